@@ -1,0 +1,80 @@
+# Two commands: `make lab` to learn, `make test` to check. Both prepare .venv by themselves.
+#
+#   make lab LAB_ARGS="--no-browser --port 8899"     flags for JupyterLab
+#   make lab PIP_ARGS="--extra-index-url ADDRESS"    flags for pip (see README, "Smaller download")
+
+PYTHON ?= python3
+PIP_ARGS ?=
+LAB_ARGS ?=
+BIN := .venv/bin
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
+
+# One thread per kernel while two chapters run side by side on two cores.
+NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
+        --nbval-cell-timeout 300 -n 2 --dist loadscope
+
+.PHONY: help lab test lint unit chapters test-browser notebooks normalise bench data constraints clean
+
+help:
+	@echo "make lab           open the course in JupyterLab"
+	@echo "make test          lint, types, unit tests, notebook hygiene, every chapter compared with its outputs"
+	@echo "make test-browser  every explorer in a real JupyterLab in Chromium"
+	@echo "make notebooks     run every chapter in place and normalise the files"
+	@echo "make bench         measure chapters and explorers"
+	@echo "make data          rebuild and verify the files under data/"
+	@echo "make clean         remove what these commands made (not the data cache)"
+
+lab: .venv/course
+	$(BIN)/jupyter lab $(LAB_ARGS) notebooks/00_start_here.ipynb
+
+test: lint unit chapters
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python tools/notebooks.py check
+
+unit: .venv/dev
+	$(BIN)/pytest -q -n 2
+
+chapters: .venv/dev
+	$(BIN)/pytest -q $(NBVAL) notebooks
+
+test-browser: .venv/dev
+	$(BIN)/pytest -q tests/browser
+
+notebooks: .venv/dev
+	$(BIN)/python tools/notebooks.py run
+
+normalise: .venv/dev
+	$(BIN)/python tools/notebooks.py normalise
+
+bench: .venv/dev
+	$(BIN)/python benchmarks/chapters.py
+	$(BIN)/python benchmarks/explorers.py
+
+data: .venv/dev
+	$(BIN)/python data/build.py --verify
+
+# Resolve again for every platform and Python after changing requirements*.txt.
+constraints: .venv/dev
+	$(INSTALL) uv==0.13.8
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
+		--no-emit-package dot-product-to-gpt requirements-dev.txt --output-file constraints.txt
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
+	find helpers tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The marks are written last: an installation that was interrupted is taken up again.
+.venv/course: requirements.txt constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("The course needs Python 3.11 or newer, but $(PYTHON) is %d.%d. Name another one: make lab PYTHON=python3.12" % v[:2])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing the course into .venv (some minutes the first time) ..."
+	@$(INSTALL) -r requirements.txt
+	@touch $@
+
+.venv/dev: .venv/course requirements-dev.txt
+	@$(INSTALL) -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,77 @@
+"""What all explorers share: the still picture, a stable name, themes, keys, and tidying up."""
+
+from base64 import b64encode
+from pathlib import Path
+from typing import Any, ClassVar
+
+import anywidget
+from IPython.core.getipython import get_ipython
+
+from helpers.plots import Picture
+
+_HERE = Path(__file__).parent
+# (class, cell) → (run of that cell, explorers it made): see Explorer._replace_older.
+_live: dict[tuple[type, str], tuple[int, list["Explorer"]]] = {}
+
+
+def esm(name: str) -> str:
+    """The JavaScript of the explorer `name`: the shared base.js, then name.js.
+
+    anywidget loads one module per widget and there is no build step, so the two are joined here.
+    """
+    return "\n".join((_HERE / f"{n}.js").read_text(encoding="utf-8") for n in ("base", name))
+
+
+class Explorer(anywidget.AnyWidget):
+    """Base class of the explorers.
+
+    A subclass sets ``_esm = esm("its_name")``, declares its traits (``.tag(sync=True)``), and
+    implements `picture()` (the still picture of the present view) and `describe()` (one line for
+    the text output, with nothing in it that changes from run to run).
+    """
+
+    _css: ClassVar[str] = (_HERE / "base.css").read_text(encoding="utf-8")
+
+    def __init__(self, **traits: Any):
+        super().__init__(**traits)
+        self._replace_older()
+
+    def picture(self) -> Picture:
+        """The present view as a still picture."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """What is shown, in one line."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is None:  # closed: nothing to show
+            return None
+        data, metadata = bundle
+        data["image/png"] = b64encode(self.picture().png()).decode("ascii")
+        data["text/plain"] = repr(self)
+        return data, metadata
+
+    def _replace_older(self) -> None:
+        """Close what an earlier run of the same cell made: re-running a cell must leak nothing."""
+        cell, run = _current_cell()
+        key = (type(self), cell)
+        last_run, explorers = _live.get(key, (run, []))
+        if last_run != run:
+            for old in explorers:
+                old.close()
+            explorers = []
+        _live[key] = (run, [*explorers, self])
+
+
+def _current_cell() -> tuple[str, int]:
+    """The id of the running notebook cell ("" outside JupyterLab) and the execution count."""
+    shell = get_ipython()
+    if shell is None:
+        return "", 0
+    parent = getattr(shell, "parent_header", None) or {}
+    return str(parent.get("metadata", {}).get("cellId", "")), shell.execution_count

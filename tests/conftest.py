@@ -1,0 +1,21 @@
+"""What the tests share: where things are, and the chapters read once."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
+def chapter(request: pytest.FixtureRequest) -> Path:
+    """The path of each chapter in turn."""
+    return request.param
+
+
+@pytest.fixture
+def notebook(chapter: Path) -> nbformat.NotebookNode:
+    """Each chapter in turn, parsed."""
+    return nbformat.read(chapter, as_version=4)

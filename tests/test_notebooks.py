@@ -1,0 +1,195 @@
+"""The chapters as files: executed, portable, small, with their claims and exercises complete."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import CHAPTERS, ROOT
+
+CLAIMS = {
+    "01": [f"W{i}" for i in range(1, 13)],
+    "02": [f"L{i}" for i in range(1, 10)],
+    "03": [f"A{i}" for i in range(1, 6)],
+}
+CONCEPTS = ("text", "attention", "positions", "gpt", "training", "sampling")
+LONGEST_CELL = 25
+NO_OUTPUT_CHECK = "nbval-ignore-output"
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def tags(cell, prefix=""):
+    return [tag for tag in cell.metadata.get("tags", []) if tag.startswith(prefix)]
+
+
+def asserts(cell):
+    """Does the cell check something: an assert, or a function that raises by name?"""
+    return any(
+        isinstance(node, ast.Assert)
+        or (isinstance(node, ast.Attribute) and node.attr.startswith("assert_"))
+        for node in ast.walk(ast.parse(cell.source))
+    )
+
+
+def test_there_are_chapters():
+    assert [path.stem[:2] for path in CHAPTERS] == [f"{i:02}" for i in range(len(CHAPTERS))]
+    assert len(CHAPTERS) >= 4
+
+
+def test_every_cell_was_run_in_order(notebook):
+    counts = [cell.execution_count for cell in code_cells(notebook)]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+def test_there_are_no_errors_in_the_outputs(notebook):
+    for cell in code_cells(notebook):
+        allowed = "raises-exception" in tags(cell)
+        assert allowed or not any(o.output_type == "error" for o in cell.outputs), cell.source
+        assert not any(o.get("name") == "stderr" for o in cell.outputs), cell.source
+
+
+def test_cells_have_unique_ids_and_content(notebook):
+    ids = [cell.id for cell in notebook.cells]
+    assert len(set(ids)) == len(ids)
+    assert all(cell.source.strip() for cell in notebook.cells)
+
+
+def test_the_file_is_portable(chapter, notebook):
+    text = chapter.read_text(encoding="utf-8")
+    assert len(text.encode()) < 1_000_000
+    assert "widgets" not in notebook.metadata
+    assert not re.search(r"/(home|root|work|tmp|Users)/|[A-Z]:\\\\", text)
+    assert not re.search(r"pypi\.org|pythonhosted", text)
+
+
+def test_code_cells_are_short(notebook):
+    shown = [
+        c for c in code_cells(notebook) if not c.metadata.get("jupyter", {}).get("source_hidden")
+    ]
+    lengths = [sum(bool(line.strip()) for line in cell.source.splitlines()) for cell in shown]
+    assert max(lengths) <= LONGEST_CELL, shown[lengths.index(max(lengths))].source
+
+
+def test_an_unchecked_output_is_followed_by_an_assert(notebook):
+    """What nbval does not compare is asserted: in the same cell or in the next one."""
+    cells = code_cells(notebook)
+    for cell, following in zip(cells, [*cells[1:], None], strict=True):
+        if NO_OUTPUT_CHECK in tags(cell) and "environment" not in tags(cell):
+            assert asserts(cell) or (following and asserts(following)), cell.source
+
+
+def test_exercises_are_complete(chapter, notebook):
+    """Stub, check, hint, folded solution, in this order, for at least four exercises a chapter."""
+    cells = code_cells(notebook)
+    starts = [i for i, cell in enumerate(cells) if "exercise" in tags(cell)]
+    assert len(starts) >= (1 if chapter.stem.startswith("00") else 4)
+    for i in starts:
+        stub, check, hint, solution = cells[i : i + 4]
+        assert [
+            c
+            for c in (check, hint, solution)
+            for t in tags(c)
+            if t in ("check", "hint", "solution")
+        ]
+        assert "check" in tags(check) and "hint" in tags(hint) and "solution" in tags(solution)
+        assert "..." in stub.source
+        assert "not attempted" in check.outputs[0]["data"]["text/plain"]
+        assert ".hint(" in hint.source
+        assert solution.metadata["jupyter"]["source_hidden"]
+        assert "✔ right" in solution.outputs[0]["data"]["text/plain"]
+
+
+@pytest.mark.parametrize("number", CLAIMS)
+def test_every_claim_is_shown_and_asserted(number):
+    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+    cells = [c for c in code_cells(nbformat.read(path, as_version=4)) if tags(c, "claim:")]
+    assert all(asserts(cell) for cell in cells), [c.source for c in cells if not asserts(c)]
+    assert {tag for cell in cells for tag in tags(cell, "claim:")} == {
+        f"claim:{claim}" for claim in CLAIMS[number]
+    }
+
+
+def imported_concepts(notebook):
+    """(module, name) of everything a chapter takes from the concept modules."""
+    for cell in code_cells(notebook):
+        for node in ast.walk(ast.parse(cell.source)):
+            if not isinstance(node, ast.ImportFrom) or not node.module:
+                continue
+            package, _, module = node.module.partition(".")
+            if package == "helpers" and module in CONCEPTS:
+                yield from ((module, alias.name) for alias in node.names)
+            elif node.module == "helpers":
+                whole = [alias.name for alias in node.names if alias.name in CONCEPTS]
+                assert not whole, f"import the names from helpers.{whole[0]}, not the module"
+
+
+def taught_in(module, name):
+    thing = getattr(__import__(f"helpers.{module}", fromlist=[name]), name)
+    found = re.search(r"Taught in chapter (\d\d)", inspect.getdoc(thing) or "")
+    assert found, f"helpers.{module}.{name} does not say 'Taught in chapter NN'"
+    return int(found[1])
+
+
+def test_nothing_is_used_before_it_is_taught(chapter, notebook):
+    for module, name in imported_concepts(notebook):
+        assert taught_in(module, name) <= int(chapter.stem[:2]), f"helpers.{module}.{name}"
+
+
+def public_concepts():
+    for module in CONCEPTS:
+        if not (ROOT / "helpers" / f"{module}.py").exists():
+            continue
+        loaded = __import__(f"helpers.{module}", fromlist=["_"])
+        for name, thing in vars(loaded).items():
+            own = getattr(thing, "__module__", None) == loaded.__name__
+            if (
+                own
+                and not name.startswith("_")
+                and (inspect.isclass(thing) or inspect.isfunction(thing))
+            ):
+                yield module, name
+
+
+@pytest.mark.parametrize(("module", "name"), public_concepts())
+def test_the_chapter_that_teaches_it_compares_its_own_with_the_helper(module, name):
+    """A cell tagged same-as:module.name asserts that the chapter's code does what helpers does."""
+    (path,) = (ROOT / "notebooks").glob(f"{taught_in(module, name):02}_*.ipynb")
+    cells = code_cells(nbformat.read(path, as_version=4))
+    proofs = [c for c in cells if f"same-as:{module}.{name}" in tags(c)]
+    assert proofs, f"{path.name} has no cell tagged same-as:{module}.{name}"
+    assert all(asserts(cell) and name in cell.source for cell in proofs)
+
+
+LAYERS = [
+    {"data", "text", "plots"},
+    {"attention", "positions"},
+    {"gpt"},
+    {"training", "sampling"},
+    {"checks", "widgets"},
+]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "helpers").rglob("*.py")), ids=lambda p: p.stem)
+def test_helpers_import_downwards_only(path: Path):
+    own = path.relative_to(ROOT / "helpers").parts[0].removesuffix(".py")
+    if own == "__init__":
+        return
+    level = next(i for i, layer in enumerate(LAYERS) if own in layer)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers"):
+            parts = node.module.split(".")
+            names = parts[1:2] or [alias.name for alias in node.names]
+        for name in names:
+            above = next(i for i, layer in enumerate(LAYERS) if name in layer)
+            assert above < level or name == own, f"{path.name} imports helpers.{name}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "helpers").rglob("*.py")), ids=lambda p: p.stem)
+def test_helper_files_stay_small(path: Path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 250

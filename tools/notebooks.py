@@ -1,0 +1,99 @@
+"""Run the chapters and bring their files into the form that is committed.
+
+    python tools/notebooks.py run [NOTEBOOK ...]         run in place, then normalise
+    python tools/notebooks.py normalise [NOTEBOOK ...]   without running
+    python tools/notebooks.py check [NOTEBOOK ...]       exit 1 if one is not in that form
+
+Without names: every chapter. The form: outputs and counts kept, everything dropped that changes
+from run to run without meaning anything (widget state and ids, time stamps, editor settings).
+"""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+KEPT_CELL_METADATA = {"tags", "jupyter"}
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def run(notebook: NotebookNode, folder: Path) -> None:
+    """Execute all cells in place, as JupyterLab would; the first error stops with its traceback."""
+    client = NotebookClient(
+        notebook,
+        timeout=300,
+        kernel_name="python3",
+        store_widget_state=False,
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    client.execute()
+
+
+def normalise(notebook: NotebookNode) -> None:
+    """Drop what changes from run to run without meaning anything."""
+    notebook.metadata = NotebookNode(METADATA)
+    for cell in notebook.cells:
+        cell.metadata = NotebookNode(
+            {key: value for key, value in cell.metadata.items() if key in KEPT_CELL_METADATA}
+        )
+        for output in cell.get("outputs", []):
+            # The still picture stays; the id of a widget that is no longer there does not.
+            output.get("data", {}).pop(WIDGET_VIEW, None)
+            output.pop("metadata", None)
+            if output.output_type in ("display_data", "execute_result"):
+                output["metadata"] = NotebookNode()
+
+
+def read(path: Path) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def text_of(notebook: NotebookNode) -> str:
+    return nbformat.writes(notebook, version=4, ensure_ascii=False, indent=1) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    """Replace the file in one step: a killed run leaves the old chapter whole."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("what", choices=["run", "normalise", "check"])
+    parser.add_argument("notebooks", nargs="*", type=Path)
+    arguments = parser.parse_args()
+    failed = False
+    for path in arguments.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")):
+        before = path.read_text(encoding="utf-8")
+        notebook = read(path)
+        start = time.perf_counter()
+        if arguments.what == "run":
+            run(notebook, path.parent)
+            print(f"{path.name}: ran in {time.perf_counter() - start:.1f} s")
+        normalise(notebook)
+        after = text_of(notebook)
+        if after == before:
+            continue
+        if arguments.what == "check":
+            failed = True
+            print(f"{path.name}: not in the committed form; run: make normalise")
+        else:
+            write(path, after)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
