@@ -1,27 +1,171 @@
-"""Which tokens may be heard, and how they are mixed."""
+"""Attention, in the order in which it is taught: mask, one formula, one head, many heads.
+
+`attention` is the formula written out, and returns its weights. `Head` and `MultiHeadAttention`
+compute the same through PyTorch's fused kernel, which never builds the (T, T) matrix; when you want
+to look at the weights, their method `weights` works them out with the formula.
+
+Shapes: B sequences, H heads, T queries, S keys (S = T in self-attention), hs = head size,
+C = n_embd = H · hs.
+"""
+
+import math
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from helpers.positions import Rotary
 
 
-def causal_mask(T: int, device: torch.device | str | None = None) -> torch.Tensor:
-    """Who may listen to whom when nobody may listen to the future.
+def causal_mask(T: int, device: torch.device | str | None = None) -> Tensor:
+    """Who may look at whom: a (T, T) bool matrix, True where column ≤ row.
 
-    T: number of tokens, at least 1; device: where the mask is wanted (default: where tensors are
-    made by default). Returns a boolean (T, T) tensor: entry [i, j] is True where token i may use
-    token j, that is where j <= i (the lower triangle with its diagonal).
-    Raises ValueError if T is not a whole number of at least 1.
+    >>> causal_mask(3).int().tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
 
-    >>> causal_mask(3)
-    tensor([[ True, False, False],
-            [ True,  True, False],
-            [ True,  True,  True]])
+    Raises ValueError if T is not a positive integer.
 
-    Source: the masked self-attention of Vaswani et al. (2017), "Attention Is All You Need", 3.2.3.
     Taught in chapter 03.
     """
-    if isinstance(T, bool) or not isinstance(T, int) or T < 1:
-        raise ValueError(
-            f"a causal mask needs the number of tokens T, a whole number of at least 1, not {T!r}; "
-            "for a tensor x of shape (B, T, C) pass x.shape[-2]"
-        )
+    if not isinstance(T, int) or isinstance(T, bool) or T < 1:
+        raise ValueError(f"T is a number of tokens, a positive integer, not {T!r}")
     return torch.ones(T, T, dtype=torch.bool, device=device).tril()
+
+
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, scale: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Scaled dot-product attention, written out: softmax(q kᵀ · scale) v.
+
+    q: (..., T, hs) queries; k: (..., S, hs) keys; v: (..., S, dv) values.
+    mask: bool, broadcastable to (..., T, S), True where a query may look at a key.
+    scale: what the scores are multiplied by; 1/√hs if None.
+    Returns (out, weights): (..., T, dv) and (..., T, S), whose rows sum to 1.
+
+    Raises ValueError for shapes that do not fit, a mask that is not bool or does not fit, and a
+    query that may look at nothing (its softmax would be NaN).
+
+    Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1. Taught in chapter 04.
+    """
+    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ValueError(
+            "q and k need the same last dimension, k and v the same number of rows: "
+            f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
+        )
+    scores = q @ k.transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        _check_mask(mask, scores)
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = F.softmax(scores, dim=-1)
+    return weights @ v, weights
+
+
+def _check_mask(mask: Tensor, scores: Tensor) -> None:
+    if mask.dtype != torch.bool:
+        raise ValueError(f"a mask is bool, True where looking is allowed, not {mask.dtype}")
+    pairs = tuple(scores.shape[-2:])
+    if mask.dim() < 2 or any(m not in (1, n) for m, n in zip(mask.shape[-2:], pairs, strict=True)):
+        raise ValueError(
+            f"a mask for {pairs} (queries, keys) cannot have shape {tuple(mask.shape)}"
+        )
+    if not mask.any(dim=-1).all():
+        raise ValueError("the mask leaves a query nothing to look at: its weights would be NaN")
+
+
+class Head(nn.Module):
+    """One head of self-attention: communication between tokens.
+
+    n_embd: C, the width of the input; head_size: hs, the width of queries, keys and values;
+    causal: may a token look at earlier tokens and itself only?
+
+    Called with x (B, T, C), gives (B, T, hs). Taught in chapter 04.
+    """
+
+    def __init__(self, n_embd: int, head_size: int, *, causal: bool = True):
+        super().__init__()
+        self.causal = causal
+        self.query = nn.Linear(n_embd, head_size, bias=False)
+        self.key = nn.Linear(n_embd, head_size, bias=False)
+        self.value = nn.Linear(n_embd, head_size, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        _check_width(x, self.query.in_features)
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+
+    def weights(self, x: Tensor) -> Tensor:
+        """Who looks at whom: (B, 1, T, T), a map for the one head."""
+        q, k = self.query(x), self.key(x)
+        mask = causal_mask(x.shape[-2], x.device) if self.causal else None
+        return attention(q, k, k, mask)[1].unsqueeze(-3)
+
+
+class MultiHeadAttention(nn.Module):
+    """Several heads side by side in one batched computation, mixed by an output projection.
+
+    n_embd: C, the width of input and output; n_head: H, which must divide C; causal: may a token
+    look at earlier tokens and itself only?; bias: of the four linear maps; rotary: rotates queries
+    and keys by their positions (chapter 07); dropout: of the weights, in training.
+
+    Called with x (B, T, C), gives (B, T, C): self-attention. Called with x and source (B, S, C),
+    the queries come from x, keys and values from source: cross-attention, which is never causal.
+
+    Raises ValueError if H does not divide C, or for inputs of another width.
+
+    Vaswani et al. 2017, section 3.2.2. Taught in chapter 06.
+    """
+
+    def __init__(
+        self,
+        n_embd: int,
+        n_head: int,
+        *,
+        causal: bool = True,
+        bias: bool = False,
+        rotary: Rotary | None = None,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        if n_head < 1 or n_embd % n_head:
+            raise ValueError(f"n_embd {n_embd} cannot be split evenly over {n_head} heads")
+        self.n_head, self.causal, self.rotary, self.dropout = n_head, causal, rotary, dropout
+        self.query = nn.Linear(n_embd, n_embd, bias=bias)
+        self.key = nn.Linear(n_embd, n_embd, bias=bias)
+        self.value = nn.Linear(n_embd, n_embd, bias=bias)
+        self.output = nn.Linear(n_embd, n_embd, bias=bias)
+
+    def forward(self, x: Tensor, source: Tensor | None = None) -> Tensor:
+        q, k, v = self.project(x, source)
+        causal = self.causal and source is None
+        dropout = self.dropout if self.training else 0.0
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=causal, dropout_p=dropout)
+        return self.output(out.transpose(1, 2).flatten(2))  # (B, H, T, hs) → (B, T, C)
+
+    def weights(self, x: Tensor, source: Tensor | None = None) -> Tensor:
+        """Who looks at whom: (B, H, T, S), one map per head, without dropout."""
+        q, k, v = self.project(x, source)
+        mask = causal_mask(x.shape[1], x.device) if self.causal and source is None else None
+        return attention(q, k, v, mask)[1]
+
+    def project(self, x: Tensor, source: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, H, T, hs), keys and values (B, H, S, hs), rotated if there is a rotary."""
+        source = x if source is None else source
+        for given in (x, source):
+            _check_width(given, self.query.in_features)
+        q, k, v = (
+            self.split(self.query(x)),
+            self.split(self.key(source)),
+            self.split(self.value(source)),
+        )
+        if self.rotary is not None:
+            q, k = self.rotary(q), self.rotary(k)
+        return q, k, v
+
+    def split(self, x: Tensor) -> Tensor:
+        """(B, T, C) → (B, H, T, hs): the features are split over the heads, never the time."""
+        return x.unflatten(-1, (self.n_head, -1)).transpose(1, 2)
+
+
+def _check_width(x: Tensor, n_embd: int) -> None:
+    if x.dim() != 3 or x.shape[-1] != n_embd:
+        raise ValueError(f"attention wants x of shape (B, T, {n_embd}), not {tuple(x.shape)}")

@@ -167,7 +167,8 @@ def test_the_chapter_that_teaches_it_compares_its_own_with_the_helper(module, na
 
 LAYERS = [
     {"data", "text", "plots"},
-    {"attention", "positions"},
+    {"positions"},
+    {"attention"},
     {"gpt"},
     {"training", "sampling"},
     {"checks", "widgets"},

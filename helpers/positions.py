@@ -1,0 +1,111 @@
+"""Where a token stands: learned and sinusoidal position vectors, and rotary queries and keys.
+
+Shapes: B sequences, H heads, T tokens, C = n_embd, hs = head size.
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+class LearnedPosition(nn.Module):
+    """A trained vector for every position, added to the token's embedding.
+
+    block_size: how many positions the table holds; n_embd: C.
+    Called with x (B, T, C), gives x + table[:T]. Raises ValueError if T exceeds the table.
+
+    Taught in chapter 07.
+    """
+
+    def __init__(self, block_size: int, n_embd: int):
+        super().__init__()
+        self.table = nn.Embedding(block_size, n_embd)
+
+    def forward(self, x: Tensor) -> Tensor:
+        T, block_size = x.shape[-2], self.table.num_embeddings
+        if T > block_size:
+            raise ValueError(
+                f"{T} tokens, but the table has positions 0 to {block_size - 1} only: "
+                f"crop the input to its last {block_size} tokens or train with a larger block_size"
+            )
+        return x + self.table.weight[:T]
+
+
+def sinusoidal(T: int, n_embd: int, base: float = 10_000.0) -> Tensor:
+    """Position vectors of sines and cosines: (T, n_embd), fixed, for any T.
+
+    Entry (p, 2i) is sin(p · θᵢ), entry (p, 2i + 1) is cos(p · θᵢ), where θᵢ = base^(−2i / n_embd).
+
+    Raises ValueError for an odd n_embd.
+
+    Vaswani et al. 2017, section 3.5. Taught in chapter 07.
+    """
+    angles = rotary_angles(T, n_embd, base)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)
+
+
+class SinusoidalPosition(nn.Module):
+    """Adds `sinusoidal` vectors to the embeddings: x (B, T, C) → (B, T, C), for any T.
+
+    Taught in chapter 07.
+    """
+
+    def __init__(self, n_embd: int, base: float = 10_000.0):
+        super().__init__()
+        self.n_embd, self.base = n_embd, base
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + sinusoidal(x.shape[-2], self.n_embd, self.base).to(x)
+
+
+def rotary_angles(T: int, head_size: int, base: float = 10_000.0) -> Tensor:
+    """The angle p · θᵢ in radians for each position p and pair i: (T, head_size / 2).
+
+    Raises ValueError for an odd head_size. Taught in chapter 07.
+    """
+    if head_size < 2 or head_size % 2:
+        raise ValueError(f"features are rotated in pairs: {head_size} is not an even number")
+    theta = base ** (-torch.arange(0, head_size, 2) / head_size)
+    return torch.arange(T)[:, None] * theta
+
+
+class Rotary(nn.Module):
+    """Rotary positions: turns each pair of features of a query or key by position · frequency.
+
+    The pairs are (i, i + hs/2), the half-split layout of Llama and GPT-NeoX; `half_split` converts
+    from the interleaved layout. head_size: hs, even; base: of the frequencies θᵢ = base^(−2i/hs).
+    Called with x (B, H, T, hs) and the position of its first token, gives the same shape.
+
+    Su et al. 2021, "RoFormer". Taught in chapter 07.
+    """
+
+    def __init__(self, head_size: int, base: float = 10_000.0):
+        super().__init__()
+        self.head_size, self.base = head_size, base
+        self._angles = rotary_angles(0, head_size, base)
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        if x.shape[-1] != self.head_size:
+            raise ValueError(f"Rotary({self.head_size}) cannot turn vectors of size {x.shape[-1]}")
+        end = start + x.shape[-2]
+        if len(self._angles) < end:  # angles are worked out once per length, in full precision
+            self._angles = rotary_angles(end, self.head_size, self.base)
+        angles = self._angles[start:end].to(x.device)
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        first, second = x.chunk(2, dim=-1)
+        return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
+
+
+def half_split(weight: Tensor, n_head: int) -> Tensor:
+    """Reorder a query or key projection from interleaved pairs to two halves.
+
+    weight: (H · hs, C), or a bias (H · hs,), whose rows 2i and 2i + 1 of each head form a pair.
+    Returns the same rows in the order that `Rotary` expects: i and i + hs/2 form a pair.
+
+    Raises ValueError if the rows cannot be split into n_head heads of even size.
+
+    Taught in chapter 07.
+    """
+    if weight.shape[0] % (2 * n_head):
+        raise ValueError(f"{weight.shape[0]} rows are not {n_head} heads of an even size")
+    pairs = weight.unflatten(0, (n_head, -1, 2))  # head, pair, member
+    return pairs.transpose(1, 2).flatten(0, 2)
