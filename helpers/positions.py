@@ -11,7 +11,8 @@ class LearnedPosition(nn.Module):
     """A trained vector for every position, added to the token's embedding.
 
     block_size: how many positions the table holds; n_embd: C.
-    Called with x (B, T, C), gives x + table[:T]. Raises ValueError if T exceeds the table.
+    Called with x (B, T, C) and the position of its first token, gives x + table[start:start + T].
+    Raises ValueError for a position that the table does not hold.
 
     Taught in chapter 07.
     """
@@ -20,14 +21,15 @@ class LearnedPosition(nn.Module):
         super().__init__()
         self.table = nn.Embedding(block_size, n_embd)
 
-    def forward(self, x: Tensor) -> Tensor:
-        T, block_size = x.shape[-2], self.table.num_embeddings
-        if T > block_size:
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        _check_start(start)
+        end, block_size = start + x.shape[-2], self.table.num_embeddings
+        if end > block_size:
             raise ValueError(
-                f"{T} tokens, but the table has positions 0 to {block_size - 1} only: "
+                f"{end} tokens, but the table has positions 0 to {block_size - 1} only: "
                 f"crop the input to its last {block_size} tokens or train with a larger block_size"
             )
-        return x + self.table.weight[:T]
+        return x + self.table.weight[start:end]
 
 
 def sinusoidal(T: int, n_embd: int, base: float = 10_000.0) -> Tensor:
@@ -35,7 +37,7 @@ def sinusoidal(T: int, n_embd: int, base: float = 10_000.0) -> Tensor:
 
     Entry (p, 2i) is sin(p · θᵢ), entry (p, 2i + 1) is cos(p · θᵢ), where θᵢ = base^(−2i / n_embd).
 
-    Raises ValueError for an odd n_embd.
+    Raises ValueError for an odd n_embd and for a base that is not above 0.
 
     Vaswani et al. 2017, section 3.5. Taught in chapter 07.
     """
@@ -46,24 +48,35 @@ def sinusoidal(T: int, n_embd: int, base: float = 10_000.0) -> Tensor:
 class SinusoidalPosition(nn.Module):
     """Adds `sinusoidal` vectors to the embeddings: x (B, T, C) → (B, T, C), for any T.
 
-    Taught in chapter 07.
+    n_embd: C, even; base: of the frequencies. Called with x and the position of its first token.
+    Raises ValueError for x of another width. Taught in chapter 07.
     """
 
     def __init__(self, n_embd: int, base: float = 10_000.0):
         super().__init__()
         self.n_embd, self.base = n_embd, base
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x + sinusoidal(x.shape[-2], self.n_embd, self.base).to(x)
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        _check_start(start)
+        if x.shape[-1] != self.n_embd:  # a width of 1 would be stretched without a word
+            raise ValueError(
+                f"SinusoidalPosition({self.n_embd}) cannot be added to vectors of size "
+                f"{x.shape[-1]}"
+            )
+        end = start + x.shape[-2]
+        return x + sinusoidal(end, self.n_embd, self.base)[start:].to(x)
 
 
 def rotary_angles(T: int, head_size: int, base: float = 10_000.0) -> Tensor:
     """The angle p · θᵢ in radians for each position p and pair i: (T, head_size / 2).
 
-    Raises ValueError for an odd head_size. Taught in chapter 07.
+    Raises ValueError for an odd head_size and for a base that is not above 0.
+    Taught in chapter 07.
     """
     if head_size < 2 or head_size % 2:
         raise ValueError(f"features are rotated in pairs: {head_size} is not an even number")
+    if not base > 0:
+        raise ValueError(f"base is raised to a power and has to be above 0, but is {base}")
     theta = base ** (-torch.arange(0, head_size, 2) / head_size)
     return torch.arange(T)[:, None] * theta
 
@@ -74,6 +87,7 @@ class Rotary(nn.Module):
     The pairs are (i, i + hs/2), the half-split layout of Llama and GPT-NeoX; `half_split` converts
     from the interleaved layout. head_size: hs, even; base: of the frequencies θᵢ = base^(−2i/hs).
     Called with x (B, H, T, hs) and the position of its first token, gives the same shape.
+    Raises ValueError for vectors of another size, an odd head_size, or a start below 0.
 
     Su et al. 2021, "RoFormer". Taught in chapter 07.
     """
@@ -84,6 +98,7 @@ class Rotary(nn.Module):
         self._angles = rotary_angles(0, head_size, base)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        _check_start(start)
         if x.shape[-1] != self.head_size:
             raise ValueError(f"Rotary({self.head_size}) cannot turn vectors of size {x.shape[-1]}")
         end = start + x.shape[-2]
@@ -93,6 +108,11 @@ class Rotary(nn.Module):
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         first, second = x.chunk(2, dim=-1)
         return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
+
+
+def _check_start(start: int) -> None:
+    if start < 0:  # a slice would count from the end
+        raise ValueError(f"start is the position of the first token, 0 or more, not {start}")
 
 
 def half_split(weight: Tensor, n_head: int) -> Tensor:
