@@ -237,13 +237,11 @@ def in_kernel(page: Page, expression: str) -> object:
 def live_widgets(page: Page, kind: str = "Explorer") -> int:
     """How many live models the kernel holds whose class (or a base of it) is called `kind`.
 
-    Run a cell five times, and it should still be 1: `Explorer` closes what it replaces.
+    Run an explorer's cell five times, and it should still be 1 ("Widget": 2, it has a layout).
     """
-    return in_kernel(
-        page,
-        "sum(any(base.__name__ == %r for base in type(w).__mro__) for w in "
-        "list(__import__('ipywidgets').widgets.widget._instances.values()))" % kind,
-    )
+    instances = "__import__('ipywidgets').widgets.widget._instances"
+    is_kind = f"any(base.__name__ == {kind!r} for base in type(w).__mro__)"
+    return in_kernel(page, f"sum({is_kind} for w in list({instances}.values()))")
 
 
 # --- looking --------------------------------------------------------------------------------------
@@ -256,7 +254,7 @@ def theme(page: Page, name: str) -> None:
         THEMES[name],
     )
     light = str(name == "light").lower()
-    page.wait_for_selector(f"body[data-jp-theme-light='{light}']")
+    page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
     page.wait_for_timeout(300)  # the style sheet arrives after the attribute
 
 
@@ -303,13 +301,15 @@ _STOPWATCH = """([root, event, answer]) => {
     const frames = (then) => requestAnimationFrame(() => requestAnimationFrame(then));
     const watched = answer ? root.querySelector(answer) : null;
     window.d2gTimes = [];
+    window.d2gStopwatch?.abort();  // the one before
+    window.d2gStopwatch = new AbortController();
     root.addEventListener(event, () => {
         const start = performance.now();
         const stop = () => frames(() => window.d2gTimes.push(performance.now() - start));
         if (!watched) return stop();
         const observer = new MutationObserver(() => { observer.disconnect(); stop(); });
         observer.observe(watched, { subtree: true, childList: true, characterData: true });
-    }, { capture: true });
+    }, { capture: true, signal: window.d2gStopwatch.signal });
 }"""
 
 
