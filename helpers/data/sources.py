@@ -10,6 +10,7 @@ verifies every file at every use and moves a new one into place only when it is 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -73,13 +74,13 @@ def fetch(file: str) -> Path:
 
 def keep(file: Path, content: bytes) -> None:
     """Write what took long to make into the cache, whole or not at all; it may be read-only."""
-    try:
-        with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=file.parent) as work:
-            new = Path(work) / file.name
-            new.write_bytes(content)
-            os.replace(new, file)
-    except OSError:
-        pass  # no room, no right: it is made again next time
+    with (
+        contextlib.suppress(OSError),  # no room, no right: it is made again next time
+        tempfile.TemporaryDirectory(prefix=PARTIAL, dir=file.parent) as work,
+    ):
+        new = Path(work) / file.name
+        new.write_bytes(content)
+        os.replace(new, file)
 
 
 def _download(source: str, output: str, _: Any) -> None:
