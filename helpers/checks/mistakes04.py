@@ -1,0 +1,167 @@
+"""The classic mistakes of chapter 04: diagnosis → what the mistake would give."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from helpers.attention import attention, causal_mask
+from helpers.checks.framework import same
+
+WRONG_DIM = (
+    "The columns of your weights sum to 1 and the rows do not: the softmax runs over dim -2. "
+    "Each row is one query's distribution over the keys: dim=-1."
+)
+NO_SCALE = "The scale is missing: divide the scores by √hs, the root of the last dimension."
+SCALE_HS = "You divide by hs itself. The scale is 1/√hs: the root of the last dimension."
+UPPER = (
+    "This is the upper triangle: each token looks at itself and the future. The past is the "
+    "lower one: keep column j of row i where j <= i."
+)
+AFTER = (
+    "The rows of your weights do not sum to 1: you masked after the softmax without renormalising, "
+    "and the hidden future still takes its share. Put -inf into the scores before the softmax."
+)
+ZEROS = (
+    "You put 0 into the scores where looking is forbidden. But e⁰ = 1, so the future still gets "
+    "weight. Put -inf there: e^(-inf) is 0."
+)
+NO_MASK = "The future is not hidden: row i has weight on columns after i. Mask the scores."
+PADDING = (
+    "You indexed the mask as [:, None, None, :]. That makes a padding mask of it, one row per "
+    "sequence, and not a causal one. A (T, T) mask broadcasts as it is."
+)
+SELF = (
+    "Your mask hides the token itself too, so the first row has nothing to look at: NaN. Keep "
+    "the diagonal: j <= i."
+)
+BATCH = (
+    "The softmax runs over dim 0, the batch: other sequences decide what a token sees. Each row "
+    "is one query's distribution over the keys: dim=-1."
+)
+HALF = (
+    "In half precision (float16) this fails or lets the future in: your stand-in for -inf is a "
+    "finite number. It may not fit into the type, and scores can be lower. Use float('-inf')."
+)
+
+
+def hide(scores: Tensor, allowed: Tensor, with_: float = -math.inf) -> Tensor:
+    return scores.masked_fill(~allowed, with_)
+
+
+def lookup_mistakes(q: Tensor, K: Tensor) -> dict[str, Tensor]:
+    """What `weights_of(q, K)` gives for each mistake."""
+    (T, hs), soft = K.shape, torch.softmax
+    scores = K @ q
+    scaled = scores / hs**0.5
+    return {
+        "These are the raw scores, any real numbers: scale them and take the softmax.": scores,
+        "These are the scaled scores. Weights are what the softmax makes of them.": scaled,
+        NO_SCALE: soft(scores, -1),
+        SCALE_HS: soft(scores / hs, -1),
+        "You multiply by √hs. The scale makes scores smaller: divide.": soft(scores * hs**0.5, -1),
+        "You divide by √T, the number of keys. The scale is √hs, the length of a key.": (
+            soft(scores / T**0.5, -1)
+        ),
+        "You divide after the softmax, and the weights no longer sum to 1. Scale first.": (
+            soft(scores, -1) / hs**0.5
+        ),
+        "These are e^score, not yet divided by their sum.": scaled.exp(),
+        "This is a weighted sum of the keys. Only the weights are asked for.": (
+            soft(scaled, -1) @ K
+        ),
+    }
+
+
+def masking_mistakes(scores: Tensor) -> dict[str, Tensor]:
+    """What `causal_weights(scores)` gives for each mistake."""
+    T = scores.shape[-1]
+    allowed, soft = causal_mask(T), torch.softmax
+    hidden = hide(scores, allowed)
+    return {
+        AFTER: soft(scores, -1) * allowed,
+        ZEROS: soft(hide(scores, allowed, 0.0), -1),
+        WRONG_DIM: soft(hidden, -2),
+        "Your columns sum to 1 and your rows do not: dim=1 of (B, T, T) are the queries. Use -1, "
+        "and mask before the softmax.": soft(scores, 1) * allowed,
+        BATCH: soft(scores, 0) * allowed,
+        UPPER: soft(hide(scores, allowed.T), -1),
+        NO_MASK: soft(scores, -1),
+        "These are the masked scores: the softmax over the last dimension is missing.": hidden,
+        PADDING: soft(hide(scores, allowed[:, None, None, :]), -1),
+    }
+
+
+def attention_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
+    """What `causal_attention(q, k, v)` gives for each mistake."""
+    T, hs = q.shape[-2:]
+    allowed, soft = causal_mask(T), torch.softmax
+    scores = q @ k.mT / hs**0.5
+    weights = soft(hide(scores, allowed), -1)
+    mistakes = {
+        NO_SCALE: attention(q, k, v, allowed, scale=1.0)[0],
+        SCALE_HS: attention(q, k, v, allowed, scale=1 / hs)[0],
+        NO_MASK: attention(q, k, v)[0],
+        UPPER: attention(q, k, v, allowed.T)[0],
+        AFTER: (soft(scores, -1) * allowed) @ v,
+        ZEROS: soft(hide(scores, allowed, 0.0), -1) @ v,
+        WRONG_DIM: soft(hide(scores, allowed), -2) @ v,
+        "You mixed the values with the scores. Mix them with the weights, after the softmax.": (
+            scores.tril() @ v
+        ),
+        "You mixed the values with the scores, unmasked. Mix them with the weights.": scores @ v,
+        "Queries and keys are swapped: your scores are k @ qᵀ. Row i should belong to query i.": (
+            attention(k, q, v, allowed)[0]
+        ),
+        "You used the transposed weights: row i should mix the values for query i.": (
+            weights.mT @ v
+        ),
+        "You mixed the keys. The weights come from the keys, what is mixed are the values.": (
+            weights @ k
+        ),
+        "This is the plain average of the past, as in chapter 03: the scores have no effect.": (
+            attention(q * 0, k, v, allowed)[0]
+        ),
+    }
+    if T == hs:  # elsewhere the shapes do not fit and PyTorch complains
+        unturned = soft(hide(q @ k / hs**0.5, allowed), -1) @ v
+        mistakes["You left the keys as they are: q @ k. It should be q @ k.transpose(-2, -1)."] = (
+            unturned
+        )
+    return mistakes
+
+
+def window_mistakes(x: Tensor, q: Tensor, k: Tensor, v: Tensor, window: int) -> dict[str, Tensor]:
+    """What a head with a window gives for each mistake; q, k, v are its projections of x."""
+    past = causal_mask(q.shape[1])
+    near = past & ~past.tril(-window)
+    mistakes = {
+        "The window is one too long: window tokens in all, the token itself among them.": (
+            attention(q, k, v, past & ~past.tril(-window - 1))[0]
+        ),
+        "The window is one too short: the token itself and window - 1 before it.": (
+            attention(q, k, v, past & ~past.tril(1 - window))[0]
+        ),
+        "This looks at the whole past: older tokens than the window are not hidden.": (
+            attention(q, k, v, past)[0]
+        ),
+        "Your window reaches into the future as well: keep j <= i.": (
+            attention(q, k, v, near | near.T)[0]
+        ),
+        NO_MASK: attention(q, k, v)[0],
+        NO_SCALE: attention(q, k, v, near, scale=1.0)[0],
+        SCALE_HS: attention(q, k, v, near, scale=1 / q.shape[-1])[0],
+        "You scale by the width of x, √C. The scale is √head_size, the length of a query.": (
+            attention(q, k, v, near, scale=x.shape[-1] ** -0.5)[0]
+        ),
+        "Queries and keys come from the same matrix: self.key is not used.": (
+            attention(q, q, v, near)[0]
+        ),
+        "Keys and values come from the same matrix: self.value is not used.": (
+            attention(q, k, k, near)[0]
+        ),
+        "You mix x itself: the values are self.value(x).": attention(q, k, x, near)[0],
+    }
+    # Where a mistake changes nothing (a short sequence, C = hs), it explains nothing.
+    right = attention(q, k, v, near)[0]
+    return {say: wrong for say, wrong in mistakes.items() if not same(wrong, right)}
