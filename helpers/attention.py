@@ -47,7 +47,8 @@ def attention(
     """Scaled dot-product attention, written out: softmax(q kᵀ · scale) v.
 
     q: (..., T, hs) queries; k: (..., S, hs) keys; v: (..., S, dv) values.
-    mask: bool, broadcastable to (..., T, S), True where a query may look at a key.
+    mask: bool, True where a query may look at a key: (T, S) for all, or with as many dimensions
+    as the scores (..., T, S), those of length 1 repeated.
     scale: what the scores are multiplied by; 1/√hs if None.
     Returns (out, weights): (..., T, dv) and (..., T, S), whose rows sum to 1.
 
@@ -56,11 +57,7 @@ def attention(
 
     Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1. Taught in chapter 04.
     """
-    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
-        raise ValueError(
-            "q and k need the same last dimension, k and v the same number of rows: "
-            f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
-        )
+    _check_qkv(q, k, v)
     scores = q @ k.transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
     if mask is not None:
         _check_mask(mask, scores)
@@ -69,13 +66,36 @@ def attention(
     return weights @ v, weights
 
 
-def _check_mask(mask: Tensor, scores: Tensor) -> None:
-    if mask.dtype != torch.bool:
-        raise ValueError(f"a mask is bool, True where looking is allowed, not {mask.dtype}")
-    pairs = tuple(scores.shape[-2:])
-    if mask.dim() < 2 or any(m not in (1, n) for m, n in zip(mask.shape[-2:], pairs, strict=True)):
+def _check_qkv(q: Tensor, k: Tensor, v: Tensor) -> None:
+    shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
+    if min(q.dim(), k.dim(), v.dim()) < 2:
+        raise ValueError(f"q, k and v need rows, one for each token, shape (..., T, hs): {shapes}")
+    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ValueError(
-            f"a mask for {pairs} (queries, keys) cannot have shape {tuple(mask.shape)}"
+            f"q and k need the same last dimension, k and v the same number of rows: {shapes}"
+        )
+    try:
+        torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    except RuntimeError:
+        raise ValueError(
+            f"q, k and v need the same dimensions before the last two, or 1: {shapes}"
+        ) from None
+
+
+def _check_mask(mask: Tensor, scores: Tensor) -> None:
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        given = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise ValueError(f"a mask is a bool tensor, True where looking is allowed, not {given}")
+    # subtle: (B, T, T) beside scores (B, H, T, T) would be read as one mask a head if B == H. So a
+    # mask has two dimensions, or all of them.
+    fits = mask.dim() in (2, scores.dim()) and all(
+        m in (1, n) for m, n in zip(mask.shape, scores.shape[-mask.dim() :], strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"scores of shape {tuple(scores.shape)} want a mask of shape "
+            f"{tuple(scores.shape[-2:])}, one for all, or one with {scores.dim()} dimensions, each "
+            f"1 or as long as that of the scores; not {tuple(mask.shape)}"
         )
     if not mask.any(dim=-1).all():
         raise ValueError("the mask leaves a query nothing to look at: its weights would be NaN")
@@ -87,7 +107,8 @@ class Head(nn.Module):
     n_embd: C, the width of the input; head_size: hs, the width of queries, keys and values;
     causal: may a token look at earlier tokens and itself only?
 
-    Called with x (B, T, C), gives (B, T, hs). Taught in chapter 04.
+    Called with x (B, T, C), gives (B, T, hs). Raises ValueError for x of another width.
+    Taught in chapter 04.
     """
 
     def __init__(self, n_embd: int, head_size: int, *, causal: bool = True):
@@ -104,6 +125,7 @@ class Head(nn.Module):
 
     def weights(self, x: Tensor) -> Tensor:
         """Who looks at whom: (B, 1, T, T), a map for the one head."""
+        _check_width(x, self.query.in_features)
         q, k = self.query(x), self.key(x)
         mask = causal_mask(x.shape[-2], x.device) if self.causal else None
         return attention(q, k, k, mask)[1].unsqueeze(-3)
@@ -119,7 +141,8 @@ class MultiHeadAttention(nn.Module):
     Called with x (B, T, C), gives (B, T, C): self-attention. Called with x and source (B, S, C),
     the queries come from x, keys and values from source: cross-attention, which is never causal.
 
-    Raises ValueError if H does not divide C, or for inputs of another width.
+    Raises ValueError if H does not divide C, for inputs of another width, and for x and source
+    with different B.
 
     Vaswani et al. 2017, section 3.2.2. Taught in chapter 06.
     """
@@ -136,7 +159,10 @@ class MultiHeadAttention(nn.Module):
     ):
         super().__init__()
         if n_head < 1 or n_embd % n_head:
-            raise ValueError(f"n_embd {n_embd} cannot be split evenly over {n_head} heads")
+            raise ValueError(
+                f"n_embd {n_embd} cannot be split evenly over {n_head} heads: choose n_head among "
+                f"{[n for n in range(1, n_embd + 1) if n_embd % n == 0]}"
+            )
         self.n_head, self.causal, self.rotary, self.dropout = n_head, causal, rotary, dropout
         self.query = nn.Linear(n_embd, n_embd, bias=bias)
         self.key = nn.Linear(n_embd, n_embd, bias=bias)
@@ -161,6 +187,10 @@ class MultiHeadAttention(nn.Module):
         source = x if source is None else source
         for given in (x, source):
             _check_width(given, self.query.in_features)
+        if len(x) != len(source):
+            raise ValueError(
+                f"each of the {len(x)} sequences needs a source of its own, not {len(source)}"
+            )
         q, k, v = (
             self.split(self.query(x)),
             self.split(self.key(source)),

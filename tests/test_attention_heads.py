@@ -1,0 +1,375 @@
+"""helpers.attention: the formula, one head and many, against PyTorch's own and by their laws."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers.attention import Head, MultiHeadAttention, attention, causal_mask
+from helpers.positions import Rotary
+
+
+def numbers(*shape, seed=0, dtype=torch.float32):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def seeded(make, seed=0):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()
+
+
+def near(a, b, tolerance=1e-6):
+    return a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=tolerance)
+
+
+def qkv(*leading, T=5, S=7, hs=4, dv=3, seed=0):
+    return (
+        numbers(*leading, T, hs, seed=seed),
+        numbers(*leading, S, hs, seed=seed + 1),
+        numbers(*leading, S, dv, seed=seed + 2),
+    )
+
+
+# --- the formula ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leading", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("scale", [None, 0.5])
+def test_attention_is_pytorchs(leading, scale):
+    q, k, v = qkv(*leading)
+    out, weights = attention(q, k, v, scale=scale)
+    assert near(out, F.scaled_dot_product_attention(q, k, v, scale=scale))
+    assert weights.shape == (*leading, 5, 7)
+    assert near(weights @ v, out)
+
+
+@pytest.mark.parametrize(
+    "shape", [(5, 7), (1, 7), (5, 1), (2, 3, 5, 7), (2, 1, 1, 7), (1, 3, 5, 7)]
+)
+def test_attention_with_a_mask_is_pytorchs(shape):
+    q, k, v = qkv(2, 3)
+    mask = numbers(*shape, seed=9) > -0.5
+    mask[..., 0] = True
+    out, weights = attention(q, k, v, mask)
+    wide = mask.expand(2, 3, 5, 7)
+    assert near(out, F.scaled_dot_product_attention(q, k, v, attn_mask=wide))
+    assert (weights[~wide] == 0).all()  # exactly
+
+
+def test_causal_attention_is_pytorchs():
+    q, k, v = qkv(2, 3, S=5)
+    assert near(
+        attention(q, k, v, causal_mask(5))[0],
+        F.scaled_dot_product_attention(q, k, v, is_causal=True),
+    )
+
+
+def test_attention_works_in_double_precision():
+    q, k, v = (t.double() for t in qkv(2))
+    out, weights = attention(q, k, v)
+    assert out.dtype == weights.dtype == torch.float64
+    assert near(out, F.scaled_dot_product_attention(q, k, v), 1e-12)
+
+
+def test_gradients_pass_through_attention():
+    q, k, v = (t.double().requires_grad_() for t in qkv(S=5))
+    mask = causal_mask(5)
+    assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, mask)[0], (q, k, v))
+
+
+def test_huge_scores_do_not_overflow():
+    q, k, v = qkv(2)
+    out, weights = attention(1000 * q, 1000 * k, v)
+    assert out.isfinite().all() and near(weights.sum(-1), torch.ones(2, 5))
+
+
+sizes = st.integers(1, 6)
+PROPERTY = settings(max_examples=60, deadline=None)
+
+
+@PROPERTY
+@given(B=sizes, H=sizes, T=sizes, S=sizes, hs=sizes, dv=sizes, seed=st.integers(0, 999))
+def test_the_rows_of_the_weights_are_distributions(B, H, T, S, hs, dv, seed):
+    q, k, v = qkv(B, H, T=T, S=S, hs=hs, dv=dv, seed=seed)
+    out, weights = attention(3 * q, k, v)
+    assert out.shape == (B, H, T, dv) and weights.shape == (B, H, T, S)
+    assert (weights >= 0).all() and near(weights.sum(-1), torch.ones(B, H, T), 1e-5)
+    low, high = v.amin(-2, keepdim=True), v.amax(-2, keepdim=True)
+    assert ((low - 1e-5 <= out) & (out <= high + 1e-5)).all()  # a mixture of the values
+
+
+@PROPERTY
+@given(T=sizes, S=sizes, hs=sizes, seed=st.integers(0, 999))
+def test_the_order_of_the_source_does_not_matter_and_that_of_the_queries_is_kept(T, S, hs, seed):
+    q, k, v = qkv(2, T=T, S=S, hs=hs, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    rows, columns = torch.randperm(T, generator=generator), torch.randperm(S, generator=generator)
+    out, weights = attention(q, k, v)
+    moved, moved_weights = attention(q[:, rows], k[:, columns], v[:, columns])
+    assert near(moved, out[:, rows], 1e-5)
+    assert near(moved_weights, weights[:, rows][..., columns], 1e-5)
+
+
+@PROPERTY
+@given(B=st.integers(2, 5), H=sizes, T=sizes, seed=st.integers(0, 999))
+def test_sequences_of_a_batch_never_mix(B, H, T, seed):
+    q, k, v = qkv(B, H, T=T, S=T, seed=seed)
+    out, _ = attention(q, k, v, causal_mask(T))
+    for b in range(B):
+        assert near(attention(q[b], k[b], v[b], causal_mask(T))[0], out[b], 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v", "message"),
+    [
+        ((5, 4), (7, 3), (7, 2), "same last dimension"),
+        ((5, 4), (7, 4), (6, 2), "same number of rows"),
+        ((2, 5, 4), (3, 7, 4), (3, 7, 2), "before the last two"),
+        ((2, 5, 4), (2, 7, 4), (3, 7, 2), "before the last two"),
+        ((4,), (7, 4), (7, 2), "need rows"),
+        ((5, 4), (4,), (4,), "need rows"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_named(q, k, v, message):
+    with pytest.raises(ValueError, match=message) as error:
+        attention(torch.zeros(q), torch.zeros(k), torch.zeros(v))
+    assert all(str(shape) in str(error.value) for shape in (q, k, v))
+
+
+@pytest.mark.parametrize(
+    "mask", [torch.ones(5, 7), torch.ones(5, 7, dtype=torch.int64), "causal", True]
+)
+def test_a_mask_that_is_not_bool_is_explained(mask):
+    with pytest.raises(ValueError, match="bool tensor, True where looking is allowed, not"):
+        attention(*qkv(2), mask)
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (5, 5), (7,), (3, 5, 7), (5, 1, 1, 7), (1, 1, 5, 7), ()])
+def test_a_mask_of_the_wrong_shape_is_explained(shape):
+    with pytest.raises(ValueError, match=r"want a mask of shape \(5, 7\)"):
+        attention(*qkv(2), torch.ones(shape, dtype=torch.bool))
+
+
+def test_a_mask_per_sequence_is_not_taken_for_one_per_head():
+    """(B, T, S) beside (B, H, T, S) would broadcast silently when B == H."""
+    with pytest.raises(ValueError, match="want a mask"):
+        attention(*qkv(3, 3), torch.ones(3, 5, 7, dtype=torch.bool))
+
+
+def test_a_query_with_nothing_to_look_at_is_explained():
+    mask = torch.ones(5, 7, dtype=torch.bool)
+    mask[2] = False
+    with pytest.raises(ValueError, match="nothing to look at"):
+        attention(*qkv(2), mask)
+
+
+# --- one head -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_head_is_the_formula_on_its_projections(causal):
+    head = seeded(lambda: Head(6, 4, causal=causal))
+    x = numbers(2, 5, 6)
+    q, k, v = head.query(x), head.key(x), head.value(x)
+    out, weights = attention(q, k, v, causal_mask(5) if causal else None)
+    assert near(head(x), out)
+    assert near(head.weights(x), weights[:, None])
+    assert near(head.weights(x)[:, 0] @ v, head(x))
+    assert not [name for name, _ in head.named_parameters() if "bias" in name]
+
+
+def test_a_head_can_read_texts_of_any_length():
+    head = seeded(lambda: Head(6, 4))
+    for T in (1, 2, 40):
+        assert head(numbers(3, T, 6)).shape == (3, T, 4)
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 7), (5, 6), (6,), (2, 3, 5, 6)])
+@pytest.mark.parametrize("method", ["forward", "weights"])
+@pytest.mark.parametrize("make", [lambda: Head(6, 4), lambda: MultiHeadAttention(6, 2)])
+def test_an_input_of_another_shape_is_explained(make, method, shape):
+    with pytest.raises(ValueError, match=r"of shape \(B, T, 6\), not") as error:
+        getattr(make(), method)(torch.zeros(shape))
+    assert str(shape) in str(error.value)
+
+
+# --- many heads -----------------------------------------------------------------------------------
+
+
+def theirs(ours):
+    """torch.nn.MultiheadAttention with the weights of `ours`."""
+    C, bias = ours.query.in_features, ours.query.bias is not None
+    other = nn.MultiheadAttention(C, ours.n_head, bias=bias, batch_first=True)
+    inputs = (ours.query, ours.key, ours.value)
+    with torch.no_grad():
+        other.in_proj_weight.copy_(torch.cat([layer.weight for layer in inputs]))
+        other.out_proj.weight.copy_(ours.output.weight)
+        if bias:
+            other.in_proj_bias.copy_(torch.cat([layer.bias for layer in inputs]))
+            other.out_proj.bias.copy_(ours.output.bias)
+    return other
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("C", "H"), [(8, 1), (8, 2), (12, 3), (8, 8)])
+def test_self_attention_is_pytorchs_with_the_same_weights(C, H, bias):
+    ours = seeded(lambda: MultiHeadAttention(C, H, bias=bias))
+    x = numbers(2, 5, C)
+    out, maps = theirs(ours)(x, x, x, attn_mask=~causal_mask(5), average_attn_weights=False)
+    assert near(ours(x), out)
+    assert near(ours.weights(x), maps)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_cross_attention_is_pytorchs_and_never_causal(causal):
+    ours = seeded(lambda: MultiHeadAttention(8, 2, causal=causal))
+    x, source = numbers(2, 5, 8), numbers(2, 7, 8, seed=1)
+    out, maps = theirs(ours)(x, source, source, average_attn_weights=False)
+    assert near(ours(x, source), out) and out.shape == (2, 5, 8)  # the length of the queries
+    assert near(ours.weights(x, source), maps) and maps.shape == (2, 2, 5, 7)
+
+
+def test_cross_attention_to_oneself_is_self_attention_without_a_mask():
+    ours = seeded(lambda: MultiHeadAttention(8, 2, causal=False))
+    x = numbers(2, 5, 8)
+    assert near(ours(x, x), ours(x))
+
+
+@PROPERTY
+@given(
+    B=st.integers(1, 3),
+    T=sizes,
+    S=sizes,
+    H=st.integers(1, 4),
+    hs=st.integers(1, 4),
+    causal=st.booleans(),
+    cross=st.booleans(),
+    seed=st.integers(0, 999),
+)
+def test_the_fused_and_the_explicit_path_agree(B, T, S, H, hs, causal, cross, seed):
+    layer = seeded(lambda: MultiHeadAttention(H * hs, H, causal=causal), seed)
+    x = numbers(B, T, H * hs, seed=seed)
+    source = numbers(B, S, H * hs, seed=seed + 1) if cross else None
+    weights = layer.weights(x, source)
+    assert weights.shape == (B, H, T, S if cross else T)
+    assert near(weights.sum(-1), torch.ones(B, H, T), 1e-5)
+    _, _, v = layer.project(x, source)
+    explicit = layer.output((weights @ v).transpose(1, 2).flatten(2))
+    assert near(layer(x, source), explicit)
+
+
+def test_many_heads_are_heads_side_by_side():
+    layer = seeded(lambda: MultiHeadAttention(12, 3))
+    heads, x = [Head(12, 4) for _ in range(3)], numbers(2, 5, 12)
+    for h, head in enumerate(heads):
+        for name in ("query", "key", "value"):
+            whole = getattr(layer, name).weight
+            getattr(head, name).weight.data = whole[4 * h : 4 * (h + 1)]
+    assert near(layer(x), layer.output(torch.cat([head(x) for head in heads], dim=-1)))
+    maps = torch.cat([head.weights(x) for head in heads], dim=1)
+    assert near(layer.weights(x), maps)
+
+
+def test_splitting_keeps_the_time_and_cuts_the_features():
+    layer = MultiHeadAttention(6, 2)
+    x = torch.arange(2 * 4 * 6).view(2, 4, 6).float()
+    parts = layer.split(x)
+    assert parts.shape == (2, 2, 4, 3)
+    assert torch.equal(parts[:, 0], x[..., :3]) and torch.equal(parts[:, 1], x[..., 3:])
+
+
+CAUSAL = {
+    "one head": lambda: Head(8, 4),
+    "many heads": lambda: MultiHeadAttention(8, 4),
+    "many heads with rotary positions": lambda: MultiHeadAttention(8, 2, rotary=Rotary(4)),
+}
+
+
+@pytest.mark.parametrize("make", CAUSAL.values(), ids=CAUSAL.keys())
+@pytest.mark.parametrize("T", [1, 2, 7])
+def test_no_output_hears_the_future(make, T):
+    layer = seeded(make)
+    x = numbers(2, T, 8)
+    before = layer(x)
+    for t in range(T):
+        changed = x.clone()
+        changed[:, t] += 1
+        after = layer(changed)
+        assert near(after[:, :t], before[:, :t], 0)
+        assert ((after[:, t:] - before[:, t:]).abs().amax(-1) > 1e-6).all()
+    maps = layer.weights(x)
+    assert torch.equal(maps, maps.tril())
+
+
+@PROPERTY
+@given(T=st.integers(1, 6), H=st.integers(1, 3), seed=st.integers(0, 999))
+def test_without_a_mask_the_order_is_kept_and_nothing_more(T, H, seed):
+    """Permuting the tokens permutes the outputs: equivariance."""
+    layer = seeded(lambda: MultiHeadAttention(4 * H, H, causal=False), seed)
+    x = numbers(2, T, 4 * H, seed=seed)
+    order = torch.randperm(T, generator=torch.Generator().manual_seed(seed))
+    assert near(layer(x[:, order]), layer(x)[:, order], 1e-5)
+
+
+@PROPERTY
+@given(B=st.integers(2, 4), T=sizes, H=st.integers(1, 3), seed=st.integers(0, 999))
+def test_the_layer_treats_each_sequence_alone(B, T, H, seed):
+    layer = seeded(lambda: MultiHeadAttention(4 * H, H), seed)
+    x = numbers(B, T, 4 * H, seed=seed)
+    whole = layer(x)
+    for b in range(B):
+        assert near(layer(x[b : b + 1]), whole[b : b + 1], 1e-5)
+
+
+@pytest.mark.parametrize("H", [1, 2, 4, 8, 32])
+def test_the_number_of_heads_costs_no_parameters(H):
+    count = sum(p.numel() for p in MultiHeadAttention(32, H).parameters())
+    assert count == 4 * 32 * 32
+
+
+@pytest.mark.parametrize(("C", "H"), [(8, 3), (8, 16), (8, 0), (8, -2), (30, 4)])
+def test_heads_that_cannot_share_the_features_are_explained(C, H):
+    with pytest.raises(ValueError, match=f"n_embd {C} cannot be split evenly over {H} heads"):
+        MultiHeadAttention(C, H)
+
+
+def test_the_error_names_what_would_fit():
+    with pytest.raises(ValueError, match=r"\[1, 2, 3, 6\]"):
+        MultiHeadAttention(6, 4)
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 6), (2, 8), (3, 7, 8)])
+def test_a_source_of_the_wrong_shape_is_explained(shape):
+    layer = MultiHeadAttention(8, 2)
+    for method in (layer, layer.weights):
+        with pytest.raises(ValueError, match=r"of shape|source of its own"):
+            method(torch.zeros(2, 5, 8), torch.zeros(shape))
+
+
+def test_dropout_works_in_training_only():
+    layer = seeded(lambda: MultiHeadAttention(8, 2, dropout=0.5))
+    x = numbers(2, 5, 8)
+    torch.manual_seed(0)
+    assert not near(layer(x), layer(x), 1e-3)
+    layer.eval()
+    assert near(layer(x), layer(x), 0)
+    assert near(layer.weights(x), layer.train().weights(x), 0)  # the maps are without dropout
+
+
+def test_rotary_positions_turn_queries_and_keys_and_leave_the_values():
+    layer = seeded(lambda: MultiHeadAttention(8, 2, rotary=Rotary(4)))
+    plain = seeded(lambda: MultiHeadAttention(8, 2))
+    x = numbers(2, 5, 8)
+    for ours, bare, turned in zip(layer.project(x), plain.project(x), (1, 1, 0), strict=True):
+        assert near(ours, layer.rotary(bare) if turned else bare)
+
+
+@pytest.mark.parametrize("make", [lambda: Head(8, 4), lambda: MultiHeadAttention(8, 2)])
+def test_every_parameter_learns(make):
+    layer = seeded(make)
+    layer(numbers(2, 5, 8)).square().sum().backward()
+    for name, parameter in layer.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
