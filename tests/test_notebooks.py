@@ -13,6 +13,7 @@ CLAIMS = {
     "01": [f"W{i}" for i in range(1, 13)],
     "02": [f"L{i}" for i in range(1, 10)],
     "03": [f"A{i}" for i in range(1, 6)],
+    "04": [f"Q{i}" for i in range(1, 14)],
 }
 CONCEPTS = ("text", "attention", "positions", "gpt", "training", "sampling")
 LONGEST_CELL = 25
