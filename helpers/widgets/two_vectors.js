@@ -136,7 +136,7 @@ function render({ model, el }) {
     const end = start + way * m.angle * Math.PI / 180, on = (t, k = r) => [sx(k * Math.cos(t)), sy(k * Math.sin(t))];
     const visible = Number.isFinite(m.angle) && m.angle > 0.05;
     arc.setAttribute("d", visible ? `M${on(start)} A${r * UNIT},${r * UNIT} 0 0 ${way > 0 ? 0 : 1} ${on(end)}` : "");
-    const [tx, ty] = on((start + end) / 2, 1.35);
+    const [tx, ty] = visible ? on((start + end) / 2, 1.35) : [0, 0];
     arcText.textContent = visible ? `${fixed(m.angle, 0)}°` : "";
     arcText.setAttribute("x", tx);
     arcText.setAttribute("y", ty + 4);

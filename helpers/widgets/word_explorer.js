@@ -54,9 +54,8 @@ function render({ model, el }) {
         onclick: () => { send(input, word); node.querySelector(`[data-input=${input}]`).focus(); } }, visible(word))))));
     note.textContent = rows.length ? "Each word is a button: press it to see its own neighbours." : "";
   }
-  const soon = onceAFrame(paint);
-  model.on("change:answer", soon);
+  model.on("change:answer", paint); // at once: the kernel sends at most one answer for each key
   paint();
-  return () => model.off("change:answer", soon);
+  return () => model.off("change:answer", paint);
 }
 export default { render };
