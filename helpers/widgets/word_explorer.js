@@ -26,6 +26,15 @@ function render({ model, el }) {
   node.append(h("div", { class: "row" }, choice(model, "mode",
     [["neighbours", "neighbours"], ["analogy", "a − b + c"]], "what to look up")), one, three, messages, table, note);
 
+  /** Look up a word of the answer. Its button goes with the old answer, so the focus moves on. */
+  function walk(word) {
+    model.set("word", word);
+    model.set("mode", "neighbours");
+    model.save_changes();
+    one.style.display = "";
+    one.querySelector("input").focus();
+  }
+
   /** One word with its cosine, as a bar from the zero line and as a number. */
   function line([word, cosine, asked], low) {
     const width = 320, zero = -low / (1 - low) * width, end = (cosine - low) / (1 - low) * width;
@@ -35,7 +44,7 @@ function render({ model, el }) {
         "stroke-dasharray": asked ? "4 3" : "none" }));
     const name = h("button", { type: "button", class: "token", title: "look up its neighbours",
       "aria-label": `look up the neighbours of ${visible(word)}`,
-      onclick: () => { model.set("word", word); model.set("mode", "neighbours"); model.save_changes(); } }, visible(word));
+      onclick: () => walk(word) }, visible(word));
     return h("tr", {}, h("td", {}, name, asked ? h("span", { class: "quiet" }, " ← query word") : ""),
       h("td", {}, bar), h("td", { class: "number" }, cosine.toFixed(3).replace("-", "−")));
   }

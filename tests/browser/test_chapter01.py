@@ -195,6 +195,7 @@ def test_a_neighbour_is_a_button_by_keyboard(words):
     words.page.keyboard.press("Enter")
     expect(words.get_by_label("word", exact=True)).to_have_value("rabbit")
     expect(words.locator(".answer")).to_contain_text("nearest to “rabbit”")
+    expect(words.get_by_label("word", exact=True)).to_be_focused()
 
 
 def test_the_switch_shows_the_king_and_hides_him(words):
