@@ -9,7 +9,6 @@ LAB_ARGS ?=
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
 
-# One thread per kernel while two chapters run side by side on two cores.
 NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
         --nbval-cell-timeout 300 -n 2 --dist loadscope
 
@@ -38,6 +37,8 @@ lint: .venv/dev
 unit: .venv/dev
 	$(BIN)/pytest -q -n 2
 
+# Two chapters side by side: more threads than cores would make both crawl.
+chapters: export OMP_NUM_THREADS ?= 1
 chapters: .venv/dev
 	$(BIN)/pytest -q $(NBVAL) notebooks
 
