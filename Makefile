@@ -23,8 +23,10 @@ help:
 	@echo "make data          rebuild and verify the files under data/"
 	@echo "make clean         remove what these commands made (not the data cache)"
 
+# In a container you are often root, and JupyterLab then wants to be told that you know.
+ROOT_ARGS = $(if $(filter 0,$(shell id -u)),--allow-root)
 lab: .venv/course
-	$(BIN)/jupyter lab $(LAB_ARGS) notebooks/00_start_here.ipynb
+	$(BIN)/jupyter lab $(ROOT_ARGS) $(LAB_ARGS) notebooks/00_start_here.ipynb
 
 test: lint unit chapters
 
