@@ -14,6 +14,7 @@ CLAIMS = {
     "02": [f"L{i}" for i in range(1, 10)],
     "03": [f"A{i}" for i in range(1, 6)],
     "04": [f"Q{i}" for i in range(1, 14)],
+    "07": [f"P{i}" for i in range(1, 9)],
 }
 CONCEPTS = ("text", "attention", "positions", "gpt", "training", "sampling")
 LONGEST_CELL = 25
