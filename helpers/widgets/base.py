@@ -10,8 +10,8 @@ from IPython.core.getipython import get_ipython
 from helpers.plots import Picture
 
 _HERE = Path(__file__).parent
-# (class, cell) → (run of that cell, explorers it made): see Explorer._replace_older.
-_live: dict[tuple[type, str], tuple[int, list["Explorer"]]] = {}
+# cell → (its run, the explorers that this run made): see Explorer._replace_older.
+_live: dict[str, tuple[int, list["Explorer"]]] = {}
 
 
 def esm(name: str) -> str:
@@ -56,20 +56,27 @@ class Explorer(anywidget.AnyWidget):
         data["text/plain"] = repr(self)
         return data, metadata
 
+    def close(self) -> None:
+        """Remove the explorer from the page and from the kernel, with the layout it owns."""
+        if self.comm is not None:
+            self.layout.close()
+        super().close()
+
     def _replace_older(self) -> None:
         """Close what an earlier run of the same cell made: re-running a cell must leak nothing."""
         cell, run = _current_cell()
-        key = (type(self), cell)
-        last_run, explorers = _live.get(key, (run, []))
+        if not cell:  # a front end that does not name its cells: close nothing by mistake
+            return
+        last_run, explorers = _live.get(cell, (run, []))
         if last_run != run:
             for old in explorers:
                 old.close()
             explorers = []
-        _live[key] = (run, [*explorers, self])
+        _live[cell] = (run, [*explorers, self])
 
 
 def _current_cell() -> tuple[str, int]:
-    """The id of the running notebook cell ("" outside JupyterLab) and the execution count."""
+    """The id of the running cell ("" where the front end sends none) and the execution count."""
     shell = get_ipython()
     if shell is None:
         return "", 0

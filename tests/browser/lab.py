@@ -1,0 +1,341 @@
+"""A throw-away JupyterLab and what a test does in it: open, run, press, look, measure.
+
+Plain functions on a Playwright `page`, so that tests (through the fixtures of conftest.py) and
+benchmarks/explorers.py use the same ones. Nothing here is a test.
+"""
+
+import ast
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import nbformat
+from playwright.sync_api import Browser, Error, Locator, Page, Playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SHOTS = ROOT / "test-results" / "browser"
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+_CONTENT = "window.jupyterapp.shell.currentWidget.content"
+# No "Jupyter news?" pop-up in the screenshots, every cell in the page, no completer in the way.
+_SETTINGS = {
+    "apputils-extension/notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+        "doNotDisturbMode": True,
+    },
+    "notebook-extension/tracker": {"windowingMode": "none"},
+}
+
+
+# --- the server and the browser -------------------------------------------------------------------
+
+
+def chromium() -> str:
+    """The path of Chromium or Chrome; raises FileNotFoundError that says how to get one."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if found is None or shutil.which(found) is None:
+        raise FileNotFoundError(
+            f"the browser tests need Chromium or Chrome, but {found or ', '.join(names)} is not "
+            "there. Install it (Debian, Ubuntu: apt-get install chromium fonts-dejavu-core), or "
+            "set the environment variable CHROMIUM to the path of its program."
+        )
+    return found
+
+
+def launch(playwright: Playwright, *flags: str) -> Browser:
+    """Chromium, headless, with everything off that would go to the network by itself."""
+    return playwright.chromium.launch(
+        executable_path=chromium(),
+        args=[
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            *flags,
+        ],
+    )
+
+
+@contextlib.contextmanager
+def jupyter(folder: Path) -> Iterator[str]:
+    """A JupyterLab that serves `folder` on 127.0.0.1; gives its address.
+
+    It has its own configuration, data and runtime folders, no password and no token: never use
+    these settings for real work. `helpers` is installed in the environment, so the folder can be
+    anywhere.
+    """
+    with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as name:
+        own = Path(name)
+        for extension, settings in _SETTINGS.items():
+            path = own / f"config/lab/user-settings/@jupyterlab/{extension}.jupyterlab-settings"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(settings), encoding="utf-8")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = [
+            sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1",
+            f"--port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}",
+            "--IdentityProvider.token=", "--ServerApp.password=",
+            "--ServerApp.disable_check_xsrf=True", "--LabApp.expose_app_in_browser=True",
+            f"--LabApp.workspaces_dir={own}/workspaces", "--LabApp.news_url=",
+            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        ]  # fmt: skip
+        folders = {
+            "JUPYTER_CONFIG_DIR": own / "config",
+            "JUPYTER_DATA_DIR": own / "data",
+            "JUPYTER_RUNTIME_DIR": own / "runtime",
+            "IPYTHONDIR": own / "ipython",
+        }
+        environment = os.environ | {key: str(path) for key, path in folders.items()}
+        log = own / "log.txt"
+        with log.open("w") as output:
+            server = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+            try:
+                url = f"http://127.0.0.1:{port}"
+                _wait_for(url, server, log)
+                yield url
+            finally:
+                server.terminate()
+                try:
+                    server.wait(20)
+                except subprocess.TimeoutExpired:
+                    server.kill()
+                    server.wait()
+
+
+def _wait_for(url: str, server: subprocess.Popen, log: Path) -> None:
+    patience = time.monotonic() + 90
+    while time.monotonic() < patience:
+        if server.poll() is not None:
+            raise RuntimeError(f"JupyterLab stopped:\n{log.read_text()[-3000:]}")
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(f"{url}/api/status", timeout=2)
+            return
+        time.sleep(0.2)
+    raise TimeoutError(f"JupyterLab did not answer within 90 s:\n{log.read_text()[-3000:]}")
+
+
+def watch(page: Page, problems: list[str]) -> None:
+    """Put into `problems`: console and page errors, failed requests, requests to elsewhere."""
+
+    def request(address: str) -> None:
+        if urlsplit(address).hostname not in ("127.0.0.1", None):  # None: data:, blob:
+            problems.append(f"a request left this machine: {address}")
+
+    page.on("console", lambda m: m.type == "error" and problems.append(f"console: {m.text}"))
+    page.on("pageerror", lambda e: problems.append(f"page error: {e}"))
+    page.on("requestfailed", lambda r: problems.append(f"request failed: {r.url} ({r.failure})"))
+    page.on("request", lambda r: request(r.url))
+    page.on("websocket", lambda w: request(w.url))
+
+
+# --- notebooks ------------------------------------------------------------------------------------
+
+
+def write_notebook(path: Path, cells: list[str]) -> None:
+    """A notebook of code cells, for an explorer (or an argument of one) that no chapter shows."""
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    made.metadata.kernelspec = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    nbformat.write(made, path)
+
+
+def open_notebook(page: Page, url: str, name: str) -> None:
+    """Open the notebook in the light theme and wait until its kernel is ready."""
+    page.goto(f"{url}/doc/tree/{name}?reset")  # ?reset: not the workspace of an earlier test
+    page.wait_for_selector(".jp-Notebook .jp-CodeCell")
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady")
+    if page.evaluate("document.body.dataset.jpThemeLight") != "true":
+        theme(page, "light")
+
+
+def close_notebook(page: Page) -> None:
+    """End the kernel of the open notebook, so that kernels do not pile up during the session."""
+    with contextlib.suppress(Error):
+        page.evaluate("window.jupyterapp.shell.currentWidget?.sessionContext?.shutdown()")
+
+
+def run_all(page: Page) -> list[str]:
+    """Run all cells and wait for the last; returns the errors in the outputs (see `errors`)."""
+    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    return errors(page)
+
+
+def run_cells_until(page: Page, text: str) -> list[str]:
+    """Run the cells up to and including the first code cell that contains `text`; the errors."""
+    index = find_cell(page, text)
+    last = page.evaluate(f"{_CONTENT}.widgets.length - 1")
+    if index == last:
+        return run_all(page)
+    page.evaluate(f"i => {{ {_CONTENT}.activeCellIndex = i; }}", index + 1)
+    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-above')")
+    return errors(page)
+
+
+def run_cell(page: Page, text: str) -> list[str]:
+    """Run (again) the first code cell that contains `text`; returns the errors."""
+    index = find_cell(page, text)
+    page.evaluate(f"i => {{ {_CONTENT}.deselectAll(); {_CONTENT}.activeCellIndex = i; }}", index)
+    page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell')")
+    return errors(page)
+
+
+def find_cell(page: Page, text: str) -> int:
+    """The index of the first code cell that contains `text`; LookupError if there is none."""
+    sources = page.evaluate(
+        f"{_CONTENT}.model.toJSON().cells.map(c => c.cell_type === 'code' ? "
+        "(Array.isArray(c.source) ? c.source.join('') : c.source) : '')"
+    )
+    for index, source in enumerate(sources):
+        if text in source:
+            return index
+    raise LookupError(f"no code cell contains {text!r}")
+
+
+def errors(page: Page) -> list[str]:
+    """Error outputs, from the model: in the page an error and stderr look alike.
+
+    A cell with the tag raises-exception may raise.
+    """
+    return page.evaluate(
+        f"""() => {_CONTENT}.model.toJSON().cells
+            .flatMap((c, i) => (c.metadata.tags || []).includes("raises-exception") ? [] :
+                (c.outputs || []).filter(o => o.output_type === "error")
+                .map(o => `cell ${{i}}: ${{o.ename}}: ${{o.evalue}}`))"""
+    )
+
+
+def in_kernel(page: Page, expression: str) -> object:
+    """The value of a Python expression in the notebook's kernel (it must be JSON).
+
+    in_kernel(page, "explorer.angle") reads a trait; nothing is printed, no count goes up.
+    """
+    reply = page.evaluate(
+        """code => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel
+            .requestExecute({code: "", silent: true, user_expressions: {answer: code}}).done
+            .then(reply => reply.content.user_expressions.answer)""",
+        f"__import__('json').dumps({expression})",
+    )
+    if reply["status"] != "ok":
+        raise RuntimeError(f"{expression}: {reply['ename']}: {reply['evalue']}")
+    return json.loads(ast.literal_eval(reply["data"]["text/plain"]))
+
+
+def live_widgets(page: Page, kind: str = "Explorer") -> int:
+    """How many live models the kernel holds whose class (or a base of it) is called `kind`.
+
+    Run an explorer's cell five times, and it should still be 1 ("Widget": 2, it has a layout).
+    """
+    instances = "__import__('ipywidgets').widgets.widget._instances"
+    is_kind = f"any(base.__name__ == {kind!r} for base in type(w).__mro__)"
+    return in_kernel(page, f"sum({is_kind} for w in list({instances}.values()))")
+
+
+# --- looking --------------------------------------------------------------------------------------
+
+
+def theme(page: Page, name: str) -> None:
+    """Switch JupyterLab to its "light" or "dark" theme and wait until it shows."""
+    page.evaluate(
+        "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})",
+        THEMES[name],
+    )
+    light = str(name == "light").lower()
+    page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
+    page.wait_for_timeout(300)  # the style sheet arrives after the attribute
+
+
+def shot(what: Page | Locator, name: str) -> Path:
+    """A screenshot of a page or an element as test-results/browser/NAME.png; returns the path."""
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    path = SHOTS / f"{name}.png"
+    what.screenshot(path=path)
+    return path
+
+
+def still(what: Locator, patience: float = 5) -> bytes:
+    """A screenshot once two in a row are equal, so that what was under way has settled."""
+    last, end = b"", time.monotonic() + patience
+    while time.monotonic() < end:
+        with contextlib.suppress(Error):  # an element that is replaced under our feet
+            last, before = what.screenshot(), last
+            if last == before:
+                break
+        what.page.wait_for_timeout(50)
+    return last
+
+
+def changed(what: Locator, action: Callable[[], object], patience: float = 5) -> bool:
+    """Does `action` change what the element looks like, within `patience` seconds?
+
+    changed(canvas, lambda: page.keyboard.press("ArrowRight")). The focus ring and the pointer's
+    hover count as changes: look at the picture, not at the control that is being moved.
+    """
+    before = still(what)
+    action()
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        with contextlib.suppress(Error):
+            if what.screenshot() != before:
+                return True
+        what.page.wait_for_timeout(50)
+    return False
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+_STOPWATCH = """([root, event, answer]) => {
+    const frames = (then) => requestAnimationFrame(() => requestAnimationFrame(then));
+    const watched = answer ? root.querySelector(answer) : null;
+    window.d2gTimes = [];
+    window.d2gStopwatch?.abort();  // the one before
+    window.d2gStopwatch = new AbortController();
+    root.addEventListener(event, () => {
+        const start = performance.now();
+        const stop = () => frames(() => window.d2gTimes.push(performance.now() - start));
+        if (!watched) return stop();
+        const observer = new MutationObserver(() => { observer.disconnect(); stop(); });
+        observer.observe(watched, { subtree: true, childList: true, characterData: true });
+    }, { capture: true, signal: window.d2gStopwatch.signal });
+}"""
+
+
+def latency(
+    root: Locator, actions: list[Callable[[], object]], *, event: str, answer: str | None = None
+) -> list[float]:
+    """Milliseconds from an input event to the painted picture, for each action.
+
+    root: the explorer (`.d2g`); actions: each causes exactly one `event` ("input", "keydown",
+    "pointermove", "click" ...) inside it; answer: for explorers that ask the kernel, a CSS
+    selector (inside root) of an element whose content changes only when the answer has come.
+
+    The clock (performance.now) starts when the event reaches the explorer, before any handler of
+    it, and stops in the second requestAnimationFrame after the handlers (or after the answer's
+    change): our painting is done in the first frame at the latest, and the second begins when the
+    first has been painted. At the usual 60 frames a second that alone is 17 to 33 ms, so launch
+    the browser with FREE_FRAMES to measure us and not the screen.
+    """
+    root.evaluate(f"(root, [e, a]) => ({_STOPWATCH})([root, e, a])", [event, answer])
+    page = root.page
+    for number, action in enumerate(actions, 1):
+        action()
+        page.wait_for_function("n => window.d2gTimes.length >= n", arg=number, timeout=10_000)
+        page.wait_for_timeout(30)
+    return page.evaluate("window.d2gTimes")
+
+
+# Frames as fast as they can be painted, not 60 a second: for measuring only.
+FREE_FRAMES = ("--disable-frame-rate-limit", "--disable-gpu-vsync")
