@@ -71,6 +71,22 @@ class Picture(Figure):
         return {"image/png": self.png(), "text/plain": repr(self)}
 
 
+class _Axes(Axes):
+    """Axes in the course's look, also for what is drawn after `picture()` has returned."""
+
+    def set_title(self, *args: Any, **options: Any) -> Any:
+        with mpl.rc_context(_STYLE):
+            return super().set_title(*args, **options)
+
+    def legend(self, *args: Any, **options: Any) -> Any:
+        with mpl.rc_context(_STYLE):
+            return super().legend(*args, **options)
+
+    def plot(self, *args: Any, **options: Any) -> Any:
+        with mpl.rc_context(_STYLE):
+            return super().plot(*args, **options)
+
+
 def picture(
     alt: str, *, width: float = 7, height: float = 3.6, columns: int = 1, rows: int = 1, **axes: Any
 ) -> tuple[Picture, Any]:
@@ -81,6 +97,7 @@ def picture(
     """
     if not alt.strip():
         raise ValueError("a picture needs its alternative text: say in a sentence what it shows")
+    axes.setdefault("subplot_kw", {"axes_class": _Axes})
     with mpl.rc_context(_STYLE):
         fig = Picture(figsize=(width, height), dpi=110, layout="constrained", facecolor="white")
         FigureCanvasAgg(fig)
@@ -112,21 +129,30 @@ def draw_heatmap(
     data = np.asarray(matrix, dtype=float)
     if data.ndim != 2:
         raise ValueError(f"a heat map needs a matrix with 2 dimensions, not shape {data.shape}")
-    largest = np.nanmax(np.abs(data)) if data.size else 1.0
-    low, high = limits or ((-largest, largest) if signed else (min(0.0, np.nanmin(data)), largest))
-    image = ax.imshow(data, cmap="RdBu_r" if signed else "viridis", vmin=low, vmax=high)
+    finite = data[np.isfinite(data)]  # a masked score is −∞: its cell stays white
+    largest = np.abs(finite).max(initial=0.0)
+    low, high = limits or ((-largest, largest) if signed else (finite.min(initial=0.0), largest))
+    image = ax.imshow(
+        np.where(np.isfinite(data), data, np.nan),
+        cmap="RdBu_r" if signed else "viridis",
+        vmin=low,
+        vmax=high,
+    )
     ax.grid(False)
     ax.spines[:].set_visible(False)
     for axis, labels in ((ax.yaxis, row_labels), (ax.xaxis, column_labels)):
         if labels is not None:
-            axis.set_ticks(range(len(labels)), [visible(str(label)) for label in labels])
+            # An escaped $ stays a dollar; two bare ones would begin a formula.
+            shown = [visible(str(label)).replace("$", r"\$") for label in labels]
+            axis.set_ticks(range(len(labels)), shown)
     if column_labels is not None and max(map(len, map(str, column_labels)), default=0) > 2:
         ax.tick_params(axis="x", rotation=90)
     if values is not None:
         for (i, j), value in np.ndenumerate(data):
-            r, g, b, _ = image.cmap(image.norm(value))
+            r, g, b, _ = image.cmap(image.norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
             ink = "black" if 0.3 * r + 0.59 * g + 0.11 * b > 0.5 else "white"
-            ax.text(j, i, format(value, values), ha="center", va="center", color=ink, fontsize=9)
+            number = format(value, values).replace("inf", "∞").replace("-", "−")
+            ax.text(j, i, number, ha="center", va="center", color=ink, fontsize=9)
     if colour_bar is not None:
         bar = ax.figure.colorbar(image, ax=ax, shrink=0.9)
         bar.set_label(colour_bar)
@@ -149,6 +175,7 @@ def heatmap(
     matrix: (rows, columns) numbers; alt: alternative text; row_labels, column_labels: tokens;
     signed: True for a map centred on 0 (red positive, blue negative); values: a format such as
     ".2f" to write the numbers in; limits: (lowest, highest); colour_bar: its label and unit.
+    Cells that are infinite or not a number stay white.
     """
     fig, ax = picture(alt, width=width, height=height)
     with mpl.rc_context(_STYLE):

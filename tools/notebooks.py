@@ -35,6 +35,7 @@ def run(notebook: NotebookNode, folder: Path) -> None:
         kernel_name="python3",
         store_widget_state=False,
         record_timing=False,
+        coalesce_streams=True,  # how print's output was cut into messages means nothing
         resources={"metadata": {"path": str(folder)}},
     )
     client.execute()
@@ -66,8 +67,11 @@ def text_of(notebook: NotebookNode) -> str:
 def write(path: Path, text: str) -> None:
     """Replace the file in one step: a killed run leaves the old chapter whole."""
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def main() -> int:

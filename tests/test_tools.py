@@ -1,0 +1,148 @@
+"""tools/notebooks.py: the committed form of a chapter, and how it is reached."""
+
+import importlib.util
+import sys
+
+import nbformat
+import pytest
+from conftest import ROOT
+from nbformat import v4
+
+spec = importlib.util.spec_from_file_location("notebooks_tool", ROOT / "tools" / "notebooks.py")
+tool = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(tool)
+
+
+@pytest.fixture
+def messy():
+    """A notebook as an editor saves it after a run."""
+    cell = v4.new_code_cell("1 + 1", execution_count=7)
+    cell.metadata = {
+        "tags": ["claim:W1"],
+        "jupyter": {"source_hidden": True},
+        "execution": {"iopub.execute_input": "2026-01-01T00:00:00Z"},
+        "collapsed": False,
+        "vscode": {"languageId": "python"},
+    }
+    view = {"model_id": "abc", "version_major": 2}
+    data = {tool.WIDGET_VIEW: view, "image/png": "iVBORw0KGgo=", "text/plain": "Toy()"}
+    cell.outputs = [
+        v4.new_output("stream", text="printed\n"),
+        v4.new_output(
+            "execute_result", data, metadata={"image/png": {"width": 3}}, execution_count=7
+        ),
+        v4.new_output("display_data", {"text/plain": "x"}, metadata={"a": 1}),
+        v4.new_output("error", ename="E", evalue="v", traceback=["t"]),
+    ]
+    text = v4.new_markdown_cell("# Title · ü")
+    text.metadata = {"editable": True, "slideshow": {}}
+    return v4.new_notebook(
+        cells=[text, cell],
+        metadata={
+            "widgets": {tool.WIDGET_VIEW: {"state": {"abc": {}}}},
+            "kernelspec": {"display_name": ".venv", "language": "python", "name": "mine"},
+            "language_info": {"name": "python", "version": "3.12.1"},
+            "toc": True,
+        },
+    )
+
+
+def test_normalise_keeps_outputs_counts_tags_and_ids(messy):
+    ids = [cell.id for cell in messy.cells]
+    tool.normalise(messy)
+    nbformat.validate(messy)
+    text, code = messy.cells
+    assert [cell.id for cell in messy.cells] == ids
+    assert text.source == "# Title · ü" and text.metadata == {}
+    assert code.execution_count == 7
+    assert code.metadata == {"tags": ["claim:W1"], "jupyter": {"source_hidden": True}}
+    assert [o.output_type for o in code.outputs] == [
+        "stream",
+        "execute_result",
+        "display_data",
+        "error",
+    ]
+    assert code.outputs[0].text == "printed\n"
+    assert code.outputs[1].data == {"image/png": "iVBORw0KGgo=", "text/plain": "Toy()"}
+
+
+def test_normalise_drops_widget_state_and_what_differs_from_run_to_run(messy):
+    tool.normalise(messy)
+    text = tool.text_of(messy)
+    for gone in ("widget", "iopub", "3.12.1", "vscode", "mine", ".venv", "abc", "toc", "width"):
+        assert gone not in text
+    assert "ü" in text and text.endswith("}\n")
+    assert messy.metadata == tool.METADATA
+
+
+def test_normalise_twice_changes_nothing(messy, tmp_path):
+    tool.normalise(messy)
+    once = tool.text_of(messy)
+    tool.write(tmp_path / "a.ipynb", once)
+    again = tool.read(tmp_path / "a.ipynb")
+    tool.normalise(again)
+    assert tool.text_of(again) == once
+
+
+def command(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["notebooks.py", *map(str, arguments)])
+    return tool.main()
+
+
+def test_check_finds_a_file_that_is_not_in_the_committed_form(messy, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "a.ipynb"
+    path.write_text(nbformat.writes(messy), encoding="utf-8")
+    before = path.read_bytes()
+    assert command(monkeypatch, "check", path) == 1
+    assert "a.ipynb: not in the committed form; run: make normalise" in capsys.readouterr().out
+    assert path.read_bytes() == before, "check only looks"
+    assert command(monkeypatch, "normalise", path) == 0
+    assert command(monkeypatch, "check", path) == 0
+    assert capsys.readouterr().out == ""
+    assert [p.name for p in tmp_path.iterdir()] == ["a.ipynb"]
+
+
+def test_a_file_that_is_in_form_is_not_written_again(messy, tmp_path, monkeypatch):
+    path = tmp_path / "a.ipynb"
+    tool.normalise(messy)
+    tool.write(path, tool.text_of(messy))
+    monkeypatch.setattr(tool, "write", lambda *_: pytest.fail("written for nothing"))
+    assert command(monkeypatch, "normalise", path) == 0
+
+
+def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
+    path = tmp_path / "a.ipynb"
+    tool.write(path, "old\n")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tool.os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        tool.write(path, "new\n")
+    assert path.read_text() == "old\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.ipynb"], "no half-written file beside it"
+
+
+def test_run_executes_in_the_notebooks_folder_and_keeps_streams_whole(tmp_path, monkeypatch):
+    code = "import os\nfor i in range(3):\n    print(i, flush=True)\nos.path.basename(os.getcwd())"
+    made = v4.new_notebook(cells=[v4.new_code_cell(code), v4.new_code_cell("2 + 2")])
+    path = tmp_path / "a.ipynb"
+    tool.write(path, nbformat.writes(made))
+    assert command(monkeypatch, "run", path) == 0
+    done = tool.read(path)
+    first, second = done.cells
+    assert [first.execution_count, second.execution_count] == [1, 2]
+    assert [o.output_type for o in first.outputs] == ["stream", "execute_result"]
+    assert first.outputs[0].text == "0\n1\n2\n"
+    assert first.outputs[1].data["text/plain"] == repr(tmp_path.name)
+    assert command(monkeypatch, "check", path) == 0
+
+
+def test_a_chapter_that_fails_is_left_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "a.ipynb"
+    tool.write(path, nbformat.writes(v4.new_notebook(cells=[v4.new_code_cell("1 / 0")])))
+    before = path.read_bytes()
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        command(monkeypatch, "run", path)
+    assert path.read_bytes() == before
