@@ -41,7 +41,7 @@ class AttentionExplorer(Explorer):
     "mask" or "softmax"), show_masked. Attention says where a head reads, not why the model answers.
     """
 
-    _esm = esm("attention_explorer")
+    _esm = esm("attention_views", "attention_explorer")
     _css = Explorer._css + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
     title = traitlets.Unicode().tag(sync=True)
