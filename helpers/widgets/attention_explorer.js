@@ -3,9 +3,12 @@
 const ROWS = 8; // in the table of the strongest keys
 const LONGEST = 10; // characters of a token on an axis
 
-/** A token to be shown, in full and as short as an axis takes. */
+/** A token to be shown, in full and as short as an axis takes; nothing in it stays invisible. */
 function label(token) {
-  const full = visible(token) || "∅", letters = Array.from(full);
+  const signs = visible(token).replace(/[\x00-\x1f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt()));
+  const code = (c) => `U+${c.codePointAt().toString(16).toUpperCase().padStart(4, "0")}`;
+  const full = /^[\p{Cf}\p{Z}]+$/u.test(signs) ? Array.from(signs, code).join(" ") : signs || "∅";
+  const letters = Array.from(full);
   return { full, short: letters.length > LONGEST ? letters.slice(0, LONGEST - 1).join("") + "…" : full };
 }
 
@@ -143,7 +146,8 @@ function render({ model, el }) {
   const what = () => ({ scores: "scaled scores", mask: "scores after the mask", softmax: "weights" })[get("stage")];
   function reading() {
     const i = get("query"), k = i * T + s.column;
-    if (i < 0) return "Point at a row, or press ↓, to see one query alone. A click or Enter locks it.";
+    const few = get("view") === "lines" && lines.most < T ? ` Of each query the ${lines.most} strongest are drawn.` : "";
+    if (i < 0) return `Point at a query, or press ↓, to see it alone. A click or Enter locks it.${few}`;
     const one = `Query ${i} “${tokens[i].short}”`;
     if (s.column < 0) return get("locked") ? `${one}, locked: Enter or a click on it unlocks.` : `${one}: Enter or a click locks it.`;
     const value = s.masked[k] && get("stage") === "mask" ? "−∞, masked" : s.scoring() ? signedText(s.values(true)[k]) : s.values(false)[k].toFixed(3);

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
 
 from helpers import plots
 from helpers.widgets.attention_maps import (
@@ -27,6 +28,8 @@ from helpers.widgets.attention_maps import (
     packed,
 )
 from helpers.widgets.base import Explorer, esm
+
+_SETTINGS = ("layer", "head", "average", "query", "locked", "view", "stage", "show_masked")
 
 
 class AttentionExplorer(Explorer):
@@ -65,12 +68,15 @@ class AttentionExplorer(Explorer):
         maps: Any,
         scores: Any = None,
         title: str = "Who looks at whom",
-        **view: Any,
+        **settings: Any,
     ):
         names = checked_tokens(tokens)
         self._maps = checked_maps(maps, len(names))
         self._scores = None if scores is None else checked_scores(scores, self._maps)
         self._masked = mask_of(self._maps, self._scores)
+        unknown = settings.keys() - _SETTINGS
+        if unknown:
+            raise TypeError(f"no such settings: {sorted(unknown)}; there are {_SETTINGS}")
         super().__init__(
             title=title,
             tokens=names,
@@ -78,15 +84,12 @@ class AttentionExplorer(Explorer):
             weight_steps=packed(self._maps),
             raw_scores=b"" if self._scores is None else self._scores.astype("<f4").tobytes(),
             masked=self._masked.astype(np.uint8).tobytes(),
+            **settings,
         )
-        for name, value in view.items():  # after the rest, so that they are checked against it
-            if not self.has_trait(name):
-                raise TypeError(f"AttentionExplorer has no setting {name!r}")
-            setattr(self, name, value)
 
     @traitlets.validate("layer", "head", "query")
     def _in_range(self, proposal: Any) -> int:
-        name, value = proposal.trait.name, proposal.value
+        name, value = proposal.trait.name, int(proposal.value)
         if self.shape:  # known once the maps are
             lowest, end = (
                 (-1 if name == "query" else 0),
@@ -94,13 +97,13 @@ class AttentionExplorer(Explorer):
             )
             if not lowest <= value < end:
                 raise traitlets.TraitError(f"{name} goes from {lowest} to {end - 1}; got {value}")
-        return int(value)
+        return value
 
     @traitlets.validate("stage")
     def _has_scores(self, proposal: Any) -> str:
         if proposal.value != "softmax" and self.shape and not self.raw_scores:
             raise traitlets.TraitError(
-                f"stage {proposal.value!r} needs the scores: AttentionExplorer(tokens, maps, scores)"
+                f"stage {proposal.value!r} needs scores: AttentionExplorer(tokens, maps, scores)"
             )
         return str(proposal.value)
 
@@ -122,14 +125,19 @@ class AttentionExplorer(Explorer):
         where = f"layer {self.layer}, {which}"
         alt = f"Attention of {self.describe()}; {where} in large."
         draw = self._draw_lines if self.view == "lines" else self._draw_map
-        if layers * heads == 1:
-            fig, ax = plots.picture(alt, width=5.6, height=4.8)
-        else:
-            fig, (grid, ax) = plots.picture(
-                alt, width=9.6, height=4.8, columns=2, width_ratios=(3, 4)
-            )
-            self._draw_grid(grid)
-        at = range(0, T, -(-T // 32))  # at most 32 labels can be read on an axis
+        alone = layers * heads == 1
+        fig, axes = plots.picture(
+            alt, width=5.6 if alone else 9.6, height=4.8,
+            columns=1 if alone else 2, width_ratios=[1] if alone else [3, 4],
+        )  # fmt: skip
+        # Fixed margins: to have them worked out would double the time until the explorer is there.
+        fig.set_layout_engine(None)
+        names_right = 0.1 if self.view == "lines" else 0.03
+        fig.subplots_adjust(0.18 if alone else 0.06, 0.19, 1 - names_right, 0.93, wspace=0.3)
+        if not alone:
+            self._draw_grid(axes[0])
+        ax = axes if alone else axes[1]
+        at = np.arange(0, T, -(-T // 24))  # at most 24 labels can be read on an axis
         draw(ax, at, [_drawable(self.tokens[i]) for i in at])
         ax.tick_params(length=0, labelsize=8)
         ax.set_title(where.capitalize())
@@ -148,15 +156,15 @@ class AttentionExplorer(Explorer):
         wall[:, :size, :, :size] = np.where(hidden, np.nan, np.sqrt(maps)).transpose(0, 2, 1, 3)
         step = size + gap
         plots.draw_heatmap(ax, wall.reshape(layers * step, heads * step), limits=(0, 1))
-        ax.set_xticks(np.arange(heads) * step + (size - 1) / 2, range(heads))
-        ax.set_yticks(np.arange(layers) * step + (size - 1) / 2, range(layers))
+        ax.set_xticks(np.arange(heads) * step + (size - 1) / 2, map(str, range(heads)))
+        ax.set_yticks(np.arange(layers) * step + (size - 1) / 2, map(str, range(layers)))
         ax.tick_params(length=0)
         ax.set(title="All heads", xlabel="head", ylabel="layer")
         corner = (0 if self.average else self.head * step) - 0.5, self.layer * step - 0.5
         width = heads * step - gap if self.average else size
         ax.add_patch(Rectangle(corner, width, size, fill=False, edgecolor=plots.RED, linewidth=2.5))
 
-    def _draw_map(self, ax: Axes, at: Sequence[int], labels: list[str]) -> None:
+    def _draw_map(self, ax: Axes, at: NDArray[np.int_], labels: list[str]) -> None:
         values = self.shown()
         if self.query >= 0:  # only its row, as in the browser
             values = np.where(np.arange(len(values))[:, None] == self.query, values, np.nan)
@@ -165,20 +173,26 @@ class AttentionExplorer(Explorer):
         else:  # the square root lets small weights be told apart, as in the browser
             plots.draw_heatmap(ax, np.sqrt(values), limits=(0, 1), colour_bar="weight")
             marks = [0, 0.05, 0.25, 0.5, 1]
-            ax.images[0].colorbar.set_ticks(np.sqrt(marks), labels=map(str, marks))
+            bar: Any = ax.images[0].colorbar
+            bar.set_ticks(np.sqrt(marks), labels=map(str, marks))
         ax.set_xticks(at, labels, rotation=90)
         ax.set_yticks(at, labels)
         ax.set(xlabel="key: looked at", ylabel="query: looks")
 
-    def _draw_lines(self, ax: Axes, at: Sequence[int], labels: list[str]) -> None:
+    def _draw_lines(self, ax: Axes, at: NDArray[np.int_], labels: list[str]) -> None:
         values, T = np.nan_to_num(self.shown()), self.shape[2]
-        rows = range(T) if self.query < 0 else [self.query]
-        strength = np.abs(values) / max(float(np.abs(values).max()), 1e-9)
-        pairs = [(i, j) for i in rows for j in range(T) if strength[i, j] > 0.01]
+        unit = 1.0 if self.stage == "softmax" else max(float(np.abs(values).max()), 1e-9)
+        strength = np.abs(values) / unit
+        most = min(T, max(2, 320 // T)) if self.query < 0 else T  # as in the browser
+        least = np.maximum(0.01, np.sort(strength, axis=1)[:, -most])
+        drawn = strength >= least[:, None]
+        if self.query >= 0:
+            drawn &= np.arange(T)[:, None] == self.query
+        pairs = [(int(i), int(j)) for i, j in np.argwhere(drawn)]
         lines = LineCollection(
             [[(0.0, i), (1.0, j)] for i, j in pairs],
             colors=[plots.BLUE if values[p] >= 0 else plots.RED for p in pairs],
-            alpha=[float(strength[p]) for p in pairs],
+            alpha=[min(1.0, float(strength[p])) for p in pairs],
             linewidths=[0.5 + 4 * float(strength[p]) for p in pairs],
         )
         ax.add_collection(lines)

@@ -171,7 +171,7 @@ function heatMap(s) {
 function lineView(s) {
   const { T, tokens, masked, get } = s;
   const tall = Math.max(16, Math.min(28, Math.floor(470 / T))), wide = 300, numbers = 52, height = tall * T;
-  const most = Math.max(4, Math.floor(1200 / T)); // lines to a query, when all queries are shown
+  const most = Math.min(T, Math.max(2, Math.floor(320 / T))); // to a query when all are shown: lines cost time
   const area = canvas(wide + numbers, height, ""), pen = area.getContext("2d");
   const list = (side) => h("div", { class: `list ${side}` }, ...tokens.map(({ short, full }) =>
     h("span", { title: full, style: `height:${tall}px` }, short)));
@@ -186,7 +186,7 @@ function lineView(s) {
     const row = new Float32Array(T);
     for (let i = one < 0 ? 0 : one; i < (one < 0 ? T : one + 1); i++) {
       for (let j = 0; j < T; j++) row[j] = hide && masked[i * T + j] ? 0 : Math.abs(data[i * T + j]) / unit;
-      const least = Math.max(0.01, one < 0 && T > most ? row.slice().sort()[T - most] : 0);
+      const least = Math.max(0.01, one < 0 && most < T ? row.slice().sort()[T - most] : 0);
       for (let j = 0; j < T; j++) {
         const v = data[i * T + j], y = (j + 0.5) * tall;
         if (one >= 0) write(v, hide && masked[i * T + j], y);
@@ -215,5 +215,5 @@ function lineView(s) {
     const y = i * tall, slack = scroller.clientHeight - tall;
     scroller.scrollTop = Math.min(y, Math.max(scroller.scrollTop, y - slack));
   };
-  return { node, area, paint, reveal };
+  return { node, area, paint, reveal, most };
 }
