@@ -71,8 +71,9 @@ function keyTable(s) {
     line.row = h("tr", {}, line.position, h("td", {}, line.key), ...(s.scores ? [line.score] : []), line.weight, h("td", {}, line.bar));
     return line;
   });
-  const heads = [["at", "at"], ["name", "key"], ...(s.scores ? [["n", "score"]] : []), ["n", "weight"], ["bars", ""]];
-  const table = h("table", {}, caption, h("thead", {}, h("tr", {}, ...heads.map(([c, name]) => h("th", { class: c }, name)))),
+  const columns = ["at", "name", ...(s.scores ? ["n"] : []), "n", "bars"];
+  const table = h("table", {}, caption, h("colgroup", {}, ...columns.map((name) => h("col", { class: name }))),
+    h("thead", {}, h("tr", {}, h("th", { colspan: 2 }, "key"), ...(s.scores ? [h("th", {}, "score")] : []), h("th", { colspan: 2 }, "weight"))),
     h("tbody", {}, ...lines.map((line) => line.row)));
   const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
   let speaking = 0;
@@ -143,7 +144,7 @@ function render({ model, el }) {
     h("div", { class: "columns" }, h("div", { class: "side" }, ...(grid ? [grid.node] : []), ...table.nodes),
       h("div", { class: "main" }, h("div", { class: "row" }, heading, scale.node), figure, readout)));
 
-  const what = () => ({ scores: "scaled scores", mask: "scores after the mask", softmax: "weights" })[get("stage")];
+  const what = () => ({ scores: "scores", mask: "scores, masked", softmax: "weights" })[get("stage")];
   function reading() {
     const i = get("query"), k = i * T + s.column;
     const few = get("view") === "lines" && lines.most < T ? ` Of each query the ${lines.most} strongest are drawn.` : "";
@@ -167,7 +168,7 @@ function render({ model, el }) {
       map.colours();
       scale.paint();
       grid?.paint();
-      heading.textContent = (grid ? `${s.place()}: ` : "") + what();
+      heading.textContent = grid ? `${s.place()}: ${what()}` : what();
       map.node.hidden = !inMap;
       lines.node.hidden = inMap;
     }
