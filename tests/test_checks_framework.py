@@ -161,6 +161,8 @@ def test_inputs_that_were_changed_are_found_wherever_they_are():
     assert check(lambda xs: xs[1].add_(1) is None, [a.clone(), b.clone()])
     assert check(lambda xs: xs[1].add_(1) is None, (a.clone(), b.clone()))
     assert check(lambda xs: xs.append(1), [1, 2])
+    assert check(lambda xs: xs.sort(), [2.0, 1.0])
+    assert check(lambda xs: xs[0].reverse(), [["a", "b"]])
     assert check(lambda d: d.update(x=1), {})
     assert check(lambda d: d["x"].append(1), {"x": [1]})
     assert check(lambda s: s.add(1), set())

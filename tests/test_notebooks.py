@@ -141,6 +141,7 @@ def test_nothing_is_used_before_it_is_taught(chapter, notebook):
 
 
 def public_concepts():
+    """(module, name) of every class and function that the concept modules define."""
     for module in CONCEPTS:
         if not (ROOT / "helpers" / f"{module}.py").exists():
             continue
@@ -155,7 +156,7 @@ def public_concepts():
                 yield module, name
 
 
-@pytest.mark.parametrize(("module", "name"), public_concepts())
+@pytest.mark.parametrize(("module", "name"), list(public_concepts()))
 def test_the_chapter_that_teaches_it_compares_its_own_with_the_helper(module, name):
     """A cell tagged same-as:module.name asserts that the chapter's code does what helpers does."""
     (path,) = (ROOT / "notebooks").glob(f"{taught_in(module, name):02}_*.ipynb")

@@ -178,7 +178,9 @@ def _state(value: Any) -> Any:
         return [_state(item) for item in value]
     if isinstance(value, dict):
         return [(key, _state(item)) for key, item in value.items()]
-    return set(value) if isinstance(value, set) else None
+    if isinstance(value, set):
+        return set(value)
+    return repr(value) if isinstance(value, (str, int, float)) else None
 
 
 def tensor(value: Any, what: str) -> torch.Tensor:

@@ -298,14 +298,19 @@ def changed(what: Locator, action: Callable[[], object], patience: float = 5) ->
 # --- measuring ------------------------------------------------------------------------------------
 
 _STOPWATCH = """([root, event, answer]) => {
-    const frames = (then) => requestAnimationFrame(() => requestAnimationFrame(then));
     const watched = answer ? root.querySelector(answer) : null;
+    const channel = new MessageChannel();
     window.d2gTimes = [];
     window.d2gStopwatch?.abort();  // the one before
     window.d2gStopwatch = new AbortController();
     root.addEventListener(event, () => {
-        const start = performance.now();
-        const stop = () => frames(() => window.d2gTimes.push(performance.now() - start));
+        const start = performance.now(), since = () => performance.now() - start;
+        const stop = () => requestAnimationFrame(() => {
+            let drawn;
+            channel.port1.onmessage = () => { drawn = since(); };
+            channel.port2.postMessage(null);
+            requestAnimationFrame(() => window.d2gTimes.push([since(), drawn ?? since()]));
+        });
         if (!watched) return stop();
         const observer = new MutationObserver(() => { observer.disconnect(); stop(); });
         observer.observe(watched, { subtree: true, childList: true, characterData: true });
@@ -315,18 +320,20 @@ _STOPWATCH = """([root, event, answer]) => {
 
 def latency(
     root: Locator, actions: list[Callable[[], object]], *, event: str, answer: str | None = None
-) -> list[float]:
-    """Milliseconds from an input event to the painted picture, for each action.
+) -> list[tuple[float, float]]:
+    """Milliseconds from an input event (to the painted picture, to the end of our own work).
 
     root: the explorer (`.d2g`); actions: each causes exactly one `event` ("input", "keydown",
     "pointermove", "click" ...) inside it; answer: for explorers that ask the kernel, a CSS
     selector (inside root) of an element whose content changes only when the answer has come.
 
     The clock (performance.now) starts when the event reaches the explorer, before any handler of
-    it, and stops in the second requestAnimationFrame after the handlers (or after the answer's
-    change): our painting is done in the first frame at the latest, and the second begins when the
-    first has been painted. At the usual 60 frames a second that alone is 17 to 33 ms, so launch
-    the browser with FREE_FRAMES to measure us and not the screen.
+    it. The first number stops it in the second requestAnimationFrame after the handlers (or after
+    the answer's change): our drawing is done in the first frame at the latest, and the second
+    begins when the first has been painted. At the usual 60 frames a second that alone is 17 to
+    33 ms, so launch the browser with FREE_FRAMES to measure us and not the screen. The second
+    number stops it in the first task after the first frame: handlers, drawing, style, layout and
+    paint are done then, but the compositor may not be.
     """
     root.evaluate(f"(root, [e, a]) => ({_STOPWATCH})([root, e, a])", [event, answer])
     page = root.page

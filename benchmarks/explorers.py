@@ -1,0 +1,147 @@
+"""How long a learner waits: from an input event to the painted picture, for each explorer.
+
+    python benchmarks/explorers.py [--times 60] [--screen]
+
+Runs each explorer in a real JupyterLab in Chromium and prints a Markdown table: median and 90th
+percentile in milliseconds, and the target (10 ms where the browser computes, 60 ms where it asks
+the kernel). Exit status 1 if a median misses its target.
+
+Clock: performance.now() when the event reaches the explorer, until the second
+requestAnimationFrame after our handlers (or after the kernel's answer has changed the page). "Of
+this ours": until handlers, drawing, style, layout and paint are done, without what the browser's
+compositor adds. See `latency` in tests/browser/lab.py. The first row is the floor: a slider that
+does nothing. Frames come as fast as they can be painted; with --screen 60 a second, as on a usual
+screen, which adds up to two frames (17 to 33 ms) to every number.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Locator, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "browser"))
+import lab
+
+BROWSER, KERNEL = 10, 60  # targets in ms
+
+
+@dataclass
+class Case:
+    """What is moved: `control` gets the focus, then `keys` are pressed or `words` are typed in."""
+
+    explorer: str
+    moved: str
+    code: str
+    control: str
+    event: str = "input"
+    keys: tuple[str, ...] = ("ArrowRight", "ArrowLeft")
+    words: tuple[str, ...] = ()
+    answer: str | None = None  # asks the kernel: where the answer appears
+
+    def actions(self, control: Locator, times: int) -> list[Callable[[], object]]:
+        def typed(word: str) -> Callable[[], object]:
+            return lambda: control.fill(word)
+
+        def pressed(key: str) -> Callable[[], object]:
+            return lambda: control.press(key)
+
+        steps = [typed(w) for w in self.words] or [pressed(k) for k in self.keys]
+        return [steps[i % len(steps)] for i in range(times)]
+
+
+TWO = "from helpers.widgets.two_vectors import TwoVectors\nTwoVectors()"
+WORDS = """from helpers import data
+from helpers.widgets.word_explorer import WordExplorer
+WordExplorer(*data.glove(){options})"""
+WINDOW = """from helpers.widgets.window_explorer import WindowExplorer
+line = "First Citizen:\\nBefore we proceed any further, hear me speak.\\n\\n"
+WindowExplorer((line * 400)[:20_000], start=9, block_size={size})"""
+AVERAGING = """from math import sin
+from helpers.widgets.averaging_explorer import AveragingExplorer
+AveragingExplorer([f"w{{i}}" for i in range({T})], [sin(i) for i in range({T})])"""
+
+NOTHING = """from pathlib import Path
+from helpers import plots
+from helpers.widgets import base
+class Nothing(base.Explorer):
+    _esm = Path(base.__file__).with_name("base.js").read_text() + '''export default {
+      render({ el }) { root(el, "none", "Nothing").append(h("input", { type: "range" })); } }'''
+    def picture(self): return plots.heatmap([[0]], "Nothing.")
+    def describe(self): return ""
+Nothing()"""
+
+CASES = [
+    Case("(none)", "a slider that does nothing", NOTHING, "input[type=range]"),
+    Case("TwoVectors", "an arrow, by key", TWO, "[role=slider]", "keydown"),
+    Case("TwoVectors", "a slider", TWO, "input[type=range]"),
+    Case("WordExplorer", "the word, 30,000 words", WORDS.format(options=""), "[data-input=word]",
+         words=("dog", "cat", "king", "paris"), answer=".answer tbody"),
+    Case("WordExplorer", "an analogy, 30,000 words",
+         WORDS.format(options=', mode="analogy"'), "[data-input=c]",
+         words=("girl", "woman", "queen", "paris"), answer=".answer tbody"),
+    Case("WindowExplorer", "the start, block_size 8", WINDOW.format(size=8), "input[type=range]"),
+    Case("WindowExplorer", "the start, block_size 16", WINDOW.format(size=16), "input[type=range]"),
+    Case("AveragingExplorer", "the row, T = 12", AVERAGING.format(T=12),
+         "input[aria-label='output (row)']", keys=("ArrowLeft", "ArrowRight")),
+    Case("AveragingExplorer", "the row, T = 24", AVERAGING.format(T=24),
+         "input[aria-label='output (row)']", keys=("ArrowLeft", "ArrowRight")),
+]  # fmt: skip
+
+
+def measure(times: int, flags: tuple[str, ...]) -> list[tuple[Case, list[tuple[float, float]]]]:
+    """Milliseconds of each case; raises when a cell fails or the page has a problem."""
+    results = []
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder, problems = Path(name), []
+        with lab.jupyter(folder) as url:
+            browser = lab.launch(playwright, *flags)
+            for number, case in enumerate(CASES):
+                page = browser.new_page(viewport={"width": 1280, "height": 1200})
+                lab.watch(page, problems)
+                lab.write_notebook(folder / f"{number}.ipynb", [case.code])
+                lab.open_notebook(page, url, f"{number}.ipynb")
+                problems += lab.run_all(page)
+                root = page.locator(".d2g")
+                control = root.locator(case.control).first
+                control.focus()
+                actions = case.actions(control, times + 5)
+                spent = lab.latency(root, actions, event=case.event, answer=case.answer)
+                results.append((case, spent[5:]))  # the first five warm up
+                if problems:
+                    raise RuntimeError("\n".join(problems))
+                lab.close_notebook(page)
+                page.close()
+            browser.close()
+    return results
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--times", type=int, default=60, help="events per row, at least 40")
+    parser.add_argument("--screen", action="store_true", help="60 frames a second")
+    arguments = parser.parse_args()
+    if arguments.times < 40:
+        parser.error("--times should be at least 40: fewer give no 90th percentile to trust")
+    results = measure(arguments.times, () if arguments.screen else lab.FREE_FRAMES)
+    print("| explorer | what is moved | computed in | median ms | p90 ms | of this ours | target |")
+    print("|---|---|---|---|---|---|---|")
+    missed = False
+    for case, spent in results:
+        where, target = ("kernel", KERNEL) if case.answer else ("browser", BROWSER)
+        painted, ours = zip(*spent, strict=True)
+        median, p90 = statistics.median(painted), statistics.quantiles(painted, n=10)[-1]
+        missed |= median > target
+        print(
+            f"| {case.explorer} | {case.moved} | {where} | {median:.1f} | {p90:.1f} "
+            f"| {statistics.median(ours):.1f} | ≤ {target} |"
+        )
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""The exercises of chapter 03: the solution, the stub, each known mistake, and garbage."""
+
+import nbformat
+import pytest
+import torch
+from conftest import ROOT
+
+from helpers.attention import causal_mask
+from helpers.checks import chapter03 as check
+
+NAMES = (
+    "past_mean",
+    "mean_weights",
+    "masked_softmax",
+    "running_mean",
+    "decay_weights",
+    "hears_the_future",
+)
+
+
+def rows(w):
+    return w / w.sum(-1, keepdim=True)
+
+
+def from_notebook(tag):
+    """name → the function that the chapter's cell with this tag defines."""
+    (path,) = (ROOT / "notebooks").glob("03_*.ipynb")
+    found = {}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if tag in cell.metadata.get("tags", []):
+            names = {"torch": torch, "causal_mask": causal_mask, "check": check}
+            exec(cell.source, names)
+            found |= {name: names[name] for name in NAMES if name in names}
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_solution_is_right(name):
+    report = getattr(check, name)(from_notebook("solution")[name])
+    assert report.outcome == "right", report.message
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_stub_is_not_attempted(name):
+    assert getattr(check, name)(from_notebook("exercise")[name]).outcome == "not attempted"
+    assert getattr(check, name)(...).outcome == "not attempted"
+
+
+def counts(x, dim=-2):
+    return torch.arange(1, x.shape[dim] + 1)
+
+
+def lower(T):
+    return torch.ones(T, T).tril()
+
+
+def faded(T, decay):
+    places = torch.arange(T)
+    return decay ** (places[:, None] - places)
+
+
+def late_mask(scores):
+    return scores.softmax(-1) * causal_mask(scores.shape[-1])
+
+
+def block(scores, value=-torch.inf):
+    return scores.masked_fill(~causal_mask(scores.shape[-1]), value)
+
+
+def no_present(x):
+    return torch.stack([x[: max(t, 1)].mean(0) if t else 0 * x[0] for t in range(len(x))])
+
+
+def only_the_last(mix, x):
+    other = x.clone()
+    other[-1] += 1
+    return not torch.allclose(mix(other)[:-1], mix(x)[:-1])
+
+
+def only_the_first(mix, x):
+    other = x.clone()
+    other[0] += 1
+    return not torch.allclose(mix(other)[:0], mix(x)[:0])
+
+
+def counts_the_present(mix, x):
+    other = x.clone()
+    other[2] += 1
+    return not torch.allclose(mix(other)[:3], mix(x)[:3])
+
+
+def stops_early(mix, x):
+    for t in range(len(x) - 1):
+        other = x.clone()
+        other[t] += 1
+        if not torch.allclose(mix(other)[:t], mix(x)[:t]):
+            return True
+    return False
+
+
+def spoils_its_input(mix, x):
+    before = mix(x)
+    x[3] += 1
+    return not torch.allclose(mix(x)[:3], before[:3])
+
+
+MISTAKES = [
+    ("past_mean", lambda x: x.cumsum(0), "These are sums"),
+    ("past_mean", lambda x: x.cumsum(0) / len(x), "You divide by T everywhere"),
+    ("past_mean", no_present, "leave out the present token"),
+    ("past_mean", lambda x: torch.stack([x[:t].mean(0) for t in range(len(x))]), "0 / 0"),
+    ("past_mean", lambda x: x.cumsum(0) / torch.arange(len(x))[:, None], "You divide by t"),
+    ("past_mean", lambda x: x.mean(0).expand_as(x), "hears the whole sequence"),
+    ("past_mean", lambda x: (x.flip(0).cumsum(0) / counts(x)[:, None]).flip(0), "*future*"),
+    ("past_mean", lambda x: x.cumsum(1) / counts(x, 1), "over features"),
+    ("past_mean", lambda x: x.mean(0), "should have shape (5, 3)"),
+    ("past_mean", lambda x: x, "should be"),
+    ("mean_weights", lower, "row i sums to i + 1"),
+    ("mean_weights", lambda T: lower(T) / lower(T).sum(0), "columns sum to 1"),
+    ("mean_weights", lambda T: lower(T) / lower(T).sum(1), "Without keepdim"),
+    ("mean_weights", lambda T: torch.ones(T, T) / T, "Every entry is 1/T"),
+    ("mean_weights", lambda T: lower(T) / T, "Only your last row sums to 1"),
+    ("mean_weights", lambda T: rows(torch.ones(T, T).triu()), "upper triangle"),
+    ("mean_weights", lambda T: rows(lower(T)).T, "transpose"),
+    ("mean_weights", lambda T: rows(lower(T).tril(-1)), "0 divided by 0"),
+    ("mean_weights", lambda T: rows(lower(T).tril(-1)).nan_to_num(), "The diagonal is 0"),
+    ("mean_weights", lambda T: rows(lower(4)), "should have shape (7, 7)"),
+    ("masked_softmax", lambda s: s.softmax(-1), "no mask"),
+    ("masked_softmax", lambda s: block(s, 0.0).softmax(-1), "e⁰ = 1"),
+    ("masked_softmax", late_mask, "after the softmax"),
+    ("masked_softmax", lambda s: block(s).softmax(-2), "dim −2"),
+    ("masked_softmax", lambda s: block(s).softmax(-2 if s.dim() == 2 else 0), "dim −2"),
+    ("masked_softmax", lambda s: block(s).softmax(-1 if s.dim() == 2 else 0), "the batch here"),
+    ("masked_softmax", lambda s: s.masked_fill(s.new_ones(s.shape).tril(-1) > 0, -torch.inf)
+     .softmax(-1), "kept the future"),
+    ("masked_softmax", lambda s: block(s, 0.0), "not weights"),
+    ("masked_softmax", block, "infinity"),
+    ("masked_softmax", lambda s: block(s, -1.0).softmax(-1), "should be"),
+    ("running_mean", lambda x: x.cumsum(1), "These are running sums"),
+    ("running_mean", lambda x: x.cumsum(1) / x.shape[1], "You divide by T everywhere"),
+    ("running_mean", lambda x: x.cumsum(0) / counts(x)[:, None], "dim 0, the batch"),
+    ("running_mean", lambda x: x.cumsum(2) / counts(x)[:, None], "over the features"),
+    ("running_mean", lambda x: x.cumsum(1) / (counts(x)[:, None] - 1), "You divide by 0, 1"),
+    ("running_mean", lambda x: x.cumsum(1) / counts(x), "shape (T, 1)"),
+    ("running_mean", lambda x: x.mean(1), "should have shape (3, 4, 4)"),
+    ("decay_weights", lambda T, d: faded(T, d).tril(), "do not sum to 1 yet"),
+    ("decay_weights", lambda T, d: faded(T, d).tril() / faded(T, d).tril().sum(0), "columns sum"),
+    ("decay_weights", lambda T, d: rows(d ** torch.arange(T) * lower(T)), "oldest"),
+    ("decay_weights", lambda T, d: rows(faded(T, d)), "keep the lower triangle"),
+    ("decay_weights", lambda T, d: rows(faded(T, d).tril() + faded(T, d).tril(-1).T), "both ways"),
+    ("decay_weights", lambda T, d: rows(lower(T)), "plain mean"),
+    ("decay_weights", lambda T, d: rows(faded(T, d).tril(-1)).nan_to_num(), "diagonal is 0"),
+    ("decay_weights", lambda T, d: rows(faded(T, 0.5).tril()), "decay_weights(6, 0.8)"),
+    ("hears_the_future", lambda mix, x: False, "says False for the mean of the whole"),
+    ("hears_the_future", lambda mix, x: True, "says True for the causal mean"),
+    ("hears_the_future", only_the_last, "only output 0 hears token 1"),
+    ("hears_the_future", only_the_first, "says False for the mean of the whole"),
+    ("hears_the_future", counts_the_present, "compare only the outputs before t"),
+    ("hears_the_future", stops_early, "let t run to T − 1"),
+    ("hears_the_future", spoils_its_input, "changed its input"),
+    ("hears_the_future", lambda mix, x: 7, "True or False"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "mistake", "fragment"), MISTAKES)
+def test_each_mistake_gets_its_own_diagnosis(name, mistake, fragment):
+    report = getattr(check, name)(mistake)
+    assert report.outcome == "not yet"
+    assert fragment in report.message, report.message
+
+
+GARBAGE = [
+    None,
+    3,
+    "text",
+    torch.ones(2),
+    lambda: 1,
+    lambda *_: "text",
+    lambda *_: None,
+    lambda *_: float("nan"),
+    lambda *_: [1, "two"],
+    lambda a, b, c: a,
+    lambda *_: 1 / 0,
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
+def test_garbage_is_not_yet_and_never_an_exception(name, garbage):
+    assert getattr(check, name)(garbage).outcome == "not yet"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_there_are_hints(name):
+    assert len(getattr(check, name).hints) >= 2
