@@ -177,11 +177,13 @@ function render({ model, el }) {
     readout.textContent = reading();
     figure.setAttribute("aria-valuenow", i);
     figure.setAttribute("aria-valuetext", i < 0 ? "all queries" : `query ${i}, ${tokens[i].full}${get("locked") ? ", locked" : ""}`);
+    grid?.follow();
   });
 
   const at = (event) => {
-    const inMap = get("view") === "map", area = (inMap ? map : lines).area.getBoundingClientRect();
-    const x = (event.clientX - area.left) / area.width, y = (event.clientY - area.top) / area.height;
+    const inMap = get("view") === "map", part = inMap ? map : lines;
+    const across = part.area.getBoundingClientRect(), down = part.rows.getBoundingClientRect();
+    const x = (event.clientX - across.left) / across.width, y = (event.clientY - down.top) / down.height;
     const cell = (v) => Math.min(T - 1, Math.max(0, Math.floor(v * T)));
     return { i: cell(y), j: inMap && x >= 0 && x < 1 ? cell(x) : -1, inside: y >= 0 && y < 1 && x < (inMap ? 1 : 0.4) };
   };
@@ -209,7 +211,7 @@ function render({ model, el }) {
     else return;
     event.preventDefault();
     point(-1);
-    if (get("view") === "lines") lines.reveal(figure, get("query"));
+    if (get("view") === "lines") lines.reveal(get("query"));
   });
   for (const name of ["layer", "head", "average", "query", "locked", "view", "stage", "show_masked"]) model.on(`change:${name}`, paint);
   paint();

@@ -80,11 +80,16 @@ function headGrid(s) {
       ArrowDown: [layer + 1, c], Home: [layer, 0], End: [layer, columns - 1] }[event.key];
     if (!to) return;
     event.preventDefault();
-    choose(Math.min(L - 1, Math.max(0, to[0])), Math.min(columns - 1, Math.max(0, to[1])));
-    paint();
-    cells[current].focus({ preventScroll: true });
+    const next = [Math.min(L - 1, Math.max(0, to[0])), Math.min(columns - 1, Math.max(0, to[1]))];
+    following = next[0] * columns + next[1] !== current;
+    choose(...next);
   });
-  let current = 0;
+  let current = 0, following = false;
+  /** The focus goes with the choice, once all else is painted: to move it makes the browser lay out the page. */
+  function follow() {
+    if (following) cells[current].focus({ preventScroll: true });
+    following = false;
+  }
   function paint() {
     cells[current].setAttribute("aria-selected", "false");
     cells[current].tabIndex = -1;
@@ -92,7 +97,7 @@ function headGrid(s) {
     cells[current].setAttribute("aria-selected", "true");
     cells[current].tabIndex = 0;
   }
-  return { node, paint };
+  return { node, paint, follow };
 }
 
 /** The chosen map through a T × T picture that is scaled up; one query's row with its numbers. */
@@ -103,9 +108,10 @@ function heatMap(s) {
   const exact = h("canvas", { width: T, height: T }), exactPen = exact.getContext("2d");
   const image = new ImageData(T, T), pixels = new Uint32Array(image.data.buffer);
   const down = h("div", { class: "down" }), across = h("div", { class: "across" });
-  const node = h("div", { class: "map" }, across, down, area);
+  const corner = h("div", { class: "quiet corner", "aria-hidden": "true" }, h("div", {}, "key →"), h("div", {}, "query ↓"));
+  const node = h("div", { class: "map" }, corner, across, down, area);
   const longest = Math.max(...tokens.map((token) => Array.from(token.short).length));
-  node.style.setProperty("--labels", `${Math.max(26, 12 + 7 * longest)}px`);
+  node.style.setProperty("--labels", `${Math.max(56, 12 + 7 * longest)}px`);
   const put = (span, i) => {
     span.textContent = tokens[i].short;
     span.title = tokens[i].full;
@@ -164,23 +170,28 @@ function heatMap(s) {
       pen.fillText(number, (j + 0.5) * step, (i + 0.5) * step);
     }
   }
-  return { node, area, paint, colours };
+  return { node, area, rows: area, paint, colours };
 }
 
-/** The same as lines from the queries on the left to the keys on the right. */
+/** The same as lines from the queries on the left to the keys on the right; drawn where in sight. */
 function lineView(s) {
   const { T, tokens, masked, get } = s;
-  const tall = Math.max(16, Math.min(28, Math.floor(470 / T))), wide = 300, numbers = 52, height = tall * T;
-  const most = Math.min(T, Math.max(2, Math.floor(320 / T))); // to a query when all are shown: lines cost time
+  const tall = Math.max(16, Math.min(28, Math.floor(470 / T))), wide = 300, numbers = 52, height = Math.min(620, tall * T);
+  const most = Math.min(T, Math.max(3, Math.floor(320 / T))); // to a query when all are shown: lines cost time
   const area = canvas(wide + numbers, height, ""), pen = area.getContext("2d");
   const list = (side) => h("div", { class: `list ${side}` }, ...tokens.map(({ short, full }) =>
     h("span", { title: full, style: `height:${tall}px` }, short)));
-  const left = list("left"), node = h("div", { class: "lines" }, left, area, list("right"));
-  let marked = null;
+  const rows = list("left"), node = h("div", { class: "lines" }, rows, area, list("right"));
+  let marked = null, scroller = null;
   function paint() {
+    if (!scroller) {
+      scroller = node.parentElement;
+      scroller.addEventListener("scroll", onceAFrame(() => { if (!node.hidden) paint(); }));
+    }
     const one = get("query"), data = s.values(s.scoring()), hide = s.hiding(), unit = s.scoring() ? s.largest : 1;
+    const top = Math.min(scroller.scrollTop, tall * T - height), y = (i) => (i + 0.5) * tall - top;
     marked?.classList.remove("on");
-    marked = one < 0 ? null : left.children[one];
+    marked = one < 0 ? null : rows.children[one];
     marked?.classList.add("on");
     pen.clearRect(0, 0, wide + numbers, height);
     const row = new Float32Array(T);
@@ -188,32 +199,32 @@ function lineView(s) {
       for (let j = 0; j < T; j++) row[j] = hide && masked[i * T + j] ? 0 : Math.abs(data[i * T + j]) / unit;
       const least = Math.max(0.01, one < 0 && most < T ? row.slice().sort()[T - most] : 0);
       for (let j = 0; j < T; j++) {
-        const v = data[i * T + j], y = (j + 0.5) * tall;
-        if (one >= 0) write(v, hide && masked[i * T + j], y);
-        if (row[j] < least) continue;
+        const v = data[i * T + j];
+        if (one >= 0) write(v, hide && masked[i * T + j], y(j));
+        if (row[j] < least || Math.min(y(i), y(j)) > height || Math.max(y(i), y(j)) < 0) continue;
         pen.globalAlpha = Math.min(1, one < 0 ? row[j] : 0.25 + 0.75 * row[j]);
         pen.strokeStyle = v < 0 ? s.theme.red : s.theme.blue;
         pen.lineWidth = 0.5 + 4.5 * row[j];
         pen.setLineDash(v < 0 ? [4, 3] : []);
         pen.beginPath();
-        pen.moveTo(0, (i + 0.5) * tall);
-        pen.lineTo(wide, y);
+        pen.moveTo(0, y(i));
+        pen.lineTo(wide, y(j));
         pen.stroke();
       }
     }
   }
   function write(v, shut, y) {
-    if (shut && !get("show_masked")) return;
+    if ((shut && !get("show_masked")) || y < -tall || y > height + tall) return;
     pen.globalAlpha = 1;
     pen.fillStyle = s.theme.ink;
     pen.font = `11px ${s.theme.mono}`;
     pen.textBaseline = "middle";
     pen.fillText(shut ? "−∞" : s.scoring() ? signedText(v) : v.toFixed(3), wide + 6, y);
   }
-  /** How far `scroller` must be scrolled for the query to be in sight. */
-  const reveal = (scroller, i) => {
-    const y = i * tall, slack = scroller.clientHeight - tall;
-    scroller.scrollTop = Math.min(y, Math.max(scroller.scrollTop, y - slack));
+  /** Scrolls so far that the query is in sight. */
+  const reveal = (i) => {
+    const slack = scroller.clientHeight - tall;
+    scroller.scrollTop = Math.min(i * tall, Math.max(scroller.scrollTop, i * tall - slack));
   };
-  return { node, area, paint, reveal, most };
+  return { node, area, rows, paint, reveal, most };
 }
