@@ -9,7 +9,6 @@ LAB_ARGS ?=
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
 
-# One thread per kernel while two chapters run side by side on two cores.
 NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
         --nbval-cell-timeout 300 -n 2 --dist loadscope
 
@@ -24,8 +23,10 @@ help:
 	@echo "make data          rebuild and verify the files under data/"
 	@echo "make clean         remove what these commands made (not the data cache)"
 
+# In a container you are often root, and JupyterLab then wants to be told that you know.
+ROOT_ARGS = $(if $(filter 0,$(shell id -u)),--allow-root)
 lab: .venv/course
-	$(BIN)/jupyter lab $(LAB_ARGS) notebooks/00_start_here.ipynb
+	$(BIN)/jupyter lab $(ROOT_ARGS) $(LAB_ARGS) notebooks/00_start_here.ipynb
 
 test: lint unit chapters
 
@@ -38,6 +39,8 @@ lint: .venv/dev
 unit: .venv/dev
 	$(BIN)/pytest -q -n 2
 
+# Two chapters side by side: more threads than cores would make both crawl.
+chapters: export OMP_NUM_THREADS ?= 1
 chapters: .venv/dev
 	$(BIN)/pytest -q $(NBVAL) notebooks
 

@@ -13,6 +13,7 @@ const STYLE = `
 .d2g.window [role="listbox"] { margin-top: 8px; width: max-content; max-width: 100%; overflow-x: auto; }
 .d2g.window [role="option"] { display: flex; align-items: center; cursor: pointer; border-left: 4px solid transparent; margin-left: -4px; }
 .d2g.window [role="option"][aria-selected="true"] { border-left-color: var(--focus); background: var(--panel); }
+.d2g.window [aria-selected="true"] .in { background: var(--paper); }
 .d2g.window .words { margin-left: 14px; white-space: pre; }
 .d2g.window .says { min-height: 1.5em; margin-top: 8px; }
 `;
@@ -85,8 +86,9 @@ function render({ model, el }) {
       option.setAttribute("aria-label", words);
       option.replaceChildren(
         h("span", { class: "name" }, `t = ${i}`),
+        ...padding(),  // each example stands below its place in x
         ...Array.from({ length: T + 1 }, (_, c) => (c > i + 1 ? blank() : cell(chunk[c], i !== t ? (c > i ? "in target" : "in") : kind(c)))),
-        h("span", { class: "words quiet" }, `after ${i + 1} comes “${visible(chunk[i + 1])}”`),
+        h("span", { class: "words quiet" }, `after ${i + 1} token${i ? "s" : ""} comes “${visible(chunk[i + 1])}”`),
       );
     });
     list.setAttribute("aria-activedescendant", `${name}-example-${t}`);

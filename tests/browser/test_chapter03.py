@@ -1,0 +1,139 @@
+"""Chapter 03's explorer in a real JupyterLab: the matrix that mixes the past."""
+
+import pytest
+from lab import changed, in_kernel, live_widgets, run_all, run_cell, shot, theme
+from playwright.sync_api import expect
+
+CELL = """import torch
+from helpers.widgets.averaging_explorer import AveragingExplorer
+learned = torch.eye(16)
+learned[1:] = torch.eye(16)[:-1]
+line = "the king's words"
+vowels = [float(c in "aeiou") for c in line]
+explorer = AveragingExplorer(list(line), vowels, values_name="vowel", learned=learned)
+explorer"""
+
+
+@pytest.fixture
+def node(open_notebook):
+    page = open_notebook(cells=[CELL])
+    assert run_all(page) == []
+    node = page.locator(".averaging-explorer")
+    expect(node.locator(".output")).to_have_text("0.19")
+    return node
+
+
+def weights(node):
+    return node.locator("td.weight").all_text_contents()
+
+
+def slide(node, name, key, times=1):
+    slider = node.get_by_role("slider", name=name, exact=True)
+    slider.focus()
+    for _ in range(times):
+        slider.press(key)
+    return slider
+
+
+def press(node, name):
+    node.get_by_role("button", name=name, exact=True).click()
+
+
+def over(node, row, column=0):
+    """The place of a cell of the matrix in the page."""
+    canvas = node.locator("canvas")
+    box = canvas.bounding_box()
+    return box["x"] + 34 + (column + 0.5) * 24, box["y"] + 34 + (row + 0.5) * 24
+
+
+def test_the_first_view_is_the_mean_of_the_past(node):
+    assert weights(node) == ["0.06"] * 16
+    expect(node.locator(".total")).to_have_text("1.00")
+    expect(node.locator("caption")).to_have_text("What output 15 s is made of")
+    expect(node.get_by_role("button", name="mean")).to_have_attribute("aria-pressed", "true")
+
+
+def test_each_weighting_gives_its_row(node):
+    picture = node.locator("canvas")
+    assert changed(picture, lambda: press(node, "exponential decay"))
+    expect(node.locator("td.weight").last).to_have_text("0.50")
+    expect(node.locator(".total")).to_have_text("1.00")
+    assert changed(picture, lambda: slide(node, "decay", "End"))
+    expect(node.locator("td.weight").last).to_have_text("0.06")  # decay 1: the mean
+    assert changed(picture, lambda: press(node, "last k"))
+    assert weights(node)[-4:] == ["0.00", "0.33", "0.33", "0.33"]
+    assert changed(picture, lambda: slide(node, "k", "Home"))
+    assert weights(node)[-2:] == ["0.00", "1.00"]
+    assert changed(picture, lambda: press(node, "learned"))
+    assert weights(node)[-3:] == ["0.00", "1.00", "0.00"]
+    expect(node.get_by_role("checkbox", name="causal mask")).to_be_hidden()
+
+
+def test_the_row_is_chosen_by_slider_pointer_and_click(node):
+    page, caption = node.page, node.locator("caption")
+    signal = node.locator(".signal")
+    assert changed(signal, lambda: slide(node, "output (row)", "ArrowLeft"))
+    expect(caption).to_have_text("What output 14 d is made of")
+    page.mouse.move(*over(node, 2))
+    expect(caption).to_have_text("What output 2 e is made of")
+    assert weights(node)[:4] == ["0.33", "0.33", "0.33", "0.00"]
+    expect(node.locator(".output")).to_have_text("0.33")
+    page.mouse.move(5, 5)  # the pointer leaves: back to the chosen row
+    expect(caption).to_have_text("What output 14 d is made of")
+    page.mouse.click(*over(node, 5, 3))
+    page.mouse.move(5, 5)
+    expect(caption).to_have_text("What output 5 i is made of")
+    assert in_kernel(page, "explorer.row") == 5
+    expect(node.get_by_role("slider", name="output (row)")).to_have_value("5")
+
+
+def test_a_changed_token_shows_who_hears_it(node):
+    verdict = node.locator(".verdict")
+    assert changed(node.locator(".signal"), lambda: slide(node, "add 1 to token", "ArrowRight", 6))
+    expect(verdict).to_contain_text("✔ Causal: adding 1 to token 5 i changed 11 outputs")
+    node.get_by_role("checkbox", name="causal mask").press("Space")
+    expect(verdict).to_contain_text("✘ Leak: 5 outputs before token 5 i changed")
+    slide(node, "add 1 to token", "Home")
+    expect(verdict).to_contain_text("Add 1 to a token")
+
+
+def test_numbers_agree_with_the_kernel(node):
+    press(node, "exponential decay")
+    slide(node, "decay", "ArrowRight", 3)
+    slide(node, "output (row)", "ArrowLeft", 2)
+    slide(node, "add 1 to token", "ArrowRight", 9)
+    want = in_kernel(
+        node.page,
+        "[[f'{w:.2f}' for w in explorer.weights()[explorer.row]],"
+        " f'{(explorer.weights() @ explorer.inputs())[explorer.row]:.2f}']",
+    )
+    assert [weights(node), node.locator(".output").text_content()] == want
+
+
+def test_tokens_are_never_markup_and_may_be_long(open_notebook):
+    cell = """from helpers.widgets.averaging_explorer import AveragingExplorer
+AveragingExplorer(["<b>bold</b>", "a b", "internationalisation"], [1.0, -2.0, 0.5])"""
+    page = open_notebook(cells=[cell])
+    assert run_all(page) == []
+    node = page.locator(".averaging-explorer")
+    expect(node.locator("td .token").first).to_have_text("<b>bold</b>")
+    expect(node.locator(".output")).to_have_text("−0.17")
+    assert node.locator("b").count() == 0
+
+
+def test_running_the_cell_again_leaks_nothing(node):
+    page = node.page
+    before = live_widgets(page)
+    for _ in range(3):
+        assert run_cell(page, "AveragingExplorer(") == []
+    expect(node).to_have_count(1)
+    assert live_widgets(page) == before == 1
+
+
+def test_it_can_be_read_in_both_themes(node):
+    press(node, "exponential decay")
+    slide(node, "add 1 to token", "ArrowRight", 6)
+    shot(node, "averaging-light")
+    assert changed(node.locator("canvas"), lambda: theme(node.page, "dark"))
+    shot(node, "averaging-dark")
+    theme(node.page, "light")
