@@ -92,7 +92,7 @@ function keyTable(s) {
       line.weight.textContent = weights[j].toFixed(3);
       line.bar.style.transform = `scaleX(${weights[j]})`;
     });
-    const who = i < 0 ? "Mean over the queries" : `Query ${i} “${tokens[i].short}”${get("locked") ? ", locked" : ""}`;
+    const who = i < 0 ? "Mean of the queries that see it" : `Query ${i} “${tokens[i].short}”${get("locked") ? ", locked" : ""}`;
     caption.textContent = who;
     clearTimeout(speaking);
     speaking = setTimeout(() => {
