@@ -28,6 +28,9 @@ ROOT_ARGS = $(if $(filter 0,$(shell id -u)),--allow-root)
 lab: .venv/course
 	$(BIN)/jupyter lab $(ROOT_ARGS) $(LAB_ARGS) notebooks/00_start_here.ipynb
 
+# Tests run side by side: more threads than cores would make them all crawl.
+test test-browser unit chapters: export OMP_NUM_THREADS ?= 1
+
 test: lint unit chapters
 
 lint: .venv/dev
@@ -39,8 +42,6 @@ lint: .venv/dev
 unit: .venv/dev
 	$(BIN)/pytest -q -n 2
 
-# Two chapters side by side: more threads than cores would make both crawl.
-chapters: export OMP_NUM_THREADS ?= 1
 chapters: .venv/dev
 	$(BIN)/pytest -q $(NBVAL) notebooks
 

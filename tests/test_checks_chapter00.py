@@ -47,6 +47,7 @@ def test_garbage_is_not_yet(exercise, garbage):
         (check.average, lambda n: sum(n) / max(len(n) - 1, 1), "one too few"),
         (check.average, lambda n: sorted(n)[len(n) // 2], "median"),
         (check.average, lambda n: 5.0, "average([-1.0, 1.0, -6.0, 4.0]) should be -0.500"),
+        (check.average, lambda n: sum(set(n)) / len(set(n)), "average([3.0, 3.0, 9.0])"),
         (check.average, print, "did you forget `return`?"),
         (check.average, lambda n: n.sort() or sum(n) / len(n), "changed its input"),
         (check.centre, lambda x: x - x.mean(0), "mean of each *column*"),

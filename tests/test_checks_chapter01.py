@@ -48,9 +48,13 @@ def unit(E):
     return E / E.norm(dim=-1, keepdim=True)
 
 
-def top(scores, k, out):
+def cosine(a, b):
+    return a @ b / (a.norm() * b.norm())
+
+
+def top(scores, k, out, low=-torch.inf):
     scores = scores.clone()
-    scores[out] = -torch.inf
+    scores[out] = low
     return scores.topk(k).indices
 
 
@@ -108,6 +112,9 @@ MUTANTS = [
     ("cosine", lambda a, b: (a @ b / (a.norm() * b.norm())).abs(), "sign is lost"),
     ("cosine", lambda a, b: a @ b / (a.norm() * b.norm()), "NaN"),
     ("cosine", lambda a, b: float(a @ b) / float(a.norm() * b.norm()), "ZeroDivisionError"),
+    ("cosine", lambda a, b: 0.0 if 0 in a or 0 in b else cosine(a, b), "hold a 0"),
+    ("cosine", lambda a, b: 0.0 if 0 in (a.sum(), b.sum()) else cosine(a, b), "hold a 0"),
+    ("cosine", lambda a, b: 0.0 if a.norm() * b.norm() < 1 else cosine(a, b), "are short"),
     ("cosine_matrix", lambda A, B: A @ B.T, "raw dot products"),
     ("cosine_matrix", lambda A, B: unit(B) @ unit(A).T, "swapped"),
     ("cosine_matrix", lambda A, B: unit(A.T).T @ unit(B.T), "dim=0"),
@@ -124,8 +131,19 @@ MUTANTS = [
     ("nearest", lambda E, i, k: (unit(E) @ unit(E)[i]).topk(k + 1).values[1:], "row numbers"),
     ("nearest", lambda E, i, k: top(unit(E) @ E[i], k + 1, [i]), "shape (4,)"),
     ("nearest", lambda E, i, k: (unit(E) @ E[i]).topk(k), "two things"),
+    ("nearest", lambda E, i, k: top(unit(E) @ E[i], k, [i], 0.0), "itself"),
     ("analogy", lambda E, a, b, c: best(E, aim(E, a, b, c), []), "leave out a, b and c"),
     ("analogy", lambda E, a, b, c: best(E, aim(E, a, b, c), [a]), "leave out a, b and c"),
+    ("analogy", lambda E, a, b, c: best(E, aim(E, a, b, c), [a, c]), "leave out a, b and c"),
+    ("analogy", lambda E, a, b, c: (unit(E) @ aim(E, a, b, c)).topk(2).indices[1], "leave out"),
+    ("analogy", lambda E, a, b, c: best(E, aim(unit(E), a, b, c), [a, b, c]), "unit vectors"),
+    ("analogy", lambda E, a, b, c: best(E, E[c], [a, b, c]), "c alone"),
+    ("analogy", lambda E, a, b, c: best(E, E[a] + E[c], [a, b, c]), "the row number should be"),
+    (
+        "analogy",
+        lambda E, a, b, c: top(-(E - aim(E, a, b, c)).norm(dim=1), 1, [a, b, c])[0],
+        "by distance",
+    ),
     ("analogy", lambda E, a, b, c: best(E, aim(E, b, a, c), [a, b, c]), "b − a + c"),
     ("analogy", lambda E, a, b, c: best(E, aim(E, a, c, b), [a, b, c]), "a + b − c"),
     ("analogy", lambda E, a, b, c: best(E, E[a] + E[b] + E[c], [a, b, c]), "b is to be taken"),
@@ -184,10 +202,13 @@ def test_every_exercise_has_hints_that_lead_somewhere(exercise):
 
 
 def test_the_analogy_questions_tell_the_mistakes_apart():
+    columns = []
     for size, width, seed in ((60, 6, 40), (35, 4, 41), (80, 10, 42)):
         asked = list(check._questions(size, width, seed))
         assert len(asked) == 4
         for E, rows, answers in asked:
-            assert len(set(answers)) == len(answers) and not set(answers) & set(rows)
+            columns.append(answers)
+            assert not set(answers) & set(rows)
             two = (E @ aim(E, *rows) / E.norm(dim=1)).index_fill(0, torch.tensor(rows), -99).topk(2)
             assert two.values[0] - two.values[1] > 1e-3  # no rounding decides it
+    assert len(set(zip(*columns, strict=True))) == len(columns[0])

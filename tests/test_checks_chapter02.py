@@ -139,6 +139,18 @@ def seeded(data, size, rows):
     return get_batch(data, size, rows)
 
 
+def neighbours(data, size, rows):
+    count = len(data) - size
+    starts = (torch.randint(count, (1,)) + torch.arange(rows)) % count
+    places = starts[:, None] + torch.arange(size)
+    return data[places], data[places + 1]
+
+
+def only_the_beginning(data, size, rows):
+    places = torch.randint(min(100, len(data) - size), (rows,))[:, None] + torch.arange(size)
+    return data[places], data[places + 1]
+
+
 def last_start_missing(data, size, rows):
     places = torch.randint(len(data) - size - 1, (rows,))[:, None] + torch.arange(size)
     return data[places], data[places + 1]
@@ -182,6 +194,11 @@ def always_from_the_start(table, start, n):
     return torch.multinomial(table[start], n, replacement=True).tolist()
 
 
+def seeded_text(table, start, n):
+    torch.manual_seed(0)
+    return generate(table, start, n)
+
+
 def always_the_likeliest(table, start, n):
     ids = []
     for _ in range(n):
@@ -199,6 +216,7 @@ MISTAKES = [
     ("encode", lambda text, symbols: [sorted(symbols).index(c) for c in text], "sorted the symb"),
     ("encode", lambda text, symbols: [sorted(set(text)).index(c) for c in text], "vocabulary is"),
     ("encode", lambda text, symbols: [symbols.index(c) + 1 for c in text], "count from 1"),
+    ("encode", lambda text, symbols: [symbols.lower().index(c.lower()) for c in text], "capital"),
     ("encode", lambda text, symbols: text, "is the text"),
     ("encode", lambda text, symbols: encode(text, symbols)[:2], "should have shape (4,)"),
     ("examples", lambda c: [(c[: t + 1], c[t]) for t in range(len(c) - 1)], "its own context"),
@@ -219,6 +237,10 @@ MISTAKES = [
     ("get_batch", two_draws, "different chunks"),
     ("get_batch", one_start, "same chunk"),
     ("get_batch", seeded, "do not seed"),
+    ("get_batch", neighbours, "follow one another"),
+    ("get_batch", only_the_beginning, "from the whole stream"),
+    ("get_batch", lambda *a: [part.float() for part in get_batch(*a)], "whole numbers"),
+    ("get_batch", lambda *a: [part.tolist() for part in get_batch(*a)], "whole numbers"),
     ("get_batch", last_start_missing, "last possible start"),
     ("get_batch", beyond_the_end, "last possible start"),
     ("get_batch", wrapped, "last possible start"),
@@ -237,6 +259,8 @@ MISTAKES = [
     ("cross_entropy", lambda z, y: -picked(z.softmax(-1), y).mean().log(), "mean of the"),
     ("cross_entropy", lambda z, y: -picked(z.log_softmax(-1), y)[..., 0], "surprises of all"),
     ("cross_entropy", lambda z, y: -picked(z.softmax(-1).log(), y).mean(), "log_softmax"),
+    ("cross_entropy", lambda z, y: cross_entropy(z.softmax(-1), y), "Softmax twice"),
+    ("cross_entropy", lambda z, y: -z.log_softmax(-1)[..., y].mean(), "every target"),
     ("cross_entropy", F.cross_entropy, "raised"),
     ("bigram_probabilities", lambda c, s: (c + s) / (c + s).sum(0, keepdim=True), "columns sum"),
     ("bigram_probabilities", lambda c, s: (c + s) / (c + s).sum(1), "without keepdim"),
@@ -265,7 +289,9 @@ MISTAKES = [
     ("generate", lambda t, s, n: [s, *generate(t, s, n)], "only the n new ids"),
     ("generate", lambda t, s, n: [s, *generate(t, s, n - 1)], "in place of the last"),
     ("generate", lambda t, s, n: generate(t.T, s, n), "columns"),
-    ("generate", lambda t, s, n: [3, 1, 0, 2, 3, 1], "3000 ids"),
+    ("generate", lambda t, s, n: generate(t, 0, n), "after id 0"),
+    ("generate", seeded_text, "two calls"),
+    ("generate", lambda t, s, n: [0, 2, 3, 1, 0, 2], "3000 ids"),
 ]
 
 

@@ -40,6 +40,13 @@ def test_the_solution_is_right(name):
     assert report.outcome == "right", report.message
 
 
+def test_a_leak_can_also_be_found_by_cutting_the_future_off():
+    def cut(mix, x):
+        return any(not torch.allclose(mix(x[:t]), mix(x)[:t]) for t in range(1, len(x)))
+
+    assert check.hears_the_future(cut).outcome == "right"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_stub_is_not_attempted(name):
     assert getattr(check, name)(from_notebook("exercise")[name]).outcome == "not attempted"
@@ -98,6 +105,26 @@ def stops_early(mix, x):
     return False
 
 
+def changes(mix, x):
+    """For each t the change of the outputs before t, when token t changes."""
+    for t in range(1, len(x)):
+        other = x.clone()
+        other[t] += 1
+        yield (mix(other) - mix(x))[:t]
+
+
+def next_token_only(mix, x):
+    return any(change[-1].abs().max() > 1e-6 for change in changes(mix, x))
+
+
+def one_feature(mix, x):
+    return any(change[:, 0].abs().max() > 1e-6 for change in changes(mix, x))
+
+
+def compares_sums(mix, x):
+    return any(change.sum().abs() > 1e-5 for change in changes(mix, x))
+
+
 def spoils_its_input(mix, x):
     before = mix(x)
     x[3] += 1
@@ -136,6 +163,7 @@ MISTAKES = [
     ("masked_softmax", lambda s: block(s, 0.0), "not weights"),
     ("masked_softmax", block, "infinity"),
     ("masked_softmax", lambda s: block(s, -1.0).softmax(-1), "should be"),
+    ("masked_softmax", lambda s: block(s, -20.0).softmax(-1), "not exactly 0"),
     ("running_mean", lambda x: x.cumsum(1), "These are running sums"),
     ("running_mean", lambda x: x.cumsum(1) / x.shape[1], "You divide by T everywhere"),
     ("running_mean", lambda x: x.cumsum(0) / counts(x)[:, None], "dim 0, the batch"),
@@ -153,10 +181,13 @@ MISTAKES = [
     ("decay_weights", lambda T, d: rows(faded(T, 0.5).tril()), "decay_weights(6, 0.8)"),
     ("hears_the_future", lambda mix, x: False, "says False for the mean of the whole"),
     ("hears_the_future", lambda mix, x: True, "says True for the causal mean"),
-    ("hears_the_future", only_the_last, "only output 0 hears token 1"),
+    ("hears_the_future", only_the_last, "only output 0 hears token 2"),
     ("hears_the_future", only_the_first, "says False for the mean of the whole"),
     ("hears_the_future", counts_the_present, "compare only the outputs before t"),
     ("hears_the_future", stops_early, "let t run to T − 1"),
+    ("hears_the_future", next_token_only, "for every t"),
+    ("hears_the_future", one_feature, "says False for a mix"),
+    ("hears_the_future", compares_sums, "says False for a mix"),
     ("hears_the_future", spoils_its_input, "changed its input"),
     ("hears_the_future", lambda mix, x: 7, "True or False"),
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from helpers.checks.framework import call, exercise, expect_close, normal
 )
 def average(answer: Any) -> str:
     """average(numbers): the mean of a list of numbers."""
-    for numbers in ([2.0, 4.0, 9.0], [5.0], [-1.0, 1.0, -6.0, 4.0]):
+    for numbers in ([2.0, 4.0, 9.0], [5.0], [3.0, 3.0, 9.0], [-1.0, 1.0, -6.0, 4.0]):
         total = sum(numbers)
         mistakes = {
             "This is the sum: divide it by how many numbers there are, `len(numbers)`.": total,

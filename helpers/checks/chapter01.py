@@ -1,7 +1,7 @@
 """Exercise checks of chapter 01, words as vectors."""
 
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import islice, permutations
 from typing import Any
 
 import torch
@@ -74,6 +74,9 @@ def cosine(answer: Any) -> str:
             "With a zero vector you get NaN, which is 0 / 0. It points nowhere: return 0.0 then.",
         )
         expect_close(got, 0.0, "cosine(a, b) with a zero vector")
+    a, b = torch.tensor([0.0, 0.01, -0.01]), torch.tensor([0.0, 3.0, 1.0])
+    what = "cosine of [0, 0.01, -0.01] and [0, 3, 1], which are short or hold a 0 but are not zero,"
+    expect_close(call(answer, a, b), 0.2**0.5, what)
     return "length no longer counts, only direction, and a zero vector does no harm."
 
 
@@ -90,7 +93,7 @@ def cosine_matrix(answer: Any) -> str:
         A = normal(n, d, seed=seed) * torch.arange(1.0, n + 1)[:, None]
         B = normal(m, d, seed=seed + 1) * torch.arange(m, 0.0, -1)[:, None]
         rows_a, rows_b = A / A.norm(dim=1, keepdim=True), B / B.norm(dim=1, keepdim=True)
-        want = rows_a @ rows_b.T
+        want, by_0 = rows_a @ rows_b.T, (A / A.norm(dim=0)) @ (B / B.norm(dim=0)).T
         expect_close(
             call(answer, A, B),
             want,
@@ -98,12 +101,8 @@ def cosine_matrix(answer: Any) -> str:
             mistakes={
                 "These are raw dot products: no row has been divided by its length.": A @ B.T,
                 "Rows and columns are swapped: row i belongs to row i of A.": want.T,
-                "You divided by the lengths of the columns (dim=0). Each vector is a row: dim=1.": (
-                    (A / A.norm(dim=0)) @ (B / B.norm(dim=0)).T
-                ),
-                "You used one length for all rows. Each has its own: dim=1.": (
-                    A @ B.T / (A.norm() * B.norm())
-                ),
+                "You divided by the lengths of the columns (dim=0). Vectors are rows: dim=1.": by_0,
+                "You used one length for all rows, not dim=1.": A @ B.T / (A.norm() * B.norm()),
                 "The rows of B still have their lengths.": rows_a @ B.T,
                 "The rows of A still have their lengths.": A @ rows_b.T,
             },
@@ -120,7 +119,8 @@ def cosine_matrix(answer: Any) -> str:
 )
 def nearest(answer: Any) -> str:
     """nearest(E, i, k): the numbers of the k rows most alike to row i, most alike first."""
-    for V, d, i, k, seed in ((30, 5, 7, 4, 30), (50, 3, 0, 6, 31), (12, 8, 11, 1, 32)):
+    sizes = ((30, 5, 7, 4, 30), (50, 3, 0, 6, 31), (12, 8, 11, 1, 32), (6, 3, 2, 5, 34))
+    for V, d, i, k, seed in sizes:  # the last one asks for all the others, so for negative cosines
         E = normal(V, d, seed=seed) * (0.2 + 3 * normal(V, 1, seed=seed + 9).abs())
         units = E / E.norm(dim=1, keepdim=True)
         cosines, dots, apart = units @ units[i], E @ E[i], (E - E[i]).norm(dim=1)
@@ -143,34 +143,36 @@ def nearest(answer: Any) -> str:
             "You ranked by distance (the length of the difference). Use the cosine.": first(-apart),
         }
         if k > 1:
-            mistakes["These are the right rows in reverse: the most alike comes first."] = (
-                want.flip(0)
-            )
+            mistakes["The right rows in reverse: the most alike comes first."] = want.flip(0)
         for diagnosis, wrong in mistakes.items():
             expect(not same(got, wrong), diagnosis)
-        expect(
-            not bool((got == i).any()),
-            f"Row {i} itself is in your answer. Every row is most like itself: leave it out.",
-        )
+        itself = f"Row {i} itself is in your answer. Every row is most like itself: leave it out."
+        expect(not bool((got == i).any()), itself)
         expect_close(got, want, f"nearest(E, {i}, {k})")
     return "and it never answers with the question."
 
 
+def _answers(E: torch.Tensor, rows: list[int]) -> tuple[bool, list[int]]:
+    """Does a row of the question win? And the right answer, then the answer of each mistake."""
+    units = E / E.norm(dim=1, keepdim=True)
+    (a, b, c), (ua, ub, uc) = E[rows], units[rows]
+    aims = torch.stack([a - b + c, b - a + c, a + b - c, a + b + c, a, c, ua - ub + uc])
+    distance = (E - aims[0]).norm(dim=1)
+    scores = torch.cat([aims @ units.T, aims[:1] @ E.T, -distance[None]])
+    echo = int(scores[0].argmax()) in rows
+    scores[:, rows] = -torch.inf
+    return echo, scores.argmax(1).tolist()
+
+
 def _questions(V: int, d: int, seed: int) -> Iterator[tuple[torch.Tensor, list[int], list[int]]]:
-    """Up to four (table, [a, b, c], [right answer, answer of each mistake ...]), all different."""
+    """Four (table, [a, b, c], [right answer, answer of each mistake ...])."""
     E = normal(V, d, seed=seed) * (0.3 + 2 * normal(V, 1, seed=seed + 9).abs())
-    asked = 0
-    for rows in permutations(range(0, V, 3), 3):
-        a, b, c = E[list(rows)]
-        aims = torch.stack([a - b + c, b - a + c, a + b - c, a + b + c, a])
-        dots = aims @ E.T
-        scores = torch.cat([dots / E.norm(dim=1), dots[:1]])
-        keeps_query = int(scores[0].argmax()) in rows
-        scores[:, list(rows)] = -torch.inf
-        answers = scores.argmax(1).tolist()
-        if keeps_query and len(set(answers)) == len(answers) and asked < 4:
-            asked += 1
-            yield E, list(rows), answers
+    tried = ((rows, *_answers(E, list(rows))) for rows in permutations(range(0, V, 3), 3))
+    found = ((E, list(rows), want) for rows, echo, want in tried if echo and len(set(want)) > 5)
+    yield from islice(found, 3)
+    E = E.clone()
+    E[[0, 6]] = 2 * E[3] + 0.3 * E[[9, 12]]  # a − b + c is nearly 3b: here b must be left out, too
+    yield E, [0, 3, 6], _answers(E, [0, 3, 6])[1]
 
 
 @exercise(
@@ -187,18 +189,21 @@ def analogy(answer: Any) -> str:
         "That is the row for a + b − c: the minus belongs to b, so a − b + c.",
         "That is the row for a + b + c: b is to be taken away.",
         "That is the row nearest to a alone.",
+        "That is the row nearest to c alone.",
+        "You added unit vectors. The aim is made of the rows of E as they are.",
         "You ranked by the raw dot product, so long rows win. Use the cosine.",
+        "You ranked by distance (the length of the difference). Use the cosine.",
     )
-    for V, d, seed in ((60, 6, 40), (35, 4, 41), (80, 10, 42)):
-        for E, (a, b, c), (want, *wrong) in _questions(V, d, seed):
-            got = tensor(call(answer, E, a, b, c), "analogy(E, a, b, c)")
-            expect(
-                not any(same(got, row) for row in (a, b, c)),
-                "You answered with a row of the question itself: leave out a, b and c.",
-            )
-            for diagnosis, row in zip(mistakes, wrong, strict=True):
-                expect(not same(got, row), diagnosis)
-            expect_close(got, want, "the row number")
+    asked = [q for size in ((60, 6, 40), (35, 4, 41), (80, 10, 42)) for q in _questions(*size)]
+    got = [tensor(call(answer, E, *rows), "analogy(E, a, b, c)") for E, rows, _ in asked]
+    for row, (_, rows, _) in zip(got, asked, strict=True):
+        itself = "You answered with a row of the question itself: leave out a, b and c."
+        expect(not any(same(row, one) for one in rows), itself)
+    want, *wrong = zip(*(answers for _, _, answers in asked), strict=True)
+    for diagnosis, rows in zip(mistakes, wrong, strict=True):  # named if it explains all answers
+        expect(not all(map(same, got, rows)), diagnosis)
+    for row, right in zip(got, want, strict=True):
+        expect_close(row, right, "the row number")
     return "and you know what had to be left out for it to work."
 
 
@@ -224,12 +229,8 @@ def one_hot(answer: Any) -> str:
             want,
             what,
             mistakes={
-                "Each 1 stands one place too far right: the first id is 0, not 1.": want.roll(
-                    1, -1
-                ),
-                "Each 1 stands one place too far left: column 0 belongs to id 0.": want.roll(
-                    -1, -1
-                ),
+                "Each 1 is one place too far right: the first id is 0, not 1.": want.roll(1, -1),
+                "Each 1 is one place too far left: column 0 is for id 0.": want.roll(-1, -1),
                 "Rows and columns are swapped: each id needs a row of its own.": want.mT,
                 "The batch is flattened: keep the shape of ids, then add V.": want.reshape(-1, V),
                 "All ids share one row: each needs its own.": want.reshape(-1, V).amax(0),

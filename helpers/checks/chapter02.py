@@ -35,7 +35,7 @@ __all__ = [
 )
 def encode(answer: Any) -> str:
     """encode(text, symbols): the ids of a text's characters, a list of integers."""
-    for text, symbols in (("toad", "stolande"), ("a cab", "cb ad"), ("", "xy")):
+    for text, symbols in (("toad", "stolande"), ("a cab", "cb ad"), ("Bad", "dbaBA"), ("", "xy")):
         got = call(answer, text, symbols)
         what = f"encode({text!r}, {symbols!r})"
         expect(not isinstance(got, str), f"{what} should be numbers, but is the text {got!r:.40}.")
@@ -52,6 +52,9 @@ def encode(answer: Any) -> str:
                 "a saved model depends on it.": [sorted(symbols).index(c) for c in text],
                 "You numbered the characters of the text. The vocabulary is `symbols`, "
                 "the same for every text.": [sorted(set(text)).index(c) for c in text],
+                "A capital and a small letter are two symbols.": [
+                    symbols.lower().index(c.lower()) for c in text
+                ],
                 "You count from 1; ids count from 0, like rows of a table.": [
                     place + 1 for place in places
                 ],
@@ -94,6 +97,10 @@ def cross_entropy(answer: Any) -> str:
             ).mean(),
             "You took the logarithm of the mean probability. The loss is the mean of the "
             "logarithms.": -_at(logits.softmax(-1), y).mean().log(),
+            "Softmax twice: the logits went through softmax before, and then the loss took the "
+            "softmax of those probabilities.": -_at(logits.softmax(-1).log_softmax(-1), y).mean(),
+            "`[..., y]` picks every target at every position: pick one entry at each position, "
+            "that of its own target.": -logits.log_softmax(-1)[..., y].mean(),
             "These are the surprises of all positions. The loss is their mean, one number.": -_at(
                 logits.log_softmax(-1), y
             ),
@@ -173,17 +180,18 @@ def generate(answer: Any) -> str:
     after = [2, 0, 3, 1]  # a table that leaves no choice: 0 → 2 → 3 → 1 → 0
     cycle = torch.zeros(4, 4)
     cycle[range(4), after] = 1.0
-    path = [3, 1, 0, 2, 3, 1]
+    path = [0, 2, 3, 1, 0, 2]
     expect_close(
-        call(answer, cycle, 2, 6),
+        call(answer, cycle, 1, 6),
         path,
-        "generate with a table that leaves no choice (0 → 2 → 3 → 1 → 0), from 2",
+        "generate with a table that leaves no choice (0 → 2 → 3 → 1 → 0), from 1",
         mistakes={
             "You always draw from the row of the start. The next row is that of the id "
-            "just drawn.": [3] * 6,
-            "The start is in your list: return only the n new ids.": [2, *path],
-            "The start is in your list, in place of the last new id.": [2, *path[:-1]],
-            "You read the columns: the row of an id holds what comes after it.": [0, 1, 3, 2, 0, 1],
+            "just drawn.": [0] * 6,
+            "The start is in your list: return only the n new ids.": [1, *path],
+            "The start is in your list, in place of the last new id.": [1, *path[:-1]],
+            "You begin after id 0: draw the first id from the row of `start`.": [2, 3, 1, 0, 2, 3],
+            "You read the columns: the row of an id holds what comes after it.": [3, 2, 0, 1, 3, 2],
         },
     )
     table = torch.tensor([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7], [0.5, 0.1, 0.4]])
@@ -204,5 +212,9 @@ def generate(answer: Any) -> str:
         worst < 0.08,
         f"in {n} draws the frequencies differ from the table by up to {worst:.1f}: "
         "draw each id with the probabilities of the row of the one before.",
+    )
+    expect(
+        not torch.equal(tensor(call(answer, table, 0, n), "the ids").long(), ids),
+        "two calls gave the same text: draw by chance, and do not seed inside the function.",
     )
     return "each id is drawn from the row of the one before, and the frequencies fit the table."

@@ -1,5 +1,6 @@
 """The exercises of chapter 02 that cut a stream of tokens into examples and batches."""
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -82,6 +83,14 @@ def get_batch(answer: Any) -> str:
         "two calls gave the same batch: do not seed inside the function.",
     )
     _batch_places(answer, long, 1, 5)
+    places = _batch_places(answer, long, 3, 64)
+    steps = {second - first for first, second in pairwise(places)}
+    expect(len(steps) > 1, "your rows follow one another: draw a start of its own for each row.")
+    expect(
+        min(places) < 2000 and max(places) > 3000,
+        f"in a stream of 5000 tokens 64 rows started between {min(places)} and {max(places)} only. "
+        "Draw the starts from the whole stream.",
+    )
     short = long[:6]  # with block_size 4 only two starts, 0 and 1, leave a target for each input
     edge = "The last possible start is len(data) − block_size − 1: it leaves one target too."
     seen: set[int] = set()
@@ -103,6 +112,11 @@ def _batch_places(answer: Any, data: Tensor, size: int, rows: int) -> list[int]:
     got = call(answer, data, size, rows)
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         raise NotYet(f"get_batch should return two tensors, x and y, but gave {type(got).__name__}")
+    for part, name in zip(got, "xy", strict=True):
+        expect(
+            isinstance(part, Tensor) and not part.is_floating_point(),
+            f"{name} should be a tensor of whole numbers, as data is: ids are looked up.",
+        )
     x, y = (tensor(part, name).long() for part, name in zip(got, "xy", strict=True))
     expect(
         x.shape != (rows, size + 1),

@@ -138,6 +138,8 @@ def masked_softmax(answer: Any) -> str:
             diagnosis = "The softmax runs over dim 0, which is the batch here: use dim=-1."
             _expect_not(got, blocked.softmax(0), diagnosis)
         expect_close(got, blocked.softmax(-1), what, mistakes=mistakes)
+        future = torch.as_tensor(got)[..., ~mask]
+        expect(not future.any(), "The future's weights are not exactly 0: block with −infinity.")
     return "a distribution over the past in every row, and exactly 0 on the future."
 
 
@@ -198,9 +200,7 @@ def decay_weights(answer: Any) -> str:
             "for the present.": _rows((decay ** (0.0 + places)).expand(T, T).tril()),
             "The future has weight too: keep the lower triangle before you divide.": _rows(full),
             "The future has weight too: |i − j| looks both ways.": _rows(raw + raw.tril(-1).T),
-            "This is the plain mean: the weights should shrink with the distance.": _rows(
-                raw.sign()
-            ),
+            "This is the plain mean: let weights shrink with the distance.": _rows(raw.sign()),
             "The diagonal is 0: the present token should get the largest weight, decay⁰.": _rows(
                 raw.tril(-1)
             ),
@@ -211,8 +211,11 @@ def decay_weights(answer: Any) -> str:
 
 
 def _hears(output: int, token: int) -> Any:
-    """A mix, causal but for one leak: output `output` hears a little of token `token`."""
-    return lambda x: _mean(x).index_add(0, torch.tensor([output]), 0.1 * x[token : token + 1])
+    """A mix, causal but for one leak: output `output` hears features of token `token`."""
+    only = torch.tensor([0, 0.1, -0.1])  # not the first one, and their changes cancel in a sum
+    return lambda x: (
+        _mean(x) + (torch.arange(len(x))[:, None] == output) * only * x[token : token + 1].sum(0)
+    )
 
 
 @exercise(
@@ -233,8 +236,8 @@ def hears_the_future(answer: Any) -> str:
         (lambda x: x.mean(0).expand_as(x), True, "the mean of the whole sequence."),
         (_hears(2, 3), True, "a mix whose last-but-one output hears the last token: let t run to "
          "T − 1, and compare all outputs before t."),
-        (_hears(0, 1), True, "a mix in which only output 0 hears token 1. Changing the last token "
-         "alone is not enough: try every t."),
+        (_hears(0, 2), True, "a mix in which only output 0 hears token 2: for every t, change all "
+         "features and compare all outputs before t."),
         (lambda x: _mean(x) - x.mean(0), True, "a mix that subtracts the mean of the whole "
          "sequence from every output, a quiet leak."),
     )  # fmt: skip

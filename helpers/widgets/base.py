@@ -14,12 +14,12 @@ _HERE = Path(__file__).parent
 _live: dict[str, tuple[int, list["Explorer"]]] = {}
 
 
-def esm(name: str) -> str:
-    """The JavaScript of the explorer `name`: the shared base.js, then name.js.
+def esm(*names: str) -> str:
+    """The JavaScript of an explorer: the shared base.js, then the file of each name, in order.
 
-    anywidget loads one module per widget and there is no build step, so the two are joined here.
+    anywidget loads one module per widget and there is no build step, so they are joined here.
     """
-    return "\n".join((_HERE / f"{n}.js").read_text(encoding="utf-8") for n in ("base", name))
+    return "\n".join((_HERE / f"{n}.js").read_text(encoding="utf-8") for n in ("base", *names))
 
 
 class Explorer(anywidget.AnyWidget):

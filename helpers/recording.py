@@ -1,0 +1,107 @@
+"""See the attention weights of a model that does not hand them out.
+
+Fast models call PyTorch's fused `F.scaled_dot_product_attention`, which never writes the weights
+down. `AttentionRecorder` watches those calls while its `with` block lasts and works the weights
+out beside them. The model's code, its output and, outside the block, its speed stay as they are.
+"""
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+
+class AttentionRecorder(TorchFunctionMode):
+    """Records every `F.scaled_dot_product_attention` in its `with` block, in order of execution.
+
+        with AttentionRecorder() as seen:
+            model(ids)
+        seen.maps, seen.scores          # each (L, H, T, T)
+
+    What a model must do: call `F.scaled_dot_product_attention(q, k, v, ...)` through `F` or
+    `torch.nn.functional`, uncompiled, once per layer, with q (1, n_head, T, hs); fewer heads in
+    k and v (`enable_gqa=True`), masks, `is_causal` and `scale` are understood. Dropout is left out.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[Tensor, Tensor]] = []  # (scores, weights) of each call
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is F.scaled_dot_product_attention:
+            self.calls.append(_scores_and_weights(*args, **(kwargs or {})))
+        return func(*args, **(kwargs or {}))
+
+    @property
+    def maps(self) -> Tensor:
+        """The weights (L, H, T, T), after softmax: row i is what query i gives to each key."""
+        return self._stacked(1)
+
+    @property
+    def scores(self) -> Tensor:
+        """The scaled scores (L, H, T, T), before mask and softmax (a bias by position is in)."""
+        return self._stacked(0)
+
+    def _stacked(self, part: int) -> Tensor:
+        found = [call[part] for call in self.calls]
+        shapes = {tuple(x.shape) for x in found}
+        if not found:
+            raise ValueError(
+                "no call of F.scaled_dot_product_attention was seen: does the model compute its "
+                "attention another way, or is it compiled? Record the uncompiled model."
+            )
+        if len(shapes) > 1 or found[0].shape[0] != 1:
+            raise ValueError(
+                f"maps of one text and of equal shapes are needed, but the calls gave "
+                f"{sorted(shapes)} (batch, heads, queries, keys): run the model once, on one text."
+            )
+        return torch.cat(found)
+
+
+@torch.no_grad()
+def _scores_and_weights(
+    q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """What the fused call computes on its way, as (batch, heads, T, T), in float32 on the CPU."""
+    q, k = (x.detach().float().cpu() for x in (q, k))
+    if q.dim() == 3:  # a single head without its dimension
+        q, k = q.unsqueeze(1), k.unsqueeze(1)
+    k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
+    scores = q @ k.mT * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    allowed = torch.ones(scores.shape[-2:], dtype=torch.bool)
+    if is_causal:
+        allowed = allowed.tril()
+    elif attn_mask is not None and attn_mask.dtype == torch.bool:
+        allowed = attn_mask.cpu()
+    elif attn_mask is not None:  # numbers to add: −inf masks, anything else belongs to the score
+        bias = attn_mask.detach().float().cpu()
+        allowed = bias > -math.inf
+        scores = scores + bias.masked_fill(~allowed, 0)
+    return scores, scores.masked_fill(~allowed, -math.inf).softmax(-1)
+
+
+def attention_maps(model: nn.Module, ids: Any) -> Tensor:
+    """The attention weights (L, H, T, T) of a model that reads one text.
+
+    ids: token ids (T,) or (1, T); for a module without an embedding, vectors (T, C) or (1, T, C).
+    The model runs once, without dropout or gradients, and is left as it was. For the scores too,
+    use `AttentionRecorder`. Raises ValueError for a batch of several texts and for a model without
+    `F.scaled_dot_product_attention`.
+    """
+    x = torch.as_tensor(ids)
+    if x.dim() == (2 if x.is_floating_point() else 1):
+        x = x.unsqueeze(0)
+    device = next((p.device for p in model.parameters()), x.device)
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.eval()
+        with torch.no_grad(), AttentionRecorder() as seen:
+            model(x.to(device))
+    finally:
+        for module, training in modes.items():
+            module.training = training
+    return seen.maps

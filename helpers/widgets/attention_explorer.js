@@ -1,0 +1,222 @@
+// Everything is in the browser once it is open: choosing, hovering and locking ask nobody.
+
+const ROWS = 8; // in the table of the strongest keys
+const LONGEST = 10; // characters of a token on an axis
+
+/** A token to be shown, in full and as short as an axis takes; nothing in it stays invisible. */
+function label(token) {
+  const signs = visible(token).replace(/[\x00-\x1f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt()));
+  const code = (c) => `U+${c.codePointAt().toString(16).toUpperCase().padStart(4, "0")}`;
+  const full = /^[\p{Cf}\p{Z}]+$/u.test(signs) ? Array.from(signs, code).join(" ") : signs || "∅";
+  const letters = Array.from(full);
+  return { full, short: letters.length > LONGEST ? letters.slice(0, LONGEST - 1).join("") + "…" : full };
+}
+
+/** What the parts share: the data, the traits, and what follows from them. */
+function stateOf(model) {
+  const get = (name) => model.get(name);
+  const bytes = (name) => { const b = get(name); return b.buffer.slice(b.byteOffset, b.byteOffset + b.byteLength); };
+  const [L, H, T] = get("shape"), N = T * T, kept = {};
+  const s = { L, H, T, N, get, tokens: get("tokens").map(label), steps: new Uint16Array(bytes("weight_steps")),
+    masked: new Uint8Array(bytes("masked")), scores: get("raw_scores").byteLength ? new Float32Array(bytes("raw_scores")) : null,
+    column: -1, largest: 1, theme: {}, saving: 0 };
+  s.set = (changes) => {
+    for (const [name, value] of Object.entries(changes)) model.set(name, value);
+    clearTimeout(s.saving); // Python hears of it when the pointer or the key has come to rest
+    s.saving = setTimeout(() => model.save_changes(), 80);
+  };
+  s.scoring = () => get("stage") !== "softmax";
+  s.hiding = () => get("stage") === "mask" || (get("stage") === "softmax" && !get("show_masked"));
+  s.place = () => `Layer ${get("layer")}, ${get("average") ? `mean of ${H} heads` : `head ${get("head")}`}`;
+
+  /** The T × T weights (or scores) of the chosen head, or their mean over the heads of its layer. */
+  s.values = (ofScores) => {
+    const first = get("average") ? 0 : get("head"), count = get("average") ? H : 1, key = [get("layer"), first, count].join();
+    if (kept[ofScores]?.key === key) return kept[ofScores].data;
+    const data = new Float32Array(N), scale = 1 / count / (ofScores ? 1 : STEPS);
+    for (let n = 0; n < count; n++) {
+      const at = (get("layer") * H + first + n) * N;
+      if (ofScores) for (let k = 0; k < N; k++) data[k] += s.scores[at + k];
+      else for (let k = 0; k < N; k++) data[k] += s.steps[at + k] && s.steps[at + k] + 0.5;
+    }
+    for (let k = 0; k < N; k++) data[k] *= scale;
+    kept[ofScores] = { key, data };
+    return data;
+  };
+
+  /** The largest score (without sign) that is shown: the end of the colour scale. */
+  s.measure = () => {
+    s.largest = 1e-6;
+    const data = s.scoring() ? s.values(true) : [], hide = s.hiding();
+    for (let k = 0; k < data.length; k++) if (!(hide && s.masked[k])) s.largest = Math.max(s.largest, Math.abs(data[k]));
+  };
+
+  /** What query i gives to each key or, for i = -1, the mean over the queries that may look there. */
+  s.row = (data, i) => {
+    if (i >= 0) return data.subarray(i * T, (i + 1) * T);
+    return Float32Array.from({ length: T }, (_, j) => {
+      let sum = 0, n = 0;
+      for (let k = j; k < N; k += T) if (!s.masked[k]) { sum += data[k]; n++; }
+      return n ? sum / n : 0;
+    });
+  };
+  return s;
+}
+
+/** The strongest keys of the query as text, to be read, heard and copied. */
+function keyTable(s) {
+  const caption = h("caption"), cell = (...inside) => h("td", { class: "number" }, ...inside);
+  const lines = Array.from({ length: Math.min(ROWS, s.T) }, () => {
+    const line = { position: cell(), key: h("span", { class: "token" }), score: cell(), weight: cell(), bar: h("div", { class: "bar" }) };
+    line.row = h("tr", {}, line.position, h("td", {}, line.key), ...(s.scores ? [line.score] : []), line.weight, h("td", {}, line.bar));
+    return line;
+  });
+  const columns = ["at", "name", ...(s.scores ? ["n"] : []), "n", "bars"];
+  const table = h("table", {}, caption, h("colgroup", {}, ...columns.map((name) => h("col", { class: name }))),
+    h("thead", {}, h("tr", {}, h("th", { colspan: 2 }, "key"), ...(s.scores ? [h("th", {}, "score")] : []), h("th", { colspan: 2 }, "weight"))),
+    h("tbody", {}, ...lines.map((line) => line.row)));
+  const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
+  let speaking = 0;
+  function paint() {
+    const { get, masked, T, tokens } = s, i = get("query");
+    const weights = s.row(s.values(false), i), scores = s.scores && s.row(s.values(true), i), by = s.scoring() ? scores : weights;
+    const shut = (j) => i >= 0 && masked[i * T + j] === 1 && get("stage") !== "scores";
+    const order = Array.from(by.keys()).sort((a, b) => shut(a) - shut(b) || (shut(a) ? 0 : by[b] - by[a]) || a - b);
+    const scoreText = (j) => (shut(j) ? "−∞" : signedText(scores[j]));
+    lines.forEach((line, n) => {
+      const j = order[n];
+      line.position.textContent = j;
+      line.key.textContent = tokens[j].short;
+      line.key.title = tokens[j].full;
+      if (scores) line.score.textContent = scoreText(j);
+      line.weight.textContent = weights[j].toFixed(3);
+      line.bar.style.transform = `scaleX(${weights[j]})`;
+    });
+    const who = i < 0 ? "Mean of the queries that see it" : `Query ${i} “${tokens[i].short}”${get("locked") ? ", locked" : ""}`;
+    caption.textContent = who;
+    clearTimeout(speaking);
+    speaking = setTimeout(() => {
+      spoken.textContent = `${s.place()}. ${who}. Strongest keys: ` + order.slice(0, 3)
+        .map((j) => `${tokens[j].full} ${s.scoring() ? scoreText(j) : weights[j].toFixed(3)}`).join(", ");
+    }, 400);
+  }
+  return { nodes: [table, spoken], paint, stop: () => clearTimeout(speaking) };
+}
+
+/** What the colours (or the widths of the lines) mean, in numbers. */
+function scaleBar(s) {
+  const node = canvas(200, 26, ""), pen = node.getContext("2d"), from = 14, long = 160;
+  function paint() {
+    const asLines = s.get("view") === "lines", score = s.scoring();
+    const marks = asLines ? [0, s.largest / 2, s.largest] : score ? [-s.largest, 0, s.largest] : [0, 0.05, 0.25, 0.5, 1];
+    const part = (v) => (asLines ? v / s.largest : score ? (v / s.largest + 1) / 2 : Math.sqrt(v));
+    pen.clearRect(0, 0, 200, 26);
+    for (let k = 0; k < long; k++) {
+      const thick = asLines ? 0.5 + (4.5 * k) / long : 10;
+      pen.globalAlpha = asLines ? k / long : 1;
+      pen.fillStyle = asLines ? s.theme.blue : rgb(score ? signed((2 * k) / long - 1) : viridis(k / long));
+      pen.fillRect(from + k, 5 - thick / 2, 1, thick);
+    }
+    pen.globalAlpha = 1;
+    pen.fillStyle = s.theme.ink;
+    pen.font = "11px sans-serif";
+    pen.textAlign = "center";
+    const write = (v) => (score ? signedText(v, 1) : String(v));
+    for (const v of marks) pen.fillText(write(v), from + long * part(v), 22);
+    node.setAttribute("aria-label", `${asLines ? "widths" : "colours"} from ${write(marks[0])} to ${write(marks.at(-1))}`
+      + (asLines && score ? ", negative ones dashed" : ""));
+  }
+  return { node, paint };
+}
+
+function render({ model, el }) {
+  const s = stateOf(model), { L, H, T, get, set, tokens } = s;
+  const box = root(el, "attention-explorer", `${get("title")}: attention of ${L} layers with ${H} heads, ${T} tokens`);
+  const grid = L * H > 1 ? headGrid(s) : null, map = heatMap(s), lines = lineView(s), table = keyTable(s), scale = scaleBar(s);
+  const heading = h("strong"), readout = h("div", { class: "quiet readout" });
+  const figure = h("div", { class: "figure", tabindex: 0, role: "slider", "aria-orientation": "vertical",
+    "aria-label": "Query whose row is shown", "aria-valuemin": -1, "aria-valuemax": T - 1 }, map.node, lines.node);
+  box.append(
+    h("div", { class: "row title" }, h("strong", {}, get("title")), h("div", { class: "row" },
+      choice(model, "view", [["map", "Heat map"], ["lines", "Lines"]], "View"),
+      ...(s.scores ? [choice(model, "stage", [["scores", "1 Scores"], ["mask", "2 Mask"], ["softmax", "3 Softmax"]], "Stage")] : []),
+      ...(s.masked.includes(1) ? [checkbox(model, "show_masked", "show masked")] : []))),
+    h("div", { class: "columns" }, h("div", { class: "side" }, ...(grid ? [grid.node] : []), ...table.nodes),
+      h("div", { class: "main" }, h("div", { class: "row" }, heading, scale.node), figure, readout)));
+
+  const what = () => ({ scores: "scores", mask: "scores, masked", softmax: "weights" })[get("stage")];
+  function reading() {
+    const i = get("query"), k = i * T + s.column;
+    const few = get("view") === "lines" && lines.most < T ? ` Of each query the ${lines.most} strongest are drawn.` : "";
+    if (i < 0) return `Point at a query, or press ↓, to see it alone. A click or Enter locks it.${few}`;
+    const one = `Query ${i} “${tokens[i].short}”`;
+    if (s.column < 0) return get("locked") ? `${one}, locked: Enter or a click on it unlocks.` : `${one}: Enter or a click locks it.`;
+    const value = s.masked[k] && get("stage") === "mask" ? "−∞, masked" : s.scoring() ? signedText(s.values(true)[k]) : s.values(false)[k].toFixed(3);
+    return `${one} → key ${s.column} “${tokens[s.column].short}”: ${value}`;
+  }
+  let drawn = "";
+  const paint = onceAFrame(() => {
+    const i = get("query"), inMap = get("view") === "map";
+    if (s.theme.ink === undefined) {
+      for (const name of ["ink", "paper", "focus", "blue", "red"]) s.theme[name] = colour(box, name);
+      s.theme.mono = getComputedStyle(box.querySelector("td.number")).fontFamily;
+    }
+    const now = ["layer", "head", "average", "stage", "show_masked", "view"].map(get).join() + s.theme.ink;
+    if (now !== drawn) {
+      drawn = now;
+      if (s.scoring()) s.measure(); else s.largest = 1;
+      map.colours();
+      scale.paint();
+      grid?.paint();
+      heading.textContent = grid ? `${s.place()}: ${what()}` : what();
+      map.node.hidden = !inMap;
+      lines.node.hidden = inMap;
+    }
+    (inMap ? map : lines).paint();
+    table.paint();
+    readout.textContent = reading();
+    figure.setAttribute("aria-valuenow", i);
+    figure.setAttribute("aria-valuetext", i < 0 ? "all queries" : `query ${i}, ${tokens[i].full}${get("locked") ? ", locked" : ""}`);
+    grid?.follow();
+  });
+
+  const at = (event) => {
+    const inMap = get("view") === "map", part = inMap ? map : lines;
+    const across = part.area.getBoundingClientRect(), down = part.rows.getBoundingClientRect();
+    const x = (event.clientX - across.left) / across.width, y = (event.clientY - down.top) / down.height;
+    const cell = (v) => Math.min(T - 1, Math.max(0, Math.floor(v * T)));
+    return { i: cell(y), j: inMap && x >= 0 && x < 1 ? cell(x) : -1, inside: y >= 0 && y < 1 && x < (inMap ? 1 : 0.4) };
+  };
+  const point = (column) => { if (column !== s.column) { s.column = column; paint(); } };
+  figure.addEventListener("pointermove", (event) => {
+    const { i, j, inside } = at(event);
+    point(inside ? j : -1);
+    if (inside && !get("locked") && get("query") !== i) set({ query: i });
+  });
+  figure.addEventListener("pointerleave", () => {
+    point(-1);
+    if (!get("locked") && get("query") >= 0) set({ query: -1 });
+  });
+  figure.addEventListener("click", (event) => {
+    const { i, inside } = at(event);
+    if (inside) set(get("locked") && get("query") === i ? { locked: false } : { query: i, locked: true });
+  });
+  figure.addEventListener("keydown", (event) => {
+    const i = get("query"), up = Math.max(0, i - 1), down = Math.min(T - 1, i + 1);
+    const to = { ArrowUp: up, ArrowLeft: up, ArrowDown: down, ArrowRight: down, Home: 0, End: T - 1,
+      PageUp: Math.max(0, i - 10), PageDown: Math.min(T - 1, i + 10) }[event.key];
+    if (to !== undefined) set({ query: to });
+    else if (event.key === "Enter" || event.key === " ") set({ query: Math.max(0, i), locked: !get("locked") });
+    else if (event.key === "Escape" && i >= 0) { set({ query: -1, locked: false }); event.stopPropagation(); }
+    else return;
+    event.preventDefault();
+    point(-1);
+    if (get("view") === "lines") lines.reveal(get("query"));
+  });
+  for (const name of ["layer", "head", "average", "query", "locked", "view", "stage", "show_masked"]) model.on(`change:${name}`, paint);
+  paint();
+  const unwatch = onTheme(() => { s.theme = {}; drawn = ""; paint(); });
+  return () => { unwatch(); model.off(null, null, paint); clearTimeout(s.saving); table.stop(); };
+}
+
+export default { render };

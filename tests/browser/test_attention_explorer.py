@@ -1,0 +1,246 @@
+"""The attention explorer in a real JupyterLab: by keyboard, by mouse, in both themes."""
+
+import pytest
+from lab import changed, in_kernel, live_widgets, run_all, run_cell, shot, still, theme
+
+MAKE = """
+import torch
+from helpers.widgets.attention_explorer import AttentionExplorer
+
+def weights_and_scores(L, H, T):
+    scores = 2 * torch.randn(L, H, T, T, generator=torch.Generator().manual_seed(T))
+    future = torch.ones(T, T, dtype=torch.bool).triu(1)
+    return scores.masked_fill(future, -torch.inf).softmax(-1), scores
+"""
+TOKENS = ["The", "animal", "did", "not", "cross", "the", "road", "because", "it", "was", "tired"]
+SHOW = f"""
+tokens = {TOKENS}
+maps, scores = weights_and_scores(3, 4, len(tokens))
+explorer = AttentionExplorer(tokens, maps, scores)
+explorer
+"""
+
+
+@pytest.fixture
+def show(open_notebook):
+    """show(code) runs the code and gives (page, explorer)."""
+
+    def shown(code=SHOW):
+        page = open_notebook(cells=[MAKE, code])
+        assert run_all(page) == []
+        explorer = page.locator(".attention-explorer")
+        explorer.locator("td.number").first.wait_for()
+        return page, explorer
+
+    return shown
+
+
+def settled(page, **traits):
+    """Wait until Python knows what the browser shows, then compare."""
+    page.wait_for_timeout(400)
+    assert in_kernel(page, f"{{n: getattr(explorer, n) for n in {list(traits)}}}") == traits
+
+
+def table_of(explorer):
+    """[(position, score, weight), ...] as the table says."""
+    rows = explorer.locator("tbody tr").all()
+    texts = [row.locator("td.number").all_inner_texts() for row in rows]
+    return [(int(t[0]), *t[1:]) for t in texts]
+
+
+def row_in_kernel(page, row):
+    """[(weight, score), ...] of one query as Python prints them."""
+    return in_kernel(
+        page, f"[(f'{{w:.3f}}', f'{{s:.2f}}') for w, s in zip(maps{row}, scores{row}, strict=True)]"
+    )
+
+
+def test_the_keyboard_chooses_heads(show):
+    page, explorer = show()
+    explorer.get_by_role("gridcell", name="layer 0, head 0").focus()
+    figure = explorer.locator(".figure canvas").first
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
+        assert changed(figure, lambda key=key: page.keyboard.press(key))
+    settled(page, layer=1, head=2, average=False)
+    chosen = explorer.get_by_role("gridcell", selected=True)
+    assert chosen.get_attribute("aria-label") == "layer 1, head 2"
+    assert chosen.evaluate("node => node === document.activeElement")
+    page.keyboard.press("End")
+    settled(page, layer=1, average=True)
+    assert "mean of 4 heads" in explorer.locator(".main strong").inner_text()
+    page.keyboard.press("ArrowLeft")
+    settled(page, head=3, average=False)
+
+
+def test_the_numbers_are_those_of_the_tensors(show):
+    page, explorer = show()
+    explorer.get_by_role("gridcell", name="layer 2, head 1").click()
+    explorer.get_by_role("slider").focus()
+    page.keyboard.press("End")
+    page.wait_for_timeout(200)
+    row = row_in_kernel(page, "[2, 1, -1]")
+    table = table_of(explorer)
+    assert len(table) == 8
+    assert [weight for *_, weight in table] == sorted((w for w, _ in row), reverse=True)[:8]
+    for key, score, weight in table:
+        assert [weight, score.replace("−", "-")] == row[key]
+
+    explorer.get_by_role("gridcell", name="layer 2, mean of 4 heads").click()
+    page.wait_for_timeout(200)
+    mean = in_kernel(page, "maps[2, :, -1].mean(0).tolist()")
+    for key, _, weight in table_of(explorer):
+        assert float(weight) == pytest.approx(mean[key], abs=6e-4)
+
+
+def test_the_three_stages(show):
+    page, explorer = show()
+    explorer.get_by_role("slider").focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowDown")
+    figure = explorer.locator(".figure canvas").first
+    assert changed(figure, explorer.get_by_role("button", name="1 Scores").click)
+    assert all("∞" not in score for _, score, _ in table_of(explorer))
+    before = still(figure)
+    explorer.get_by_role("button", name="2 Mask").click()
+    assert explorer.get_by_role("checkbox", name="show masked").is_checked() is False
+    table = table_of(explorer)
+    assert [score for _, score, _ in table[4:]] == ["−∞"] * 4 and table[3][1] != "−∞"
+    assert before != still(figure)
+    assert changed(figure, explorer.get_by_role("checkbox").click)
+    settled(page, stage="mask", show_masked=True, query=3)
+
+
+def test_hover_shows_one_row_and_a_click_locks_it(show):
+    page, explorer = show()
+    area = explorer.locator(".map canvas").bounding_box()
+    cell = area["height"] / len(TOKENS)
+
+    def point(i, j):
+        page.mouse.move(area["x"] + (j + 0.5) * cell, area["y"] + (i + 0.5) * cell)
+        page.wait_for_timeout(150)
+
+    caption, readout = explorer.locator("caption"), explorer.locator(".readout")
+    point(6, 2)
+    assert "Query 6 “road”" in caption.inner_text()
+    weight = in_kernel(page, "f'{maps[0, 0, 6, 2]:.3f}'")
+    assert readout.inner_text() == f"Query 6 “road” → key 2 “did”: {weight}"
+    point(8, 2)
+    assert "Query 8" in caption.inner_text()
+    page.mouse.click(area["x"] + cell, area["y"] + 8.5 * cell)
+    settled(page, query=8, locked=True)
+    point(3, 1)
+    page.mouse.move(5, 5)
+    assert "Query 8" in caption.inner_text() and "locked" in caption.inner_text()
+    page.mouse.click(area["x"] + cell, area["y"] + 8.5 * cell)
+    settled(page, locked=False)
+    page.mouse.move(5, 5)
+    settled(page, query=-1)
+
+
+def test_the_keyboard_moves_and_locks_the_query(show):
+    page, explorer = show()
+    figure = explorer.get_by_role("slider", name="Query whose row is shown")
+    figure.focus()
+    for key in ("End", "ArrowUp", "Enter"):
+        page.keyboard.press(key)
+    settled(page, query=len(TOKENS) - 2, locked=True)
+    assert figure.get_attribute("aria-valuetext") == "query 9, was, locked"
+    page.wait_for_timeout(500)
+    said = explorer.get_by_role("status").inner_text()
+    assert said.startswith("Layer 0, head 0. Query 9 “was”, locked. Strongest keys: ")
+    page.keyboard.press("Escape")
+    settled(page, query=-1, locked=False)
+
+
+def test_the_lines_view_answers_the_same_keys_and_pointer(show):
+    page, explorer = show()
+    explorer.get_by_role("button", name="Lines").click()
+    lines = explorer.locator(".lines")
+    assert changed(lines, lambda: lines.locator(".left span").nth(5).hover())
+    assert "Query 5" in explorer.locator("caption").inner_text()
+    lines.locator(".left span").nth(5).click()
+    settled(page, view="lines", query=5, locked=True)
+    explorer.get_by_role("slider").focus()
+    assert changed(lines, lambda: page.keyboard.press("ArrowDown"))
+    settled(page, query=6, locked=True)
+
+
+def test_python_moves_the_picture(show):
+    page, explorer = show()
+    in_kernel(
+        page, "[setattr(explorer, n, v) for n, v in (('layer', 2), ('head', 3), ('query', 4))]"
+    )
+    page.wait_for_timeout(300)
+    assert explorer.locator(".main strong").inner_text() == "Layer 2, head 3: weights"
+    assert "Query 4" in explorer.locator("caption").inner_text()
+
+
+def test_both_themes(show):
+    page, explorer = show()
+    explorer.get_by_role("slider").focus()
+    for _ in range(9):
+        page.keyboard.press("ArrowDown")
+    light = still(explorer)
+    shot(explorer, "attention-explorer-light")
+    theme(page, "dark")
+    assert light != still(explorer)
+    shot(explorer, "attention-explorer-dark")
+    ink = "n => getComputedStyle(n).color"
+    assert explorer.locator("caption").evaluate(ink) != "rgb(0, 0, 0)"
+    theme(page, "light")
+    assert light == still(explorer)
+
+
+def test_running_the_cell_again_leaves_one_explorer(show):
+    page, _ = show()
+    for _ in range(4):
+        assert run_cell(page, "explorer = ") == []
+    page.wait_for_timeout(300)
+    assert live_widgets(page) == 1
+    assert page.locator(".attention-explorer").count() == 1
+
+
+def test_tokens_are_never_markup(show, page):
+    page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
+    tokens = [
+        "<img src=x onerror=alert(1)>",
+        "<b>bold</b>",
+        " ",
+        "\n",
+        "",
+        "😀",
+        "a\x00b",
+        "x" * 40,
+    ]
+    _, explorer = show(
+        f"tokens = {tokens}\nexplorer = AttentionExplorer(tokens, weights_and_scores(1, 2, 8)[0],"
+        " title='<i>title</i>')\nexplorer"
+    )
+    explorer.get_by_role("slider").focus()
+    page.keyboard.press("End")
+    explorer.get_by_role("button", name="Lines").click()
+    page.wait_for_timeout(600)
+    assert explorer.locator("img, b, i").count() == 0
+    left = explorer.locator(".lines .left span")
+    assert left.all_inner_texts() == [
+        "<img␣src=…", "<b>bold</…", "␣", "⏎", "∅", "😀", "a␀b", "x" * 9 + "…",
+    ]  # fmt: skip
+    assert left.first.get_attribute("title") == tokens[0].replace(" ", "␣")
+    assert left.last.get_attribute("title") == tokens[-1]
+
+
+def test_a_long_text_is_still_usable(show):
+    page, explorer = show(
+        "explorer = AttentionExplorer(['word'] * 256, weights_and_scores(2, 2, 256)[0])\nexplorer"
+    )
+    explorer.get_by_role("slider").focus()
+    page.keyboard.press("End")
+    page.wait_for_timeout(200)
+    assert "Query 255" in explorer.locator("caption").inner_text()
+    explorer.get_by_role("button", name="Lines").click()
+    explorer.get_by_role("slider").focus()
+    page.keyboard.press("End")
+    page.wait_for_timeout(200)
+    last = explorer.locator(".lines .left span").last.bounding_box()
+    figure = explorer.locator(".figure").bounding_box()
+    assert last["y"] + last["height"] <= figure["y"] + figure["height"] + 1  # scrolled into sight
