@@ -174,7 +174,7 @@ LAYERS = [
     {"attention"},
     {"gpt"},
     {"training", "sampling"},
-    {"checks", "widgets"},
+    {"checks", "recording", "widgets"},
 ]
 
 
