@@ -57,6 +57,7 @@ normalise: .venv/dev
 bench: .venv/dev
 	$(BIN)/python benchmarks/chapters.py
 	$(BIN)/python benchmarks/explorers.py
+	$(BIN)/python benchmarks/attention_explorer.py
 
 data: .venv/dev
 	$(BIN)/python data/build.py --verify
