@@ -14,8 +14,8 @@ CLAIMS = {
     "02": [f"L{i}" for i in range(1, 10)],
     "03": [f"A{i}" for i in range(1, 6)],
     "04": [f"Q{i}" for i in range(1, 14)],
-    "06": [f"H{i}" for i in range(1, 10)],
     "05": [f"S{i}" for i in range(1, 9)],
+    "06": [f"H{i}" for i in range(1, 10)],
     "07": [f"P{i}" for i in range(1, 9)],
 }
 CONCEPTS = ("text", "attention", "positions", "gpt", "training", "sampling")
