@@ -15,7 +15,7 @@ const STYLE = `
 .d2g.clocks .says { font-size: 14px; margin: 8px 0 2px; }
 .d2g.clocks .says .number { font-weight: 700; font-variant-numeric: tabular-nums; }
 `;
-const SIZE = 150, RADIUS = 58, WIDE = 620, HIGH = 150;
+const SIZE = 150, RADIUS = 58, WIDE = 620, HIGH = 156;
 
 function render({ model, el }) {
   const node = root(el, "clocks", "Rotary clocks: a query and a key turned by their positions");
@@ -55,7 +55,8 @@ function render({ model, el }) {
   const places = h("span", { class: "places" });
   says.append(places, "distance ", numbers.distance, " · score q·k/√hs = ", numbers.score);
 
-  const degrees = (radians) => ((radians * 180 / Math.PI) % 360 + 360) % 360;
+  /** An angle in degrees, from −180 to 180. */
+  const degrees = (radians) => ((radians * 180 / Math.PI + 180) % 360 + 360) % 360 - 180;
   const minus = (text) => text.replace("-", "−");
   const rounded = (v, digits) => minus((Math.abs(v) < 0.5 * 10 ** -digits ? 0 : v).toFixed(digits));
 
@@ -86,15 +87,15 @@ function render({ model, el }) {
         clock[`${name}Text`].setAttribute("y", c + (RADIUS + 10) * y);
         return turned;
       });
-      const between = degrees(ends[0] - ends[1]), r = RADIUS * 0.42;
+      const between = degrees(ends[0] - ends[1]), r = RADIUS * 0.8;
       const at = (angle) => `${c + r * Math.sin(angle)} ${c - r * Math.cos(angle)}`;
-      const arc = between < 180 ? [ends[1], ends[0]] : [ends[0], ends[1]];
+      const arc = between >= 0 ? [ends[1], ends[0]] : [ends[0], ends[1]];
       clock.between.setAttribute("d", `M ${c} ${c} L ${at(arc[0])} A ${r} ${r} 0 0 1 ${at(arc[1])} Z`);
       const perStep = theta * 180 / Math.PI;
       clock.step.textContent = `${Number(perStep.toPrecision(3))}° a step`;
-      clock.angle.textContent = `q − k: ${between.toFixed(0)}°`;
+      clock.angle.textContent = `from k to q: ${rounded(between, 0)}°`;
       clock.share.textContent = `adds ${rounded(share[i], 2)}`;
-      clock.svg.setAttribute("aria-label", `Pair ${i}: the query's hand stands ${between.toFixed(0)} degrees after the key's`);
+      clock.svg.setAttribute("aria-label", `Pair ${i}: the query's hand stands ${between.toFixed(0)} degrees clockwise of the key's`);
     });
     places.textContent = `query at ${query}, key at ${key} · `;
     numbers.distance.textContent = minus(String(distance));
@@ -115,8 +116,8 @@ function render({ model, el }) {
       h("polyline", { class: "curve", points: distances.map((d, i) => `${x(d)},${y(scores[i])}`).join(" ") }),
       h("circle", { class: "here", cx: x(distance), cy: y(total(distance, base)), r: 6 }),
       text(20, y(0), "0"), text(20, y(top), top.toFixed(1)), text(20, y(-top), `−${top.toFixed(1)}`),
-      ...[-longest, 0, longest].map((d) => text(x(d), 124, minus(String(d)))),
-      text(WIDE / 2, 142, "distance: position of the query − position of the key"),
+      ...[-longest, 0, longest].map((d) => text(x(d), 130, minus(String(d)))),
+      text(WIDE / 2, 148, "distance: position of the query − position of the key"),
     );
     plot.setAttribute("aria-label", `The score at every distance from −${longest} to ${longest}; the dot is at distance ${distance}`);
   }
@@ -134,7 +135,7 @@ function render({ model, el }) {
       slider(model, "log_base", { label: "base", min: 1, max: 7, step: 0.25, show: power })),
     h("div", { class: "columns" }, ...clocks.map((clock) => clock.figure)),
     says, plot,
-    h("div", { class: "quiet" }, "Blue, solid: the query q. Red, dashed: the key k. The grey wedge is the angle between them."),
+    h("div", { class: "quiet" }, "Blue, solid: the query q. Red, dashed: the key k. The grey wedge is the angle between them (clockwise is positive)."),
   );
   paint();
   return () => names.forEach((n) => model.off(n, later));

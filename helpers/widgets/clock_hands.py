@@ -108,9 +108,9 @@ class ClockHands(Explorer):
                 tip = (length + 0.17) * math.sin(angle), (length + 0.17) * math.cos(angle)
                 ax.text(*tip, name, color=colour, ha="center", va="center")
                 between += angle if name == "q" else -angle
-            degrees = math.degrees(steps[i])
+            wedge = (math.degrees(between) + 180) % 360 - 180
             ax.set(title=f"pair {i}", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
-            ax.set_xlabel(f"{degrees:.3g}° a step\n{math.degrees(between) % 360:.0f}° between")
+            ax.set_xlabel(f"{math.degrees(steps[i]):.3g}° a step\n{wedge:.0f}° from k to q")
             ax.set(xticks=[], yticks=[])
             ax.grid(False)
             ax.spines[:].set_visible(False)

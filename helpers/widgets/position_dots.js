@@ -57,10 +57,12 @@ function render({ model, el }) {
   function paintMap(p, q) {
     const draw = map.getContext("2d");
     draw.clearRect(0, 0, MAP + LEFT, MAP + 36);
-    for (let i = 0; i < T; i++) for (let j = 0; j < T; j++) {
-      draw.fillStyle = rgb(viridis((products[i][j] - low) / (high - low || 1)));
-      draw.fillRect(LEFT + j * cell, i * cell, cell + 0.5, cell + 0.5);
-    }
+    // One pixel a cell, enlarged without smoothing: drawn cells would leave seams between them.
+    const pixels = new ImageData(T, T), small = h("canvas", { width: T, height: T });
+    products.flat().forEach((v, n) => pixels.data.set([...viridis((v - low) / (high - low || 1)), 255], 4 * n));
+    small.getContext("2d").putImageData(pixels, 0, 0);
+    draw.imageSmoothingEnabled = false;
+    draw.drawImage(small, LEFT, 0, MAP, MAP);
     draw.strokeStyle = "#fff";
     draw.lineWidth = 1.5;
     draw.strokeRect(LEFT, p * cell, MAP, cell);
@@ -73,7 +75,7 @@ function render({ model, el }) {
     for (let t = 0; t < T; t += 16) draw.fillText(String(t), LEFT + (t + 0.5) * cell, MAP + 14);
     draw.fillText("position q", LEFT + MAP / 2, MAP + 31);
     draw.textAlign = "right";
-    for (let t = 0; t < T; t += 16) draw.fillText(String(t), LEFT - 5, (t + 0.5) * cell + 4);
+    for (let t = 0; t < T; t += 16) draw.fillText(String(t), LEFT - 5, Math.max(10, (t + 0.5) * cell + 4));
     draw.save();
     draw.translate(11, MAP / 2);
     draw.rotate(-Math.PI / 2);
@@ -123,6 +125,7 @@ function render({ model, el }) {
     h("div", { class: "quiet" }, "Press on the map to choose p and q. The white frame is the row of p, the red one the pair."),
   );
   paint();
+  later(); // again once it is in the page: the colours of the theme are known only there
   const undo = onTheme(later);
   return () => { names.forEach((n) => model.off(n, later)); undo(); };
 }

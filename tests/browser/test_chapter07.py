@@ -89,8 +89,8 @@ def test_moving_one_changes_angles_and_score(clocks):
 def test_the_angle_between_the_hands_is_right(clocks):
     """Pair 1 turns by 0.1 radian a step; the text gives the angle of q after k in degrees."""
     start = math.degrees(math.atan2(-0.4, 0.8) - math.atan2(0.3, 1.0))
-    want = (start + math.degrees(5 * 0.1)) % 360
-    assert angles(clocks)[1] == f"q − k: {want:.0f}°"
+    want = (start + math.degrees(5 * 0.1) + 180) % 360 - 180
+    assert angles(clocks)[1] == f"from k to q: {want:.0f}°".replace("-", "−")
 
 
 def test_the_base_changes_the_slow_clocks_only(clocks):
