@@ -200,7 +200,7 @@ def analogy(answer: Any) -> str:
         itself = "You answered with a row of the question itself: leave out a, b and c."
         expect(not any(same(row, one) for one in rows), itself)
     want, *wrong = zip(*(answers for _, _, answers in asked), strict=True)
-
+    for diagnosis, other in zip(mistakes, wrong, strict=True):  # named if it explains all answers
         expect(not all(map(same, got, other)), diagnosis)
     for row, right in zip(got, want, strict=True):
         expect_close(row, right, "the row number")
