@@ -154,10 +154,12 @@ function render({ model, el }) {
       cells[i][1].textContent = now[name].toFixed(3);
     });
     const divisor = divide(by, d);
+    const share = Math.round(100 * now.gradient / curves["√hs"][power - 2].gradient);
+    const largest = `the largest weight is ${now.largest.toFixed(2)} on average`;
     verdict.textContent = `d = ${d}, divided by ${divisor.toFixed(divisor % 1 ? 2 : 0)}: ` + (now.std > 2.5
-      ? "▲ too sharp. Most queries listen to one key, and the gradient is nearly gone."
-      : now.std < 0.5 ? "▼ too flat. All keys get nearly the same weight, whatever the scores say."
-        : "● in between. Keys differ, and all are heard.");
+      ? `▲ too sharp: ${largest}, and the softmax passes ${share} % of the gradient it would pass with √hs.`
+      : now.std < 0.6 ? `▼ too flat: ${largest}, not much above 1/16 = 0.06. And the division shrinks what gets back to q and k.`
+        : `● in between: ${largest}. Keys differ, and others are heard.`);
   });
   model.on("change:power change:divisor change:row", paint);
   paint();

@@ -95,6 +95,7 @@ class ScalingExplorer(Explorer):
         left.set(ylabel="how many of 512", xlim=(-EDGE, EDGE))
         middle.bar(range(KEYS), now["weights"][self.row], color=BLUE)
         middle.set(title=f"Weights of query {self.row}", xlabel="key", ylim=(0, 1.02))
+        middle.set(xticks=range(0, KEYS, 3))
         for name, (colour, style) in _LINES.items():
             line = [self.measures(d, name)["entropy"].mean() for d in SIZES]
             right.plot(SIZES, line, style, color=colour, label=f"÷ {name}")
@@ -102,7 +103,7 @@ class ScalingExplorer(Explorer):
         right.set(title="Mean entropy", xlabel="head size d", ylabel="nats", xscale="log")
         right.set(xticks=SIZES[::2], xticklabels=SIZES[::2], ylim=(0, 3))
         right.minorticks_off()
-        right.legend(loc="lower left")
+        right.legend(loc="upper right", bbox_to_anchor=(1, 0.75))
         return fig
 
     def describe(self) -> str:
