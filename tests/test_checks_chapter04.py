@@ -97,6 +97,8 @@ def right_head(**changes):
             project = lambda h, x: (h.query(x), h.key(x), h.value(x))  # noqa: E731
             q, k, v = changed("project", project)(self, x)
             scale = changed("scale", lambda hs, C: hs**-0.5)(q.shape[-1], x.shape[-1])
+            if "mix" in changes:
+                return changes["mix"](q @ k.mT * scale, mask, v)
             return attention(q, k, v, mask, scale=scale)[0]
 
     return Head
@@ -132,12 +134,12 @@ def weights_with(allowed=causal_mask, dim=-1, value=-INF):
     return causal_weights
 
 
-def attend_with(power=0.5, allowed=causal_mask, mix=None, dim=-1):
+def attend_with(power=0.5, allowed=causal_mask, mix=None, dim=-1, value=-INF):
     """A causal_attention with one thing wrong."""
 
     def causal_attention(q, k, v):
         scores = q @ k.transpose(-2, -1) / q.shape[-1] ** power
-        weights = scores.masked_fill(~allowed(q.shape[-2]), -INF).softmax(dim)
+        weights = scores.masked_fill(~allowed(q.shape[-2]), value).softmax(dim)
         return weights @ v if mix is None else mix(scores, weights, k, v)
 
     return causal_attention
@@ -149,6 +151,16 @@ def keys_from_query(head, x):
 
 def values_from_key(head, x):
     return head.query(x), head.key(x), head.key(x)
+
+
+def swapped(head, x):
+    return head.key(x), head.query(x), head.value(x)
+
+
+def without_softmax(scores):
+    """Right on paper, but every e^score of a row may round to 0."""
+    shares = scores.exp().tril()
+    return shares / shares.sum(-1, keepdim=True)
 
 
 def everything(T):
@@ -175,6 +187,8 @@ MISTAKES = [
     ("weights_of", lambda q, K: (K @ q).softmax(-1) / len(q) ** 0.5, "after the softmax"),
     ("weights_of", lambda q, K: (K @ q / len(q) ** 0.5).exp(), "not yet divided"),
     ("weights_of", lambda q, K: (K @ q / len(q) ** 0.5).softmax(-1) @ K, "Only the weights"),
+    ("weights_of", lambda q, K: (K @ q / q.norm()).softmax(-1), "q.norm()"),
+    ("weights_of", lambda q, K: K @ q / (K @ q).sum(), "by their sum"),
     ("causal_weights", lambda s: s.softmax(-1) * causal_mask(s.shape[-1]), "after the softmax"),
     ("causal_weights", weights_with(value=0.0), "e⁰ = 1"),
     ("causal_weights", lambda s: (s * causal_mask(s.shape[-1])).softmax(-1), "e⁰ = 1"),
@@ -189,6 +203,13 @@ MISTAKES = [
     ("causal_weights", weights_with(allowed=lambda T: causal_mask(T).tril(-1)), "token itself"),
     ("causal_weights", weights_with(value=-1e9), "half precision"),
     ("causal_weights", weights_with(value=-1e4), "half precision"),
+    ("causal_weights", weights_with(value=-6e4), "finite number"),
+    ("causal_weights", weights_with(value=-65504), "finite number"),
+    ("causal_weights", weights_with(value=-10.0), "finite number"),
+    ("causal_weights", weights_with(allowed=lambda T: ~causal_mask(T)), "use ~mask"),
+    ("causal_weights", lambda s: (s - INF * ~causal_mask(s.shape[-1])).softmax(-1), "times 0"),
+    ("causal_weights", without_softmax, "0 by 0"),
+    ("causal_weights", lambda s: weights_with()(s / s.shape[-1] ** 0.5), "scale again"),
     ("causal_attention", attend_with(power=0), "scale is missing"),
     ("causal_attention", attend_with(power=1), "hs itself"),
     ("causal_attention", attend_with(allowed=everything), "future is not hidden"),
@@ -202,6 +223,17 @@ MISTAKES = [
     ("causal_attention", attend_with(mix=lambda s, w, k, v: w @ k), "mixed the keys"),
     ("causal_attention", attend_with(mix=lambda s, w, k, v: (w @ v, w)), "not a tuple"),
     ("causal_attention", lambda q, k, v: fused(k, q, v), "swapped"),
+    ("causal_attention", attend_with(value=-10.0), "finite number"),
+    ("causal_attention", attend_with(value=-20.0), "finite number"),
+    ("causal_attention", attend_with(value=-1e3), "finite number"),
+    ("causal_attention", attend_with(mix=lambda s, w, k, v: without_softmax(s) @ v), "rounds to 0"),
+    ("causal_attention", attend_with(allowed=lambda T: ~causal_mask(T)), "use ~mask"),
+    ("causal_attention", attend_with(allowed=lambda T: causal_mask(T).tril(-1)), "token itself"),
+    ("causal_attention", attend_with(dim=0), "over dim 0"),
+    ("causal_attention", attend_with(power=-0.5), "multiply by √hs"),
+    ("causal_attention", lambda q, k, v: fused(q * (q.shape[2] / q.shape[1]) ** 0.5, k, v), "√T"),
+    ("causal_attention", lambda q, k, v: fused(q * q.shape[2] ** 0.5, k, v) / q.shape[2] ** 0.5,
+     "after the softmax"),
     ("causal_attention", lambda q, k, v: fused(q * 0, k, v), "plain average"),
     ("window_head", right_head(near=lambda past, w: past & ~past.tril(-w - 1)), "one too long"),
     ("window_head", right_head(near=lambda past, w: past & ~past.tril(1 - w)), "one too short"),
@@ -214,6 +246,13 @@ MISTAKES = [
     ("window_head", right_head(project=keys_from_query), "self.key"),
     ("window_head", right_head(project=values_from_key), "self.value"),
     ("window_head", right_head(project=lambda h, x: (h.query(x), h.key(x), x)), "mix x itself"),
+    ("window_head", right_head(near=lambda past, w: ~past.tril(-w)), "whole future"),
+    ("window_head", right_head(mix=lambda s, near, v: s.softmax(-1) * near @ v), "do not sum"),
+    ("window_head", right_head(mix=lambda s, near, v: (s * near).softmax(-1) @ v), "e⁰ = 1"),
+    ("window_head", right_head(mix=lambda s, near, v: s.masked_fill(~near, -INF).softmax(-2) @ v),
+     "over dim -2"),
+    ("window_head", right_head(mix=lambda s, near, v: (v, s)), "tuple"),
+    ("window_head", right_head(project=swapped), "swapped"),
     ("window_head", right_head(bias=True), "bias"),
     ("window_head", right_head(value_size=7), "value should map"),
 ]  # fmt: skip

@@ -18,9 +18,12 @@ from helpers.checks.framework import (
 )
 from helpers.checks.mistakes04 import (
     BATCH,
+    FINITE,
     HALF,
-    SELF,
+    HALF_NAN,
+    UNDERFLOW,
     attention_mistakes,
+    explain_nan,
     hide,
     lookup_mistakes,
     masking_mistakes,
@@ -103,20 +106,21 @@ def causal_weights(answer: Any) -> str:
     for B, T, seed in ((2, 5, 1), (4, 4, 2), (1, 3, 3)):
         scores = normal(B, T, T, seed=seed) * 2
         got = tensor(call(answer, scores, name="causal_weights"), "causal_weights(scores)")
-        expect(not (got.shape == scores.shape and got[:, 0].isnan().all()), SELF)
         future = ~causal_mask(T).expand(B, T, T)
         expect(not (got.shape == scores.shape and torch.equal(got.isnan(), future)), BATCH)
+        _expect_no_nan(got)
         what = f"causal_weights(scores) for scores of shape {(B, T, T)}"
         expect_close(got, torch.softmax(hide(scores, causal_mask(T)), -1), what,
                      mistakes=masking_mistakes(scores))  # fmt: skip
     # Scores that a finite stand-in for -inf cannot get below, and a type it does not fit in.
-    low = normal(1, 4, 4, seed=4).half() - 30000
+    low = torch.full((1, 4, 4), torch.finfo(torch.float16).min, dtype=torch.float16)
     try:
         got = call(answer, low, name="causal_weights, given float16 scores,")
     except NotYet as problem:
         raise NotYet(HALF if "overflow" in str(problem) else str(problem)) from None
     got = expect_shape(got, (1, 4, 4), "causal_weights(scores) in half precision")
-    expect(not got.isnan().any() and bool((got.triu(1) == 0).all()), HALF)
+    expect(not got.isnan().any(), HALF_NAN)
+    expect(bool((got.triu(1) == 0).all()), HALF)
     want = torch.softmax(hide(low.double(), causal_mask(4)), -1)
     expect_close(got, want, "causal_weights(scores) in half precision", tolerance=5e-3)
     return "rows sum to 1, the future is exactly 0, in half precision too."
@@ -138,7 +142,18 @@ def causal_attention(answer: Any) -> str:
             raise NotYet("causal_attention should return the output alone, not a tuple.")
         what = f"causal_attention(q, k, v) for q, k, v of shape {(B, T, hs)}"
         want = attention(q, k, v, causal_mask(T))[0]
+        _expect_no_nan(tensor(got, what))
         expect_close(got, want, what, mistakes=attention_mistakes(q, k, v))
+    # Scores far below any modest stand-in for -inf: with one, rows 0 to 2 see the future alone.
+    k, v = normal(1, 4, 4, seed=11) - 1000, normal(1, 4, 4, seed=12)
+    q = normal(1, 4, 4, seed=10).abs() + 1
+    want = attention(q, k, v, causal_mask(4))[0]
+    fooled = attention(0 * q, k, v, ~causal_mask(4) | (torch.arange(4) == 3))[0]
+    fooled[:, 3] = want[:, 3]
+    what = "causal_attention(q, k, v) for very low scores"
+    got = tensor(call(answer, q, k, v, name="causal_attention"), what)
+    expect(not got.isnan().any(), UNDERFLOW)
+    expect_close(got, want, what, mistakes={FINITE: fooled}, tolerance=1e-2)
     return "equal to the formula, for three shapes."
 
 
@@ -156,12 +171,21 @@ def window_head(answer: Any) -> str:
         head = call(answer, C, hs, window, name="WindowHead")
         x = normal(2, T, C, seed=T)
         got = call(head, x, name="your head")
+        expect(
+            not isinstance(got, tuple),
+            "Your head returns a tuple. `attention` gives (output, weights): return its [0] alone.",
+        )
         expect(isinstance(head, nn.Module), "WindowHead should be a class made from nn.Module.")
         q, k, v = (_projected(head, name, C, hs, x) for name in ("query", "key", "value"))
         want = attention(q, k, v, causal_mask(T) & ~causal_mask(T).tril(-window))[0]
         what = f"the head with window {window} for x of shape {(2, T, C)}"
         expect_close(got, want, what, mistakes=window_mistakes(x, q, k, v, window))
     return "itself and the window before, no older token and no future."
+
+
+def _expect_no_nan(got: Tensor) -> None:
+    problem = explain_nan(got)
+    expect(problem is None, problem or "")
 
 
 def _projected(head: nn.Module, name: str, C: int, hs: int, x: Tensor) -> Tensor:

@@ -41,12 +41,47 @@ BATCH = (
 )
 HALF = (
     "In half precision (float16) this fails or lets the future in: your stand-in for -inf is a "
-    "finite number. It may not fit into the type, and scores can be lower. Use float('-inf')."
+    "finite number. It may not fit into the type, and scores can be as low. Use float('-inf')."
+)
+HALF_NAN = (
+    "In half precision (float16) your weights are NaN. Either -inf was multiplied by 0, or every "
+    "e^score of a row was too small for the type and you divided 0 by 0. Write -inf into the "
+    "scores with masked_fill, then take F.softmax."
+)
+TURNED = (
+    "Your mask is the wrong way round, so the last row has nothing to look at: NaN. masked_fill "
+    "writes where its mask is True, and causal_mask is True where looking is allowed: use ~mask."
+)
+INF_TIMES_0 = (
+    "Everything is NaN: -inf times 0 is not a number. Do not multiply by -inf; write it with "
+    "masked_fill(~mask, -inf)."
+)
+UNDERFLOW = (
+    "With very low scores the output is NaN: each e^score of a row rounds to 0, and 0 is divided "
+    "by 0. F.softmax avoids that."
+)
+FINITE = (
+    "The future gets in: your stand-in for -inf is a finite number, and scores can be as low. "
+    "Use float('-inf')."
 )
 
 
 def hide(scores: Tensor, allowed: Tensor, with_: float = -math.inf) -> Tensor:
     return scores.masked_fill(~allowed, with_)
+
+
+def explain_nan(got: Tensor) -> str | None:
+    """Which mistake made these rows (B, T, ...) of weights or outputs NaN?"""
+    if got.dim() != 3 or got.shape[1] < 2:
+        return None
+    gone = got.isnan().all(-1).all(0).tolist()  # for each of the T rows: NaN throughout?
+    if all(gone):
+        return INF_TIMES_0
+    if gone[0] and not any(gone[1:]):
+        return SELF
+    if gone[-1] and not any(gone[:-1]):
+        return TURNED
+    return BATCH if all(gone[:-1]) else None
 
 
 def lookup_mistakes(q: Tensor, K: Tensor) -> dict[str, Tensor]:
@@ -67,6 +102,11 @@ def lookup_mistakes(q: Tensor, K: Tensor) -> dict[str, Tensor]:
             soft(scores, -1) / hs**0.5
         ),
         "These are e^score, not yet divided by their sum.": scaled.exp(),
+        "You divide by the length of q as an arrow, q.norm(). The scale is √hs: how many numbers a "
+        "query has.": soft(scores / q.norm(), -1),
+        "You divide the scores by their sum. Weights come from e^score: take the softmax.": (
+            scores / scores.sum()
+        ),
         "This is a weighted sum of the keys. Only the weights are asked for.": (
             soft(scaled, -1) @ K
         ),
@@ -81,12 +121,16 @@ def masking_mistakes(scores: Tensor) -> dict[str, Tensor]:
     return {
         AFTER: soft(scores, -1) * allowed,
         ZEROS: soft(hide(scores, allowed, 0.0), -1),
+        FINITE: soft(hide(scores, allowed, -10.0), -1),
         WRONG_DIM: soft(hidden, -2),
         "Your columns sum to 1 and your rows do not: dim=1 of (B, T, T) are the queries. Use -1, "
         "and mask before the softmax.": soft(scores, 1) * allowed,
         BATCH: soft(scores, 0) * allowed,
         UPPER: soft(hide(scores, allowed.T), -1),
         NO_MASK: soft(scores, -1),
+        "You scale again. These scores are scaled already: only mask them and take the softmax.": (
+            soft(hidden / T**0.5, -1)
+        ),
         "These are the masked scores: the softmax over the last dimension is missing.": hidden,
         PADDING: soft(hide(scores, allowed[:, None, None, :]), -1),
     }
@@ -105,11 +149,21 @@ def attention_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
         UPPER: attention(q, k, v, allowed.T)[0],
         AFTER: (soft(scores, -1) * allowed) @ v,
         ZEROS: soft(hide(scores, allowed, 0.0), -1) @ v,
+        FINITE: soft(hide(scores, allowed, -10.0), -1) @ v,
         WRONG_DIM: soft(hide(scores, allowed), -2) @ v,
         "You mixed the values with the scores. Mix them with the weights, after the softmax.": (
             scores.tril() @ v
         ),
         "You mixed the values with the scores, unmasked. Mix them with the weights.": scores @ v,
+        "You scale after the softmax, and the weights no longer sum to 1. Scale the scores.": (
+            attention(q, k, v, allowed, scale=1.0)[0] / hs**0.5
+        ),
+        "You multiply by √hs. The scale makes scores smaller: divide.": (
+            attention(q, k, v, allowed, scale=hs**0.5)[0]
+        ),
+        "You divide by √T, the number of tokens. The scale is √hs, the length of a query.": (
+            attention(q, k, v, allowed, scale=T**-0.5)[0]
+        ),
         "Queries and keys are swapped: your scores are k @ qᵀ. Row i should belong to query i.": (
             attention(k, q, v, allowed)[0]
         ),
@@ -135,6 +189,7 @@ def window_mistakes(x: Tensor, q: Tensor, k: Tensor, v: Tensor, window: int) -> 
     """What a head with a window gives for each mistake; q, k, v are its projections of x."""
     past = causal_mask(q.shape[1])
     near = past & ~past.tril(-window)
+    scores = q @ k.mT / q.shape[-1] ** 0.5
     mistakes = {
         "The window is one too long: window tokens in all, the token itself among them.": (
             attention(q, k, v, past & ~past.tril(-window - 1))[0]
@@ -148,7 +203,16 @@ def window_mistakes(x: Tensor, q: Tensor, k: Tensor, v: Tensor, window: int) -> 
         "Your window reaches into the future as well: keep j <= i.": (
             attention(q, k, v, near | near.T)[0]
         ),
+        "Your window ends in the past, but reaches over the whole future: keep j <= i.": (
+            attention(q, k, v, ~past.tril(-window))[0]
+        ),
         NO_MASK: attention(q, k, v)[0],
+        AFTER: attention(q, k, v)[1] * near @ v,
+        ZEROS: torch.softmax(hide(scores, near, 0.0), -1) @ v,
+        WRONG_DIM: torch.softmax(hide(scores, near), -2) @ v,
+        "Queries and keys are swapped: self.query(x) makes the queries.": (
+            attention(k, q, v, near)[0]
+        ),
         NO_SCALE: attention(q, k, v, near, scale=1.0)[0],
         SCALE_HS: attention(q, k, v, near, scale=1 / q.shape[-1])[0],
         "You scale by the width of x, √C. The scale is √head_size, the length of a query.": (
