@@ -126,6 +126,14 @@ def interleaved(x, base):
     return torch.stack((a * g.cos() - b * g.sin(), a * g.sin() + b * g.cos()), -1).flatten(-2)
 
 
+def turned(x, base):
+    return turn(x, all_angles(x, base)).chunk(2, -1)
+
+
+def as_neighbours(x, base):
+    return torch.stack(turned(x, base), -1).flatten(-2)
+
+
 def overwritten(x, base):
     a, b = (part.clone() for part in x.chunk(2, -1))
     g = all_angles(x, base)
@@ -216,6 +224,8 @@ MUTANTS = [
     ("is_equivariant", lambda f, x, o: False, "You say False to everything"),
     ("is_equivariant", lambda f, x, o: f(x[o]) == f(x)[o], "one True or False"),
     ("is_equivariant", lambda f, x, o: close(f(x)[:1], x[:1]), "the answer is"),
+    ("is_equivariant", lambda f, x, o: close(f(x[o])[0], f(x)[o][0]), "changes row 1 alone"),
+    ("is_equivariant", lambda f, x, o: close(f(x[o])[-1], f(x)[o][-1]), "changes row 1 alone"),
     ("add_positions", guarded(lambda x, t: x + t.roll(-1, 0)[: x.shape[1]]), "begin at position 1"),
     ("add_positions", guarded(lambda x, t: x + t[len(t) - x.shape[1] :]), "*last* T rows"),
     ("add_positions", guarded(lambda x, t: t[: x.shape[1]].expand_as(x)), "add them to x"),
@@ -236,6 +246,7 @@ MUTANTS = [
     ("add_positions", lambda x, t: x + t[torch.arange(x.shape[1])], "raises IndexError"),
     ("add_positions", raising(ValueError("too long")), "both numbers"),
     ("add_positions", raising(KeyError("7 and 5")), "raises KeyError"),
+    ("add_positions", raising(AssertionError("7 and 5")), "with an AssertionError"),
     (
         "position_vectors",
         lambda T, C, base: torch.stack(
@@ -275,6 +286,8 @@ MUTANTS = [
     ("rotate", lambda x, b: turn(x, angles(*x.shape[-2:], b, power=2)), "counts twice"),
     ("rotate", lambda x, b: turn(x, angles(*x.shape[-2:], b, power=-1)), "minus sign: later"),
     ("rotate", mirror, "mirror"),
+    ("rotate", as_neighbours, "write them out as neighbours"),
+    ("rotate", lambda x, b: torch.cat(turned(x, b)[::-1], -1), "changed places"),
     ("rotate", both_plus, "Both sines"),
     ("rotate", overwritten, "keep the old"),
     ("rotate", lambda x, b: x * torch.cat([all_angles(x, b).cos()] * 2, -1), "only multiply"),
@@ -299,6 +312,11 @@ MUTANTS = [
     ),
     ("to_halves", lambda w, H: torch.cat((w[0::2], w[1::2])), "all rows at once"),
     ("to_halves", lambda w, H: w.unflatten(0, (-1, 2)).flip(1).flatten(0, 1), "reverse the order"),
+    (
+        "to_halves",
+        lambda w, H: half_split(w, H).unflatten(0, (H, 2, -1)).flip(1).flatten(0, 2),
+        "second members",
+    ),
     ("to_halves", lambda w, H: w.flip(0), "should be"),
 ]
 

@@ -42,6 +42,13 @@ def _rotate_mistakes(x: Tensor, base: float) -> dict[str, Tensor]:
     mistakes = {
         "You rotate neighbours, (0, 1), (2, 3), …: the interleaved layout. Here the pairs are "
         "(i, i + hs/2): use x.chunk(2, -1).": _turn_neighbours(x, angles),
+        "You turn the right pairs, but write them out as neighbours. Join the halves again: all "
+        "first numbers, then all second ones, with torch.cat.": (
+            torch.stack(_turn(x, angles).chunk(2, -1), -1).flatten(-2)
+        ),
+        "The halves have changed places: a·cos − b·sin comes first, then a·sin + b·cos.": (
+            _turn(x, angles).roll(hs // 2, -1)
+        ),
         "You turn backwards. The first of a pair becomes a·cos − b·sin, the second "
         "a·sin + b·cos.": _turn(x, -angles),
         "Your positions begin at 1: the token at position 0 is not turned.": (
@@ -175,6 +182,8 @@ def to_halves(answer: Any) -> str:
             "This is the way back, from two halves to interleaved pairs.": back,
             "You reorder all rows at once. Every head has its own pairs: split off the heads "
             "first.": half_split(weight, 1),
+            "The second members of the pairs come first: move rows 0, 2, 4, … of each head to its "
+            "front.": half_split(weight.unflatten(0, (-1, 2)).flip(1).flatten(0, 1), H),
             "You keep the pairs but reverse the order inside them.": (
                 weight.unflatten(0, (-1, 2)).flip(1).flatten(0, 1)
             ),
