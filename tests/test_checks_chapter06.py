@@ -156,6 +156,9 @@ SPLITS = [
     (refusing(lambda x, H: split_heads(x, H).mT), "(hs, T)"),
     (refusing(lambda x, H: x.view(len(x), H, -1, x.shape[-1])), "cut the time into n_head pieces"),
     (lambda x, H: x.unflatten(-1, (H, -1)).transpose(1, 2), "RuntimeError"),
+    (lambda x, H: dropped_features(x, H) if x.shape[-1] != 6 else split_heads(x, H), "9 features"),
+    (lambda x, H: split_heads(x, H) if x.shape[-1] >= H else x[:, None], "4 features"),
+    (lambda x, H: ValueError("no") if x.shape[-1] % H else split_heads(x, H), "`raise` in place"),
     (dropped_features, "without a word"),
     (silent, "no text"),
 ]
@@ -211,6 +214,7 @@ def mutant(
         q, k, v = (split(given[r] @ w, n_head) for r, w in zip(roles, W, strict=True))
         scores = q @ k.mT / (x.shape[-1] ** 0.5 if scale == "C" else q.shape[-1] ** 0.5)
         scores = scores * q.shape[-1] ** 0.5 if scale == "none" else scores
+        scores = scores / q.shape[-1] ** 0.5 if scale == "twice" else scores
         if mask:
             past = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
             scores = scores.masked_fill(~past, -math.inf)
@@ -233,6 +237,8 @@ MULTI = [
     (mutant(split=lambda x, H: x.unflatten(-1, (-1, H)).permute(0, 3, 1, 2)), "wrong order"),
     (mutant(merge=lambda out: out.permute(0, 2, 3, 1).flatten(2)), "In the merge"),
     (mutant(scale="C"), "√C"),
+    (mutant(scale="twice"), "scale twice"),
+    (lambda x, Q, K, *rest: multi_head(x, K, Q, *rest), "Queries and keys are swapped"),
     (mutant(scale="none"), "scale is missing"),
     (mutant(dim=1), "over the heads"),
     (mutant(dim=1, mask=False), "over the heads"),
@@ -259,6 +265,8 @@ CROSS = [
     (crossed(roles="sxx", mask=True), "roles are swapped"),
     (crossed(roles="xxx"), "never used"),
     (crossed(roles="xxx", mask=True), "never used"),
+    (crossed(roles="sss"), "asks itself"),
+    (crossed(roles="xxs"), "keys come from x"),
     (crossed(roles="xsx"), "values come from x"),
     (crossed(output=False), "output projection is missing"),
     (crossed(merge=scramble), "scrambled"),
@@ -295,8 +303,9 @@ COSTS = [
     (lambda T, C, H: (4 * C**2, 4 * T * C**2 + 2 * T * T * C // H), "a single head's"),
     (lambda T, C, H: (4 * C**2, 8 * T * C**2 + 4 * T * T * C), "twice too much"),
     (lambda T, C, H: (4 * C**2, 4 * C**2 + 2 * T * T * C), "each of the T tokens"),
+    (lambda T, C, H: (4 * C**2, 4 * T * C**2 + 2 * T * T * H), "H where hs belongs"),
     (lambda T, C, H: 4 * C**2, "should have shape (2,)"),
-    (lambda T, C, H: (4 * C**2, 5), "the multiply-adds of cost(10, 6, 3) should be"),
+    (lambda T, C, H: (4 * C**2, 5), "the multiply-adds of cost(10, 12, 3) should be"),
 ]
 
 

@@ -43,14 +43,15 @@ def split_heads(answer: Any) -> str:
         got = call(answer, x, H, name="split_heads")
         what = f"split_heads(x, {H}) for x of shape {(B, T, C)}"
         expect_close(got, split(x, H), what, mistakes=split_mistakes(x, H))
-    _refuses(answer)
+    for C, H in ((6, 4), (9, 2), (4, 8)):
+        _refuses(answer, C, H)
     return "every head has all tokens and its own features."
 
 
-def _refuses(function: Callable[..., Any]) -> None:
-    """Does `split_heads` say clearly that 4 heads cannot share 6 features?"""
+def _refuses(function: Callable[..., Any], C: int, H: int) -> None:
+    """Does `split_heads` say clearly that H heads cannot share C features?"""
     try:
-        got = function(normal(2, 4, 6, seed=5), 4)
+        got = function(normal(2, 4, C, seed=5), H)
     except ValueError as error:
         expect(
             bool(str(error)),
@@ -59,15 +60,17 @@ def _refuses(function: Callable[..., Any]) -> None:
         return
     except Exception as error:
         raise NotYet(
-            f"6 features cannot be shared by 4 heads. Your function fails with a "
-            f"{type(error).__name__}, somewhere inside: check it first and raise ValueError."
+            f"{C} features cannot be shared by {H} heads. What your function raises then is "
+            f"{type(error).__name__}: check the numbers first, and raise ValueError."
         ) from None
     if got is ...:
         raise NotAttempted
-    size = tuple(tensor(got, "split_heads(x, 4)").shape)
+    if isinstance(got, ValueError):
+        raise NotYet("You return the ValueError. Write `raise` in place of `return`.")
+    size = tuple(tensor(got, f"split_heads(x, {H})").shape)
     raise NotYet(
-        f"6 features cannot be shared by 4 heads, but your function gives a tensor of shape {size} "
-        "without a word. Raise ValueError when n_head does not divide C."
+        f"{C} features cannot be shared by {H} heads, but your function gives a tensor of shape "
+        f"{size} without a word. Raise ValueError when n_head does not divide C."
     )
 
 
@@ -92,8 +95,8 @@ def merge_heads(answer: Any) -> str:
 @exercise(
     hints=[
         "Three projections of x, each (B, T, C), and each of them split into heads.",
-        "`attention(q, k, v, causal_mask(T))` takes (B, H, T, hs) as it is: H is one more batch "
-        "dimension. It divides by √hs.",
+        "`out, weights = attention(q, k, v, causal_mask(T))` takes (B, H, T, hs) as it is: H is "
+        "one more batch dimension. It divides by √hs.",
         "Merge the heads, then multiply by W_o.",
     ]
 )
@@ -143,7 +146,7 @@ def _matrices(C: int, seed: int) -> list[Tensor]:
 )
 def cost(answer: Any) -> str:
     """cost(T, C, n_head): (parameters, multiply-adds) of multi-head attention over T tokens."""
-    for T, C, H in ((10, 6, 3), (3, 8, 4), (7, 12, 12)):
+    for T, C, H in ((10, 12, 3), (3, 8, 4), (7, 12, 12)):
         got = call(answer, T, C, H, name="cost")
         parameters, products = expect_shape(got, (2,), f"cost({T}, {C}, {H})").tolist()
         hs, what = C // H, f"cost({T}, {C}, {H})"
@@ -168,6 +171,8 @@ def cost(answer: Any) -> str:
                 project + 2 * T * T * hs,
             "Multiply-adds: this is twice too much. A multiplication with its addition counts as "
             "one.": 2 * (project + 2 * pairs),
+            "Multiply-adds: you put H where hs belongs. A score has hs terms, and there are H maps "
+            "of scores: H·hs is C.": project + 2 * T * T * H,
             "Multiply-adds: a projection works on each of the T tokens.":
                 4 * C * C + 2 * pairs,
         })  # fmt: skip

@@ -132,6 +132,12 @@ def multi_head_mistakes(x: Tensor, W: list[Tensor], H: int) -> dict[str, Tensor]
         WRONG_DIM: merge(attend(*heads, mask=True, dim=-2)) @ W_o,
         NO_MASK: merge(attend(*heads, mask=False)) @ W_o,
         ONE_HEAD: attend(*flat, mask=True) @ W_o,
+        "Queries and keys are swapped: queries are x @ W_q, keys x @ W_k.": (
+            merge(attend(heads[1], heads[0], heads[2], mask=True)) @ W_o
+        ),
+        "You scale twice: `attention` divides by √hs already.": (
+            merge(attend(*heads, mask=True, scale=float(C // H))) @ W_o
+        ),
         TRANSPOSED: merge(attend(*turned, mask=True)) @ W_o.T,
         TRANSPOSED + " (W_o too.)": merge(right) @ W_o.T,
     }
@@ -144,6 +150,7 @@ def cross_mistakes(x: Tensor, source: Tensor, W: list[Tensor], H: int) -> dict[s
     right = attend(q, k, v, mask=False)
     swapped = [split(source @ W_q, H), split(x @ W_k, H), split(x @ W_v, H)]
     own = [split(x @ w, H) for w in W[:3]]
+    asking_itself = attend(split(source @ W_q, H), k, v, mask=False)
     wrong = {
         MASKED_CROSS: merge(attend(q, k, v, mask=True)) @ W_o,
         SWAPPED: merge(attend(*swapped, mask=False)) @ W_o,
@@ -158,6 +165,12 @@ def cross_mistakes(x: Tensor, source: Tensor, W: list[Tensor], H: int) -> dict[s
     }
     if x.shape == source.shape:
         mixed = attend(q, k, split(x @ W_v, H), mask=False)
+        wrong[
+            "The queries come from the source, too: it asks itself. Here x asks: q = x @ W_q."
+        ] = merge(asking_itself) @ W_o
+        wrong["The keys come from x. What is asked is the source: k = source @ W_k."] = (
+            merge(attend(q, split(x @ W_k, H), v, mask=False)) @ W_o
+        )
         wrong["The values come from x. What is handed over is the source's: v = source @ W_v."] = (
             merge(mixed) @ W_o
         )
