@@ -67,7 +67,10 @@ function render({ model, el }) {
   });
   const total = h("td", { class: "number total" }), output = h("td", { class: "number output" });
   const head = ["token", "", "weight", name, "product"].map((text) => h("th", { scope: "col" }, text));
-  const tight = h("style", {}, ".averaging-explorer td,.averaging-explorer th{padding:0 7px;line-height:1.35}");
+  const tight = h("style", {},
+    // A fixed layout: new numbers in a cell then move nothing else.
+    ".averaging-explorer table{table-layout:fixed;width:430px}.averaging-explorer th:nth-child(2){width:130px}"
+    + ".averaging-explorer td,.averaging-explorer th{padding:0 7px;line-height:1.35}");
   const table = h("table", {}, caption, h("thead", {}, h("tr", {}, ...head)), h("tbody", {},
     ...lines.map((l) => l.line),
     h("tr", { style: "font-weight:600" }, h("td", {}, "sum"), h("td"), total, h("td"), output)));

@@ -102,12 +102,20 @@ def test_numbers_agree_with_the_kernel(node):
     slide(node, "decay", "ArrowRight", 3)
     slide(node, "output (row)", "ArrowLeft", 2)
     slide(node, "add 1 to token", "ArrowRight", 9)
+    shown = [weights(node), node.locator(".output").text_content()]
+    # The browser sends the next change only when the kernel has answered the last: let it catch up.
+    for _ in range(50):
+        at = in_kernel(node.page, "[explorer.row, explorer.changed]")
+        if at == [13, 8]:
+            break
+        node.page.wait_for_timeout(100)
+    assert at == [13, 8]
     want = in_kernel(
         node.page,
         "[[f'{w:.2f}' for w in explorer.weights()[explorer.row]],"
         " f'{(explorer.weights() @ explorer.inputs())[explorer.row]:.2f}']",
     )
-    assert [weights(node), node.locator(".output").text_content()] == want
+    assert shown == want
 
 
 def test_tokens_are_never_markup_and_may_be_long(open_notebook):
