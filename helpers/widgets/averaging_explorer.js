@@ -154,7 +154,7 @@ function render({ model, el }) {
         : `✔ Causal: adding 1 to token ${label(t)} changed ${moved.length} output${moved.length === 1 ? "" : "s"}, none of them before it.`;
   }
 
-  const paint = onceAFrame(() => {
+  const paint = () => {
     const how = model.get("weighting"), t = model.get("changed"), chosen = hovered ?? model.get("row");
     decay.style.display = how === "decay" ? "" : "none";
     last.style.display = how === "last" ? "" : "none";
@@ -163,7 +163,7 @@ function render({ model, el }) {
     paintMatrix(weights, chosen);
     paintRow(weights, inputs, chosen);
     paintSignal(weights, inputs, chosen, t);
-  });
+  };
   const names = ["weighting", "decay", "last", "row", "changed", "causal"].map((n) => `change:${n}`).join(" ");
   model.on(names, paint);
   paint();

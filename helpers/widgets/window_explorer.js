@@ -108,16 +108,15 @@ function render({ model, el }) {
       + `Last possible start: ${N - T - 1} of ${N} characters.`;
   }
 
-  const later = onceAFrame(paint);
   const names = ["start", "block_size", "selected"].map((n) => `change:${n}`);
-  names.forEach((n) => model.on(n, later));
+  names.forEach((n) => model.on(n, paint));
   node.append(
     h("style", {}, STYLE),
     h("div", { class: "row" }, startSlider, blockSlider),
     strips, list, says,
   );
   paint();
-  return () => names.forEach((n) => model.off(n, later));
+  return () => names.forEach((n) => model.off(n, paint));
 }
 
 export default { render };
