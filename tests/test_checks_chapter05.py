@@ -84,6 +84,11 @@ def weights_with(power=0.5, length=lambda q, x: q.shape[-1], dim=-1, after=1.0):
     return answer
 
 
+def masked(q, k):
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    return scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf).softmax(-1)
+
+
 def jacobian_with(combine):
     return lambda scores: combine(scores.softmax(-1), torch.outer(*[scores.softmax(-1)] * 2))
 
@@ -120,6 +125,8 @@ MISTAKES = [
     ("head_weights", lambda x, q, k: q(x) @ k(x).mT, "raw scores"),
     ("head_weights", lambda x, q, k: q(x) @ k(x).mT / q(x).shape[-1] ** 0.5, "softmax over the la"),
     ("head_weights", lambda x, q, k: scaled_query(x, k, q), "swapped"),
+    ("head_weights", lambda x, q, k: masked(q(x), k(x)), "no mask is asked for"),
+    ("head_weights", weights_with(length=lambda q, x: 3), "should be"),  # not "you divide by √T"
     ("right_divisor", lambda d, a, b: d * a**2 * b**2, "This is the variance"),
     ("right_divisor", lambda d, a, b: math.sqrt(d), "right for standard deviations of 1"),
     ("right_divisor", lambda d, a, b: d, "This is d"),
@@ -147,6 +154,9 @@ MISTAKES = [
     ("softmax_jacobian", jacobian_with(lambda w, o: o - w.diag()), "turned round"),
     ("softmax_jacobian", jacobian_with(lambda w, o: (w * (1 - w)).diag()), "diagonal alone"),
     ("softmax_jacobian", jacobian_with(lambda w, o: w * (1 - w)), "only the numbers"),
+    ("softmax_jacobian", jacobian_with(lambda w, o: (w - w * w).diag() - o), "twice"),
+    ("softmax_jacobian", jacobian_with(lambda w, o: w.diag() - w * w), "only the squares"),
+    ("softmax_jacobian", jacobian_with(lambda w, o: w.diag() - w @ w), "single number"),
     ("softmax_jacobian", jacobian_with(lambda w, o: w.diag()), "- w wᵀ is missing"),
     ("softmax_jacobian", jacobian_with(lambda w, o: -o), "diag(w) is missing"),
     ("softmax_jacobian", jacobian_with(lambda w, o: torch.eye(len(w)) - o), "identity"),

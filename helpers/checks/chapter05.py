@@ -25,7 +25,7 @@ from helpers.checks.mistakes05 import (
 )
 def head_weights(answer: Any) -> str:
     """head_weights(x, query, key): weights (B, T, T) of a head whose hs is not C."""
-    for B, T, C, hs, seed in ((2, 5, 12, 3, 1), (3, 3, 6, 20, 2), (1, 4, 8, 2, 3)):
+    for B, T, C, hs, seed in ((2, 5, 12, 3, 1), (3, 4, 6, 20, 2), (1, 4, 8, 2, 3)):
         x = normal(B, T, C, seed=seed)
         query, key = _layer(C, hs, seed + 10), _layer(C, hs, seed + 20)
         got = call(answer, x, query, key, name="head_weights")

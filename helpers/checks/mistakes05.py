@@ -48,6 +48,9 @@ def weight_mistakes(x: Tensor, q: Tensor, k: Tensor) -> dict[str, Tensor]:
             soft(scaled, -2)
         ),
         "Queries and keys are swapped: row i should belong to query i.": soft(scaled.mT, -1),
+        "You masked the future. Here no mask is asked for: every query sees all keys.": (
+            soft(scaled.masked_fill(torch.ones(T, T).triu(1).bool(), -math.inf), -1)
+        ),
     }
 
 
@@ -99,6 +102,12 @@ def jacobian_mistakes(scores: Tensor) -> dict[str, Tensor]:
         "-w_i w_j.": torch.diag(w * (1 - w)),
         "These are only the numbers w_i (1 - w_i). A score also moves the other weights: a "
         "matrix (T, T) is asked for.": w * (1 - w),
+        "You took w_i² off the diagonal twice. Either diag(w) - w wᵀ, or w_i (1 - w_i) on the "
+        "diagonal and -w_i w_j elsewhere.": diagonal - outer - torch.diag(w**2),
+        "You took off w * w, which has only the squares. w wᵀ is the table of all products "
+        "w_i w_j: torch.outer(w, w).": diagonal - w * w,
+        "You took off w @ w, which is a single number. w wᵀ is the table of all products "
+        "w_i w_j: torch.outer(w, w).": diagonal - w @ w,
         "The - w wᵀ is missing: this is diag(w).": diagonal,
         "The diag(w) is missing: this is -w wᵀ.": -outer,
         "This is the identity minus w wᵀ: on the diagonal stands w itself, diag(w).": (
