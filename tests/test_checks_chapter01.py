@@ -1,47 +1,9 @@
-"""Chapter 01's checks: right answers pass, each classic mistake gets its own diagnosis."""
+"""The exercises of chapter 01: each known mistake gets its diagnosis, other right answers pass."""
 
-import ast
-
-import nbformat
 import pytest
 import torch
-from conftest import ROOT
 
 from helpers.checks import chapter01 as check
-
-EXERCISES = {
-    "dot": "my_dot",
-    "cosine": "my_cosine",
-    "cosine_matrix": "cosine_matrix",
-    "nearest": "nearest",
-    "analogy": "my_analogy",
-    "one_hot": "one_hot",
-}
-
-
-def from_chapter(tag: str, name: str):
-    """The function that the chapter's stub or solution cell of this exercise defines."""
-    book = nbformat.read(ROOT / "notebooks/01_words_as_vectors.ipynb", as_version=4)
-    for cell in book.cells:
-        if tag in cell.metadata.get("tags", []) and f"def {name}(" in cell.source:
-            tree = ast.parse(cell.source)
-            tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-            scope = {"torch": torch}
-            exec(compile(tree, name, "exec"), scope)
-            return scope[name]
-    raise LookupError(f"no cell tagged {tag} defines {name}")
-
-
-@pytest.mark.parametrize("exercise", EXERCISES)
-def test_the_chapters_solution_is_right(exercise):
-    report = getattr(check, exercise)(from_chapter("solution", EXERCISES[exercise]))
-    assert report.outcome == "right", report
-
-
-@pytest.mark.parametrize("exercise", EXERCISES)
-def test_the_chapters_stub_is_not_attempted(exercise):
-    report = getattr(check, exercise)(from_chapter("exercise", EXERCISES[exercise]))
-    assert report.outcome == "not attempted", report
 
 
 def unit(E):
@@ -170,35 +132,6 @@ def test_each_mistake_gets_its_diagnosis(exercise, mutant, diagnosis):
     report = getattr(check, exercise)(mutant)
     assert report.outcome == "not yet", report
     assert diagnosis in report.message
-
-
-GARBAGE = [
-    None,
-    3,
-    "text",
-    lambda: 1,
-    lambda *args: "text",
-    lambda *args: float("nan"),
-    lambda *args: None,
-    lambda *args: torch.full((4, 6), torch.nan),
-    lambda *args: [["ragged"], 3],
-    lambda *args: 1 / 0,
-    lambda *args: -1,
-    torch.zeros(3),
-]
-
-
-@pytest.mark.parametrize("answer", GARBAGE)
-@pytest.mark.parametrize("exercise", EXERCISES)
-def test_garbage_is_not_yet_right_and_never_a_traceback(exercise, answer):
-    report = getattr(check, exercise)(answer)
-    assert report.outcome == "not yet", report
-    assert report.message
-
-
-@pytest.mark.parametrize("exercise", EXERCISES)
-def test_every_exercise_has_hints_that_lead_somewhere(exercise):
-    assert len(getattr(check, exercise).hints) == 3
 
 
 def test_the_analogy_questions_tell_the_mistakes_apart():

@@ -1,4 +1,4 @@
-"""The exercises of chapter 02: the solution passes, each known mistake gets its own diagnosis."""
+"""The exercises of chapter 02: each known mistake gets its diagnosis, other right answers pass."""
 
 import math
 
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from helpers.checks import chapter02 as check
 
-# --- solutions ------------------------------------------------------------------------------------
+# --- right answers, which mistakes start from ------------------------------------------------------------------------------------
 
 
 def encode(text, symbols):
@@ -30,26 +30,12 @@ def cross_entropy(logits, y):
     return -logits.log_softmax(-1).gather(-1, y[..., None]).mean()
 
 
-def bigram_probabilities(counts, smoothing):
-    smoothed = counts + smoothing
-    return smoothed / smoothed.sum(1, keepdim=True)
-
-
 def generate(table, start, n):
     ids = []
     for _ in range(n):
         start = torch.multinomial(table[start], 1).item()
         ids.append(start)
     return ids
-
-
-SOLUTIONS = [encode, examples, get_batch, cross_entropy, bigram_probabilities, generate]
-NAMES = [f.__name__ for f in SOLUTIONS]
-
-
-@pytest.mark.parametrize("solution", SOLUTIONS, ids=NAMES)
-def test_the_solution_is_right(solution):
-    assert getattr(check, solution.__name__)(solution).outcome == "right"
 
 
 def test_other_right_answers_are_right():
@@ -75,37 +61,6 @@ def test_other_right_answers_are_right():
 
     assert check.cross_entropy(flat).outcome == "right"
     assert check.generate(lambda *a: torch.tensor(generate(*a))).outcome == "right"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_stub_is_not_attempted(name):
-    assert getattr(check, name)(lambda *_: ...).outcome == "not attempted"
-    assert getattr(check, name)(...).outcome == "not attempted"
-
-
-GARBAGE = [
-    None,
-    3,
-    "text",
-    lambda: 1,
-    lambda *_: None,
-    lambda *_: "text",
-    lambda *_: 7,
-    lambda *_: math.nan,
-    lambda *_: torch.full((3, 8), math.nan),
-    lambda *_: [],
-    lambda *_: {},
-    lambda *_: (1, 2),
-    lambda *_: [(1, 2), "ab"],
-    lambda *_: 1 / 0,
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("garbage", GARBAGE)
-def test_garbage_is_not_yet(name, garbage):
-    report = getattr(check, name)(garbage)
-    assert report.outcome == "not yet" and report.message
 
 
 # --- the known mistakes ---------------------------------------------------------------------------
@@ -300,10 +255,3 @@ def test_each_mistake_gets_its_own_diagnosis(name, mistake, diagnosis):
     report = getattr(check, name)(mistake)
     assert report.outcome == "not yet"
     assert diagnosis in report.message, report.message
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_there_are_hints_and_a_description(name):
-    exercise = getattr(check, name)
-    assert len(exercise.hints) >= 3 and exercise.__doc__
-    assert all(exercise.hint(i + 1).text for i in range(len(exercise.hints)))

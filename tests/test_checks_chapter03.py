@@ -1,43 +1,14 @@
-"""The exercises of chapter 03: the solution, the stub, each known mistake, and garbage."""
+"""The exercises of chapter 03: each known mistake gets its diagnosis, other right answers pass."""
 
-import nbformat
 import pytest
 import torch
-from conftest import ROOT
 
 from helpers.attention import causal_mask
 from helpers.checks import chapter03 as check
 
-NAMES = (
-    "past_mean",
-    "mean_weights",
-    "masked_softmax",
-    "running_mean",
-    "decay_weights",
-    "hears_the_future",
-)
-
 
 def rows(w):
     return w / w.sum(-1, keepdim=True)
-
-
-def from_notebook(tag):
-    """name → the function that the chapter's cell with this tag defines."""
-    (path,) = (ROOT / "notebooks").glob("03_*.ipynb")
-    found = {}
-    for cell in nbformat.read(path, as_version=4).cells:
-        if tag in cell.metadata.get("tags", []):
-            names = {"torch": torch, "causal_mask": causal_mask, "check": check}
-            exec(cell.source, names)
-            found |= {name: names[name] for name in NAMES if name in names}
-    return found
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_solution_is_right(name):
-    report = getattr(check, name)(from_notebook("solution")[name])
-    assert report.outcome == "right", report.message
 
 
 def test_a_leak_can_also_be_found_by_cutting_the_future_off():
@@ -45,12 +16,6 @@ def test_a_leak_can_also_be_found_by_cutting_the_future_off():
         return any(not torch.allclose(mix(x[:t]), mix(x)[:t]) for t in range(1, len(x)))
 
     assert check.hears_the_future(cut).outcome == "right"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_stub_is_not_attempted(name):
-    assert getattr(check, name)(from_notebook("exercise")[name]).outcome == "not attempted"
-    assert getattr(check, name)(...).outcome == "not attempted"
 
 
 def counts(x, dim=-2):
@@ -198,29 +163,3 @@ def test_each_mistake_gets_its_own_diagnosis(name, mistake, fragment):
     report = getattr(check, name)(mistake)
     assert report.outcome == "not yet"
     assert fragment in report.message, report.message
-
-
-GARBAGE = [
-    None,
-    3,
-    "text",
-    torch.ones(2),
-    lambda: 1,
-    lambda *_: "text",
-    lambda *_: None,
-    lambda *_: float("nan"),
-    lambda *_: [1, "two"],
-    lambda a, b, c: a,
-    lambda *_: 1 / 0,
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
-def test_garbage_is_not_yet_and_never_an_exception(name, garbage):
-    assert getattr(check, name)(garbage).outcome == "not yet"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_there_are_hints(name):
-    assert len(getattr(check, name).hints) >= 2

@@ -1,53 +1,17 @@
-"""The exercises of chapter 04: the solution, the stub, each known mistake, and garbage."""
+"""The exercises of chapter 04: each known mistake gets its diagnosis, other right answers pass."""
 
 import math
 
-import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import ROOT
 from torch import nn
 
 from helpers.attention import attention, causal_mask
 from helpers.checks import chapter04 as check
 from helpers.checks import mistakes04
 
-NAMES = {
-    "ask_for_the_verb": "query",
-    "weights_of": "weights_of",
-    "causal_weights": "causal_weights",
-    "causal_attention": "causal_attention",
-    "window_head": "WindowHead",
-}
 INF = math.inf
-
-
-def from_notebook(tag):
-    """exercise → the object that the chapter's cell with this tag defines."""
-    (path,) = (ROOT / "notebooks").glob("04_*.ipynb")
-    given = {"torch": torch, "F": F, "nn": nn, "math": math, "check": check}
-    given |= {"causal_mask": causal_mask, "attention": attention}
-    found = {}
-    for cell in nbformat.read(path, as_version=4).cells:
-        if tag in cell.metadata.get("tags", []):
-            names = dict(given)
-            exec(cell.source, names)
-            found |= {exercise: names[name] for exercise, name in NAMES.items() if name in names}
-    return found
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_solution_is_right(name):
-    report = getattr(check, name)(from_notebook("solution")[name])
-    assert report.outcome == "right", report.message
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_stub_is_not_attempted(name):
-    exercise = getattr(check, name)
-    assert exercise(from_notebook("exercise")[name]).outcome == "not attempted"
-    assert exercise(...).outcome == "not attempted"
 
 
 # --- other right answers ----------------------------------------------------------------------
@@ -288,29 +252,6 @@ def test_no_two_mistakes_look_alike(mistakes, arguments):
     for i, one in enumerate(values):
         for other in values[:i]:
             assert one.shape != other.shape or not torch.allclose(one, other, atol=1e-3)
-
-
-# --- garbage ----------------------------------------------------------------------------------
-
-GARBAGE = [
-    None,
-    3,
-    "text",
-    [],
-    lambda: 1,
-    lambda *_: None,
-    lambda *_: "text",
-    lambda *_: float("nan"),
-    lambda *_: torch.full((2, 5, 5), float("nan")),
-    lambda *_: object(),
-    nn.Identity,
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("answer", GARBAGE)
-def test_garbage_is_answered_without_a_traceback(name, answer):
-    assert getattr(check, name)(answer).outcome == "not yet"
 
 
 def test_inputs_must_not_be_changed():

@@ -1,43 +1,12 @@
-"""The exercises of chapter 05: the solution, the stub, each known mistake, and garbage."""
+"""The exercises of chapter 05: each known mistake gets its diagnosis, other right answers pass."""
 
 import math
 
-import nbformat
 import pytest
 import torch
-from conftest import ROOT
-from torch import nn
 
 from helpers.checks import chapter05 as check
 from helpers.checks import mistakes05
-
-NAMES = ("head_weights", "right_divisor", "row_entropy", "softmax_jacobian", "find_divisor")
-
-
-def from_notebook(tag):
-    """exercise → the object that the chapter's cell with this tag defines."""
-    (path,) = (ROOT / "notebooks").glob("05_*.ipynb")
-    found = {}
-    for cell in nbformat.read(path, as_version=4).cells:
-        if tag in cell.metadata.get("tags", []):
-            names = {"torch": torch, "math": math, "check": check}
-            exec(cell.source, names)
-            found |= {name: names[name] for name in NAMES if name in names}
-    return found
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_solution_is_right(name):
-    report = getattr(check, name)(from_notebook("solution")[name])
-    assert report.outcome == "right", report.message
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_stub_is_not_attempted(name):
-    exercise = getattr(check, name)
-    assert exercise(from_notebook("exercise")[name]).outcome == "not attempted"
-    assert exercise(...).outcome == "not attempted"
-
 
 # --- other right answers ----------------------------------------------------------------------
 
@@ -199,29 +168,6 @@ def test_no_two_mistakes_look_alike(mistakes, shapes):
     for i, one in enumerate(values):
         for other in values[:i]:
             assert one.shape != other.shape or not torch.allclose(one, other, atol=1e-3)
-
-
-# --- garbage ----------------------------------------------------------------------------------
-
-GARBAGE = [
-    None,
-    3,
-    "text",
-    [],
-    lambda: 1,
-    lambda *_: None,
-    lambda *_: "text",
-    lambda *_: float("nan"),
-    lambda *_: torch.full((2, 5, 5), float("nan")),
-    lambda *_: object(),
-    nn.Identity,
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("answer", GARBAGE)
-def test_garbage_is_answered_without_a_traceback(name, answer):
-    assert getattr(check, name)(answer).outcome == "not yet"
 
 
 def test_inputs_must_not_be_changed():

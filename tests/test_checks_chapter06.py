@@ -1,4 +1,4 @@
-"""The exercises of chapter 06: the solution passes, each known mistake gets its own diagnosis."""
+"""The exercises of chapter 06: each known mistake gets its diagnosis, other right answers pass."""
 
 import math
 
@@ -8,7 +8,7 @@ import torch
 from helpers.attention import attention, causal_mask
 from helpers.checks import chapter06 as check
 
-# --- solutions ------------------------------------------------------------------------------------
+# --- right answers, which mistakes start from ------------------------------------------------------------------------------------
 
 
 def split_heads(x, n_head):
@@ -42,15 +42,6 @@ def head_distances(maps):
     return apart.mean((0, 3))
 
 
-SOLUTIONS = [split_heads, merge_heads, multi_head, cross_attention, cost, head_distances]
-NAMES = [f.__name__ for f in SOLUTIONS]
-
-
-@pytest.mark.parametrize("solution", SOLUTIONS, ids=NAMES)
-def test_the_solution_is_right(solution):
-    assert getattr(check, solution.__name__)(solution).outcome == "right"
-
-
 def test_other_right_answers_are_right():
     def chunks(x, n_head):
         if x.shape[-1] % n_head:
@@ -75,44 +66,12 @@ def test_other_right_answers_are_right():
     assert check.cost(lambda *a: torch.tensor(cost(*a))).outcome == "right"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_stub_is_not_attempted(name):
-    assert getattr(check, name)(lambda *_: ...).outcome == "not attempted"
-    assert getattr(check, name)(...).outcome == "not attempted"
-
-
 def a_half_done_split(x, n_head):
     return split_heads(x, n_head) if x.shape[-1] % n_head == 0 else ...
 
 
 def test_a_placeholder_in_a_branch_is_not_attempted():
     assert check.split_heads(a_half_done_split).outcome == "not attempted"
-
-
-GARBAGE = [
-    None,
-    3,
-    "text",
-    lambda: 1,
-    lambda *_: None,
-    lambda *_: "text",
-    lambda *_: 7,
-    lambda *_: math.nan,
-    lambda *_: (math.nan, math.nan),
-    lambda *_: torch.full((2, 4, 6), math.nan),
-    lambda *_: [],
-    lambda *_: {},
-    lambda *_: (1, "two"),
-    lambda *_: 1 / 0,
-    torch.nn.Linear(3, 3),
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("garbage", GARBAGE)
-def test_garbage_is_not_yet(name, garbage):
-    report = getattr(check, name)(garbage)
-    assert report.outcome == "not yet" and report.message
 
 
 # --- the known mistakes ---------------------------------------------------------------------------
@@ -334,9 +293,3 @@ DISTANCES = [
 @pytest.mark.parametrize(("wrong", "fragment"), DISTANCES)
 def test_mistakes_in_the_distances(wrong, fragment):
     says(check.head_distances(wrong), fragment)
-
-
-def test_every_exercise_has_hints():
-    for name in NAMES:
-        exercise = getattr(check, name)
-        assert len(exercise.hints) >= 3 and exercise.__doc__

@@ -1,41 +1,11 @@
-"""The exercises of chapter 07: the solution, the stub, each known mistake, and garbage."""
+"""The exercises of chapter 07: each known mistake gets its diagnosis, other right answers pass."""
 
-import nbformat
 import pytest
 import torch
-from conftest import ROOT
 
 from helpers.attention import attention, causal_mask
 from helpers.checks import chapter07 as check
 from helpers.positions import Rotary, half_split, rotary_angles, sinusoidal
-
-NAMES = check.__all__
-
-
-def from_notebook(tag):
-    """name → the function that the chapter's cell with this tag defines."""
-    (path,) = (ROOT / "notebooks").glob("07_*.ipynb")
-    found = {}
-    for cell in nbformat.read(path, as_version=4).cells:
-        if tag in cell.metadata.get("tags", []):
-            names = {"torch": torch, "check": check, "attention": attention}
-            names |= {"causal_mask": causal_mask, "Rotary": Rotary}
-            exec(cell.source, names)
-            found |= {name: names[name] for name in NAMES if name in names}
-    return found
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_solution_is_right(name):
-    report = getattr(check, name)(from_notebook("solution")[name])
-    assert report.outcome == "right", report.message
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_stub_is_not_attempted(name):
-    assert getattr(check, name)(from_notebook("exercise")[name]).outcome == "not attempted"
-    assert getattr(check, name)(...).outcome == "not attempted"
-
 
 # --- other right answers ----------------------------------------------------------------------
 
@@ -334,33 +304,3 @@ def test_reordering_columns_is_named_where_it_fits():
         return half_split(weight, n_head)
 
     assert "You reorder columns" in check.to_halves(columns).message
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        None,
-        3,
-        "text",
-        lambda: 1,
-        lambda a, b, c, d, e: a,
-        lambda *a: "text",
-        lambda *a: None,
-        lambda *a: float("nan"),
-        lambda *a: torch.full((5, 6), float("nan")),
-        lambda *a: 1 / 0,
-        lambda *a: (torch.zeros(2), torch.zeros(2)),
-        torch.zeros(2),
-        int,
-    ],
-)
-def test_garbage_is_answered(name, garbage):
-    report = getattr(check, name)(garbage)
-    assert report.outcome == "not yet" and report.message
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_there_are_hints(name):
-    exercise = getattr(check, name)
-    assert len(exercise.hints) >= 3 and exercise.__doc__

@@ -1,0 +1,101 @@
+"""Every exercise of every chapter: its solution, stub, hints, and answers that make no sense.
+
+The mistakes that a check should recognise differ from exercise to exercise: they are in
+test_checks_chapterNN.py.
+"""
+
+import ast
+import functools
+import re
+from importlib import import_module
+
+import nbformat
+import pytest
+import torch
+from conftest import CHAPTERS
+from torch import nn
+
+
+@functools.cache
+def exercises(path):
+    """name → the sources of its stub, check and solution cells, in the order of the chapter."""
+    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    found = {}
+    for i, cell in enumerate(cells):
+        if "exercise" in cell.metadata.get("tags", []):
+            name = re.match(r"check\.(\w+)\(", cells[i + 1].source.strip())[1]
+            found[name] = (cell.source, cells[i + 1].source, cells[i + 3].source)
+    return found
+
+
+@functools.cache
+def imports(path):
+    """Every import of the chapter, as source."""
+    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    nodes = [n for c in cells for n in ast.walk(ast.parse(c.source))]
+    found = (n for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom)))
+    return "\n".join(dict.fromkeys(map(ast.unparse, found)))
+
+
+def last_value(path, *sources):
+    """Run the sources after the chapter's imports; the value of the last line, as in a notebook."""
+    body = ast.parse("\n".join([imports(path), *sources])).body
+    names = {}
+    exec(compile(ast.Module(body[:-1], []), path.name, "exec"), names)
+    return eval(compile(ast.Expression(body[-1].value), path.name, "eval"), names)
+
+
+ALL = [
+    pytest.param(path, name, id=f"{path.stem[:2]}-{name}")
+    for path in CHAPTERS
+    for name in exercises(path)
+]
+each_exercise = pytest.mark.parametrize(("path", "name"), ALL)
+
+
+def exercise(path, name):
+    return getattr(import_module(f"helpers.checks.chapter{path.stem[:2]}"), name)
+
+
+@each_exercise
+def test_the_solution_is_right(path, name):
+    solutions = [solution for _, _, solution in exercises(path).values()]
+    here = list(exercises(path)).index(name)  # a later exercise may use the answer of an earlier
+    report = last_value(path, *solutions[: here + 1])
+    assert report.outcome == "right", report.message
+
+
+@each_exercise
+def test_the_stub_is_not_attempted(path, name):
+    stub, check, _ = exercises(path)[name]
+    assert last_value(path, stub, check).outcome == "not attempted"
+    assert exercise(path, name)(...).outcome == "not attempted"
+
+
+@each_exercise
+def test_hints_lead_somewhere_and_the_task_is_described(path, name):
+    assert len(exercise(path, name).hints) >= 2
+    assert exercise(path, name).__doc__
+
+
+GARBAGE = {
+    "None": None,
+    "a number": 3,
+    "text": "text",
+    "an empty list": [],
+    "no arguments": lambda: 1,
+    "no return": lambda *_: None,
+    "returns text": lambda *_: "text",
+    "returns NaN": lambda *_: float("nan"),
+    "returns NaNs": lambda *_: torch.full((2, 5, 5), float("nan")),
+    "returns an object": lambda *_: object(),
+    "returns a dict": lambda *_: {"a": 1},
+    "raises": lambda *_: 1 / 0,
+    "a class": nn.Identity,
+}
+
+
+@pytest.mark.parametrize("answer", GARBAGE.values(), ids=list(GARBAGE))
+@each_exercise
+def test_garbage_is_answered_without_a_traceback(path, name, answer):
+    assert exercise(path, name)(answer).outcome == "not yet"
