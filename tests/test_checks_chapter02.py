@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from helpers.checks import chapter02 as check
 
-# --- right answers, which mistakes start from ------------------------------------------------------------------------------------
+# --- right answers that mistakes start from ---
 
 
 def encode(text, symbols):

@@ -8,7 +8,7 @@ import torch
 from helpers.attention import attention, causal_mask
 from helpers.checks import chapter06 as check
 
-# --- right answers, which mistakes start from ------------------------------------------------------------------------------------
+# --- right answers that mistakes start from ---
 
 
 def split_heads(x, n_head):
