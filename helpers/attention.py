@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from helpers.cache import KVCache
 from helpers.positions import Rotary
 
 
@@ -136,13 +137,16 @@ class MultiHeadAttention(nn.Module):
 
     n_embd: C, the width of input and output; n_head: H, which must divide C; causal: may a token
     look at earlier tokens and itself only?; bias: of the four linear maps; rotary: rotates queries
-    and keys by their positions (chapter 07); dropout: of the weights, in training.
+    and keys by their positions (chapter 07); dropout: of the weights and of the output, in
+    training; n_kv_head: heads of keys and values, each shared by n_head / n_kv_head queries;
+    qk_norm: bring queries and keys to the length √hs.
 
     Called with x (B, T, C), gives (B, T, C): self-attention. Called with x and source (B, S, C),
     the queries come from x, keys and values from source: cross-attention, which is never causal.
+    Called with x and a cache, x are the tokens that follow those in the cache (chapter 10).
 
-    Raises ValueError if H does not divide C, for inputs of another width, and for x and source
-    with different B.
+    Raises ValueError if H does not divide C, or n_kv_head H, for inputs of another width, and for
+    x and source with different B.
 
     Vaswani et al. 2017, section 3.2.2. Taught in chapter 06.
     """
@@ -156,34 +160,62 @@ class MultiHeadAttention(nn.Module):
         bias: bool = False,
         rotary: Rotary | None = None,
         dropout: float = 0.0,
+        n_kv_head: int | None = None,
+        qk_norm: bool = False,
     ):
         super().__init__()
-        if n_head < 1 or n_embd % n_head:
-            raise ValueError(
-                f"n_embd {n_embd} cannot be split evenly over {n_head} heads: choose n_head among "
-                f"{[n for n in range(1, n_embd + 1) if n_embd % n == 0]}"
-            )
-        self.n_head, self.causal, self.rotary, self.dropout = n_head, causal, rotary, dropout
+        n_kv_head = n_head if n_kv_head is None else n_kv_head
+        for name, whole, heads in (("n_embd", n_embd, n_head), ("n_head", n_head, n_kv_head)):
+            if heads < 1 or whole % heads:
+                raise ValueError(
+                    f"{name} {whole} cannot be split evenly over {heads} heads: choose "
+                    f"{'n_head' if name == 'n_embd' else 'n_kv_head'} among "
+                    f"{[n for n in range(1, whole + 1) if whole % n == 0]}"
+                )
+        self.head_size, self.causal, self.dropout = n_embd // n_head, causal, dropout
+        self.n_head, self.n_kv_head = n_head, n_kv_head
+        self.rotary, self.qk_norm = rotary, qk_norm
         self.query = nn.Linear(n_embd, n_embd, bias=bias)
-        self.key = nn.Linear(n_embd, n_embd, bias=bias)
-        self.value = nn.Linear(n_embd, n_embd, bias=bias)
+        self.key = nn.Linear(n_embd, n_kv_head * self.head_size, bias=bias)
+        self.value = nn.Linear(n_embd, n_kv_head * self.head_size, bias=bias)
         self.output = nn.Linear(n_embd, n_embd, bias=bias)
 
-    def forward(self, x: Tensor, source: Tensor | None = None) -> Tensor:
-        q, k, v = self.project(x, source)
-        causal = self.causal and source is None
+    def forward(
+        self, x: Tensor, source: Tensor | None = None, cache: KVCache | None = None
+    ) -> Tensor:
+        start = 0 if cache is None else len(cache)
+        q, k, v = self.project(x, source, start)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        causal, mask = self.causal and source is None, None
+        if causal and start:  # the fused kernel's own mask takes the first query for token 0
+            causal, mask = False, causal_mask(k.shape[2], x.device)[start:]
         dropout = self.dropout if self.training else 0.0
-        out = F.scaled_dot_product_attention(q, k, v, is_causal=causal, dropout_p=dropout)
-        return self.output(out.transpose(1, 2).flatten(2))  # (B, H, T, hs) → (B, T, C)
+        grouped = self.n_kv_head < self.n_head
+        if _slow_kernel(q) and not (start or dropout or grouped):
+            scores = q * self.head_size**-0.5 @ k.mT
+            if causal:  # adding −∞ is faster than filling it in
+                scores = scores + torch.full_like(scores[0, 0], -math.inf).triu(1)
+            out = F.softmax(scores, dim=-1) @ v
+        else:
+            out = F.scaled_dot_product_attention(q, k, v, mask, dropout, causal, enable_gqa=grouped)
+        out = self.output(out.transpose(1, 2).flatten(2))  # (B, H, T, hs) → (B, T, C)
+        return F.dropout(out, dropout)
 
     def weights(self, x: Tensor, source: Tensor | None = None) -> Tensor:
         """Who looks at whom: (B, H, T, S), one map per head, without dropout."""
         q, k, v = self.project(x, source)
+        k, v = (t.repeat_interleave(self.n_head // self.n_kv_head, dim=1) for t in (k, v))
         mask = causal_mask(x.shape[1], x.device) if self.causal and source is None else None
         return attention(q, k, v, mask)[1]
 
-    def project(self, x: Tensor, source: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, H, T, hs), keys and values (B, H, S, hs), rotated if there is a rotary."""
+    def project(
+        self, x: Tensor, source: Tensor | None = None, start: int = 0
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, H, T, hs), keys and values (B, n_kv_head, S, hs), normed and rotated.
+
+        start: the position of the first token of x.
+        """
         source = x if source is None else source
         for given in (x, source):
             _check_width(given, self.query.in_features)
@@ -191,20 +223,25 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(
                 f"each of the {len(x)} sequences needs a source of its own, not {len(source)}"
             )
-        q, k, v = (
-            self.split(self.query(x)),
-            self.split(self.key(source)),
-            self.split(self.value(source)),
-        )
+        q = self.split(self.query(x))
+        k, v = self.split(self.key(source)), self.split(self.value(source))
+        if self.qk_norm:
+            q, k = (F.rms_norm(t, (self.head_size,)) for t in (q, k))
         if self.rotary is not None:
-            q, k = self.rotary(q), self.rotary(k)
+            q, k = self.rotary(q, start), self.rotary(k, start)
         return q, k, v
 
     def split(self, x: Tensor) -> Tensor:
         """(B, T, C) → (B, H, T, hs): the features are split over the heads, never the time."""
-        return x.unflatten(-1, (self.n_head, -1)).transpose(1, 2)
+        return x.unflatten(-1, (-1, self.head_size)).transpose(1, 2)
 
 
 def _check_width(x: Tensor, n_embd: int) -> None:
     if x.dim() != 3 or x.shape[-1] != n_embd:
         raise ValueError(f"attention wants x of shape (B, T, {n_embd}), not {tuple(x.shape)}")
+
+
+def _slow_kernel(q: Tensor) -> bool:
+    """PyTorch's fused kernel for bfloat16 on a CPU goes backwards 2 to 4 times slower than the
+    formula written out (benchmarks/training.py)."""
+    return q.dtype == torch.bfloat16 and q.requires_grad and q.device.type == "cpu"

@@ -5,11 +5,19 @@ the B rows and T positions, one number per symbol of the vocabulary for what may
 """
 
 import math
-from collections.abc import Iterable
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim import Optimizer
+from tqdm import tqdm
+
+from helpers.optimisers import adamw
+from helpers.runs import Interrupt, Kept, Run
 
 
 def _check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
@@ -125,34 +133,115 @@ def train(
     steps: int,
     block_size: int,
     batch_size: int,
-    learning_rate: float,
+    learning_rate: float | None = None,
     weight_decay: float = 0.0,
+    optimisers: Sequence[Optimizer] = (),
+    schedule: Callable[[int, int], float] | None = None,
+    clip: float | None = None,
+    bf16: bool = False,
     generator: torch.Generator | None = None,
-) -> list[float]:
-    """Train the model in place with AdamW; returns the loss of each step's batch, in nats.
+    validation: Tensor | None = None,
+    evaluate_every: int | None = None,
+    validation_batches: int | None = None,
+    on_evaluation: Callable[[Run], None] | None = None,
+    max_seconds: float | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+) -> Run:
+    """Train the model in place; returns the `Run`: losses, evaluations, and how it ended.
 
-    data: (N,) token ids, int64, on the model's device; steps: optimiser steps; block_size and
-    batch_size: T and B of each batch; learning_rate: the size of a step; weight_decay: the share
-    of itself, times learning_rate, that each parameter loses a step; generator: for the batches.
+    data: (N,) token ids, int64; steps: optimiser steps; block_size and batch_size: T and B of each
+    batch; generator: for the batches.
 
-    Raises what `get_batch` raises, and FloatingPointError when the loss stops being a number.
-    AdamW: Loshchilov and Hutter, 2019. Taught in chapter 02.
+    How steps are made: learning_rate and weight_decay for AdamW, or else `optimisers` of your own;
+    schedule(step, steps): the share of the learning rate at a step, for example `cosine`; clip: the
+    largest length of the gradient; bf16: compute with half the digits where the hardware can.
+
+    What is watched: validation: (M,) ids whose loss is estimated every evaluate_every steps and at
+    the end, on all of it or on `validation_batches` of random ones, always the same;
+    on_evaluation: called with the run after each; progress: show a line that keeps itself up to
+    date.
+
+    What is kept: folder: gets `last.safetensors`, from which resume=True takes the run up again as
+    if it had never stopped, at each evaluation and at the end, and for a GPT `best.safetensors`,
+    the weights with the lowest validation loss. max_seconds of training end the run early, and so
+    does an interrupt of the kernel (Ctrl-C), after the step in hand.
+
+    Raises what `get_batch` raises, ValueError for settings that do not fit together, and
+    FloatingPointError when the loss stops being a number. AdamW: Loshchilov and Hutter, 2019.
+    Taught in chapter 02, and all of its settings in chapter 09.
     """
     if steps < 1:
         raise ValueError(f"steps should be at least 1, but is {steps}")
-    optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=weight_decay)
-    losses: list[float] = []
+    if (learning_rate is None) == (not optimisers):
+        raise ValueError("train wants a learning_rate, for AdamW, or else optimisers of your own")
+    if resume and folder is None:
+        raise ValueError("resume=True wants the folder of the run to take up again")
+    if learning_rate is not None:
+        optimisers = [adamw(model, learning_rate, weight_decay, betas=(0.9, 0.999))]
+    rates = [[group["lr"] for group in optimiser.param_groups] for optimiser in optimisers]
+    device = next(model.parameters()).device
+    data = data.to(device)
+    autocast = torch.autocast(device.type, torch.bfloat16, enabled=bf16 and has_bf16(device))
+    kept = Kept(
+        folder, model, optimisers, generator, dict(block_size=block_size, batch_size=batch_size)
+    )
+    run = kept.start(resume)
+
+    def evaluate() -> None:
+        if validation is None or (run.evaluations and run.evaluations[-1][0] == run.step):
+            return
+        same = torch.Generator().manual_seed(0)  # the same batches every time
+        with autocast:
+            loss = estimate_loss(model, validation.to(device), block_size=block_size,
+                                 batches=validation_batches, generator=same)  # fmt: skip
+        best = loss < run.best
+        run.evaluations.append((run.step, run.seconds, loss))
+        kept.keep(run, best)
+        if on_evaluation is not None:
+            on_evaluation(run)
+
     model.train()
-    for step in range(steps):
-        x, y = get_batch(data, block_size, batch_size, generator)
-        loss = language_model_loss(model, x, y)
-        losses.append(loss.item())
-        if not math.isfinite(losses[-1]):
-            raise FloatingPointError(
-                f"the loss is {losses[-1]} at step {step}: try a learning_rate below "
-                f"{learning_rate}"
-            )
-        optimiser.zero_grad()  # gradients add up: start each step from none
-        loss.backward()
-        optimiser.step()
-    return losses
+    bar = tqdm(total=steps, initial=run.step, disable=not progress, file=sys.stdout, unit=" steps")
+    with Interrupt() as interrupt, bar:
+        while run.step < steps:
+            if interrupt.requested or (max_seconds is not None and run.seconds >= max_seconds):
+                run.stopped = "interrupted" if interrupt.requested else "time"
+                break
+            if evaluate_every and run.step % evaluate_every == 0:
+                evaluate()
+            start = time.perf_counter()
+            share = 1.0 if schedule is None else schedule(run.step, steps)
+            for optimiser, full in zip(optimisers, rates, strict=True):
+                for group, rate in zip(optimiser.param_groups, full, strict=True):
+                    group["lr"] = rate * share
+            x, y = get_batch(data, block_size, batch_size, generator)
+            with autocast:
+                loss = language_model_loss(model, x, y)
+            if not math.isfinite(loss.item()):
+                raise FloatingPointError(kept.what_failed(loss.item(), run))
+            model.zero_grad()  # gradients add up: start each step from none
+            loss.backward()
+            if clip is not None:
+                nn.utils.clip_grad_norm_(model.parameters(), clip)
+            for optimiser in optimisers:
+                optimiser.step()
+            run.losses.append(loss.item())
+            run.seconds += time.perf_counter() - start
+            bar.update()
+            bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
+        if run.stopped != "interrupted":
+            evaluate()
+        kept.keep(run)
+    return run
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Does this hardware multiply in bfloat16 faster than in float32?"""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    abilities = torch.cpu.get_capabilities()
+    return bool(
+        device.type == "cpu" and (abilities.get("avx512_bf16") or abilities.get("amx_bf16"))
+    )

@@ -18,7 +18,10 @@ CLAIMS = {
     "06": [f"H{i}" for i in range(1, 10)],
     "07": [f"P{i}" for i in range(1, 9)],
 }
-CONCEPTS = ("text", "attention", "positions", "gpt", "training", "sampling")
+CONCEPTS = (
+    *("text", "positions", "cache", "attention", "gpt"),
+    *("optimisers", "checkpoints", "runs", "training", "sampling", "published"),
+)
 LONGEST_CELL = 25
 NO_OUTPUT_CHECK = "nbval-ignore-output"
 
@@ -171,9 +174,11 @@ def test_the_chapter_that_teaches_it_compares_its_own_with_the_helper(module, na
 
 LAYERS = [
     {"data", "text", "plots"},
-    {"positions"},
+    {"positions", "cache"},
     {"attention"},
     {"gpt"},
+    {"optimisers", "checkpoints", "published"},
+    {"runs"},
     {"training", "sampling"},
     {"checks", "recording", "widgets"},
 ]

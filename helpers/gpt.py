@@ -1,0 +1,249 @@
+"""The whole model: one GPT, built from interchangeable parts.
+
+    GPT(65, 256, n_layer=6, n_head=6, n_embd=384)                      the shape of GPT-2
+    GPT(..., norm=nn.RMSNorm, mlp=SwiGLU, position=Rotary, bias=False) the shape of today's models
+
+Shapes: B sequences, T tokens, V = vocab_size symbols, C = n_embd.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from helpers.attention import MultiHeadAttention
+from helpers.cache import KVCache
+from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
+
+
+class FeedForward(nn.Module):
+    """What a token does with what it heard: wider, a bend, narrow again; each token alone.
+
+    n_embd: C; hidden: the width in between, 4 · C if None; bias: of the two linear maps;
+    dropout: of the result, in training. (B, T, C) → (B, T, C).
+
+    The bend is GELU, in the tanh form of GPT-2. Vaswani et al. 2017, section 3.3; Hendrycks and
+    Gimpel 2016, "Gaussian Error Linear Units". Taught in chapter 08.
+    """
+
+    def __init__(
+        self, n_embd: int, hidden: int | None = None, *, bias: bool = True, dropout: float = 0.0
+    ):
+        super().__init__()
+        hidden = 4 * n_embd if hidden is None else hidden
+        self.up = nn.Linear(n_embd, hidden, bias=bias)
+        self.output = nn.Linear(hidden, n_embd, bias=bias)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.dropout(self.output(self.bend(self.up(x))))
+
+    def bend(self, x: Tensor) -> Tensor:
+        """The non-linear function between the two linear maps, feature by feature."""
+        return F.gelu(x, approximate="tanh")
+
+
+class SquaredReLU(FeedForward):
+    """A feed-forward part whose bend is max(0, x)²: cheaper than GELU, and as good here.
+
+    So et al. 2021, "Primer". Taught in chapter 08.
+    """
+
+    def bend(self, x: Tensor) -> Tensor:
+        return F.relu(x).square()
+
+
+class SwiGLU(nn.Module):
+    """A feed-forward part with a gate: output(silu(gate(x)) · up(x)).
+
+    hidden: 8/3 · C if None, rounded up to a multiple of 8, which makes its three matrices as large
+    as the two of `FeedForward`. The rest as there. Shazeer 2020, "GLU Variants Improve
+    Transformer". Taught in chapter 08.
+    """
+
+    def __init__(
+        self, n_embd: int, hidden: int | None = None, *, bias: bool = True, dropout: float = 0.0
+    ):
+        super().__init__()
+        hidden = 8 * math.ceil(n_embd / 3) if hidden is None else hidden
+        self.gate = nn.Linear(n_embd, hidden, bias=bias)
+        self.up = nn.Linear(n_embd, hidden, bias=bias)
+        self.output = nn.Linear(hidden, n_embd, bias=bias)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.dropout(self.output(F.silu(self.gate(x)) * self.up(x)))
+
+
+class Block(nn.Module):
+    """Communicate, then compute: x + attention(norm(x)), then x + mlp(norm(x)).
+
+    Each part reads the residual stream x (B, T, C) through a norm and adds to it ("pre-norm").
+    attention, mlp: modules (B, T, C) → (B, T, C); norm: makes a norm for a width.
+    Radford et al. 2019, "GPT-2". Taught in chapter 08.
+    """
+
+    def __init__(
+        self,
+        attention: MultiHeadAttention,
+        mlp: nn.Module,
+        norm: Callable[[int], nn.Module] = nn.LayerNorm,
+    ):
+        super().__init__()
+        n_embd = attention.query.in_features
+        self.attention_norm, self.attention = norm(n_embd), attention
+        self.mlp_norm, self.mlp = norm(n_embd), mlp
+
+    def forward(self, x: Tensor, cache: KVCache | None = None) -> Tensor:
+        x = x + self.attention(self.attention_norm(x), cache=cache)
+        return x + self.mlp(self.mlp_norm(x))
+
+
+class GPT(nn.Module):
+    """A decoder-only transformer: token ids (B, T) → logits (B, T, V).
+
+    vocab_size: V; block_size: the most tokens it reads at once; n_layer: blocks; n_head: heads a
+    block; n_embd: C, the width of the residual stream.
+    norm, mlp: the classes of those parts; position: LearnedPosition, SinusoidalPosition, Rotary or
+    None; n_kv_head: heads of keys and values, if fewer than n_head; qk_norm: are queries and keys
+    brought to one length?; bias: of the linear maps in the blocks; dropout: share of features that
+    are silenced in training; tied: is the table of embeddings used again to make the logits?
+
+    Raises ValueError for sizes that do not fit, for more than block_size tokens (counting those in
+    the cache), and for ids outside the vocabulary. Radford et al. 2018, 2019. Taught in chapter 09.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        block_size: int,
+        n_layer: int,
+        n_head: int,
+        n_embd: int,
+        *,
+        norm: Callable[[int], nn.Module] = nn.LayerNorm,
+        mlp: Callable[..., nn.Module] = FeedForward,
+        position: type[nn.Module] | None = LearnedPosition,
+        n_kv_head: int | None = None,
+        qk_norm: bool = False,
+        bias: bool = True,
+        dropout: float = 0.0,
+        tied: bool = True,
+    ):
+        super().__init__()
+        self.config: dict[str, Any] = dict(
+            vocab_size=vocab_size, block_size=block_size, n_layer=n_layer, n_head=n_head,
+            n_embd=n_embd, norm=_name(norm), mlp=_name(mlp), position=_name(position),
+            n_kv_head=n_kv_head, qk_norm=qk_norm, bias=bias, dropout=dropout, tied=tied,
+        )  # fmt: skip
+        for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd"):
+            if self.config[name] < 1:
+                raise ValueError(f"{name} should be at least 1, but is {self.config[name]}")
+        self.block_size = block_size
+        self.token = nn.Embedding(vocab_size, n_embd)
+        self.position = _added_position(position, block_size, n_embd)
+        self.dropout = nn.Dropout(dropout)
+        self.blocks = nn.ModuleList()
+        for _ in range(n_layer):
+            rotary = Rotary(n_embd // n_head) if position is Rotary else None
+            attention = MultiHeadAttention(
+                n_embd, n_head, n_kv_head=n_kv_head, bias=bias, rotary=rotary, qk_norm=qk_norm,
+                dropout=dropout,
+            )  # fmt: skip
+            self.blocks.append(Block(attention, mlp(n_embd, bias=bias, dropout=dropout), norm))
+        self.norm = norm(n_embd)
+        self.head = nn.Linear(n_embd, vocab_size, bias=False)
+        if tied:
+            self.head.weight = self.token.weight
+        self._initialise()
+
+    def forward(self, ids: Tensor, cache: Sequence[KVCache] | None = None) -> Tensor:
+        start = 0 if cache is None else len(cache[0])
+        self._check_ids(ids, start)
+        x = self.token(ids)
+        if self.position is not None:
+            x = self.position(x, start)
+        x = self.dropout(x)
+        for layer, block in enumerate(self.blocks):
+            x = block(x, None if cache is None else cache[layer])
+        return self.head(self.norm(x))
+
+    def empty_cache(self) -> list[KVCache]:
+        """One cache a block: model(ids, cache) then reads ids as what follows the tokens in it."""
+        return [KVCache() for _ in self.blocks]
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """A model with fresh weights from the `config` of another one, as checkpoints keep it.
+
+        Raises ValueError for names of parts, or settings, that are not GPT's.
+        """
+        known = set(inspect.signature(cls).parameters)
+        if unknown := set(config) - known:
+            raise ValueError(f"GPT has no setting {sorted(unknown)}; it has {sorted(known)}")
+        parts = {}
+        for name in ("norm", "mlp", "position"):
+            if (part := config.get(name)) is not None:
+                if part not in PARTS:
+                    raise ValueError(f"{name} should be one of {sorted(PARTS)}, not {part!r}")
+                parts[name] = PARTS[part]
+        return cls(**{**config, **parts})
+
+    def n_parameters(self) -> int:
+        """How many numbers training can change; the shared table of a tied model counts once."""
+        return sum(p.numel() for p in self.parameters())
+
+    def _initialise(self) -> None:
+        """GPT-2's: small normal numbers, smaller still for what adds to the residual stream."""
+        for name, p in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(p)
+            elif name.endswith("output.weight"):
+                nn.init.normal_(p, std=0.02 / math.sqrt(2 * len(self.blocks)))
+            elif p.dim() == 2:
+                nn.init.normal_(p, std=0.02)
+
+    def _check_ids(self, ids: Tensor, start: int) -> None:
+        if ids.dim() != 2 or ids.dtype != torch.int64:
+            raise ValueError(
+                f"GPT reads token ids (B, T), int64, not {tuple(ids.shape)} of {ids.dtype}; "
+                "for one text use torch.tensor([ids])"
+            )
+        if start + ids.shape[1] > self.block_size:
+            raise ValueError(
+                f"{start + ids.shape[1]} tokens, but the model reads {self.block_size} at once: "
+                f"crop to the last {self.block_size}, ids[:, -{self.block_size}:]"
+            )
+
+
+PARTS: dict[str, Any] = {
+    part.__name__: part
+    for part in (
+        *(nn.LayerNorm, nn.RMSNorm),
+        *(FeedForward, SquaredReLU, SwiGLU),
+        *(LearnedPosition, SinusoidalPosition, Rotary),
+    )
+}
+
+
+def _name(part: Any) -> str | None:
+    return None if part is None else getattr(part, "__name__", type(part).__name__)
+
+
+def _added_position(
+    position: type[nn.Module] | None, block_size: int, n_embd: int
+) -> nn.Module | None:
+    """The part that adds positions to the embeddings; rotary ones work inside attention."""
+    if position is LearnedPosition:
+        return LearnedPosition(block_size, n_embd)
+    if position is SinusoidalPosition:
+        return SinusoidalPosition(n_embd)
+    if position in (Rotary, None):
+        return None
+    raise ValueError(
+        f"position should be LearnedPosition, SinusoidalPosition, Rotary or None, not {position!r}"
+    )
