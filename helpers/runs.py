@@ -156,7 +156,7 @@ def _set_random_states(generator: torch.Generator | None, states: dict[str, Tens
 
 
 class Interrupt:
-    """Within its `with` block an interrupt (Ctrl-C, Jupyter's stop button) sets `requested`, and the
+    """In its `with` block an interrupt (Ctrl-C, Jupyter's stop button) sets `requested`, and so the
     step in hand is finished; a second one is a KeyboardInterrupt. Taught in chapter 09.
     """
 

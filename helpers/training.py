@@ -183,7 +183,7 @@ def train(
     rates = [[group["lr"] for group in optimiser.param_groups] for optimiser in optimisers]
     device = next(model.parameters()).device
     data = data.to(device)
-    autocast = torch.autocast(device.type, torch.bfloat16, enabled=bf16 and has_bf16(device))
+    autocast = torch.autocast(device.type, torch.bfloat16, enabled=bf16 and _has_bf16(device))
     kept = Kept(
         folder, model, optimisers, generator, dict(block_size=block_size, batch_size=batch_size)
     )
@@ -237,7 +237,7 @@ def train(
     return run
 
 
-def has_bf16(device: torch.device) -> bool:
+def _has_bf16(device: torch.device) -> bool:
     """Does this hardware multiply in bfloat16 faster than in float32?"""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)

@@ -20,7 +20,7 @@ CLAIMS = {
 }
 CONCEPTS = (
     *("text", "positions", "cache", "attention", "gpt"),
-    *("optimisers", "checkpoints", "runs", "training", "sampling", "published"),
+    *("optimisers", "recipes", "training", "sampling"),
 )
 LONGEST_CELL = 25
 NO_OUTPUT_CHECK = "nbval-ignore-output"
@@ -178,7 +178,7 @@ LAYERS = [
     {"attention"},
     {"gpt"},
     {"optimisers", "checkpoints", "published"},
-    {"runs"},
+    {"runs", "recipes"},
     {"training", "sampling"},
     {"checks", "recording", "widgets"},
 ]

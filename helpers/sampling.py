@@ -1,0 +1,126 @@
+"""How a language model writes: from logits to probabilities, from probabilities to text."""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from helpers.gpt import GPT
+
+
+def next_token_probabilities(
+    logits: Tensor,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> Tensor:
+    """The probabilities that a token is drawn from: (..., V) logits → (..., V), rows sum to 1.
+
+    temperature: logits are divided by it; 0 gives all to the largest logit (greedy). top_k: only
+    the k likeliest tokens stay. top_p: only the likeliest tokens stay that are needed to reach the
+    probability p together. First temperature, then top_k, then top_p, as is usual.
+
+    Raises ValueError for a temperature below 0, top_k below 1 and top_p outside (0, 1].
+
+    Fan et al. 2018 (top-k), Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"
+    (top-p). Taught in chapter 10.
+    """
+    if not temperature >= 0:
+        raise ValueError(f"temperature should be 0 (greedy) or more, not {temperature}")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k is a number of tokens, at least 1, or None, not {top_k}")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p is a probability above 0, up to 1, or None, not {top_p}")
+    if temperature == 0:
+        best = logits.argmax(-1, keepdim=True)
+        return torch.zeros_like(logits).scatter(-1, best, 1.0)
+    # Subtracting the largest logit first keeps a tiny temperature from making infinities.
+    probabilities = ((logits - logits.amax(-1, keepdim=True)) / temperature).softmax(-1)
+    if top_k is None and top_p is None:
+        return probabilities
+    ranked, order = probabilities.sort(dim=-1, descending=True, stable=True)
+    if top_k is not None:
+        ranked[..., top_k:] = 0
+    if top_p is not None:
+        ranked = ranked / ranked.sum(-1, keepdim=True)
+        # A token stays while those before it have not reached p: the likeliest one always does.
+        before = ranked.cumsum(-1) - ranked
+        ranked = ranked.masked_fill(before >= top_p, 0)
+    ranked = ranked / ranked.sum(-1, keepdim=True)
+    return torch.zeros_like(ranked).scatter(-1, order, ranked)
+
+
+def generate(model: nn.Module, ids: Tensor, n_tokens: int, **settings: Any) -> Tensor:
+    """Continue each prompt by up to n_tokens tokens: (B, T) ids → (B, T + n), n ≤ n_tokens.
+
+    The settings are those of `stream`, as are the errors. Taught in chapter 10.
+    """
+    return torch.cat([ids, *(new[:, None] for new in stream(model, ids, n_tokens, **settings))], 1)
+
+
+@torch.no_grad()
+def stream(
+    model: nn.Module,
+    ids: Tensor,
+    n_tokens: int,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    stop: Collection[int] = (),
+    generator: torch.Generator | None = None,
+    cached: bool = True,
+    keep: int | None = None,
+) -> Iterator[Tensor]:
+    """Continue prompts token by token: yields (B,) ids, one for each prompt, as they are drawn.
+
+    model: maps ids (B, T) to logits (B, T, V); ids: the prompts, int64, all of one length;
+    n_tokens: the most to write; temperature, top_k, top_p: see `next_token_probabilities`;
+    generator: for the draws; stop: ids that end a text: after one of them it gets nothing but that
+    id, and when all texts have ended the stream does.
+    cached: keep the keys and values of tokens that were read, if the model can (a GPT). keep: how
+    many of the last tokens are read again when the window of block_size is full; all of it if
+    None, which is exact but slow from there on; fewer make it fast, with a shorter memory.
+
+    Raises ValueError for ids of another shape, an empty prompt, and a keep outside the window.
+    Taught in chapter 10.
+    """
+    if ids.dim() != 2 or ids.shape[1] == 0 or ids.dtype != torch.int64:
+        raise ValueError(
+            f"prompts are token ids (B, T), int64, with T ≥ 1, not {tuple(ids.shape)} of "
+            f"{ids.dtype}; for one text use torch.tensor([ids])"
+        )
+    window = getattr(model, "block_size", None)
+    if keep is not None and not (window and 1 <= keep <= window):
+        raise ValueError(f"keep is between 1 and the model's block_size {window}, not {keep}")
+    text, start, cache = ids, 0, None  # the model reads text[:, start:]
+    ended = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+    stops = torch.tensor(list(stop), dtype=ids.dtype, device=ids.device)
+    was_training = model.training
+    model.eval()
+    try:
+        for _ in range(n_tokens):
+            if window and text.shape[1] - start > window:
+                # Every position moves, so that all that was cached is void.
+                start, cache = text.shape[1] - (keep or window), None
+            if not (cached and isinstance(model, GPT)):
+                logits = model(text[:, start:])[:, -1]
+            elif cache is None:
+                cache = model.empty_cache()
+                logits = model(text[:, start:], cache)[:, -1]
+            else:
+                logits = model(text[:, -1:], cache)[:, -1]
+            probabilities = next_token_probabilities(
+                logits.float(), temperature=temperature, top_k=top_k, top_p=top_p
+            )
+            new = torch.multinomial(probabilities, 1, generator=generator)[:, 0]
+            new = torch.where(ended, text[:, -1], new)
+            ended |= torch.isin(new, stops)
+            text = torch.cat((text, new[:, None]), dim=1)
+            yield new
+            if ended.all():
+                return
+    finally:
+        model.train(was_training)
