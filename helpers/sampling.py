@@ -1,9 +1,12 @@
 """How a language model writes: from logits to probabilities, from probabilities to text."""
 
+import math
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from helpers.gpt import GPT
@@ -22,31 +25,38 @@ def next_token_probabilities(
     the k likeliest tokens stay. top_p: only the likeliest tokens stay that are needed to reach the
     probability p together. First temperature, then top_k, then top_p, as is usual.
 
-    Raises ValueError for a temperature below 0, top_k below 1 and top_p outside (0, 1].
+    Raises ValueError for a temperature below 0 or infinite, top_k below 1, top_p outside (0, 1], and
+    logits with NaN or a row of nothing but −∞.
 
     Fan et al. 2018 (top-k), Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"
     (top-p). Taught in chapter 10.
     """
-    if not temperature >= 0:
+    if not 0 <= temperature < math.inf:
         raise ValueError(f"temperature should be 0 (greedy) or more, not {temperature}")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k is a number of tokens, at least 1, or None, not {top_k}")
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"top_p is a probability above 0, up to 1, or None, not {top_p}")
+    largest = logits.amax(-1, keepdim=True)
+    if not (largest > -math.inf).all():  # NaN is not larger than anything
+        raise ValueError("there are logits of NaN, or a row of −∞ that leaves nothing to choose")
     if temperature == 0:
-        best = logits.argmax(-1, keepdim=True)
-        return torch.zeros_like(logits).scatter(-1, best, 1.0)
-    # Subtracting the largest logit first keeps a tiny temperature from making infinities.
-    probabilities = ((logits - logits.amax(-1, keepdim=True)) / temperature).softmax(-1)
+        return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)
+    # Subtracting the largest logit first keeps a tiny temperature from making infinities; those
+    # that equal it are 0 whatever the temperature, be it 1e-300 or the logit ∞.
+    scaled = torch.where(logits == largest, 0.0, (logits - largest) / temperature)
+    probabilities = scaled.softmax(-1)
+    if top_p == 1:
+        top_p = None  # a running sum that is rounded to 1 must not cut off what is left
     if top_k is None and top_p is None:
         return probabilities
     ranked, order = probabilities.sort(dim=-1, descending=True, stable=True)
     if top_k is not None:
         ranked[..., top_k:] = 0
-    if top_p is not None:
+    if top_p is not None and top_p < 1:  # at 1, rounding would drop the last few of many tokens
         ranked = ranked / ranked.sum(-1, keepdim=True)
         # A token stays while those before it have not reached p: the likeliest one always does.
-        before = ranked.cumsum(-1) - ranked
+        before = F.pad(ranked.cumsum(-1)[..., :-1], (1, 0))
         ranked = ranked.masked_fill(before >= top_p, 0)
     ranked = ranked / ranked.sum(-1, keepdim=True)
     return torch.zeros_like(ranked).scatter(-1, order, ranked)
@@ -60,7 +70,6 @@ def generate(model: nn.Module, ids: Tensor, n_tokens: int, **settings: Any) -> T
     return torch.cat([ids, *(new[:, None] for new in stream(model, ids, n_tokens, **settings))], 1)
 
 
-@torch.no_grad()
 def stream(
     model: nn.Module,
     ids: Tensor,
@@ -84,43 +93,62 @@ def stream(
     many of the last tokens are read again when the window of block_size is full; all of it if
     None, which is exact but slow from there on; fewer make it fast, with a shorter memory.
 
-    Raises ValueError for ids of another shape, an empty prompt, and a keep outside the window.
+    Raises TypeError for prompts that are no tensor, and ValueError for those of another shape, an
+    empty one, n_tokens below 0, a keep outside the window and a model that gives other shapes.
     Taught in chapter 10.
     """
-    if ids.dim() != 2 or ids.shape[1] == 0 or ids.dtype != torch.int64:
+    if not isinstance(ids, Tensor):
+        raise TypeError(
+            f"prompts are a tensor of token ids (B, T), not a {type(ids).__name__}; for one text "
+            "use torch.tensor([tokenizer.encode(text)])"
+        )
+    if ids.dim() != 2 or 0 in ids.shape or ids.dtype != torch.int64:
         raise ValueError(
-            f"prompts are token ids (B, T), int64, with T ≥ 1, not {tuple(ids.shape)} of "
+            f"prompts are token ids (B, T), int64, with B and T ≥ 1, not {tuple(ids.shape)} of "
             f"{ids.dtype}; for one text use torch.tensor([ids])"
         )
+    if n_tokens < 0:
+        raise ValueError(f"n_tokens should be 0 or more, not {n_tokens}")
     window = getattr(model, "block_size", None)
     if keep is not None and not (window and 1 <= keep <= window):
         raise ValueError(f"keep is between 1 and the model's block_size {window}, not {keep}")
-    text, start, cache = ids, 0, None  # the model reads text[:, start:]
-    ended = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
-    stops = torch.tensor(list(stop), dtype=ids.dtype, device=ids.device)
-    was_training = model.training
-    model.eval()
-    try:
-        for _ in range(n_tokens):
-            if window and text.shape[1] - start > window:
-                # Every position moves, so that all that was cached is void.
-                start, cache = text.shape[1] - (keep or window), None
-            if not (cached and isinstance(model, GPT)):
-                logits = model(text[:, start:])[:, -1]
-            elif cache is None:
-                cache = model.empty_cache()
-                logits = model(text[:, start:], cache)[:, -1]
-            else:
-                logits = model(text[:, -1:], cache)[:, -1]
-            probabilities = next_token_probabilities(
-                logits.float(), temperature=temperature, top_k=top_k, top_p=top_p
-            )
-            new = torch.multinomial(probabilities, 1, generator=generator)[:, 0]
-            new = torch.where(ended, text[:, -1], new)
-            ended |= torch.isin(new, stops)
-            text = torch.cat((text, new[:, None]), dim=1)
-            yield new
-            if ended.all():
-                return
-    finally:
-        model.train(was_training)
+    probabilities = partial(
+        next_token_probabilities, temperature=temperature, top_k=top_k, top_p=top_p
+    )
+    probabilities(torch.zeros(1))  # its errors now, and not when the first token is asked for
+
+    @torch.no_grad()
+    def tokens() -> Iterator[Tensor]:
+        text, start, cache = ids, 0, None  # the model reads text[:, start:]
+        ended = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+        stops = torch.tensor(list(stop), dtype=ids.dtype, device=ids.device)
+        was_training = model.training
+        model.eval()
+        try:
+            for _ in range(n_tokens):
+                if window and text.shape[1] - start > window:
+                    # Every position moves, so that all that was cached is void.
+                    start, cache = text.shape[1] - (keep or window), None
+                if not (cached and isinstance(model, GPT)):
+                    logits = model(text[:, start:])
+                elif cache is None:
+                    cache = model.empty_cache()
+                    logits = model(text[:, start:], cache)
+                else:
+                    logits = model(text[:, -1:], cache)
+                if logits.dim() != 3:
+                    raise ValueError(
+                        f"the model should give logits (B, T, V), not {tuple(logits.shape)}"
+                    )
+                chances = probabilities(logits[:, -1].float())
+                new = torch.multinomial(chances, 1, generator=generator)[:, 0]
+                new = torch.where(ended, text[:, -1], new)
+                ended |= torch.isin(new, stops)
+                text = torch.cat((text, new[:, None]), dim=1)
+                yield new
+                if ended.all():
+                    return
+        finally:
+            model.train(was_training)
+
+    return tokens()
