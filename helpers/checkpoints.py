@@ -46,10 +46,16 @@ def save_checkpoint(
     notes: what to remember, anything that JSON can hold; dtype: of the numbers in the file, for
     example torch.float16 for half the size. Taught in chapter 09.
     """
-    about = {"config": getattr(model, "config", None), "notes": dict(notes or {})}
-    if tokenizer is not None:
-        about["symbols"] = "".join(tokenizer.symbols)
-    tensors = {name: p.detach().to(dtype) for name, p in model.named_parameters()}
+    config = getattr(model, "config", None)  # a GPT's; others may mean something else by it
+    about = {
+        "config": config if isinstance(config, dict) else None,
+        "symbols": None if tokenizer is None else "".join(tokenizer.symbols),
+        "notes": dict(notes or {}),
+    }
+    tensors = {
+        name: tensor.to(dtype) if tensor.is_floating_point() else tensor
+        for name, tensor in weights_of(model).items()
+    }
     write_tensors(path, tensors, about)
 
 
@@ -63,19 +69,26 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     tensors, about = read_tensors(path)
     if about.get("config") is None:
         raise ValueError(f"{path} holds weights but no settings of a GPT to put them into")
+    symbols = about.get("symbols")
     try:
         model = GPT.from_config(about["config"])
+        tokenizer = None if symbols is None else CharTokenizer(symbols)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} does not describe a GPT of this course: {error}") from error
     load_weights(model, tensors, path)
-    symbols = about.get("symbols")
-    tokenizer = None if symbols is None else CharTokenizer(symbols)
     return Checkpoint(model.eval(), tokenizer, about.get("notes", {}))
 
 
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """All that a model has learnt: parameters and buffers by name, what is shared only once."""
+    first: dict[int, str] = {}  # state_dict names a shared tensor twice
+    whole = model.state_dict(keep_vars=True)
+    return {name: t.detach() for name, t in whole.items() if first.setdefault(id(t), name) == name}
+
+
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
-    """Copy tensors into the parameters of the same names; all must fit before one is changed."""
-    own = dict(model.named_parameters())
+    """Copy tensors to the weights of the same names; all must fit before one is changed."""
+    own = weights_of(model)
     if missing := sorted(set(own) - set(tensors)):
         raise ValueError(f"{source} lacks {len(missing)} weights of the model: {missing[:3]} …")
     if surplus := sorted(set(tensors) - set(own)):
@@ -86,9 +99,8 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
                 f"{source}: {name} has shape {tuple(tensors[name].shape)}, but the model's has "
                 f"{tuple(p.shape)}: was it trained with other settings?"
             )
-    with torch.no_grad():
-        for name, p in own.items():
-            p.copy_(tensors[name])
+    for name, p in own.items():
+        p.copy_(tensors[name])
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], about: Any) -> None:
@@ -133,4 +145,6 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         about = json.loads(metadata.get("about", "{}"))
     except json.JSONDecodeError as error:
         raise ValueError(f"the description in {path} is damaged: {error}") from error
+    if not isinstance(about, dict):
+        raise ValueError(f"the description in {path} is damaged: it is a {type(about).__name__}")
     return tensors, about

@@ -114,7 +114,8 @@ class GPT(nn.Module):
     are silenced in training; tied: is the table of embeddings used again to make the logits?
 
     Raises ValueError for sizes that do not fit, for more than block_size tokens (counting those in
-    the cache), and for ids outside the vocabulary. Radford et al. 2018, 2019. Taught in chapter 09.
+    the cache), for a cache of another model, and, on a CPU, for ids outside the vocabulary.
+    Radford et al. 2018, 2019. Taught in chapter 09.
     """
 
     def __init__(
@@ -150,10 +151,8 @@ class GPT(nn.Module):
         self.blocks = nn.ModuleList()
         for _ in range(n_layer):
             rotary = Rotary(n_embd // n_head) if position is Rotary else None
-            attention = MultiHeadAttention(
-                n_embd, n_head, n_kv_head=n_kv_head, bias=bias, rotary=rotary, qk_norm=qk_norm,
-                dropout=dropout,
-            )  # fmt: skip
+            attention = MultiHeadAttention(n_embd, n_head, n_kv_head=n_kv_head, bias=bias,
+                rotary=rotary, qk_norm=qk_norm, dropout=dropout)  # fmt: skip
             self.blocks.append(Block(attention, mlp(n_embd, bias=bias, dropout=dropout), norm))
         self.norm = norm(n_embd)
         self.head = nn.Linear(n_embd, vocab_size, bias=False)
@@ -162,9 +161,12 @@ class GPT(nn.Module):
         self._initialise()
 
     def forward(self, ids: Tensor, cache: Sequence[KVCache] | None = None) -> Tensor:
-        start = 0 if cache is None else len(cache[0])
-        self._check_ids(ids, start)
-        x = self.token(ids)
+        start = self._check(ids, cache)
+        try:
+            x = self.token(ids)
+        except IndexError:
+            known = f"ids of this model are 0 to {self.token.num_embeddings - 1}"
+            raise ValueError(f"{known}, but these are {ids.min()} to {ids.max()}") from None
         if self.position is not None:
             x = self.position(x, start)
         x = self.dropout(x)
@@ -185,13 +187,13 @@ class GPT(nn.Module):
         known = set(inspect.signature(cls).parameters)
         if unknown := set(config) - known:
             raise ValueError(f"GPT has no setting {sorted(unknown)}; it has {sorted(known)}")
-        parts = {}
-        for name in ("norm", "mlp", "position"):
-            if (part := config.get(name)) is not None:
-                if part not in PARTS:
-                    raise ValueError(f"{name} should be one of {sorted(PARTS)}, not {part!r}")
-                parts[name] = PARTS[part]
-        return cls(**{**config, **parts})
+        settings = dict(config)
+        for name in set(PARTS) & set(config):
+            choice = {_name(part): part for part in PARTS[name]}
+            if config[name] not in choice:
+                raise ValueError(f"{name} should be one of {list(choice)}, not {config[name]!r}")
+            settings[name] = choice[config[name]]
+        return cls(**settings)
 
     def n_parameters(self) -> int:
         """How many numbers training can change; the shared table of a tied model counts once."""
@@ -207,7 +209,11 @@ class GPT(nn.Module):
             elif p.dim() == 2:
                 nn.init.normal_(p, std=0.02)
 
-    def _check_ids(self, ids: Tensor, start: int) -> None:
+    def _check(self, ids: Tensor, cache: Sequence[KVCache] | None) -> int:
+        """Raise if the model cannot read ids after what is in the cache; how much that is."""
+        if cache is not None and len(cache) != len(self.blocks):
+            raise ValueError(f"{len(cache)} caches, but {len(self.blocks)} blocks: empty_cache()")
+        start = len(cache[0]) if cache else 0
         if ids.dim() != 2 or ids.dtype != torch.int64:
             raise ValueError(
                 f"GPT reads token ids (B, T), int64, not {tuple(ids.shape)} of {ids.dtype}; "
@@ -218,15 +224,13 @@ class GPT(nn.Module):
                 f"{start + ids.shape[1]} tokens, but the model reads {self.block_size} at once: "
                 f"crop to the last {self.block_size}, ids[:, -{self.block_size}:]"
             )
+        return start
 
 
-PARTS: dict[str, Any] = {
-    part.__name__: part
-    for part in (
-        *(nn.LayerNorm, nn.RMSNorm),
-        *(FeedForward, SquaredReLU, SwiGLU),
-        *(LearnedPosition, SinusoidalPosition, Rotary),
-    )
+PARTS: dict[str, tuple[Any, ...]] = {  # what a saved config can name
+    "norm": (nn.LayerNorm, nn.RMSNorm),
+    "mlp": (FeedForward, SquaredReLU, SwiGLU),
+    "position": (LearnedPosition, SinusoidalPosition, Rotary, None),
 }
 
 
@@ -234,16 +238,13 @@ def _name(part: Any) -> str | None:
     return None if part is None else getattr(part, "__name__", type(part).__name__)
 
 
-def _added_position(
-    position: type[nn.Module] | None, block_size: int, n_embd: int
-) -> nn.Module | None:
+def _added_position(part: Any, block_size: int, n_embd: int) -> nn.Module | None:
     """The part that adds positions to the embeddings; rotary ones work inside attention."""
-    if position is LearnedPosition:
+    if part is LearnedPosition:
         return LearnedPosition(block_size, n_embd)
-    if position is SinusoidalPosition:
+    if part is SinusoidalPosition:
         return SinusoidalPosition(n_embd)
-    if position in (Rotary, None):
+    if part in (Rotary, None):
         return None
-    raise ValueError(
-        f"position should be LearnedPosition, SinusoidalPosition, Rotary or None, not {position!r}"
-    )
+    choice = [_name(part) for part in PARTS["position"]]
+    raise ValueError(f"position should be one of {choice}, not {part!r}")

@@ -39,7 +39,8 @@ class Muon(Optimizer):
 
     matrices: parameters with two dimensions; learning_rate: of a square matrix, those with more
     rows than columns get √(rows / columns) of it; momentum: how slowly the average of the gradients
-    moves; weight_decay: as in AdamW. Raises ValueError for parameters that are not matrices.
+    moves; weight_decay: as in AdamW. Raises ValueError for parameters that are not matrices, and
+    for none.
 
     Jordan et al. 2024, "Muon". Matrices of one shape are stepped together, which on a CPU is what
     makes it fast. Taught in chapter 09.
@@ -52,6 +53,7 @@ class Muon(Optimizer):
         momentum: float = 0.95,
         weight_decay: float = 0.0,
     ):
+        matrices = list(matrices)
         for p in matrices:
             if p.dim() != 2:
                 raise ValueError(f"Muon steps matrices; shape {tuple(p.shape)} belongs to AdamW")
@@ -63,6 +65,10 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             if not params:
@@ -81,7 +87,7 @@ class Muon(Optimizer):
             if group["weight_decay"]:
                 torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_add_(params, list(steps.unbind()), alpha=-rate)
-        return None
+        return loss
 
 
 def orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:

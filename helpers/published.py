@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from safetensors.torch import load_file
 from torch import Tensor
 
-from helpers.checkpoints import load_weights
+from helpers.checkpoints import load_weights, read_tensors
 from helpers.gpt import GPT
 
 
@@ -15,29 +15,31 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
     """GPT-2 in the layout of Hugging Face's `transformers`, as a GPT of this course.
 
     weights: a state dict, a safetensors file, or a folder with `model.safetensors` and
-    `config.json`; n_head: heads a layer; from `config.json` if there is one, else C / 64, which is
+    `config.json`; n_head: heads a layer; if None, that of `config.json`, or else C / 64, which is
     right for all published sizes. Tied or untied: if `lm_head.weight` is there and differs from the
     embeddings, the model is untied.
 
     Returns the model in evaluation mode. Raises FileNotFoundError, and ValueError for weights of
-    another layout. Radford et al. 2019. Taught in chapter 09.
+    another layout and a `config.json` that asks for what this GPT does not compute.
+    Radford et al. 2019. Taught in chapter 09.
     """
     source: str | Path = "the state dict"
     if not isinstance(weights, Mapping):
         path = source = Path(weights)
         if path.is_dir():
             config, path = path / "config.json", path / "model.safetensors"
-            if n_head is None and config.is_file():
-                n_head = int(json.loads(config.read_text(encoding="utf-8"))["n_head"])
-        if not path.is_file():
-            raise FileNotFoundError(f"there are no weights at {path}")
-        weights = load_file(path)
+            if config.is_file():
+                theirs_n_head = _checked(json.loads(config.read_text(encoding="utf-8")), config)
+                n_head = theirs_n_head if n_head is None else n_head
+        weights, _ = read_tensors(path)
     # With a language model's head the names begin with "transformer."; the masks are no weights.
     theirs = {name.removeprefix("transformer."): tensor for name, tensor in weights.items()}
     theirs = {n: t for n, t in theirs.items() if not n.endswith((".attn.bias", ".masked_bias"))}
     if not {"wte.weight", "wpe.weight", "ln_f.weight"} <= set(theirs):
         raise ValueError(f"{source} is not in the layout of GPT-2: it has {sorted(theirs)[:4]} …")
     vocab_size, n_embd = theirs["wte.weight"].shape
+    if n_head is None and n_embd % 64:
+        raise ValueError(f"{source} is {n_embd} wide, no multiple of 64: give n_head, too")
     head = theirs.pop("lm_head.weight", theirs["wte.weight"])
     tied = bool(head.equal(theirs["wte.weight"]))
     model = GPT(
@@ -48,18 +50,43 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
         n_embd=n_embd,
         tied=tied,
     )
-    ours = {_our_name(name): tensor for name, tensor in _unfused(theirs).items()}
+    ours = {_our_name(name): tensor for name, tensor in _unfused(theirs, source).items()}
     load_weights(model, ours if tied else {**ours, "head.weight": head}, source)
     return model.eval()
 
 
-def _unfused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+# What changes the result without changing a weight: the names in config.json, and what is meant
+# where they are missing, first.
+COMPUTED = {
+    "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
+    "layer_norm_epsilon": (1e-5,),
+    "scale_attn_weights": (True,),
+    "scale_attn_by_inverse_layer_idx": (False,),
+}
+
+
+def _checked(config: Any, source: Path) -> int | None:
+    """The number of heads in a config.json, if its other settings are those of our GPT."""
+    if not isinstance(config, dict):
+        raise ValueError(f"{source} is no list of settings")
+    for name, known in COMPUTED.items():
+        if (given := config.get(name, known[0])) not in known:
+            raise ValueError(f"{source}: {name} {given!r} is not what this GPT computes: {known}")
+    return config.get("n_head")
+
+
+def _unfused(weights: Mapping[str, Tensor], source: str | Path) -> dict[str, Tensor]:
     """Their matrices stand the other way round, and queries, keys and values in one."""
     result = {}
     for name, tensor in weights.items():
         if name.endswith(".weight") and ".c_" in name:
             tensor = tensor.T
         if ".c_attn." in name:
+            if tensor.shape[0] % 3:
+                raise ValueError(
+                    f"{source}: {name} should hold queries, keys and values, three in one, but has "
+                    f"shape {tuple(weights[name].shape)}"
+                )
             for part, piece in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
                 result[name.replace("c_attn", part)] = piece
         else:

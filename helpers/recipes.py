@@ -63,6 +63,8 @@ def hold_then_fall(step: int, steps: int, warmup: int = 10, fall: float = 0.6) -
     """The share of the full learning rate at a step: up in a line, level, down to zero in a line.
 
     step: counted from 0; steps: of the whole run; warmup: steps of the way up; fall: the share of
-    the run that goes down. Taught in chapter 09.
+    the run that goes down; 0 for none of either. Taught in chapter 09.
     """
-    return min(1.0, (step + 1) / warmup, (steps - step) / (fall * steps))
+    up = (step + 1) / max(1, warmup)
+    down = (steps - step) / max(1.0, fall * steps)
+    return max(0.0, min(1.0, up, down))

@@ -1,5 +1,6 @@
 """What a training run leaves behind: its curve, the state to take it up again, a way to stop it."""
 
+import json
 import signal
 import threading
 from collections.abc import Sequence
@@ -12,7 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from helpers.checkpoints import load_weights, read_tensors, save_checkpoint, write_tensors
+from helpers.checkpoints import (
+    load_weights,
+    read_tensors,
+    save_checkpoint,
+    weights_of,
+    write_tensors,
+)
 
 
 @dataclass
@@ -62,7 +69,13 @@ class Kept:
     ):
         self.folder = None if folder is None else Path(folder)
         self.model, self.optimisers, self.generator = model, optimisers, generator
-        self.settings = settings
+        config = getattr(model, "config", None)
+        self.settings = {
+            **settings,
+            "model": config if isinstance(config, dict) else type(model).__name__,
+            "optimisers": [[type(o).__name__, *_shapes(o)] for o in optimisers],
+            "generator": generator is not None,
+        }
 
     def start(self, resume: bool) -> Run:
         """A fresh run, or with `resume` the one in the folder, its state put back.
@@ -70,7 +83,10 @@ class Kept:
         Raises FileExistsError rather than overwrite a run, and ValueError if the one in the folder
         belongs to another model, other optimisers or other settings.
         """
-        if self.folder is None or not (last := self.folder / "last.safetensors").exists():
+        if self.folder is None:
+            return Run()
+        self.folder.mkdir(parents=True, exist_ok=True)  # if that fails, then now
+        if not (last := self.folder / "last.safetensors").exists():
             return Run()
         if not resume:
             raise FileExistsError(
@@ -78,23 +94,21 @@ class Kept:
                 "another folder"
             )
         tensors, about = read_tensors(last)
-        for name, value in self.settings.items():
-            if (before := about.get("settings", {}).get(name)) != value:
-                raise ValueError(f"the run in {last} had {name} {before}, not {value}")
         parts: dict[str, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
             parts.setdefault(part, {})[rest] = tensor
-        if set(parts) != {
-            "model",
-            "random",
-            *(f"optimiser{i}" for i in range(len(self.optimisers))),
-        }:
-            raise ValueError(f"the run in {last} had other optimisers, or is no training run")
+        if not {"model", "random"} <= set(parts) or not {"run", "settings"} <= set(about):
+            raise ValueError(f"{last} is not the state of a training run")
+        for name, value in self.settings.items():
+            before = about["settings"].get(name, value)
+            if json.dumps(before) != json.dumps(value):  # JSON knows no tuples
+                raise ValueError(f"the run in {last} had {name} {before}, not {value}")
         load_weights(self.model, parts["model"], last)
         for number, optimiser in enumerate(self.optimisers):
             states: dict[int, dict[str, Tensor]] = {}
-            for name, tensor in parts[f"optimiser{number}"].items():
+            # An optimiser may have nothing to remember: before its first step, or ever.
+            for name, tensor in parts.get(f"optimiser{number}", {}).items():
                 index, _, key = name.partition("/")
                 states.setdefault(int(index), {})[key] = tensor
             groups = optimiser.state_dict()["param_groups"]
@@ -113,9 +127,7 @@ class Kept:
             step, _, loss = run.evaluations[-1]
             notes = {"step": step, "validation_loss": loss}
             save_checkpoint(self.folder / "best.safetensors", self.model, notes=notes)
-        tensors: dict[str, Tensor] = {
-            f"model/{name}": p for name, p in self.model.named_parameters()
-        }
+        tensors = {f"model/{name}": tensor for name, tensor in weights_of(self.model).items()}
         for number, optimiser in enumerate(self.optimisers):
             for index, state in optimiser.state_dict()["state"].items():
                 for name, value in state.items():
@@ -137,6 +149,11 @@ class Kept:
         )
 
 
+def _shapes(optimiser: Optimizer) -> list[list[list[int]]]:
+    """The shapes of what an optimiser steps, group by group."""
+    return [[list(p.shape) for p in group["params"]] for group in optimiser.param_groups]
+
+
 def _random_states(generator: torch.Generator | None) -> dict[str, Tensor]:
     """Dropout draws from torch's own generators, batches from the one that was given."""
     states = {"torch": torch.get_rng_state()}
@@ -153,6 +170,29 @@ def _set_random_states(generator: torch.Generator | None, states: dict[str, Tens
         torch.cuda.set_rng_state(states["cuda"])
     if "batches" in states and generator is not None:
         generator.set_state(states["batches"])
+
+
+class Rates:
+    """The learning rates of optimisers: a share of them at a time, and in full when it is over.
+
+    Without the end, another run with the same optimisers would start from the last small rates.
+    Taught in chapter 09.
+    """
+
+    def __init__(self, optimisers: Sequence[Optimizer]):
+        self.optimisers = optimisers
+
+    def __enter__(self) -> Self:
+        self._full = [[group["lr"] for group in o.param_groups] for o in self.optimisers]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.scale(1.0)
+
+    def scale(self, share: float) -> None:
+        for optimiser, full in zip(self.optimisers, self._full, strict=True):
+            for group, rate in zip(optimiser.param_groups, full, strict=True):
+                group["lr"] = rate * share
 
 
 class Interrupt:

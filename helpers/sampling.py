@@ -25,8 +25,8 @@ def next_token_probabilities(
     the k likeliest tokens stay. top_p: only the likeliest tokens stay that are needed to reach the
     probability p together. First temperature, then top_k, then top_p, as is usual.
 
-    Raises ValueError for a temperature below 0 or infinite, top_k below 1, top_p outside (0, 1], and
-    logits with NaN or a row of nothing but −∞.
+    Raises ValueError for a temperature below 0 or infinite, top_k below 1, top_p outside (0, 1],
+    and for logits with NaN or a row of nothing but −∞.
 
     Fan et al. 2018 (top-k), Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"
     (top-p). Taught in chapter 10.
@@ -53,7 +53,7 @@ def next_token_probabilities(
     ranked, order = probabilities.sort(dim=-1, descending=True, stable=True)
     if top_k is not None:
         ranked[..., top_k:] = 0
-    if top_p is not None and top_p < 1:  # at 1, rounding would drop the last few of many tokens
+    if top_p is not None:
         ranked = ranked / ranked.sum(-1, keepdim=True)
         # A token stays while those before it have not reached p: the likeliest one always does.
         before = F.pad(ranked.cumsum(-1)[..., :-1], (1, 0))

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from tqdm import tqdm
 
 from helpers.optimisers import adamw
-from helpers.runs import Interrupt, Kept, Run
+from helpers.runs import Interrupt, Kept, Rates, Run
 
 
 def _check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
@@ -178,9 +178,13 @@ def train(
         raise ValueError("train wants a learning_rate, for AdamW, or else optimisers of your own")
     if resume and folder is None:
         raise ValueError("resume=True wants the folder of the run to take up again")
+    _check_stream(data, block_size, batch_size)
+    if validation is not None:
+        _check_stream(validation, block_size, batch_size)
+    elif evaluate_every is not None:
+        raise ValueError("evaluate_every wants validation, the ids to evaluate on")
     if learning_rate is not None:
         optimisers = [adamw(model, learning_rate, weight_decay, betas=(0.9, 0.999))]
-    rates = [[group["lr"] for group in optimiser.param_groups] for optimiser in optimisers]
     device = next(model.parameters()).device
     data = data.to(device)
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=bf16 and _has_bf16(device))
@@ -204,7 +208,7 @@ def train(
 
     model.train()
     bar = tqdm(total=steps, initial=run.step, disable=not progress, file=sys.stdout, unit=" steps")
-    with Interrupt() as interrupt, bar:
+    with Interrupt() as interrupt, Rates(optimisers) as rates, bar:
         while run.step < steps:
             if interrupt.requested or (max_seconds is not None and run.seconds >= max_seconds):
                 run.stopped = "interrupted" if interrupt.requested else "time"
@@ -212,10 +216,7 @@ def train(
             if evaluate_every and run.step % evaluate_every == 0:
                 evaluate()
             start = time.perf_counter()
-            share = 1.0 if schedule is None else schedule(run.step, steps)
-            for optimiser, full in zip(optimisers, rates, strict=True):
-                for group, rate in zip(optimiser.param_groups, full, strict=True):
-                    group["lr"] = rate * share
+            rates.scale(1.0 if schedule is None else schedule(run.step, steps))
             x, y = get_batch(data, block_size, batch_size, generator)
             with autocast:
                 loss = language_model_loss(model, x, y)

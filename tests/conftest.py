@@ -4,8 +4,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+settings.register_profile("course", deadline=None)  # a busy machine is no mistake
+settings.load_profile("course")
+
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 

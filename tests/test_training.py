@@ -196,26 +196,29 @@ SETTINGS = {"block_size": 8, "batch_size": 16, "learning_rate": 0.1}
 def test_a_pattern_is_learnt():
     data = torch.arange(400) % 5  # 0 1 2 3 4 0 1 …
     model = Table()
-    losses = train(model, data, steps=100, **SETTINGS, generator=generator())
-    assert len(losses) == 100 and all(type(loss) is float for loss in losses)
+    run = train(model, data, steps=100, **SETTINGS, generator=generator())
+    losses = run.losses
+    assert run.step == len(losses) == 100 and all(type(loss) is float for loss in losses)
     assert losses[0] > 1 and losses[-1] < 0.05
+    assert run.stopped == "finished" and run.seconds > 0 and run.evaluations == []
+    assert repr(run) == f"Run(100 steps in {run.seconds:.0f} s, finished)"
     assert estimate_loss(model, data, block_size=8) < 0.05
     assert model.training
 
 
 def test_the_same_seed_gives_the_same_run():
     runs = [train(Table(), stream(200), steps=5, **SETTINGS, generator=generator(4)) for _ in "ab"]
-    assert runs[0] == runs[1]
+    assert runs[0].losses == runs[1].losses
 
 
 def test_one_step_is_one_adamw_step():
     data, model, twin = stream(200), Table(), Table()
-    losses = train(model, data, steps=1, **SETTINGS, weight_decay=0.1, generator=generator(5))
+    run = train(model, data, steps=1, **SETTINGS, weight_decay=0.1, generator=generator(5))
     optimiser = torch.optim.AdamW(twin.parameters(), lr=0.1, weight_decay=0.1)
     loss = language_model_loss(twin, *get_batch(data, 8, 16, generator(5)))
     loss.backward()
     optimiser.step()
-    assert losses == [loss.item()]
+    assert run.losses == [loss.item()]
     torch.testing.assert_close(model.table.weight, twin.table.weight)
 
 
@@ -240,5 +243,189 @@ def test_a_loss_that_is_no_number_stops_the_training():
     model = Table()
     with torch.no_grad():
         model.table.weight[0, 0] = math.nan
-    with pytest.raises(FloatingPointError, match="nan at step 0: try a learning_rate"):
+    with pytest.raises(FloatingPointError, match=r"nan at step 0 .*a learning rate that is too"):
         train(model, stream(200), steps=3, **SETTINGS, generator=generator())
+
+
+def test_the_error_tells_the_step_what_came_before_and_what_to_look_for():
+    calls = []
+
+    class Breaks(Table):
+        def forward(self, ids):
+            calls.append(1)
+            return super().forward(ids) * (math.inf if len(calls) == 4 else 1)
+
+    with pytest.raises(FloatingPointError) as error:
+        train(Breaks(), stream(200), steps=9, **SETTINGS, generator=generator())
+    message = str(error.value)
+    assert "the loss is nan at step 3 (before: " in message
+    assert message.count(",") >= 5  # three losses, and the causes
+    for cause in ("learning rate", "warm-up", "clipped", "mask", "logarithm"):
+        assert cause in message
+    assert "was kept" not in message  # there is no folder
+
+
+# --- how steps are made ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learning_rate": None}, "a learning_rate, for AdamW, or else optimisers"),
+        ({"optimisers": "own"}, "a learning_rate, for AdamW, or else optimisers"),
+        ({"resume": True}, "resume=True wants the folder"),
+        ({"evaluate_every": 2}, "evaluate_every wants validation"),
+        ({"validation": stream(8)}, "block_size .* = 9 tokens, but data has 8"),
+        ({"validation": stream(50).view(2, 25)}, r"has shape \(2, 25\)"),
+    ],
+)
+def test_settings_that_do_not_fit_are_told_before_the_first_step(settings, message):
+    model = Table()
+    before = model.table.weight.detach().clone()
+    if "optimisers" in settings:
+        settings = {"optimisers": [torch.optim.SGD(model.parameters(), lr=0.1)]}
+    with pytest.raises(ValueError, match=message):
+        train(model, stream(200), steps=3, **{**SETTINGS, **settings})
+    assert torch.equal(model.table.weight, before)
+
+
+def plain(model, rate=0.1, **settings):
+    return [torch.optim.SGD(model.parameters(), lr=rate, **settings)]
+
+
+OWN = {"block_size": 8, "batch_size": 16}
+
+
+def test_the_schedule_scales_every_group_and_the_rates_come_back():
+    model, seen = Table(), []
+    optimisers = plain(model, 0.5) + plain(model, 0.25)
+
+    def share(step, steps):
+        return (steps - step) / steps
+
+    optimisers[0].register_step_pre_hook(lambda o, *_: seen.append(o.param_groups[0]["lr"]))
+    optimisers[1].register_step_pre_hook(lambda o, *_: seen.append(o.param_groups[0]["lr"]))
+    train(model, stream(200), steps=4, **OWN, optimisers=optimisers, schedule=share)
+    assert seen == [0.5, 0.25, 0.375, 0.1875, 0.25, 0.125, 0.125, 0.0625]
+    # A second run with the same optimisers has to start from the full rates.
+    assert [o.param_groups[0]["lr"] for o in optimisers] == [0.5, 0.25]
+
+
+def test_the_rates_come_back_after_an_error():
+    model = Table()
+    optimisers = plain(model, 0.5)
+    with torch.no_grad():
+        model.table.weight[0, 0] = math.nan
+    with pytest.raises(FloatingPointError):
+        train(model, stream(200), steps=2, **OWN, optimisers=optimisers, schedule=lambda *_: 0.1)
+    assert optimisers[0].param_groups[0]["lr"] == 0.5
+
+
+def test_clipping_bounds_the_step():
+    lengths = []
+    for clip in (None, 1e-3):
+        model = Table()
+        before = model.table.weight.detach().clone()
+        train(model, stream(200), steps=1, **OWN, optimisers=plain(model, 1.0), clip=clip,
+              generator=generator())  # fmt: skip
+        lengths.append((model.table.weight - before).norm().item())
+    assert lengths[0] > 1e-2 and lengths[1] == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_a_schedule_of_zero_changes_nothing():
+    model = Table()
+    before = model.table.weight.detach().clone()
+    train(model, stream(200), steps=2, **SETTINGS, schedule=lambda *_: 0.0)
+    assert torch.equal(model.table.weight, before)
+
+
+@pytest.mark.parametrize("able", [True, False])
+def test_half_the_digits_are_used_where_the_hardware_can(able, monkeypatch):
+    monkeypatch.setattr("helpers.training._has_bf16", lambda device: able)
+
+    class Linear(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.map, self.seen = nn.Linear(5, 5), set()
+
+        def forward(self, ids):
+            out = self.map(F.one_hot(ids, 5).float())
+            self.seen.add(out.dtype)
+            return out
+
+    model = Linear()
+    run = train(model, torch.arange(200) % 5, steps=30, **SETTINGS, bf16=True,
+                validation=stream(50), generator=generator())  # fmt: skip
+    assert model.seen == {torch.bfloat16 if able else torch.float32}
+    assert model.map.weight.dtype == torch.float32 and run.losses[-1] < run.losses[0] / 2
+
+
+# --- what is watched ------------------------------------------------------------------------------
+
+
+def test_evaluations_come_on_time_and_leave_the_curve_alone():
+    data, validation = stream(300), stream(60, seed=1)
+    seen = []
+
+    def look(run):
+        seen.append((run.step, len(run.evaluations)))
+
+    torch.manual_seed(0)  # for the dropout
+    alone = train(Table(noise=0.3), data, steps=7, **SETTINGS, generator=generator())
+    torch.manual_seed(0)
+    watched = train(Table(noise=0.3), data, steps=7, **SETTINGS, generator=generator(),
+                    validation=validation, evaluate_every=3, on_evaluation=look)  # fmt: skip
+    assert [step for step, _, _ in watched.evaluations] == [0, 3, 6, 7]
+    assert seen == [(0, 1), (3, 2), (6, 3), (7, 4)]
+    assert watched.losses == alone.losses
+    seconds = [seconds for _, seconds, _ in watched.evaluations]
+    assert seconds[0] == 0 and seconds == sorted(seconds) and seconds[-1] == watched.seconds
+    assert watched.best == min(loss for _, _, loss in watched.evaluations)
+    assert f"best validation loss {watched.best:.3f}, finished" in repr(watched)
+
+
+def test_only_at_the_end_without_evaluate_every():
+    model = Table()
+    run = train(model, stream(300), steps=4, **SETTINGS, validation=stream(60))
+    (step, _, loss), = run.evaluations  # fmt: skip
+    assert step == 4
+    assert loss == estimate_loss(model, stream(60), block_size=8)
+
+
+def test_random_validation_batches_are_always_the_same():
+    """With a model that does not change, the estimates agree, and the training batches stay."""
+
+    def watched(**settings):
+        return train(Table(), stream(300), steps=5, **SETTINGS, generator=generator(),
+                     schedule=lambda *_: 0.0, **settings)  # fmt: skip
+
+    run = watched(validation=stream(500), evaluate_every=1, validation_batches=2)
+    assert len({loss for _, _, loss in run.evaluations}) == 1
+    assert run.losses == watched().losses
+
+
+def test_time_runs_out():
+    run = train(Table(), stream(300), steps=10_000, **SETTINGS, max_seconds=0.05,
+                validation=stream(60))  # fmt: skip
+    assert run.stopped == "time" and 0 < run.step < 10_000
+    assert 0.05 <= run.seconds < 5
+    assert run.evaluations[-1][0] == run.step
+
+
+def test_no_time_is_no_step():
+    run = train(Table(), stream(300), steps=5, **SETTINGS, max_seconds=0)
+    assert (run.step, run.stopped, run.best) == (0, "time", math.inf)
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_progress_is_one_line_of_plain_text(progress, capsys):
+    run = train(Table(), stream(300), steps=40, **SETTINGS, progress=progress)
+    out, err = capsys.readouterr()
+    assert err == ""
+    if not progress:
+        assert out == ""
+        return
+    assert out.count("\n") == 1 and out.endswith("\n")
+    last = out.rstrip("\n").split("\r")[-1]
+    assert "40/40" in last and "steps/s" in last
+    assert f"loss={run.losses[-1]:.3f}" in last
