@@ -12,7 +12,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
         --nbval-cell-timeout 300 -n 2 --dist loadscope
 
-.PHONY: help lab test lint unit chapters test-browser notebooks normalise bench data constraints clean
+.PHONY: help lab test lint unit chapters test-browser notebooks normalise bench data train constraints clean
 
 help:
 	@echo "make lab           open the course in JupyterLab"
@@ -21,6 +21,7 @@ help:
 	@echo "make notebooks     run every chapter in place and normalise the files"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"
+	@echo "make train         train the shipped model again (about 30 minutes on two cores)"
 	@echo "make clean         remove what these commands made (not the data cache)"
 
 # In a container you are often root, and JupyterLab then wants to be told that you know.
@@ -61,6 +62,9 @@ bench: .venv/dev
 
 data: .venv/dev
 	$(BIN)/python data/build.py --verify
+
+train: .venv/course
+	$(BIN)/python tools/train_shakespeare.py
 
 # Resolve again for every platform and Python after changing requirements*.txt.
 constraints: .venv/dev

@@ -1,0 +1,95 @@
+"""How fast a GPT writes: our cached loop beside nanoGPT's, which reads the whole context again.
+
+    python benchmarks/generation.py --nanogpt CHECKOUT [--tokens 255] [--runs 3]
+
+Both models get the same weights (6 layers, 6 heads, 384 wide, context 256: nanoGPT's "baby GPT")
+and write greedily after one token; the texts must be equal. Tokens a second, medians of the runs,
+taken in turns; then milliseconds a token against the length of the context, cached and uncached.
+nanoGPT is cloned from github.com/karpathy/nanoGPT. Set OMP_NUM_THREADS for the number of threads.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from helpers.gpt import GPT
+from helpers.published import gpt2
+from helpers.sampling import generate, stream
+
+SIZES = dict(vocab_size=65, block_size=256, n_layer=6, n_head=6, n_embd=384)
+TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
+
+
+def twins(checkout: Path) -> tuple[nn.Module, GPT]:
+    """nanoGPT's model with random weights, and ours with the same ones."""
+    sys.path.insert(0, str(checkout))
+    from model import GPT as Theirs  # type: ignore[import-not-found]
+    from model import GPTConfig
+
+    torch.manual_seed(0)
+    theirs = Theirs(GPTConfig(**SIZES, dropout=0.0, bias=True)).eval()
+    for p in theirs.parameters():  # fresh weights would write one letter again and again
+        p.data += 0.05 * torch.randn_like(p)
+    for block in theirs.transformer.h:  # the form of GPT-2 and of our model
+        block.mlp.gelu.approximate = "tanh"
+    weights = {
+        name: p.T if name.endswith(TRANSPOSED) else p
+        for name, p in theirs.state_dict().items()
+        if name != "lm_head.weight"
+    }
+    return theirs, gpt2(weights, n_head=SIZES["n_head"])
+
+
+def seconds(work: Callable[[], torch.Tensor]) -> tuple[float, torch.Tensor]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def against_length(model: GPT, points: tuple[int, ...]) -> None:
+    """Print the time for one more token after a context of each length."""
+    print("\n| context | uncached ms | cached ms |\n|---|---|---|")
+    for length in points:
+        ids = torch.randint(SIZES["vocab_size"], (1, length))
+        spent = []
+        for cached in (False, True):
+            written = stream(model, ids, 8, temperature=0, cached=cached)
+            next(written)  # reads the prompt
+            times = [seconds(lambda written=written: next(written))[0] for _ in range(7)]
+            spent.append(1000 * statistics.median(times))
+        print(f"| {length} | {spent[0]:.1f} | {spent[1]:.1f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--nanogpt", type=Path, required=True, help="a checkout of nanoGPT")
+    parser.add_argument("--tokens", type=int, default=255)
+    parser.add_argument("--runs", type=int, default=3)
+    arguments = parser.parse_args()
+    theirs, ours = twins(arguments.nanogpt)
+    start = torch.zeros(1, 1, dtype=torch.int64)
+    n = arguments.tokens
+    rates = []
+    for _ in range(arguments.runs):
+        with torch.no_grad():
+            their_time, their_text = seconds(lambda: theirs.generate(start, n, top_k=1))
+        our_time, our_text = seconds(lambda: generate(ours, start, n, temperature=0))
+        if not our_text.equal(their_text):
+            raise RuntimeError("the two models wrote different texts")
+        rates.append((n / their_time, n / our_time))
+    mine, other = statistics.median(b for _, b in rates), statistics.median(a for a, _ in rates)
+    print(
+        f"{torch.get_num_threads()} threads, {n} tokens, {len(set(our_text[0].tolist()))} symbols"
+    )
+    print(f"nanoGPT {other:.0f} tokens/s, ours {mine:.0f} tokens/s: {mine / other:.1f} times")
+    against_length(ours, (16, 64, 128, 240))
+
+
+if __name__ == "__main__":
+    main()

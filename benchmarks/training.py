@@ -1,0 +1,218 @@
+"""How fast two CPU cores train a character GPT: ours beside nanoGPT's, in one run, on one text.
+
+    python benchmarks/training.py plain --nanogpt CHECKOUT --text tinyshakespeare.txt
+    python benchmarks/training.py fast --nanogpt CHECKOUT --text tinyshakespeare.txt
+    python benchmarks/training.py headline --text tinyshakespeare.txt [--steps 700]
+    python benchmarks/training.py kernels
+
+plain     the same model (4 layers, 4 heads, 128 wide, block 64, batch 12, AdamW, float32):
+          milliseconds a step, runs interleaved, medians.
+fast      nanoGPT's 2,000 steps with its README's settings for a CPU, and the course's fast recipe
+          of the same depth, width and context: seconds of steps, and both models' loss on the whole
+          validation split, reckoned by the same code.
+headline  tiny Shakespeare as well as it can be learnt in minutes: seconds of steps to 1.4697, which
+          nanoGPT reaches with 10.8M parameters on an A100 in about 3 minutes (its README).
+kernels   what the machine can do (matrix products in float32 and bfloat16, GFLOP/s), what a step
+          of `fast` uses of it, and attention's kernel beside its formula.
+
+The text is tiny Shakespeare (see helpers.data.tiny_shakespeare); nanoGPT is cloned from
+github.com/karpathy/nanoGPT; it is copied, and its checkout stays as it is. Peers run with as many
+threads as we do: set OMP_NUM_THREADS. Only seconds inside steps count: no start, no evaluation.
+"""
+
+import argparse
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from helpers.gpt import GPT
+from helpers.optimisers import adamw, cosine
+from helpers.recipes import fast_gpt, fast_optimisers, hold_then_fall
+from helpers.text import CharTokenizer
+from helpers.training import estimate_loss, train
+
+SIZES = dict(block_size=64, n_layer=4, n_head=4, n_embd=128)
+NANOGPT = [
+    *("--device=cpu", "--compile=False", "--eval_iters=20", "--log_interval=1", "--dropout=0.0"),
+    *(f"--{name}={value}" for name, value in {**SIZES, "batch_size": 12}.items()),
+]
+
+
+class Text:
+    """The text as ids, split 90/10 by position, as nanoGPT splits it."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        text = path.read_text(encoding="utf-8")
+        self.tokenizer = CharTokenizer.from_text(text)
+        ids = torch.tensor(self.tokenizer.encode(text))
+        self.train, self.validation = ids[: int(0.9 * len(ids))], ids[int(0.9 * len(ids)) :]
+
+    def loss(self, model: torch.nn.Module, block_size: int) -> float:
+        return estimate_loss(model, self.validation, block_size=block_size)
+
+
+def nanogpt(checkout: Path, text: Text, steps: int) -> tuple[float, float, float]:
+    """(seconds of steps, median milliseconds a step, loss on the whole validation split)."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "nanoGPT"
+        shutil.copytree(checkout, folder, ignore=shutil.ignore_patterns(".git", "out*"))
+        shutil.copy(text.path, folder / "data" / "shakespeare_char" / "input.txt")
+        run = partial(subprocess.run, cwd=folder, check=True, capture_output=True, text=True)
+        run([sys.executable, "data/shakespeare_char/prepare.py"])
+        flags = [*NANOGPT, f"--max_iters={steps}", f"--lr_decay_iters={steps}"]
+        flags += [f"--eval_interval={steps}", "--always_save_checkpoint=True"]
+        log = run([sys.executable, "train.py", "config/train_shakespeare_char.py", *flags]).stdout
+        # The last line belongs to the evaluation at the end, and the first holds one, too.
+        times = [float(ms) for ms in re.findall(r"loss [\d.]+, time ([\d.]+)ms", log)][1:-1]
+        sys.path.insert(0, str(folder))
+        from model import GPT as Theirs  # type: ignore[import-not-found]
+        from model import GPTConfig
+
+        kept = torch.load(folder / "out-shakespeare-char" / "ckpt.pt", weights_only=True)
+        model = Theirs(GPTConfig(**kept["model_args"]))
+        model.load_state_dict(kept["model"])
+        sys.path.remove(str(folder))
+
+        class AllLogits(torch.nn.Module):  # without targets theirs gives the last position only
+            def forward(self, ids: torch.Tensor) -> torch.Tensor:
+                return model(ids, ids)[0]
+
+        loss = text.loss(AllLogits(), SIZES["block_size"])
+    return sum(times) / 1000, statistics.median(times), loss
+
+
+def ours_plain(text: Text, steps: int) -> float:
+    """Median milliseconds a step of the course's GPT with nanoGPT's sizes and optimiser."""
+    torch.manual_seed(0)
+    model = GPT(text.tokenizer.vocab_size, **SIZES, bias=False)
+    ends: list[float] = []
+
+    def schedule(step: int, of: int) -> float:
+        ends.append(time.perf_counter())
+        return cosine(step, of, warmup=100)
+
+    train(
+        model, text.train, steps=steps, block_size=64, batch_size=12,
+        optimisers=[adamw(model, 1e-3, betas=(0.9, 0.99))], schedule=schedule, clip=1.0,
+        generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    return 1000 * statistics.median(b - a for a, b in pairwise(ends[5:]))
+
+
+FAST = dict(steps=250, batch_size=12)
+
+
+def ours_fast(text: Text, seed: int) -> tuple[float, float]:
+    """(seconds of steps, loss on the whole validation split) of the fast recipe."""
+    torch.manual_seed(seed)
+    model = fast_gpt(text.tokenizer.vocab_size, **SIZES)
+    run = train(
+        model, text.train, **FAST, block_size=64, optimisers=fast_optimisers(model),
+        schedule=hold_then_fall, bf16=True, generator=torch.Generator().manual_seed(seed),
+    )  # fmt: skip
+    return run.seconds, text.loss(model, 64)
+
+
+def plain(arguments: argparse.Namespace) -> None:
+    text = Text(arguments.text)
+    rows = []
+    for _ in range(arguments.runs):
+        rows.append((nanogpt(arguments.nanogpt, text, 200)[1], ours_plain(text, 200)))
+        print("nanoGPT {:.1f} ms, ours {:.1f} ms a step".format(*rows[-1]), flush=True)
+    theirs, mine = (statistics.median(column) for column in zip(*rows, strict=True))
+    print(f"median: nanoGPT {theirs:.1f} ms, ours {mine:.1f} ms: {mine / theirs:.2f} of it")
+
+
+def fast(arguments: argparse.Namespace) -> None:
+    text = Text(arguments.text)
+    ratios = []
+    for seed in range(arguments.runs):
+        theirs, _, their_loss = nanogpt(arguments.nanogpt, text, 2000)
+        mine, loss = ours_fast(text, seed)
+        ratios.append(mine / theirs)
+        print(f"nanoGPT {their_loss:.4f} after {theirs:.1f} s, ours {loss:.4f} after {mine:.1f} s: "
+              f"{ratios[-1]:.3f} of it", flush=True)  # fmt: skip
+    print(f"median: {statistics.median(ratios):.3f}, that is 1/{1 / statistics.median(ratios):.1f}")
+
+
+def headline(arguments: argparse.Namespace) -> None:
+    text = Text(arguments.text)
+    torch.manual_seed(0)
+    model = fast_gpt(text.tokenizer.vocab_size, 256, n_layer=6, n_head=4, n_embd=256)
+    run = train(
+        model, text.train, steps=arguments.steps, block_size=256, batch_size=16,
+        optimisers=fast_optimisers(model, other_rate=0.005, weight_decay=arguments.decay),
+        schedule=partial(hold_then_fall, warmup=20), bf16=True,
+        generator=torch.Generator().manual_seed(0), validation=text.validation,
+        evaluate_every=100, on_evaluation=lambda run: print(*run.evaluations[-1], flush=True),
+    )  # fmt: skip
+    print(f"{model.n_parameters():,} parameters, {run.seconds:.0f} s of {run.step} steps: "
+          f"{text.loss(model, 256):.4f} on the whole validation split")  # fmt: skip
+
+
+def kernels(arguments: argparse.Namespace) -> None:
+    def seconds(work) -> float:  # type: ignore[no-untyped-def]
+        work()
+        spent = []
+        for _ in range(7):
+            start = time.perf_counter()
+            work()
+            spent.append(time.perf_counter() - start)
+        return statistics.median(spent)
+
+    n = 2048
+    peaks = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        a, b = torch.randn(n, n).to(dtype), torch.randn(n, n).to(dtype)
+        peaks[dtype] = 2 * n**3 / seconds(lambda a=a, b=b: a @ b) / 1e9
+        print(f"matrix product of {n} × {n}, {dtype}: {peaks[dtype]:.0f} GFLOP/s")
+    for B, T, hs in ((12, 64, 32), (16, 256, 64)):
+        q, k, v = (torch.randn(B, 4, T, hs).bfloat16().requires_grad_() for _ in range(3))
+        mask = torch.full((T, T), float("-inf"), dtype=torch.bfloat16).triu(1)
+
+        def kernel(q=q, k=k, v=v) -> None:  # type: ignore[no-untyped-def]
+            F.scaled_dot_product_attention(q, k, v, is_causal=True).sum().backward()
+
+        def formula(q=q, k=k, v=v, mask=mask, hs=hs) -> None:  # type: ignore[no-untyped-def]
+            (F.softmax(q * hs**-0.5 @ k.mT + mask, dim=-1) @ v).sum().backward()
+
+        print(
+            f"attention, there and back, bfloat16, B {B}, T {T}: "
+            f"kernel {1000 * seconds(kernel):.1f} ms, formula {1000 * seconds(formula):.1f} ms"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["plain", "fast", "headline", "kernels"])
+    parser.add_argument("--nanogpt", type=Path, help="a checkout of nanoGPT")
+    parser.add_argument("--text", type=Path, help="tiny Shakespeare as one file")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=700, help="of headline")
+    parser.add_argument("--decay", type=float, default=0.0, help="weight decay in headline")
+    arguments = parser.parse_args()
+    if arguments.what != "kernels" and arguments.text is None:
+        parser.error(f"{arguments.what} needs --text")
+    if arguments.what in ("plain", "fast") and arguments.nanogpt is None:
+        parser.error(f"{arguments.what} needs --nanogpt")
+    print(f"{torch.get_num_threads()} threads, torch {torch.__version__}\n")
+    {"plain": plain, "fast": fast, "headline": headline, "kernels": kernels}[arguments.what](
+        arguments
+    )
+
+
+if __name__ == "__main__":
+    main()
