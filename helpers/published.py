@@ -29,14 +29,18 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
         if path.is_dir():
             config, path = path / "config.json", path / "model.safetensors"
             if config.is_file():
-                theirs_n_head = _checked(json.loads(config.read_text(encoding="utf-8")), config)
-                n_head = theirs_n_head if n_head is None else n_head
+                published = _heads(config)
+                n_head = published if n_head is None else n_head
         weights, _ = read_tensors(path)
     # With a language model's head the names begin with "transformer."; the masks are no weights.
     theirs = {name.removeprefix("transformer."): tensor for name, tensor in weights.items()}
     theirs = {n: t for n, t in theirs.items() if not n.endswith((".attn.bias", ".masked_bias"))}
     if not {"wte.weight", "wpe.weight", "ln_f.weight"} <= set(theirs):
         raise ValueError(f"{source} is not in the layout of GPT-2: it has {sorted(theirs)[:4]} …")
+    if theirs["wte.weight"].dim() != 2:
+        raise ValueError(
+            f"{source}: wte.weight should be (V, C), not {(*theirs['wte.weight'].shape,)}"
+        )
     vocab_size, n_embd = theirs["wte.weight"].shape
     if n_head is None and n_embd % 64:
         raise ValueError(f"{source} is {n_embd} wide, no multiple of 64: give n_head, too")
@@ -65,14 +69,18 @@ COMPUTED = {
 }
 
 
-def _checked(config: Any, source: Path) -> int | None:
+def _heads(path: Path) -> int | None:
     """The number of heads in a config.json, if its other settings are those of our GPT."""
-    if not isinstance(config, dict):
-        raise ValueError(f"{source} is no list of settings")
+    try:
+        config: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if not isinstance(config, dict) or not isinstance(n_head := config.get("n_head"), int | None):
+        raise ValueError(f"{path} should hold settings, n_head a whole number, not {config!r:.60}")
     for name, known in COMPUTED.items():
         if (given := config.get(name, known[0])) not in known:
-            raise ValueError(f"{source}: {name} {given!r} is not what this GPT computes: {known}")
-    return config.get("n_head")
+            raise ValueError(f"{path}: {name} {given!r} is not what this GPT computes: {known}")
+    return n_head
 
 
 def _unfused(weights: Mapping[str, Tensor], source: str | Path) -> dict[str, Tensor]:

@@ -1,0 +1,376 @@
+"""helpers.gpt: the parts, the block and the whole model, in every combination."""
+
+import itertools
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers.attention import MultiHeadAttention
+from helpers.gpt import GPT, Block, FeedForward, SquaredReLU, SwiGLU
+from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
+from helpers.recording import attention_maps
+
+SIZES = {"vocab_size": 11, "block_size": 7, "n_layer": 2, "n_head": 4, "n_embd": 16}
+PARTS = {
+    "position": (LearnedPosition, SinusoidalPosition, Rotary, None),
+    "norm": (nn.LayerNorm, nn.RMSNorm),
+    "mlp": (FeedForward, SquaredReLU, SwiGLU),
+    "n_kv_head": (None, 1, 2),
+    "qk_norm": (False, True),
+    "bias": (True, False),
+    "tied": (True, False),
+}
+# 7 has no factor in common with how many there are of each: all pairs occur.
+SOME = [dict(zip(PARTS, values, strict=True)) for values in itertools.product(*PARTS.values())][::7]
+combinations = st.fixed_dictionaries({name: st.sampled_from(PARTS[name]) for name in PARTS})
+MANY = settings(max_examples=40)
+
+
+def seeded(seed=0, **changes):
+    """A small model whose weights are large enough to make every part matter."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = GPT(**{**SIZES, **changes})
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(0.3 * torch.randn(p.shape))
+    return model
+
+
+def ids(B=2, T=7, V=11, seed=0):
+    return torch.randint(V, (B, T), generator=torch.Generator().manual_seed(seed))
+
+
+def near(a, b, tolerance=1e-5):
+    return a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=tolerance)
+
+
+# --- the feed-forward parts -----------------------------------------------------------------------
+
+
+def gelu(x):
+    return F.gelu(x, approximate="tanh")
+
+
+BENDS = {FeedForward: gelu, SquaredReLU: lambda x: F.relu(x) ** 2}
+
+
+@pytest.mark.parametrize("mlp", BENDS)
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_feed_forward_part_is_wider_bent_and_narrow_again(mlp, bias):
+    part, x = mlp(6, bias=bias), torch.randn(2, 3, 6)
+    assert part.up.weight.shape == (24, 6) and part.output.weight.shape == (6, 24)
+    assert (part.up.bias is not None) is bias
+    assert near(part(x), part.output(BENDS[mlp](part.up(x))))
+    assert mlp(6, 10).up.weight.shape == (10, 6)
+
+
+def test_swiglu_is_gated():
+    part, x = SwiGLU(6), torch.randn(2, 3, 6)
+    gate = part.gate(x)
+    assert near(part(x), part.output(gate * gate.sigmoid() * part.up(x)))
+
+
+@pytest.mark.parametrize("C", [24, 48, 96, 384])
+def test_swiglu_is_as_large_as_feed_forward(C):
+    def count(part):
+        return sum(p.numel() for p in part.parameters())
+
+    assert count(SwiGLU(C, bias=False)) == count(FeedForward(C, bias=False)) == 8 * C * C
+
+
+@pytest.mark.parametrize("C", [7, 16, 100])
+def test_swiglus_width_is_rounded_up_to_eight(C):
+    hidden = SwiGLU(C).up.out_features
+    assert hidden % 8 == 0 and 8 * C / 3 <= hidden < 8 * C / 3 + 8
+
+
+@pytest.mark.parametrize("mlp", PARTS["mlp"])
+def test_a_feed_forward_part_reads_each_token_alone(mlp):
+    part, x = mlp(6), torch.randn(2, 5, 6)
+    assert near(part(x)[:, 3], part(x[:, 3]))
+
+
+@pytest.mark.parametrize("mlp", PARTS["mlp"])
+def test_dropout_of_a_feed_forward_part_is_for_training(mlp):
+    part, x = mlp(6, dropout=0.5), torch.randn(2, 50, 6)
+    assert (part(x) == 0).float().mean().item() == pytest.approx(0.5, abs=0.15)
+    assert torch.equal(part.eval()(x), part(x))
+
+
+# --- the block ------------------------------------------------------------------------------------
+
+
+def test_a_block_communicates_then_computes_and_adds_both():
+    block = Block(MultiHeadAttention(8, 2), FeedForward(8), nn.RMSNorm)
+    x = torch.randn(2, 5, 8)
+    y = x + block.attention(block.attention_norm(x))
+    assert near(block(x), y + block.mlp(block.mlp_norm(y)))
+    assert isinstance(block.mlp_norm, nn.RMSNorm)
+
+
+def test_a_block_whose_outputs_are_zero_is_the_identity():
+    block, x = Block(MultiHeadAttention(8, 2), FeedForward(8, bias=False)), torch.randn(2, 5, 8)
+    for part in (block.attention, block.mlp):
+        nn.init.zeros_(part.output.weight)
+    assert torch.equal(block(x), x)
+
+
+# --- the whole model ------------------------------------------------------------------------------
+
+
+def parameters_by_formula(
+    *, position, norm, mlp, n_kv_head, qk_norm, bias, tied,
+    vocab_size, block_size, n_layer, n_head, n_embd,
+):  # fmt: skip
+    C, wide = n_embd, n_embd * (n_kv_head or n_head) // n_head
+    gain = 2 * C if norm is nn.LayerNorm else C
+    attention = 2 * C * C + 2 * C * wide + bias * (2 * C + 2 * wide)
+    hidden = 8 * math.ceil(C / 3) if mlp is SwiGLU else 4 * C
+    ups = 2 if mlp is SwiGLU else 1
+    feed_forward = (ups + 1) * C * hidden + bias * (ups * hidden + C)
+    tables = vocab_size * C * (1 if tied else 2) + (position is LearnedPosition) * block_size * C
+    return tables + n_layer * (2 * gain + attention + feed_forward) + gain
+
+
+def test_the_number_of_parameters_is_the_formulas():
+    with torch.device("meta"):  # shapes only
+        for parts in SOME:
+            model = GPT(**SIZES, **parts)
+            assert model.n_parameters() == parameters_by_formula(**parts, **SIZES), parts
+
+
+def test_gpt2s_number_of_parameters():
+    with torch.device("meta"):
+        assert GPT(50257, 1024, 12, 12, 768).n_parameters() == 124_439_808
+
+
+@MANY
+@given(parts=combinations, t=st.integers(0, 6), seed=st.integers(0, 99))
+def test_no_logit_hears_the_future(parts, t, seed):
+    model, x = seeded(seed, **parts), ids(seed=seed)
+    changed = x.clone()
+    changed[:, t] = (changed[:, t] + 1) % 11
+    before, after = model(x), model(changed)
+    assert before.shape == (2, 7, 11)
+    assert torch.equal(before[:, :t], after[:, :t])
+    assert ((before[:, t:] - after[:, t:]).abs().amax(-1) > 1e-7).all()
+
+
+@MANY
+@given(parts=combinations, seed=st.integers(0, 99))
+def test_texts_of_a_batch_never_mix_and_shorter_ones_agree(parts, seed):
+    model, x = seeded(seed, **parts), ids(3, seed=seed)
+    whole = model(x)
+    for b in range(3):
+        assert near(model(x[b : b + 1]), whole[b : b + 1], 1e-4)
+    for T in range(1, 7):
+        assert near(model(x[:, :T]), whole[:, :T], 1e-4)
+
+
+@MANY
+@given(parts=combinations, seed=st.integers(0, 99))
+def test_a_config_makes_the_same_model_again(parts, seed):
+    model = seeded(seed, **parts)
+    twin = GPT.from_config(model.config)
+    twin.load_state_dict(model.state_dict())
+    assert twin.config == model.config
+    assert torch.equal(model(ids()), twin(ids()))
+
+
+@MANY
+@given(parts=combinations)
+def test_every_parameter_learns(parts):
+    model = seeded(**parts)
+    model(ids()).square().sum().backward()
+    for name, p in model.named_parameters():
+        assert p.grad is not None, name
+        # A bias of all keys moves all scores of a query alike, unless what follows bends them.
+        if not name.endswith("key.bias"):
+            assert p.grad.abs().max() > 0, name
+
+
+def test_the_initial_loss_is_nearly_that_of_a_guess():
+    for parts in SOME[::2]:
+        torch.manual_seed(0)
+        model, x = GPT(**{**SIZES, "vocab_size": 50, "n_embd": 32}, **parts), ids(8, V=50)
+        loss = F.cross_entropy(model(x).flatten(0, 1), ids(8, V=50, seed=1).flatten())
+        assert loss.item() == pytest.approx(math.log(50), abs=0.1), parts
+
+
+def test_what_adds_to_the_stream_starts_smaller():
+    torch.manual_seed(0)
+    model = GPT(50, 8, n_layer=8, n_head=2, n_embd=64)
+    for name, p in model.named_parameters():
+        if name.endswith("bias"):
+            assert (p == 0).all(), name
+        elif p.dim() == 2:
+            want = 0.02 / 4 if name.endswith("output.weight") else 0.02
+            assert p.std().item() == pytest.approx(want, rel=0.15), name
+
+
+def test_the_table_is_shared_when_tied():
+    model = seeded(tied=True)
+    assert model.head.weight is model.token.weight
+    assert "head.weight" not in dict(model.named_parameters())
+    free = seeded(tied=False)
+    assert free.head.weight is not free.token.weight
+    assert free.n_parameters() - model.n_parameters() == 11 * 16
+
+
+def test_without_positions_the_order_before_a_token_does_not_matter_in_one_block():
+    one = seeded(position=None, n_layer=1)
+    x = torch.tensor([[1, 2, 3, 4], [3, 1, 2, 4]])
+    assert near(one(x)[0, -1], one(x)[1, -1])
+    for position in (LearnedPosition, SinusoidalPosition, Rotary):
+        logits = seeded(position=position, n_layer=1)(x)
+        assert not near(logits[0, -1], logits[1, -1], 1e-3), position
+
+
+def test_dropout_works_in_training_only():
+    model, x = seeded(dropout=0.3), ids()
+    assert not near(model(x), model(x), 1e-3)
+    model.eval()
+    assert torch.equal(model(x), model(x))
+
+
+@MANY
+@given(parts=combinations)
+def test_attention_maps_can_be_seen(parts):
+    model, x = seeded(**parts), ids(1)
+    maps = attention_maps(model, x)
+    assert maps.shape == (2, 4, 7, 7)
+    assert near(maps.sum(-1), torch.ones(2, 4, 7)) and torch.equal(maps, maps.tril())
+    first = model.blocks[0]
+    stream = model.token(x)
+    if model.position is not None:
+        stream = model.position(stream)
+    assert near(first.attention.weights(first.attention_norm(stream))[0], maps[0])
+    assert model.training
+
+
+# --- the cache (its use in writing: test_sampling.py) ---------------------------------------------
+
+
+@MANY
+@given(parts=combinations, cuts=st.sets(st.integers(1, 6)), seed=st.integers(0, 99))
+def test_reading_in_pieces_is_reading_at_once(parts, cuts, seed):
+    """However a text is cut, the logits are those of the whole text."""
+    model, x = seeded(seed, **parts), ids(seed=seed)
+    cache, pieces = model.empty_cache(), []
+    for start, end in itertools.pairwise([0, *sorted(cuts), 7]):
+        assert all(len(layer) == start for layer in cache)
+        pieces.append(model(x[:, start:end], cache))
+    assert near(torch.cat(pieces, dim=1), model(x), 1e-4)
+
+
+def test_a_cache_holds_the_shared_heads_only():
+    model = seeded(n_kv_head=2)
+    cache = model.empty_cache()
+    model(ids(), cache)
+    assert cache[0].keys.shape == cache[1].values.shape == (2, 2, 7, 4)
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("value", [0, -1])
+def test_sizes_are_at_least_one(name, value):
+    with pytest.raises(ValueError, match=f"{name} should be at least 1, but is {value}"):
+        GPT(**{**SIZES, name: value})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_head": 3}, "n_embd 16 cannot be split evenly over 3 heads"),
+        ({"n_kv_head": 3}, "n_head 4 cannot be split evenly over 3 heads"),
+        ({"n_kv_head": 8}, "n_head 4 cannot be split evenly over 8 heads"),
+        ({"n_head": 16, "position": Rotary}, "1 is not an even number"),
+        ({"dropout": 1.5}, "dropout"),
+        ({"position": nn.LayerNorm}, r"one of \['LearnedPosition', .*, None\], not .*LayerNorm"),
+        ({"position": "Rotary"}, "not 'Rotary'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        GPT(**{**SIZES, **changes})
+
+
+@pytest.mark.parametrize(
+    "wrong", [torch.zeros(7, dtype=torch.int64), torch.zeros(2, 7), ids().int(), ids()[None]]
+)
+def test_ids_of_another_shape_or_type_are_explained(wrong):
+    with pytest.raises(ValueError, match=r"reads token ids \(B, T\), int64, not") as error:
+        seeded()(wrong)
+    assert str(tuple(wrong.shape)) in str(error.value) and str(wrong.dtype) in str(error.value)
+
+
+@pytest.mark.parametrize("position", PARTS["position"])
+def test_more_tokens_than_the_window_are_refused(position):
+    model = seeded(position=position)
+    with pytest.raises(ValueError, match=r"8 tokens, but the model reads 7 at once: crop"):
+        model(ids(T=8))
+    cache = model.empty_cache()
+    model(ids(T=5), cache)
+    with pytest.raises(ValueError, match="8 tokens, but the model reads 7 at once"):
+        model(ids(T=3), cache)
+    assert [len(layer) for layer in cache] == [5, 5]  # nothing was read
+    assert model(ids(T=2), cache).shape == (2, 2, 11)
+
+
+@pytest.mark.parametrize("wrong", [11, -1, 1000])
+def test_an_id_outside_the_vocabulary_is_named(wrong):
+    low, high = min(0, wrong), max(10, wrong)
+    with pytest.raises(ValueError, match=f"0 to 10, but these are {low} to {high}"):
+        seeded()(torch.tensor([[0, 10], [wrong, 5]]))
+
+
+def test_a_cache_of_another_model_or_batch_is_refused():
+    model = seeded()
+    with pytest.raises(ValueError, match="3 caches, but 2 blocks"):
+        model(ids(), seeded(n_layer=3).empty_cache())
+    with pytest.raises(ValueError, match="0 caches"):
+        model(ids(), [])
+    cache = model.empty_cache()
+    model(ids(2, 3), cache)
+    with pytest.raises(ValueError, match="a batch of 2 texts, but 3 were given"):
+        model(ids(3, 1), cache)
+    assert [len(layer) for layer in cache] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"depth": 3}, ValueError, r"no setting \['depth'\]; it has \[.*'n_layer'"),
+        ({"norm": "BatchNorm"}, ValueError, "norm should be one of .*'RMSNorm'.*, not 'BatchNorm'"),
+        ({"norm": "FeedForward"}, ValueError, "norm should be one of"),
+        ({"mlp": "LayerNorm"}, ValueError, "mlp should be one of .*'SwiGLU'"),
+        ({"mlp": None}, ValueError, "mlp should be one of .*, not None"),
+        ({"position": "GELU"}, ValueError, "position should be one of"),
+        ({"n_head": "4"}, TypeError, "not supported"),
+    ],
+)
+def test_a_config_of_something_else_is_explained(changes, error, message):
+    with pytest.raises(error, match=message):
+        GPT.from_config({**seeded().config, **changes})
+
+
+def test_a_part_of_ones_own_is_named_in_the_config_and_asked_for():
+    class Mine(FeedForward):
+        pass
+
+    model = GPT(**SIZES, mlp=Mine)
+    assert model.config["mlp"] == "Mine"
+    with pytest.raises(ValueError, match="not 'Mine'"):
+        GPT.from_config(model.config)
+
+
+def test_a_config_needs_only_the_sizes():
+    assert GPT.from_config(SIZES).config == GPT(**SIZES).config
