@@ -1,0 +1,306 @@
+"""helpers.optimisers and helpers.recipes: steps against references, schedules at their corners."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers.gpt import GPT
+from helpers.optimisers import Muon, adamw, cosine, orthogonal
+from helpers.recipes import fast_gpt, fast_optimisers, hold_then_fall
+from helpers.training import train
+
+
+def numbers(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def model():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return GPT(11, 8, n_layer=2, n_head=2, n_embd=8)
+
+
+# --- adamw ----------------------------------------------------------------------------------------
+
+
+def test_only_matrices_and_tables_decay():
+    gpt = model()
+    names = {p: name for name, p in gpt.named_parameters()}
+    decayed, others = adamw(gpt, 0.01, 0.2).param_groups
+    assert decayed["weight_decay"] == 0.2 and others["weight_decay"] == 0
+    assert all(p.dim() == 2 for p in decayed["params"])
+    assert {names[p] for p in others["params"]} == {
+        name for name in names.values() if name.endswith("bias") or "norm" in name
+    }
+    assert len(decayed["params"]) + len(others["params"]) == len(names)  # each once, tied or not
+    assert all(group["lr"] == 0.01 for group in (decayed, others))
+
+
+@pytest.mark.parametrize("layer", [nn.Embedding(3, 2), nn.LayerNorm(3)])
+def test_a_model_of_one_kind_has_one_group(layer):
+    assert len(adamw(layer, 0.1).param_groups) == 1
+
+
+def test_adamw_steps_as_the_formula_says():
+    layer, rate, decay, (b1, b2) = nn.Linear(3, 2), 0.1, 0.5, (0.8, 0.9)
+    optimiser = adamw(layer, rate, decay, (b1, b2))
+    want = {p: p.detach().clone() for p in layer.parameters()}
+    average = {p: torch.zeros_like(p) for p in want}
+    square = {p: torch.zeros_like(p) for p in want}
+    for step in range(1, 4):
+        for number, p in enumerate(want):
+            p.grad = g = numbers(*p.shape, seed=step + 10 * number)
+            average[p] = b1 * average[p] + (1 - b1) * g
+            square[p] = b2 * square[p] + (1 - b2) * g * g
+            mean, spread = average[p] / (1 - b1**step), square[p] / (1 - b2**step)
+            kept = 1 - rate * decay if p.dim() == 2 else 1
+            want[p] = kept * want[p] - rate * mean / (spread.sqrt() + 1e-8)
+        optimiser.step()
+    for p, value in want.items():
+        torch.testing.assert_close(p.detach(), value)
+
+
+# --- orthogonal -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (4, 12), (12, 4), (1, 6), (6, 1), (1, 1), (64, 16)])
+def test_singular_values_come_near_one(shape):
+    for seed in range(5):
+        values = torch.linalg.svdvals(orthogonal(numbers(*shape, seed=seed)))
+        assert values.min() > 0.5 and values.max() < 1.25
+
+
+@pytest.mark.parametrize("shape", [(16, 4), (4, 16)])
+def test_the_directions_stay(shape):
+    """U Σ Vᵀ → about U Vᵀ, the nearest orthogonal matrix."""
+    x = numbers(*shape)
+    u, _, vh = torch.linalg.svd(x, full_matrices=False)
+    turned = u.T @ orthogonal(x) @ vh.T
+    off = turned - turned.diag().diag()
+    assert off.abs().max() < 0.05 and (turned.diag() > 0.6).all()
+
+
+@pytest.fixture
+def precise(monkeypatch):
+    """Without the rounding to bfloat16, what should agree agrees to many digits."""
+    monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (5, 6), (3, 12), (2, 4, 3)])
+def test_the_polynomial_is_applied_to_the_singular_values(precise, shape):
+    x = numbers(*shape)
+    u, values, vh = torch.linalg.svd(x, full_matrices=False)
+    values = values / values.square().sum(-1, keepdim=True).sqrt()
+    for _ in range(5):
+        values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+    torch.testing.assert_close(orthogonal(x), u * values[..., None, :] @ vh, rtol=0, atol=1e-4)
+
+
+def test_only_the_direction_of_a_matrix_counts(precise):
+    x = numbers(6, 5)
+    for scale in (1e-3, 1e6):
+        torch.testing.assert_close(orthogonal(scale * x), orthogonal(x), rtol=0, atol=1e-3)
+
+
+def test_nothing_stays_nothing():
+    assert (orthogonal(torch.zeros(2, 3, 4)) == 0).all()
+
+
+def test_a_stack_is_its_matrices_one_by_one():
+    x = numbers(2, 3, 6, 4)
+    whole = orthogonal(x)
+    assert whole.shape == x.shape and whole.dtype == x.dtype
+    for i in range(2):
+        for j in range(3):
+            assert (whole[i, j] - orthogonal(x[i, j])).abs().max() < 0.03
+    assert orthogonal(x.double()).dtype == torch.float64
+
+
+# --- Muon -----------------------------------------------------------------------------------------
+
+SHAPES = [(6, 6), (4, 6), (6, 6), (9, 4), (4, 6)]
+
+
+def parameters():
+    return [nn.Parameter(numbers(*shape, seed=i)) for i, shape in enumerate(SHAPES)]
+
+
+def steps(optimiser, params, n=4):
+    for step in range(n):
+        for i, p in enumerate(params):
+            p.grad = numbers(*p.shape, seed=100 * step + i)
+        optimiser.step()
+    return params
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_muon_steps_each_matrix_as_if_it_were_alone(precise, momentum, decay):
+    ours = steps(Muon(params := parameters(), 0.1, momentum, decay), params)
+    for i, p in enumerate(parameters()):
+        w, average = p.detach().clone(), torch.zeros_like(p)
+        for step in range(4):
+            g = numbers(*p.shape, seed=100 * step + i)
+            average = momentum * average + (1 - momentum) * g
+            ahead = (1 - momentum) * g + momentum * average
+            rows, columns = p.shape
+            rate = 0.1 * math.sqrt(max(1, rows / columns))
+            w = w * (1 - 0.1 * decay) - rate * orthogonal(ahead)
+        torch.testing.assert_close(ours[i].detach(), w, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+def test_muon_is_pytorchs(precise, decay):
+    ours = steps(Muon(params := parameters(), 0.1, 0.9, decay), params)
+    theirs = torch.optim.Muon(params := parameters(), lr=0.1, momentum=0.9, weight_decay=decay)
+    for a, b in zip(ours, steps(theirs, params), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-4)
+
+
+def test_muon_is_nearly_pytorchs_in_bfloat16():
+    ours = steps(Muon(params := parameters(), 0.1, 0.9), params)
+    theirs = torch.optim.Muon(params := parameters(), lr=0.1, momentum=0.9, weight_decay=0.0)
+    for a, b in zip(ours, steps(theirs, params), strict=True):
+        assert (a - b).abs().max() < 0.04  # four steps of 0.1
+
+
+def test_muon_leaves_what_has_no_gradient():
+    a, b = (nn.Parameter(numbers(3, 3, seed=i)) for i in range(2))
+    before = b.detach().clone()
+    a.grad = numbers(3, 3)
+    optimiser = Muon([a, b], weight_decay=0.5)
+    optimiser.step()
+    assert torch.equal(b, before) and b not in optimiser.state
+    optimiser.zero_grad()
+    before = a.detach().clone()
+    optimiser.step()
+    assert torch.equal(a, before)
+
+
+def test_muon_takes_a_closure_as_every_optimiser():
+    p = nn.Parameter(numbers(3, 3))
+    before = p.detach().clone()
+
+    def closure():
+        p.square().sum().backward()
+        return 7.0
+
+    assert Muon([p]).step(closure) == 7.0
+    assert not torch.equal(p, before)
+    assert Muon([p]).step() is None
+
+
+def test_muon_accepts_any_sequence_once():
+    p = nn.Parameter(numbers(3, 3))
+    assert Muon(q for q in [p]).param_groups[0]["params"] == [p]
+
+
+def test_muons_state_can_be_saved_and_loaded():
+    whole = steps(Muon(params := parameters()), params, 4)
+    first = Muon(params := parameters())
+    steps(first, params, 2)
+    second = Muon(params)
+    second.load_state_dict(first.state_dict())
+    for step in (2, 3):
+        for i, p in enumerate(params):
+            p.grad = numbers(*p.shape, seed=100 * step + i)
+        second.step()
+    assert all(torch.equal(a, b) for a, b in zip(whole, params, strict=True))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3, 4), ()])
+def test_muon_refuses_what_is_no_matrix(shape):
+    with pytest.raises(ValueError, match=r"steps matrices; shape .* belongs to AdamW") as error:
+        Muon([nn.Parameter(numbers(3, 3)), nn.Parameter(torch.zeros(shape))])
+    assert str(shape) in str(error.value)
+
+
+def test_muon_wants_something_to_step():
+    with pytest.raises(ValueError, match="empty"):
+        Muon([])
+
+
+# --- schedules ------------------------------------------------------------------------------------
+
+
+def test_cosine_at_its_corners():
+    shares = [cosine(step, 110, warmup=10, final=0.2) for step in range(111)]
+    assert shares[0] == pytest.approx(0.1) and shares[9] == 1.0
+    assert shares[10] == 1.0 and shares[60] == pytest.approx(0.6) and shares[110] == 0.2
+    assert shares[:10] == sorted(shares[:10])
+    assert shares[10:] == sorted(shares[10:], reverse=True)
+    assert cosine(500, 110, warmup=10, final=0.2) == 0.2  # and no rise again
+    assert cosine(0, 10) == 1.0
+    assert cosine(10, 10) == pytest.approx(0.1)
+    assert cosine(3, 4, warmup=4) == 1.0
+    assert cosine(3, 4, warmup=8) == 0.5
+    assert cosine(5, 10, final=0) == pytest.approx(0.5)
+
+
+def test_hold_then_fall_at_its_corners():
+    shares = [hold_then_fall(step, 100, warmup=10, fall=0.5) for step in range(101)]
+    assert shares[0] == pytest.approx(0.1) and shares[9] == 1.0
+    assert set(shares[9:51]) == {1.0}
+    assert shares[75] == pytest.approx(0.5) and shares[99] == pytest.approx(0.02)
+    assert shares[100] == 0
+    assert hold_then_fall(0, 10, warmup=0) == 1.0
+    assert hold_then_fall(9, 10, warmup=0, fall=0) == 1.0
+    assert hold_then_fall(0, 1) == pytest.approx(0.1)
+    assert hold_then_fall(5, 10, warmup=1, fall=1) == 0.5
+
+
+@given(
+    steps=st.integers(1, 500),
+    where=st.floats(0, 1),
+    warmup=st.integers(0, 600),
+    share=st.floats(0, 1),
+)
+def test_a_share_is_above_zero_and_at_most_one(steps, where, warmup, share):
+    step = min(steps - 1, int(where * steps))
+    assert 0 < hold_then_fall(step, steps, warmup, share) <= 1
+    assert share - 1e-9 <= max(share, cosine(step, steps, warmup, share)) <= 1
+    if share > 0:
+        assert 0 < cosine(step, steps, warmup, share)
+
+
+# --- the recipe -----------------------------------------------------------------------------------
+
+
+def fast():
+    torch.manual_seed(0)
+    return fast_gpt(11, 8, n_layer=2, n_head=2, n_embd=16)
+
+
+def test_the_fast_model_starts_as_a_guess_and_its_blocks_as_nothing():
+    gpt = fast()
+    ids = torch.arange(8)[None]
+    assert (gpt(ids) == 0).all()
+    x = numbers(1, 8, 16)
+    assert all(torch.equal(block(x), x) for block in gpt.blocks)
+    assert not [name for name, _ in gpt.named_parameters() if name.endswith("bias")]
+    assert GPT.from_config(gpt.config).config == gpt.config
+
+
+def test_the_fast_optimisers_share_the_parameters_without_overlap():
+    gpt = fast()
+    muon, other = fast_optimisers(gpt, 0.03, 0.005, 0.2)
+    groups = [p for o in (muon, other) for group in o.param_groups for p in group["params"]]
+    assert len(groups) == len({id(p) for p in groups}) == len(list(gpt.parameters()))
+    assert isinstance(muon, Muon) and isinstance(other, torch.optim.AdamW)
+    inside = {id(p) for p in gpt.blocks.parameters()}
+    assert all(id(p) in inside for group in muon.param_groups for p in group["params"])
+    assert {group["lr"] for group in muon.param_groups} == {0.03}
+    assert {group["weight_decay"] for group in muon.param_groups} == {0.2}
+    assert [(g["lr"], g["weight_decay"]) for g in other.param_groups] == [(0.005, 0)]
+
+
+def test_the_recipe_learns_a_pattern():
+    gpt, data = fast(), torch.arange(300) % 7
+    run = train(gpt, data, steps=60, block_size=8, batch_size=8, optimisers=fast_optimisers(gpt),
+                schedule=hold_then_fall, generator=torch.Generator().manual_seed(0))  # fmt: skip
+    assert run.losses[0] == pytest.approx(math.log(11))
+    assert run.losses[-1] < 0.2
