@@ -17,6 +17,7 @@ CLAIMS = {
     "05": [f"S{i}" for i in range(1, 9)],
     "06": [f"H{i}" for i in range(1, 10)],
     "07": [f"P{i}" for i in range(1, 9)],
+    "08": [f"B{i}" for i in range(1, 10)],
 }
 CONCEPTS = (
     *("text", "positions", "cache", "attention", "gpt"),
