@@ -1,5 +1,5 @@
 // The model answers in the kernel, once for each prompt (trait "answer"); all else happens here.
-const SHOWN = 20, ROW = 19, LABEL = 104, BAR = 430, WIDTH = 680, TOP = 22;
+const SHOWN = 20, ROW = 19, LABEL = 84, BAR = 380, WIDTH = 600, TOP = 22;
 
 /** The places of the logits from the largest to the smallest; equal ones in their order. */
 const ranking = (logits) => Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a] || a - b);
@@ -71,8 +71,8 @@ function render({ model, el }) {
     h("div", { class: "row" }, button("Sample once", ask(1)), button("Sample 20", ask(20)),
       button("Start again", () => { waiting = draws = 0; last = ""; drawn.textContent = ""; send(first); }), drawn),
     h("div", { class: "columns" }, picture, h("table", {}, h("tbody", {},
-      row("entropy, in bits", cells.entropy), row("… of the model itself (τ = 1, no cut)", cells.plain),
-      row("tokens kept", cells.kept), row("probability kept by the cuts", cells.mass)))),
+      row("entropy, in bits", cells.entropy), row("… of the model itself", cells.plain),
+      row("tokens kept", cells.kept), row("probability kept", cells.mass)))),
     h("p", { class: "quiet", style: "margin:4px 0" },
       "filled: the chance to be drawn · hatched: cut off (the number is what it would have had) · upright line: the model itself (τ = 1, no cut)"));
 
@@ -117,6 +117,8 @@ function render({ model, el }) {
 
   function draw() {
     if (!ranked.length) return;
+    if (!inks.blue) readInks(); // not before: a node has its colours when it stands in the page
+    if (!inks.blue) { paint(); return; }
     const { hot, final, n, mass } = now(), shown = Math.min(SHOWN, ranked.length);
     pen.clearRect(0, 0, WIDTH, 2000);
     pen.font = "12px " + (getComputedStyle(field).fontFamily || "monospace");
@@ -175,7 +177,8 @@ function render({ model, el }) {
     seen.textContent = (shown.length > 70 ? "…" : "") + visible(shown.slice(-70));
     fresh.textContent = visible(last);
     step();
-    draw(); // at once: the kernel sends one answer for each prompt
+    if (inks.blue) draw(); // at once: the kernel sends one answer for each prompt
+    else paint();
   }
   const write = () => { if (field.value !== model.get("prompt")) field.value = model.get("prompt"); };
 
@@ -183,7 +186,6 @@ function render({ model, el }) {
   model.on("change:answer", read);
   model.on("change:prompt", write);
   const undo = onTheme(() => { readInks(); paint(); });
-  readInks();
   write();
   read();
   return () => { undo(); clearTimeout(patience); model.off("change:answer", read); model.off("change:prompt", write);

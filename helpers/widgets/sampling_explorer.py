@@ -144,11 +144,14 @@ class SamplingExplorer(Explorer):
         ax.barh(range(len(rows)), [kept for _, kept, _ in rows], color=BLUE)
         cut = [hot if kept == 0 else 0 for _, kept, hot in rows]
         ax.barh(range(len(rows)), cut, color="white", edgecolor=GREY, hatch="////")
+        for y, (_, kept, hot) in enumerate(rows):
+            said = f"{kept:.1%}" if kept or not hot else f"cut ({hot:.1%})"
+            ax.text((kept or hot) + 0.01, y, said, va="center", fontsize=8)
         ax.set_yticks(range(len(rows)), [name.replace("$", r"\$") for name, _, _ in rows])
         ax.tick_params(axis="y", labelsize=8)
         ax.invert_yaxis()
-        kept = int((final > 0).sum())
-        ax.set(xlim=(0, 1), xlabel=f"probability · {kept} of {len(final)} tokens kept")
+        n = int((final > 0).sum())
+        ax.set(xlim=(0, 1.08), xlabel=f"probability · {n} of {len(final)} tokens kept")
         ax.set(title=self._settings())
         return fig
 
