@@ -1,0 +1,543 @@
+"""helpers.sampling: exact probabilities, and writing with and without the cache."""
+
+import itertools
+import math
+from types import GeneratorType
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers.gpt import GPT
+from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
+from helpers.sampling import generate, next_token_probabilities, stream
+
+INF = math.inf
+
+
+def probabilities(logits, **settings):
+    return next_token_probabilities(torch.tensor(logits), **settings)
+
+
+def near(a, b, tolerance=1e-6):
+    b = torch.as_tensor(b, dtype=a.dtype)
+    return a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=tolerance)
+
+
+# --- next_token_probabilities: worked by hand -----------------------------------------------------
+
+# exp of these: 8, 4, 2, 1, 1, that is 1/2, 1/4, 1/8, 1/16, 1/16
+HALVES = [math.log(n) for n in (2, 8, 1, 4, 1)]
+P = torch.tensor([2, 8, 1, 4, 1]) / 16
+
+
+@pytest.mark.parametrize(
+    ("settings", "want"),
+    [
+        ({}, P),
+        ({"temperature": 0.5}, P**2 / (P**2).sum()),
+        ({"temperature": 2.0}, P.sqrt() / P.sqrt().sum()),
+        ({"temperature": 0}, [0, 1, 0, 0, 0]),
+        ({"temperature": 1e-300}, [0, 1, 0, 0, 0]),
+        ({"temperature": 1e30}, [0.2] * 5),
+        ({"top_k": 1}, [0, 1, 0, 0, 0]),
+        ({"top_k": 2}, [0, 2 / 3, 0, 1 / 3, 0]),
+        ({"top_k": 4}, [2 / 15, 8 / 15, 1 / 15, 4 / 15, 0]),  # the first of two that are equal
+        ({"top_k": 5}, P),
+        ({"top_k": 99}, P),
+        ({"top_p": 1e-9}, [0, 1, 0, 0, 0]),
+        ({"top_p": 0.45}, [0, 1, 0, 0, 0]),
+        ({"top_p": 0.55}, [0, 2 / 3, 0, 1 / 3, 0]),
+        ({"top_p": 0.8}, [2 / 14, 8 / 14, 0, 4 / 14, 0]),
+        ({"top_p": 1.0}, P),
+        # top_k renormalises first: of 2/3 and 1/3, the first reaches 0.6, of 1/2 and 1/4 not.
+        ({"top_k": 2, "top_p": 0.6}, [0, 1, 0, 0, 0]),
+        ({"top_p": 0.6}, [0, 2 / 3, 0, 1 / 3, 0]),
+        # Temperature comes before top_p: it moves more than 0.7 to the first token.
+        ({"temperature": 0.5, "top_p": 0.7}, [0, 1, 0, 0, 0]),
+        ({"temperature": 0, "top_k": 3, "top_p": 0.9}, [0, 1, 0, 0, 0]),
+    ],
+)
+def test_by_hand(settings, want):
+    assert near(probabilities(HALVES, **settings), want)
+
+
+def test_rows_are_on_their_own():
+    logits = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(0))
+    settings = {"temperature": 0.7, "top_k": 4, "top_p": 0.8}
+    whole = next_token_probabilities(logits, **settings)
+    for i, j in itertools.product(range(2), range(3)):
+        assert near(next_token_probabilities(logits[i, j], **settings), whole[i, j])
+    before = logits.clone()
+    next_token_probabilities(logits, **settings)
+    assert torch.equal(logits, before)  # the caller's logits are not changed
+
+
+def test_ties_are_cut_in_the_order_of_the_ids():
+    assert near(probabilities([1.0] * 4, top_k=3), [1 / 3, 1 / 3, 1 / 3, 0])
+    assert near(probabilities([1.0] * 4, top_p=0.5), [0.5, 0.5, 0, 0])
+    assert near(probabilities([0.0, 2.0, 2.0], temperature=0), [0, 1, 0])
+
+
+def test_top_p_of_one_keeps_every_token_of_a_large_vocabulary():
+    """A sum of many small numbers reaches 1 too early."""
+    logits = torch.randn(50_000, generator=torch.Generator().manual_seed(0))
+    assert (next_token_probabilities(logits, top_p=1.0) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("logits", "want"),
+    [
+        ([1e4, 0.0, -1e4], [1, 0, 0]),
+        ([-1e4, -1e4, -1e4], [1 / 3] * 3),
+        ([3e38, -3e38, 0.0], [1, 0, 0]),
+        ([1.0, -INF, 1.0], [0.5, 0, 0.5]),
+        ([-INF, -INF, 2.0], [0, 0, 1]),
+        ([INF, 1.0, -INF], [1, 0, 0]),
+        ([INF, 1.0, INF], [0.5, 0, 0.5]),
+    ],
+)
+def test_extreme_logits_make_no_nan(logits, want):
+    for settings in ({}, {"top_k": 3}, {"top_p": 0.999}, {"top_k": 3, "top_p": 1.0}):
+        assert near(probabilities(logits, **settings), want), settings
+    for temperature in (1e-30, 1e-300, 1e-3):
+        assert near(probabilities(logits, temperature=temperature), want)
+    greedy = probabilities(logits, temperature=0)
+    assert greedy.sum() == 1 and greedy[logits.index(max(logits))] == 1
+    hot = probabilities(logits, temperature=1e30)
+    assert near(hot.sum(), 1.0) and (hot[torch.tensor(logits) == -INF] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_the_type_of_the_logits_stays(dtype):
+    logits = torch.tensor(HALVES, dtype=dtype)
+    for settings in ({}, {"temperature": 0}, {"top_k": 2}, {"top_p": 0.7}):
+        assert next_token_probabilities(logits, **settings).dtype == dtype
+    assert near(next_token_probabilities(logits), P, 1e-2)
+
+
+# --- next_token_probabilities: laws ---------------------------------------------------------------
+
+rows = st.lists(
+    st.one_of(st.floats(-30, 30), st.sampled_from([-INF, 0.0, 1.0])), min_size=1, max_size=12
+).filter(lambda row: max(row) > -INF)
+temperatures = st.one_of(st.just(1.0), st.floats(0.05, 20))
+top_ks = st.one_of(st.none(), st.integers(1, 14))
+top_ps = st.one_of(st.none(), st.floats(0.01, 1))
+MANY = hypothesis_settings(max_examples=150)
+
+
+def double(row, **settings):
+    return next_token_probabilities(torch.tensor(row, dtype=torch.float64), **settings)
+
+
+@MANY
+@given(row=rows, temperature=st.one_of(st.just(0), temperatures), top_k=top_ks, top_p=top_ps)
+def test_they_sum_to_one_and_keep_the_order(row, temperature, top_k, top_p):
+    p = double(row, temperature=temperature, top_k=top_k, top_p=top_p)
+    assert (p >= 0).all() and p.sum().item() == pytest.approx(1)
+    assert p.isfinite().all() and p[row.index(max(row))] > 0
+    assert (p > 0).sum() <= (top_k or 14)
+    for (a, p_a), (b, p_b) in itertools.pairwise(sorted(zip(row, p.tolist(), strict=True))):
+        assert a == b or p_a <= p_b + 1e-12
+    assert all(p_i == 0 for x, p_i in zip(row, p, strict=True) if x == -INF)
+
+
+@MANY
+@given(row=rows, temperature=temperatures, top_k=top_ks, top_p=top_ps)
+def test_the_order_is_temperature_then_top_k_then_top_p(row, temperature, top_k, top_p):
+    at_once = double(row, temperature=temperature, top_k=top_k, top_p=top_p)
+    warm = double(row, temperature=temperature)
+    few = double(warm.log().tolist(), top_k=top_k)
+    one_by_one = double(few.log().tolist(), top_p=top_p)
+    # A token on the edge may fall to either side, through rounding.
+    _assume_clear(few, top_p)
+    assert near(at_once, one_by_one, 1e-9)
+
+
+def _assume_clear(p, top_p):
+    sums = p.sort(descending=True).values.cumsum(0)
+    assume(top_p is None or (sums - top_p).abs().min() > 1e-9)
+
+
+@MANY
+@given(row=rows, top_p=st.floats(0.01, 0.999))
+def test_the_kept_set_is_the_smallest_that_reaches_p(row, top_p):
+    all_of_it, p = double(row), double(row, top_p=top_p)
+    _assume_clear(all_of_it, top_p)
+    kept = p > 0
+    assert all_of_it[kept].sum() >= top_p
+    n = int(kept.sum())
+    assert n == 1 or all_of_it.sort(descending=True).values[: n - 1].sum() < top_p
+    assert near(p[kept], all_of_it[kept] / all_of_it[kept].sum(), 1e-9)
+
+
+@MANY
+@given(row=rows, shift=st.floats(-100, 100), temperature=temperatures, top_k=top_ks)
+def test_a_constant_added_to_all_logits_changes_nothing(row, shift, temperature, top_k):
+    gaps = [b - a for a, b in itertools.pairwise(sorted(x for x in row if x > -INF))]
+    assume(all(gap == 0 or gap > 1e-6 for gap in gaps))  # or rounding makes a tie of two
+    settings = {"temperature": temperature, "top_k": top_k}
+    assert near(double([x + shift for x in row], **settings), double(row, **settings), 1e-9)
+
+
+@MANY
+@given(row=rows)
+def test_a_low_temperature_comes_near_the_greedy_choice(row):
+    top = sorted(set(row))[-2:]
+    assume(row.count(max(row)) == 1 and (len(top) == 1 or top[1] - top[0] > 1e-3))
+    assert near(double(row, temperature=1e-5), double(row, temperature=0))
+    assert near(double(row, top_k=1), double(row, temperature=0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": -0.1}, "temperature should be 0 .* or more, not -0.1"),
+        ({"temperature": math.nan}, "temperature .* not nan"),
+        ({"temperature": INF}, "temperature .* not inf"),
+        ({"top_k": 0}, "top_k is a number of tokens, at least 1, or None, not 0"),
+        ({"top_k": -1}, "top_k .* not -1"),
+        ({"top_p": 0}, "top_p is a probability above 0, up to 1, or None, not 0"),
+        ({"top_p": 1.1}, r"top_p .* not 1\.1"),
+        ({"top_p": 90}, "top_p .* not 90"),
+        ({"top_p": math.nan}, "top_p .* not nan"),
+    ],
+)
+def test_settings_outside_their_range_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        probabilities(HALVES, **settings)
+    with pytest.raises(ValueError, match=message):
+        stream(seeded(), prompt(), 3, **settings)  # at once, before a token is asked for
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+@pytest.mark.parametrize("row", [[math.nan, 0.0], [-INF, -INF], [INF, math.nan]])
+def test_logits_without_a_choice_are_refused(row, temperature):
+    with pytest.raises(ValueError, match=r"NaN, or a row of −∞"):
+        probabilities([[0.0, 1.0], row], temperature=temperature)
+
+
+# --- models to write with -------------------------------------------------------------------------
+
+V, WINDOW = 9, 6
+
+
+def seeded(seed=0, **settings):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = GPT(V, WINDOW, n_layer=2, n_head=4, n_embd=16, **settings)
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(0.3 * torch.randn(p.shape))
+    return model
+
+
+def prompt(B=2, T=3, seed=0):
+    return torch.randint(V, (B, T), generator=torch.Generator().manual_seed(seed))
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+class Table(nn.Module):
+    """No GPT: logits (B, T, V) from a table, for texts of any length, that keeps a log."""
+
+    def __init__(self, logits):
+        super().__init__()
+        self.table = nn.Parameter(torch.as_tensor(logits, dtype=torch.float32))
+        self.reads = []
+
+    def forward(self, ids):
+        self.reads.append((ids.shape[1], self.training, torch.is_grad_enabled()))
+        return self.table[ids]
+
+
+def chi_square(counts, p):
+    """The statistic, and what it exceeds once in about 10,000 fair draws (Wilson–Hilferty)."""
+    want = p * counts.sum()
+    statistic = ((counts - want)[want > 0] ** 2 / want[want > 0]).sum().item()
+    freedom = int((want > 0).sum()) - 1
+    limit = freedom * (1 - 2 / (9 * freedom) + 3.72 * math.sqrt(2 / (9 * freedom))) ** 3
+    return statistic, limit
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"temperature": 0.7}, {"top_k": 4}, {"top_p": 0.9}, {"temperature": 3.0}]
+)
+def test_draws_follow_the_probabilities(settings):
+    logits = torch.randn(V, V, generator=generator(1))
+    model = Table(logits)
+    texts = torch.full((20_000, 1), 4)
+    drawn = generate(model, texts, 1, generator=generator(2), **settings)[:, 1]
+    p = next_token_probabilities(logits[4], **settings)
+    counts = torch.bincount(drawn, minlength=V)
+    assert (counts[p == 0] == 0).all()
+    statistic, limit = chi_square(counts, p)
+    assert statistic < limit
+    assert chi_square(counts, torch.full((V,), 1 / V))[0] > limit  # it would notice
+
+
+def test_two_tokens_follow_the_chain_rule():
+    logits = torch.randn(3, 3, generator=generator(1))
+    texts = generate(Table(logits), torch.zeros(20_000, 1, dtype=torch.int64), 2,
+                     generator=generator(3))  # fmt: skip
+    p = logits.softmax(-1)
+    statistic, limit = chi_square(
+        torch.bincount(3 * texts[:, 1] + texts[:, 2], minlength=9), (p[0][:, None] * p).flatten()
+    )
+    assert statistic < limit
+
+
+# --- the cache ------------------------------------------------------------------------------------
+
+
+def reference(model, ids, n, keep, **settings):
+    """The same text without a cache, the window worked out by hand."""
+    start, source = 0, generator(7)
+    for _ in range(n):
+        if ids.shape[1] - start > WINDOW:
+            start = ids.shape[1] - keep
+        logits = model(ids[:, start:])[:, -1]
+        p = next_token_probabilities(logits, **settings)
+        ids = torch.cat((ids, torch.multinomial(p, 1, generator=source)), dim=1)
+    return ids
+
+
+@pytest.mark.parametrize("position", [LearnedPosition, SinusoidalPosition, Rotary, None])
+@pytest.mark.parametrize("n_kv_head", [None, 1, 2])
+def test_the_cached_logits_are_those_without_a_cache_at_every_length(
+    position, n_kv_head, monkeypatch
+):
+    """Up to the window and past it, for all that can be kept: the numbers, not only the draws."""
+    model = seeded(position=position, n_kv_head=n_kv_head, qk_norm=n_kv_head == 2)
+    seen = []
+
+    def watch(logits, **settings):
+        seen.append(logits)
+        return next_token_probabilities(logits, **settings)
+
+    monkeypatch.setattr("helpers.sampling.next_token_probabilities", watch)
+    for keep in (None, 1, 2, 5, 6):
+        runs = []
+        for cached in (True, False):
+            seen.clear()
+            text = generate(
+                model, prompt(T=2), 15, keep=keep, cached=cached, generator=generator(7)
+            )
+            runs.append((text, torch.stack([x for x in seen if x.shape == (2, V)])))
+        (a, with_cache), (b, without) = runs
+        assert with_cache.shape == (15, 2, V)
+        assert near(with_cache, without, 1e-4), keep
+        assert torch.equal(a, b) and a.shape == (2, 17)
+        assert torch.equal(a, reference(model, prompt(T=2), 15, keep or WINDOW)), keep
+
+
+@pytest.mark.parametrize("T", [1, 5, 6, 7, 20])
+@pytest.mark.parametrize("cached", [True, False])
+def test_prompts_of_every_length(T, cached):
+    model = seeded()
+    settings = {"temperature": 0}
+    for keep in (None, 3):
+        got = generate(model, prompt(T=T), 9, keep=keep, cached=cached, **settings)
+        assert torch.equal(got, reference(model, prompt(T=T), 9, keep or WINDOW, **settings))
+        assert torch.equal(got[:, :T], prompt(T=T))
+
+
+def test_the_cache_saves_reading():
+    reads = []
+    model = seeded()
+    model.token.register_forward_hook(lambda _, inputs, out: reads.append(inputs[0].shape[1]))
+    list(stream(model, prompt(T=3), 8, keep=4))
+    assert reads == [3, 1, 1, 1, 4, 1, 1, 4]
+    reads.clear()
+    list(stream(model, prompt(T=3), 8))
+    assert reads == [3, 1, 1, 1, 6, 6, 6, 6]
+    reads.clear()
+    list(stream(model, prompt(T=3), 5, cached=False))
+    assert reads == [3, 4, 5, 6, 6]
+
+
+# --- a stream -------------------------------------------------------------------------------------
+
+
+def test_a_stream_yields_each_token_before_it_reads_the_next():
+    model = Table(torch.eye(3).roll(1, 1) * 50)  # 0 → 1 → 2 → 0
+    tokens = stream(model, torch.tensor([[0], [1]]), 4)
+    assert isinstance(tokens, GeneratorType) and model.reads == []
+    for n, want in enumerate([[1, 2], [2, 0], [0, 1], [1, 2]], start=1):
+        assert next(tokens).tolist() == want
+        assert len(model.reads) == n
+    assert next(tokens, None) is None and len(model.reads) == 4
+
+
+def test_a_stream_is_what_generate_writes():
+    model = seeded()
+    tokens = list(stream(model, prompt(), 9, generator=generator(5)))
+    assert all(new.shape == (2,) and new.dtype == torch.int64 for new in tokens)
+    text = generate(model, prompt(), 9, generator=generator(5))
+    assert torch.equal(torch.stack(tokens, dim=1), text[:, 3:])
+
+
+def test_the_generator_decides():
+    first, again, other = (
+        generate(seeded(), prompt(), 20, generator=generator(s)) for s in (1, 1, 2)
+    )
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    torch.manual_seed(3)
+    loose = generate(seeded(), prompt(), 20)
+    torch.manual_seed(3)
+    assert torch.equal(generate(seeded(), prompt(), 20), loose)
+
+
+def test_writing_with_a_generator_leaves_torchs_own_alone():
+    before = torch.get_rng_state()
+    generate(seeded_once := seeded(), prompt(), 5, generator=generator())
+    assert torch.equal(torch.get_rng_state(), before) and seeded_once.training
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("end", ["exhausted", "closed", "abandoned", "error"])
+def test_the_mode_comes_back_however_it_ends(training, end):
+    model = Table(torch.zeros(3, 3)).train(training)
+    ids = torch.tensor([[0]])
+    if end == "exhausted":
+        assert len(list(stream(model, ids, 3))) == 3
+    elif end == "closed":
+        tokens = stream(model, ids, 3)
+        next(tokens)
+        tokens.close()
+    elif end == "abandoned":
+        for _ in stream(model, ids, 3):
+            break
+    else:
+        with torch.no_grad():
+            model.table[0, 0] = math.nan
+        with pytest.raises(ValueError, match="NaN"):
+            list(stream(model, ids, 3))
+    assert model.training is training
+    assert {(mode, grad) for _, mode, grad in model.reads} == {(False, False)}
+
+
+def test_gradients_are_on_between_two_tokens():
+    for _ in stream(Table(torch.zeros(3, 3)), torch.tensor([[0]]), 2):
+        assert torch.is_grad_enabled()
+
+
+def test_dropout_is_off():
+    model = seeded(dropout=0.5)
+    texts = [generate(model, prompt(), 8, temperature=0) for _ in range(2)]
+    assert torch.equal(*texts)
+
+
+def test_no_tokens_is_the_prompt():
+    assert torch.equal(generate(seeded(), prompt(), 0), prompt())
+
+
+# --- stop tokens ----------------------------------------------------------------------------------
+
+NEXT = torch.eye(5).roll(1, 1) * 50  # 0 → 1 → 2 → 3 → 4 → 0
+
+
+def test_each_text_ends_by_itself_and_the_stream_with_the_last():
+    model = Table(NEXT)
+    texts = generate(model, torch.tensor([[0], [2], [4]]), 20, stop=[3])
+    assert texts.tolist() == [[0, 1, 2, 3, 3], [2, 3, 3, 3, 3], [4, 0, 1, 2, 3]]
+    assert len(model.reads) == 4
+
+
+def test_several_stops_and_one_in_the_prompt():
+    texts = generate(Table(NEXT), torch.tensor([[3], [1]]), 20, stop={0, 3})
+    assert texts.tolist() == [[3, 4, 0], [1, 2, 3]]  # a stop in the prompt ends nothing
+    assert generate(Table(NEXT), torch.tensor([[0]]), 2, stop=[4]).tolist() == [[0, 1, 2]]
+
+
+def test_a_text_that_has_ended_does_not_move_the_others():
+    model, ids = seeded(), prompt(B=3, T=1)
+    free = generate(model, ids, 30, generator=generator(4))
+    stopped = generate(model, ids, 30, stop=[0], generator=generator(4))
+    assert (stopped == 0).any()
+    for with_stop, without in zip(stopped, free, strict=True):
+        ends = (without[1:] == 0).nonzero().flatten()
+        end = 2 + int(ends[0]) if len(ends) else 31
+        end = min(end, len(with_stop))
+        assert torch.equal(with_stop[:end], without[:end])
+        assert (with_stop[end:] == 0).all()
+
+
+# --- other models, and errors ---------------------------------------------------------------------
+
+
+def test_a_model_without_a_window_reads_the_whole_text():
+    model = Table(NEXT)
+    generate(model, torch.tensor([[0]]), 10)
+    assert [T for T, _, _ in model.reads] == list(range(1, 11))
+
+
+def test_a_model_with_a_window_that_is_no_gpt_reads_no_more():
+    model = Table(NEXT)
+    model.block_size = 4
+    generate(model, torch.tensor([[0]]), 7, keep=2)
+    assert [T for T, _, _ in model.reads] == [1, 2, 3, 4, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        torch.tensor([1, 2]),
+        torch.zeros(2, 0, dtype=torch.int64),
+        torch.zeros(0, 2, dtype=torch.int64),
+        torch.zeros(2, 3),
+        torch.zeros(2, 3, dtype=torch.int32),
+        torch.zeros(1, 2, 3, dtype=torch.int64),
+    ],
+)
+def test_prompts_of_another_shape_or_type_are_explained(ids):
+    for write in (stream, generate):
+        with pytest.raises(ValueError, match=r"prompts are token ids \(B, T\)") as error:
+            write(seeded(), ids, 3)
+        assert str(tuple(ids.shape)) in str(error.value) and str(ids.dtype) in str(error.value)
+
+
+@pytest.mark.parametrize("ids", [[1, 2], "To be", None])
+def test_prompts_that_are_no_tensor_are_explained(ids):
+    for write in (stream, generate):
+        with pytest.raises(TypeError, match=f"not a {type(ids).__name__}; .* torch.tensor"):
+            write(seeded(), ids, 3)
+
+
+@pytest.mark.parametrize("keep", [0, -1, 7])
+def test_keep_lies_in_the_window(keep):
+    with pytest.raises(ValueError, match=f"between 1 and the model's block_size 6, not {keep}"):
+        stream(seeded(), prompt(), 3, keep=keep)
+
+
+def test_keep_wants_a_window():
+    with pytest.raises(ValueError, match="block_size None, not 2"):
+        stream(Table(NEXT), prompt(), 3, keep=2)
+
+
+def test_a_number_of_tokens_below_zero_is_refused():
+    with pytest.raises(ValueError, match="n_tokens should be 0 or more, not -1"):
+        stream(seeded(), prompt(), -1)
+
+
+def test_an_id_outside_the_vocabulary_is_named():
+    model = seeded()
+    with pytest.raises(ValueError, match=f"0 to {V - 1}, but these are 1 to 9"):
+        generate(model, torch.tensor([[1, 9]]), 3)
+    assert model.training
+
+
+@pytest.mark.parametrize("shape", [(2, V), (V,)])
+def test_a_model_that_gives_other_shapes_is_named(shape):
+    class Wrong(nn.Module):
+        def forward(self, ids):
+            return torch.zeros(shape)
+
+    with pytest.raises(ValueError, match=r"logits \(B, T, V\), not \("):
+        generate(Wrong(), prompt(), 1)
