@@ -121,9 +121,11 @@ def test_the_type_of_the_logits_stays(dtype):
 
 # --- next_token_probabilities: laws ---------------------------------------------------------------
 
-rows = st.lists(
-    st.one_of(st.floats(-30, 30), st.sampled_from([-INF, 0.0, 1.0])), min_size=1, max_size=12
-).filter(lambda row: max(row) > -INF)
+# Two logits are equal or differ clearly: what rounding makes of a difference of 1e-50 is no law.
+logit = st.one_of(
+    st.integers(-30_000, 30_000).map(lambda n: n / 1000), st.sampled_from([-INF, 0.0])
+)
+rows = st.lists(logit, min_size=1, max_size=12).filter(lambda row: max(row) > -INF)
 temperatures = st.one_of(st.just(1.0), st.floats(0.05, 20))
 top_ks = st.one_of(st.none(), st.integers(1, 14))
 top_ps = st.one_of(st.none(), st.floats(0.01, 1))
@@ -178,8 +180,6 @@ def test_the_kept_set_is_the_smallest_that_reaches_p(row, top_p):
 @MANY
 @given(row=rows, shift=st.floats(-100, 100), temperature=temperatures, top_k=top_ks)
 def test_a_constant_added_to_all_logits_changes_nothing(row, shift, temperature, top_k):
-    gaps = [b - a for a, b in itertools.pairwise(sorted(x for x in row if x > -INF))]
-    assume(all(gap == 0 or gap > 1e-6 for gap in gaps))  # or rounding makes a tie of two
     settings = {"temperature": temperature, "top_k": top_k}
     assert near(double([x + shift for x in row], **settings), double(row, **settings), 1e-9)
 
@@ -187,8 +187,7 @@ def test_a_constant_added_to_all_logits_changes_nothing(row, shift, temperature,
 @MANY
 @given(row=rows)
 def test_a_low_temperature_comes_near_the_greedy_choice(row):
-    top = sorted(set(row))[-2:]
-    assume(row.count(max(row)) == 1 and (len(top) == 1 or top[1] - top[0] > 1e-3))
+    assume(row.count(max(row)) == 1)
     assert near(double(row, temperature=1e-5), double(row, temperature=0))
     assert near(double(row, top_k=1), double(row, temperature=0))
 

@@ -1,0 +1,292 @@
+"""helpers.checkpoints: what is saved comes back, and what is broken is told and never executed."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from conftest import ROOT
+from safetensors.torch import save_file
+from torch import nn
+
+from helpers.checkpoints import load_checkpoint, read_tensors, save_checkpoint, write_tensors
+from helpers.gpt import GPT, SwiGLU
+from helpers.positions import Rotary
+from helpers.text import CharTokenizer
+
+
+def seeded(seed=0, **settings):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return GPT(**{"vocab_size": 5, "block_size": 6, "n_layer": 2, "n_head": 2, "n_embd": 8,
+                      **settings})  # fmt: skip
+
+
+IDS = torch.tensor([[0, 1, 2, 3, 4, 0]])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
+@pytest.fixture
+def saved(path):
+    save_checkpoint(path, seeded())
+    return path
+
+
+# --- there and back -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"tied": False, "bias": False, "norm": nn.RMSNorm, "mlp": SwiGLU, "position": Rotary},
+        {"n_kv_head": 1, "qk_norm": True, "position": None, "dropout": 0.5},
+    ],
+)
+def test_a_model_comes_back_with_all_that_belongs_to_it(settings, path):
+    model, tokenizer = seeded(**settings), CharTokenizer("ab\nü→")
+    notes = {"loss": 1.5, "what": "ä test", "steps": [1, 2], "nested": {"a": None}}
+    save_checkpoint(path, model, tokenizer, notes)
+    loaded = load_checkpoint(str(path))
+    assert torch.equal(loaded.model(IDS), model.eval()(IDS))
+    assert not loaded.model.training and loaded.model.config == model.config
+    assert loaded.tokenizer == tokenizer and loaded.notes == notes
+    assert loaded.model.n_parameters() == model.n_parameters()
+
+
+def test_tokenizer_and_notes_can_be_missing(saved):
+    loaded = load_checkpoint(saved)
+    assert loaded.tokenizer is None and loaded.notes == {}
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float16, 1e-3), (torch.bfloat16, 8e-3)])
+def test_half_the_size_comes_back_in_float32(dtype, tolerance, tmp_path):
+    model = seeded(n_embd=32).eval()
+    sizes = []
+    for kind in (torch.float32, dtype):
+        save_checkpoint(tmp_path / "a.safetensors", model, dtype=kind)
+        sizes.append((tmp_path / "a.safetensors").stat().st_size)
+    assert sizes[1] < 0.6 * sizes[0]
+    loaded = load_checkpoint(tmp_path / "a.safetensors").model
+    for (name, p), q in zip(loaded.named_parameters(), model.parameters(), strict=True):
+        assert p.dtype == torch.float32 and p.requires_grad
+        torch.testing.assert_close(p, q.to(dtype).float(), msg=name)
+        torch.testing.assert_close(p, q, rtol=tolerance, atol=1e-6, msg=name)
+    # Rounded once, it is not rounded any further.
+    save_checkpoint(tmp_path / "b.safetensors", loaded, dtype=dtype)
+    assert (tmp_path / "b.safetensors").read_bytes() == (tmp_path / "a.safetensors").read_bytes()
+
+
+def test_saving_leaves_the_model_as_it_was(path):
+    model = seeded().train()
+    before = [p.detach().clone() for p in model.parameters()]
+    save_checkpoint(path, model, dtype=torch.float16)
+    assert model.training
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
+
+
+def test_folders_are_made_and_files_can_be_read_by_others(tmp_path):
+    path = tmp_path / "a" / "b" / "model.safetensors"
+    save_checkpoint(path, seeded())
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert os.listdir(path.parent) == ["model.safetensors"]
+
+
+def test_a_saved_file_is_replaced(saved):
+    save_checkpoint(saved, seeded(1))
+    assert torch.equal(load_checkpoint(saved).model(IDS), seeded(1).eval()(IDS))
+    assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_buffers_are_saved_as_well(path):
+    """No GPT has any, but models of one's own may: a running mean, a counter."""
+    norm = nn.BatchNorm1d(3)
+    norm(torch.randn(10, 3))
+    save_checkpoint(path, norm, dtype=torch.float16)
+    tensors, about = read_tensors(path)
+    assert set(tensors) == set(norm.state_dict()) and about["config"] is None
+    assert tensors["num_batches_tracked"].dtype == torch.int64
+
+
+def test_notes_that_json_cannot_hold_are_refused_and_nothing_is_written(saved):
+    before = saved.read_bytes()
+    with pytest.raises(TypeError, match="JSON"):
+        save_checkpoint(saved, seeded(1), notes={"model": object()})
+    assert saved.read_bytes() == before
+
+
+# --- broken files ---------------------------------------------------------------------------------
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    for path in (tmp_path / "none.safetensors", tmp_path):
+        with pytest.raises(FileNotFoundError, match="no checkpoint at") as error:
+            load_checkpoint(path)
+        assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("share", [0, 1e-3, 0.1, 0.5, 0.999])
+def test_a_truncated_file_is_told(saved, share):
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(ValueError, match=r"not a whole safetensors file.*truncated") as error:
+        load_checkpoint(saved)
+    assert str(saved) in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"\0" * 100, b"text, not numbers" * 20, b"{}", b"\xff" * 64])
+def test_a_file_of_another_kind_is_told(path, content):
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="not a whole safetensors file"):
+        load_checkpoint(path)
+
+
+class Harm:
+    """Unpickled, it would leave a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("write", [pickle.dump, torch.save])
+def test_a_pickle_is_never_executed(tmp_path, write):
+    harm, path = tmp_path / "harm", tmp_path / "model.pt"
+    with open(path, "wb") as file:
+        write(Harm(harm), file)
+    with pytest.raises(ValueError, match=r"a pickle \(.pt, .pth\), which this course never opens"):
+        load_checkpoint(path)
+    assert not harm.exists()
+    pickle.loads(pickle.dumps(Harm(harm)))
+    assert harm.exists(), "the trap works"
+
+
+def rewritten(path, change):
+    """The file with another description or other weights."""
+    tensors, about = read_tensors(path)
+    change(tensors, about)
+    write_tensors(path, tensors, about)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda w, a: a.pop("config"), "no settings of a GPT"),
+        (lambda w, a: a["config"].pop("n_head"), "does not describe a GPT .*n_head"),
+        (lambda w, a: a["config"].update(n_head=3), "does not describe .*evenly over 3 heads"),
+        (lambda w, a: a["config"].update(n_head="2"), "does not describe"),
+        (lambda w, a: a["config"].update(depth=1), r"does not describe .*no setting \['depth'\]"),
+        (lambda w, a: a["config"].update(norm="os.system"), "norm should be one of .*os.system"),
+        (lambda w, a: a["config"].update(norm=["LayerNorm"]), "does not describe"),
+        (lambda w, a: a.update(config=["GPT"]), "does not describe"),
+        (lambda w, a: a.update(config="GPT"), "does not describe"),
+        (lambda w, a: a.update(symbols="aa"), "does not describe .*symbol 'a' stands"),
+        (lambda w, a: a.update(symbols=5), "does not describe .*int"),
+        (lambda w, a: a["config"].update(n_layer=3), r"lacks 16 weights .*blocks.2.attention"),
+        (lambda w, a: a["config"].update(n_layer=1), "has 16 weights too many.*blocks.1.attention"),
+        (lambda w, a: a["config"].update(tied=False), "lacks 1 weights.*head.weight"),
+        (lambda w, a: w.pop("norm.weight"), "lacks 1 weights.*norm.weight"),
+        (lambda w, a: w.update(more=torch.zeros(1)), "1 weights too many.*more"),
+        (
+            lambda w, a: a["config"].update(vocab_size=7),
+            r"token.weight has shape \(5, 8\), but the model's has \(7, 8\): was it trained",
+        ),
+    ],
+)
+def test_a_file_that_does_not_fit_is_explained(saved, change, message):
+    rewritten(saved, change)
+    with pytest.raises(ValueError, match=message) as error:
+        load_checkpoint(saved)
+    assert str(saved) in str(error.value)
+
+
+@pytest.mark.parametrize("about", ["[1]", "{", "null", '"text"'])
+def test_a_damaged_description_is_explained(path, about):
+    save_file({"a": torch.zeros(1)}, path, metadata={"about": about})
+    with pytest.raises(ValueError, match=r"the description in .* is damaged"):
+        load_checkpoint(path)
+
+
+def test_weights_of_others_are_explained(path):
+    save_file({"wte.weight": torch.zeros(3, 4)}, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match="weights but no settings of a GPT"):
+        load_checkpoint(path)
+    save_checkpoint(path, nn.Linear(2, 2))
+    with pytest.raises(ValueError, match="weights but no settings of a GPT"):
+        load_checkpoint(path)
+
+
+# --- writing that fails ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["fsync", "chmod", "replace"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(saved, monkeypatch, step, error):
+    before = saved.read_bytes()
+
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(f"helpers.checkpoints.os.{step}", fails)
+    with pytest.raises(type(error)):
+        save_checkpoint(saved, seeded(1))
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk_leaves_the_old_file(saved, monkeypatch):
+    before = saved.read_bytes()
+    full = []
+
+    def temporary(dir, prefix):
+        full.append(1)
+        name = os.path.join(dir, prefix + "x")
+        os.symlink("/dev/full", name)
+        return os.open(name, os.O_WRONLY), name
+
+    monkeypatch.setattr("helpers.checkpoints.tempfile.mkstemp", temporary)
+    with pytest.raises(OSError, match="No space left"):
+        save_checkpoint(saved, seeded(1))
+    assert full and saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_a_process_that_is_killed_while_it_writes_leaves_the_old_file_whole(saved):
+    before = saved.read_bytes()
+    script = """
+        import os, signal, sys
+        import torch
+        import helpers.checkpoints as checkpoints
+
+        os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        checkpoints.write_tensors(sys.argv[1], {"a": torch.zeros(1000)}, {})
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script), saved], cwd=ROOT)
+    assert done.returncode == -signal.SIGKILL
+    assert saved.read_bytes() == before
+    load_checkpoint(saved)
+    save_checkpoint(saved, seeded(1))  # what the dead process left does not disturb
+    assert torch.equal(load_checkpoint(saved).model(IDS), seeded(1).eval()(IDS))
+
+
+def test_the_file_holds_numbers_and_text_only(saved):
+    """The header is JSON, and behind it come the numbers of the weights, no byte more."""
+    content = saved.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    assert json.loads(header.pop("__metadata__")["about"])["config"]["n_layer"] == 2
+    ends = [tensor["data_offsets"][1] for tensor in header.values()]
+    assert 8 + size + max(ends) == len(content)
+    assert max(ends) == 4 * seeded().n_parameters()
