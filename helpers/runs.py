@@ -98,13 +98,13 @@ class Kept:
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
             parts.setdefault(part, {})[rest] = tensor
-        if not {"model", "random"} <= set(parts) or not {"run", "settings"} <= set(about):
+        if "random/torch" not in tensors or not {"run", "settings"} <= set(about):
             raise ValueError(f"{last} is not the state of a training run")
         for name, value in self.settings.items():
             before = about["settings"].get(name, value)
             if json.dumps(before) != json.dumps(value):  # JSON knows no tuples
                 raise ValueError(f"the run in {last} had {name} {before}, not {value}")
-        load_weights(self.model, parts["model"], last)
+        load_weights(self.model, parts.get("model", {}), last)
         for number, optimiser in enumerate(self.optimisers):
             states: dict[int, dict[str, Tensor]] = {}
             # An optimiser may have nothing to remember: before its first step, or ever.

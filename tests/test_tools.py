@@ -84,6 +84,33 @@ def test_normalise_twice_changes_nothing(messy, tmp_path):
     assert tool.text_of(again) == once
 
 
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [
+        ("\r0%\r50%\r100%\n", "100%\n"),
+        ("before\n\r0%\r100%\nafter\r\nlast\r", "before\n100%\nafter\r\nlast\r"),
+        ("\r\r\ra", "a"),
+        ("plain\ntext\n", "plain\ntext\n"),
+    ],
+)
+def test_normalise_keeps_the_last_state_of_a_line_of_progress(raw, kept):
+    cell = v4.new_code_cell("train()", outputs=[v4.new_output("stream", text=raw)])
+    made = v4.new_notebook(cells=[cell])
+    for _ in "twice":
+        tool.normalise(made)
+        assert made.cells[0].outputs[0].text == kept
+
+
+def test_a_line_of_progress_is_one_line_after_a_run(tmp_path, monkeypatch):
+    code = "import sys\nfrom tqdm import tqdm\nfor i in tqdm(range(5), file=sys.stdout):\n    pass"
+    path = tmp_path / "a.ipynb"
+    tool.write(path, nbformat.writes(v4.new_notebook(cells=[v4.new_code_cell(code)])))
+    assert command(monkeypatch, "run", path) == 0
+    (output,) = tool.read(path).cells[0].outputs
+    assert output.text.startswith("100%") and "5/5" in output.text
+    assert output.text.count("\n") == 1 and "\r" not in output.text
+
+
 def command(monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["notebooks.py", *map(str, arguments)])
     return tool.main()

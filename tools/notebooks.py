@@ -5,11 +5,13 @@
     python tools/notebooks.py check [NOTEBOOK ...]       exit 1 if one is not in that form
 
 Without names: every chapter. The form: outputs and counts kept, everything dropped that changes
-from run to run without meaning anything (widget state and ids, time stamps, editor settings).
+from run to run without meaning anything (widget state and ids, time stamps, editor settings, all
+but the last state of a line of progress).
 """
 
 import argparse
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -52,6 +54,9 @@ def normalise(notebook: NotebookNode) -> None:
             # The still picture stays; the id of a widget that is no longer there does not.
             output.get("data", {}).pop(WIDGET_VIEW, None)
             output.pop("metadata", None)
+            if output.output_type == "stream":
+                # What a later state of the line has overwritten is not to be seen any more.
+                output.text = re.sub(r".*\r(?=[^\r\n])", "", output.text)
             if output.output_type in ("display_data", "execute_result"):
                 output["metadata"] = NotebookNode()
 

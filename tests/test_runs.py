@@ -1,0 +1,539 @@
+"""helpers.runs through train: runs that stop, are stopped, fail, and are taken up again."""
+
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import nbformat
+import pytest
+import torch
+from conftest import ROOT
+from nbclient import NotebookClient
+from nbformat import v4
+from torch import nn
+
+from helpers.checkpoints import load_checkpoint, read_tensors, write_tensors
+from helpers.gpt import GPT
+from helpers.optimisers import cosine
+from helpers.recipes import fast_gpt, fast_optimisers
+from helpers.runs import Interrupt, Run
+from helpers.training import estimate_loss, train
+
+DATA = torch.randint(7, (400,), generator=torch.Generator().manual_seed(0))
+VALIDATION = torch.randint(7, (60,), generator=torch.Generator().manual_seed(1))
+SIZES = {"block_size": 6, "batch_size": 4}
+
+
+def generator():
+    return torch.Generator().manual_seed(3)
+
+
+def plain(seed=0, **settings):
+    torch.manual_seed(seed)
+    return GPT(**{"vocab_size": 7, "block_size": 6, "n_layer": 1, "n_head": 2, "n_embd": 8,
+                  "dropout": 0.2, **settings})  # fmt: skip
+
+
+def fast():
+    torch.manual_seed(0)
+    return fast_gpt(7, 6, n_layer=1, n_head=2, n_embd=8)
+
+
+def with_adamw(**settings):
+    """A model, with dropout, and a call of train that it is given to."""
+    model = plain()
+
+    def run(**more):
+        return train(model, DATA, **SIZES, learning_rate=0.01, weight_decay=0.1, clip=1.0,
+                     **{"schedule": cosine, "steps": 12, **settings, **more})  # fmt: skip
+
+    return model, run
+
+
+def with_muon(**settings):
+    model = fast()
+
+    def run(**more):
+        return train(model, DATA, **SIZES, optimisers=fast_optimisers(model),
+                     **{"schedule": cosine, "steps": 12, **settings, **more})  # fmt: skip
+
+    return model, run
+
+
+def with_sgd(momentum=0.0):
+    def make(**settings):
+        model = plain()
+
+        def run(**more):
+            optimisers = [torch.optim.SGD(model.parameters(), lr=0.1, momentum=momentum)]
+            return train(model, DATA, **SIZES, optimisers=optimisers,
+                         **{"steps": 12, **settings, **more})  # fmt: skip
+
+        return model, run
+
+    return make
+
+
+def with_a_running_mean(**settings):
+    """No GPT, and not all that it learns are parameters."""
+
+    class Normed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.norm = nn.Embedding(7, 7), nn.BatchNorm1d(7)
+
+        def forward(self, ids):
+            return self.norm(self.table(ids).transpose(1, 2)).transpose(1, 2)
+
+    torch.manual_seed(0)
+    model = Normed()
+
+    def run(**more):
+        return train(model, DATA, **SIZES, learning_rate=0.1, **{"steps": 12, **settings, **more})
+
+    return model, run
+
+
+MAKERS = {
+    "AdamW": with_adamw,
+    "Muon and AdamW": with_muon,
+    "SGD, which remembers nothing": with_sgd(),
+    "SGD with momentum": with_sgd(0.9),
+    "buffers": with_a_running_mean,
+}
+
+
+class Stop(Exception):
+    """Ends a run from within, as a crash would."""
+
+
+def crash_at(step):
+    def on_evaluation(run):
+        if run.step == step:
+            raise Stop
+
+    return on_evaluation
+
+
+def undisturbed():
+    """The losses of a run to which nothing happens."""
+    _, run = with_adamw()
+    return run(generator=generator()).losses
+
+
+def same_weights(a, b):
+    a, b = a.state_dict(), b.state_dict()
+    return all(torch.equal(a[name], b[name]) for name in a)
+
+
+# --- taking up again ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seeded", [True, False], ids=["own generator", "torch's generator"])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("crash", [0, 4, 8])
+def test_a_run_that_crashed_goes_on_as_if_it_had_not(make, seeded, crash, tmp_path):
+    """The same losses to the last bit, whether it crashed before the first step or later."""
+    watch = {"validation": VALIDATION, "evaluate_every": 4}
+    whole, run = make(**watch)
+    torch.manual_seed(5)
+    want = run(generator=generator() if seeded else None)
+
+    _, run = make(**watch)
+    torch.manual_seed(5)
+    with pytest.raises(Stop):
+        run(generator=generator() if seeded else None, folder=tmp_path,
+            on_evaluation=crash_at(crash))  # fmt: skip
+
+    model, run = make(**watch)
+    torch.manual_seed(99)  # all randomness has to come from the folder
+    other = torch.Generator().manual_seed(99)
+    got = run(generator=other if seeded else None, folder=tmp_path, resume=True)
+    assert got.losses == want.losses and got.step == 12
+    assert [(s, x) for s, _, x in got.evaluations] == [(s, x) for s, _, x in want.evaluations]
+    assert same_weights(model, whole)
+    assert got.stopped == "finished"
+
+
+@pytest.mark.parametrize("make", [with_adamw, with_muon])
+def test_a_run_that_ran_out_of_time_goes_on(make, tmp_path):
+    whole, run = make()
+    want = run(generator=generator())
+    _, run = make(folder=tmp_path)
+    first = run(generator=generator(), max_seconds=1e-9, validation=VALIDATION)
+    assert (first.stopped, first.step) == ("time", 1)
+    model, run = make(folder=tmp_path, resume=True)
+    second = run(generator=generator())
+    assert second.losses == want.losses and same_weights(model, whole)
+    assert second.seconds > first.seconds  # they add up
+    assert second.evaluations == first.evaluations
+
+
+def test_a_finished_run_has_nothing_left_to_do_and_can_be_made_longer(tmp_path):
+    _, run = with_adamw(folder=tmp_path, schedule=None)
+    first = run(generator=generator())
+    model, run = with_adamw(folder=tmp_path, schedule=None, resume=True)
+    again = run(generator=generator())
+    assert again.losses == first.losses
+    longer = run(generator=generator(), steps=20)
+    whole, run = with_adamw(schedule=None)
+    assert longer.losses == run(generator=generator(), steps=20).losses
+    assert same_weights(model, whole)
+
+
+def test_resuming_in_an_empty_folder_starts(tmp_path):
+    _, run = with_adamw()
+    want = run(generator=generator())
+    _, run = with_adamw(folder=tmp_path / "new", resume=True)
+    assert run(generator=generator()).losses == want.losses
+    assert (tmp_path / "new" / "last.safetensors").exists()
+
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+
+def test_the_best_is_the_best(tmp_path):
+    """The training text says little of the validation text: its loss falls first, then rises."""
+    model, run = with_adamw(folder=tmp_path, validation=VALIDATION, evaluate_every=10, steps=200)
+    states = {}
+    result = run(generator=generator(), on_evaluation=lambda run: states.setdefault(
+        run.step, [p.detach().clone() for p in model.parameters()]))  # fmt: skip
+    best_step = min(result.evaluations, key=lambda e: e[2])[0]
+    assert 0 < best_step < 200, "the test wants a best that is not the last"
+    best = load_checkpoint(tmp_path / "best.safetensors")
+    assert best.notes == {"step": best_step, "validation_loss": result.best}
+    for p, want in zip(best.model.parameters(), states[best_step], strict=True):
+        assert torch.equal(p, want)
+    assert estimate_loss(best.model, VALIDATION, block_size=6) == result.best
+    assert sorted(os.listdir(tmp_path)) == ["best.safetensors", "last.safetensors"]
+
+
+def test_a_best_from_before_the_crash_stays_the_best(tmp_path):
+    _, run = with_adamw(folder=tmp_path, validation=VALIDATION, evaluate_every=10, steps=200)
+    with pytest.raises(Stop):
+        run(generator=generator(), on_evaluation=crash_at(100))
+    _, run = with_adamw(folder=tmp_path, validation=VALIDATION, evaluate_every=10, steps=200)
+    result = run(generator=generator(), resume=True)
+    notes = load_checkpoint(tmp_path / "best.safetensors").notes
+    assert notes["validation_loss"] == result.best == min(x for _, _, x in result.evaluations)
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(tmp_path):
+    _, run = with_adamw(folder=tmp_path)
+    run(generator=generator())
+    before = (tmp_path / "last.safetensors").read_bytes()
+    model, run = with_adamw(folder=tmp_path)
+    weights = model.token.weight.detach().clone()
+    with pytest.raises(FileExistsError, match=r"holds a run already: .* resume=True, or choose"):
+        run(generator=generator())
+    assert (tmp_path / "last.safetensors").read_bytes() == before
+    assert torch.equal(model.token.weight, weights)
+
+
+def test_a_folder_that_cannot_be_is_told_before_the_first_step(tmp_path):
+    (tmp_path / "file").write_text("a file")
+    _, run = with_adamw(folder=tmp_path / "file")
+    with pytest.raises(FileExistsError):
+        run(on_evaluation=pytest.fail, validation=VALIDATION, evaluate_every=1)
+
+
+def test_a_failing_write_leaves_the_state_before(tmp_path, monkeypatch):
+    watch = {"validation": VALIDATION, "evaluate_every": 4, "folder": tmp_path}
+    _, run = with_adamw(**watch)
+    kept = []
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    def fill(result):
+        if result.step == 4:
+            kept.append((tmp_path / "last.safetensors").read_bytes())
+            monkeypatch.setattr("helpers.checkpoints.os.fsync", full)
+
+    with pytest.raises(OSError, match="No space left"):
+        run(generator=generator(), on_evaluation=fill)
+    assert (tmp_path / "last.safetensors").read_bytes() == kept[0]
+    assert sorted(os.listdir(tmp_path)) == ["best.safetensors", "last.safetensors"]
+    monkeypatch.undo()
+    _, run = with_adamw(**watch, resume=True)
+    assert run(generator=generator()).losses == undisturbed()
+
+
+def test_a_loss_that_is_no_number_names_the_state_that_was_kept(tmp_path):
+    model, run = with_adamw(folder=tmp_path, validation=VALIDATION, evaluate_every=4)
+
+    def poison(result):
+        if result.step == 4:
+            with torch.no_grad():
+                model.token.weight[:] = math.nan
+
+    with pytest.raises(FloatingPointError, match="the loss is nan at step 4") as error:
+        run(generator=generator(), on_evaluation=poison)
+    assert f"kept is in {tmp_path / 'last.safetensors'}." in str(error.value)
+    _, run = with_adamw(folder=tmp_path, resume=True)  # and that state is from before
+    assert run(generator=generator()).losses == undisturbed()
+
+
+# --- what cannot be taken up again ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    _, run = with_adamw(folder=folder, steps=2)
+    run(generator=generator())
+    return folder
+
+
+def refused(folder, model, message, **settings):
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    last = (folder / "last.safetensors").read_bytes()
+    random = torch.get_rng_state()
+    settings = {"steps": 4, "learning_rate": 0.01, "generator": generator(), **SIZES, **settings}
+    with pytest.raises(ValueError, match=message) as error:
+        train(model, DATA, folder=folder, resume=True, **settings)
+    assert str(folder / "last.safetensors") in str(error.value)
+    after = model.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert (folder / "last.safetensors").read_bytes() == last
+    assert torch.equal(torch.get_rng_state(), random)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"block_size": 5}, "had block_size 6, not 5"),
+        ({"batch_size": 8}, "had batch_size 4, not 8"),
+        ({"generator": None}, "had generator True, not False"),
+    ],
+)
+def test_other_settings_are_refused(finished, settings, message):
+    refused(finished, plain(), message, **settings)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"n_embd": 16}, {"n_layer": 2}, {"n_head": 4}, {"norm": nn.RMSNorm}, {"tied": False}],
+)
+def test_another_model_is_refused_even_if_its_weights_would_fit(finished, changes):
+    refused(finished, plain(**changes), "had model .*, not ")
+
+
+def test_a_model_of_another_kind_is_refused(finished):
+    refused(finished, nn.Sequential(nn.Embedding(7, 7)), "had model .*, not Sequential")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda model: [torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)],
+        lambda model: [torch.optim.AdamW(model.parameters(), lr=0.1)],  # one group instead of two
+        lambda model: [
+            torch.optim.AdamW(model.blocks.parameters(), lr=0.1),
+            torch.optim.AdamW(model.token.parameters(), lr=0.1),
+        ],
+    ],
+)
+def test_other_optimisers_are_refused(finished, make):
+    model = plain()
+    refused(finished, model, "had optimisers .*, not", learning_rate=None, optimisers=make(model))
+
+
+def damaged(finished, folder, change):
+    shutil.copytree(finished, folder, dirs_exist_ok=True)
+    tensors, about = read_tensors(folder / "last.safetensors")
+    change(tensors, about)
+    write_tensors(folder / "last.safetensors", tensors, about)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t, a: a.pop("run"), "is not the state of a training run"),
+        (lambda t, a: a.pop("settings"), "is not the state of a training run"),
+        (lambda t, a: t.pop("random/torch"), "is not the state of a training run"),
+        (lambda t, a: t.pop("model/norm.weight"), "lacks 1 weights"),
+        (lambda t, a: t.update({"model/more": torch.zeros(1)}), "1 weights too many"),
+        (lambda t, a: t.update({"model/norm.weight": torch.zeros(3)}), "norm.weight has shape"),
+    ],
+)
+def test_a_damaged_state_is_refused(finished, tmp_path, change, message):
+    damaged(finished, tmp_path, change)
+    refused(tmp_path, plain(), message)
+
+
+def test_a_truncated_state_and_a_checkpoint_are_refused(finished, tmp_path):
+    last = tmp_path / "last.safetensors"
+    last.write_bytes((finished / "last.safetensors").read_bytes()[:-100])
+    refused(tmp_path, plain(), "not a whole safetensors file")
+    model, run = with_adamw(validation=VALIDATION, folder=tmp_path / "other", steps=1)
+    run()
+    shutil.copy(tmp_path / "other" / "best.safetensors", last)
+    refused(tmp_path, model, "is not the state of a training run")
+
+
+# --- interrupts -----------------------------------------------------------------------------------
+
+
+def interrupt(*steps):
+    def on_evaluation(run):
+        for _ in range(steps.count(run.step)):
+            signal.raise_signal(signal.SIGINT)
+
+    return on_evaluation
+
+
+@pytest.fixture
+def handler():
+    """A handler of the caller's, which must not be called and must be there again afterwards."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def mine(*_):
+        pytest.fail("train did not take the signal")
+
+    signal.signal(signal.SIGINT, mine)
+    yield mine
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_ends_the_run_in_good_order(handler, tmp_path):
+    watch = {"validation": VALIDATION, "evaluate_every": 4}
+    model, run = with_adamw(**watch, folder=tmp_path)
+    result = run(generator=generator(), on_evaluation=interrupt(4))
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert (result.stopped, result.step) == ("interrupted", 5)  # the step in hand is finished
+    assert "interrupted" in repr(result)
+    assert estimate_loss(model, VALIDATION, block_size=6) < 3  # the model can be used
+
+    second, run = with_adamw(**watch, folder=tmp_path, resume=True)
+    assert run(generator=generator()).losses[:5] == result.losses
+    whole, run = with_adamw(**watch)
+    run(generator=generator())
+    assert same_weights(second, whole)
+
+
+def test_an_interrupt_needs_no_folder(handler):
+    _, run = with_adamw(validation=VALIDATION, evaluate_every=1)
+    assert run(on_evaluation=interrupt(2)).stopped == "interrupted"
+
+
+def test_an_interrupt_at_the_very_end_comes_too_late(handler):
+    _, run = with_adamw(validation=VALIDATION)
+    assert run(on_evaluation=interrupt(12)).stopped == "finished"
+
+
+def test_a_second_interrupt_ends_it_at_once(handler, tmp_path):
+    _, run = with_adamw(validation=VALIDATION, evaluate_every=4, folder=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        run(generator=generator(), on_evaluation=interrupt(4, 4))
+    assert signal.getsignal(signal.SIGINT) is handler
+    _, run = with_adamw(folder=tmp_path, resume=True)
+    assert run(generator=generator()).step == 12
+
+
+@pytest.mark.parametrize("before", [signal.SIG_IGN, signal.SIG_DFL, signal.default_int_handler])
+def test_the_handler_from_before_comes_back(before):
+    kept = signal.signal(signal.SIGINT, before)
+    try:
+        with Interrupt() as outer:
+            with Interrupt() as inner:
+                signal.raise_signal(signal.SIGINT)
+            assert inner.requested and not outer.requested
+            signal.raise_signal(signal.SIGINT)
+            assert outer.requested
+        with pytest.raises(Stop), Interrupt():
+            raise Stop
+        assert signal.getsignal(signal.SIGINT) == before
+    finally:
+        signal.signal(signal.SIGINT, kept)
+
+
+def test_training_works_beside_the_main_thread(handler):
+    """Only the main thread may say what signals do: elsewhere they stay as they are."""
+    results = []
+
+    def work():
+        _, run = with_adamw()
+        results.append(run())
+        with Interrupt() as beside:
+            results.append(beside.requested)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert [results[0].stopped, results[1]] == ["finished", False]
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_real_interrupt_from_outside(tmp_path):
+    """As Ctrl-C in a terminal: another process sends SIGINT."""
+    script = """
+        import sys
+        import torch
+        from helpers.gpt import GPT
+        from helpers.training import train
+
+        torch.manual_seed(0)
+        data = torch.randint(7, (400,))
+        model = GPT(7, 6, n_layer=1, n_head=2, n_embd=8)
+
+        def say(run):
+            print("evaluated", run.step, flush=True)
+
+        run = train(model, data, steps=10**6, block_size=6, batch_size=4, learning_rate=0.01,
+                    validation=data[:50], evaluate_every=20, on_evaluation=say, folder=sys.argv[1])
+        print(run.stopped, run.step, bool(model(data[None, :6]).isfinite().all()))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), tmp_path]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        for line in process.stdout:
+            if line.startswith("evaluated 40"):
+                break
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and err == ""
+    stopped, steps, usable = out.splitlines()[-1].split()
+    assert stopped == "interrupted" and usable == "True"
+    _, about = read_tensors(tmp_path / "last.safetensors")
+    assert len(about["run"]["losses"]) == int(steps) >= 40
+    assert load_checkpoint(tmp_path / "best.safetensors").notes["step"] <= int(steps)
+
+
+# --- the line of progress, and a run's words ------------------------------------------------------
+
+
+def test_progress_in_a_notebook_is_one_line_of_a_stream(tmp_path):
+    source = """
+        import torch
+        from helpers.training import train
+        model = torch.nn.Embedding(7, 7)
+        run = train(model, torch.arange(100) % 7, steps=30, block_size=6, batch_size=4,
+                    learning_rate=0.1, progress=True)
+    """
+    notebook = v4.new_notebook(cells=[v4.new_code_cell(textwrap.dedent(source))])
+    resources = {"metadata": {"path": str(ROOT)}}
+    NotebookClient(notebook, kernel_name="python3", resources=resources).execute()
+    nbformat.validate(notebook)
+    outputs = notebook.cells[0].outputs
+    assert {output.output_type for output in outputs} == {"stream"}  # no widget
+    assert {output.name for output in outputs} == {"stdout"}
+    text = "".join(output.text for output in outputs)
+    assert text.count("\n") == 1 and text.endswith("\n")
+    assert "30/30" in text.rstrip("\n").split("\r")[-1]
+
+
+def test_a_run_speaks_for_itself():
+    run = Run([2.0, 1.5], [(0, 0.0, 2.5), (2, 3.4, 1.75)], 3.4)
+    assert (run.step, run.best) == (2, 1.75)
+    assert repr(run) == "Run(2 steps in 3 s, best validation loss 1.750, finished)"
+    assert (Run().step, Run().best) == (0, math.inf)
