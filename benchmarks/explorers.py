@@ -65,6 +65,12 @@ AVERAGING = """from math import sin
 from helpers.widgets.averaging_explorer import AveragingExplorer
 AveragingExplorer([f"w{{i}}" for i in range({T})], [sin(i) for i in range({T})])"""
 
+SAMPLING = """from helpers import data
+from helpers.checkpoints import load_checkpoint
+from helpers.widgets.sampling_explorer import SamplingExplorer
+saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
+SamplingExplorer(saved.model, saved.tokenizer, prompt="To be, or not to ", top_p=0.9)"""
+
 NOTHING = """from pathlib import Path
 from helpers import plots
 from helpers.widgets import base
@@ -90,6 +96,9 @@ CASES = [
          "input[aria-label='output (row)']", keys=("ArrowLeft", "ArrowRight")),
     Case("AveragingExplorer", "the row, T = 24", AVERAGING.format(T=24),
          "input[aria-label='output (row)']", keys=("ArrowLeft", "ArrowRight")),
+    Case("SamplingExplorer", "the temperature", SAMPLING, "input[type=range]"),
+    Case("SamplingExplorer", "the prompt, 17 characters", SAMPLING, "textarea",
+         words=("To be, or not to b", "To be, or not to "), answer=".seen"),
 ]  # fmt: skip
 
 

@@ -1,5 +1,5 @@
 // The model answers in the kernel, once for each prompt (trait "answer"); all else happens here.
-const SHOWN = 20, ROW = 19, LABEL = 84, BAR = 380, WIDTH = 600, TOP = 22;
+const SHOWN = 20, ROW = 19, LABEL = 84, BAR = 380, WIDTH = 600, TOP = 58, RULER = 28;
 
 /** The places of the logits from the largest to the smallest; equal ones in their order. */
 const ranking = (logits) => Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a] || a - b);
@@ -34,6 +34,13 @@ function dart(seed, n) {
   return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
 }
 
+/** The rank whose piece of the ruler the dart u hits. */
+function hit(final, n, u) {
+  let i = 0;
+  for (let end = final[0]; i < n - 1 && end <= u; end += final[i]) i += 1;
+  return i;
+}
+
 const percent = (p) => (p === 0 ? "0 %" : p < 0.0005 ? "< 0.1 %" : `${(100 * p).toFixed(1)} %`);
 
 function render({ model, el }) {
@@ -56,7 +63,7 @@ function render({ model, el }) {
   const drawn = h("span", { class: "drawn", role: "status", "aria-live": "polite" });
   const button = (label, act) => h("button", { type: "button", onclick: act }, label);
   const ask = (n) => () => { waiting = Math.min(200, waiting + n); step(); };
-  const cells = Object.fromEntries(["entropy", "plain", "kept", "mass"].map((name) => [name, h("td", { class: `number ${name}` })]));
+  const cells = Object.fromEntries(["entropy", "plain", "kept", "mass", "next"].map((name) => [name, h("td", { class: `number ${name}` })]));
   const row = (label, cell) => h("tr", {}, h("th", { scope: "row" }, label), cell);
   const picture = canvas(WIDTH, TOP + ROW * (Math.min(SHOWN, tokens.length) + (tokens.length > SHOWN ? 1 : 0)) + 4, "");
   const pen = picture.getContext("2d");
@@ -72,9 +79,10 @@ function render({ model, el }) {
       button("Start again", () => { waiting = draws = 0; last = ""; drawn.textContent = ""; send(first); }), drawn),
     h("div", { class: "columns" }, picture, h("table", {}, h("tbody", {},
       row("entropy, in bits", cells.entropy), row("… of the model itself", cells.plain),
-      row("tokens kept", cells.kept), row("probability kept", cells.mass)))),
+      row("tokens kept", cells.kept), row("probability kept", cells.mass),
+      row("the next dart", cells.next)))),
     h("p", { class: "quiet", style: "margin:4px 0" },
-      "filled: the chance to be drawn · hatched: cut off (the number is what it would have had) · upright line: the model itself (τ = 1, no cut)"));
+      "ruler: the kept tokens side by side, and where the next dart will hit (▼) · filled: the chance to be drawn · hatched: cut off (the number is what it would have had) · upright line: the model itself (τ = 1, no cut)"));
 
   const now = () => distribution(ranked, model.get("temperature"),
     model.get("top_k") >= most ? tokens.length : model.get("top_k"), model.get("top_p"));
@@ -94,12 +102,37 @@ function render({ model, el }) {
   }
   let inks = {};
   function readInks() {
-    inks = Object.fromEntries(["ink", "quiet", "line", "blue", "orange", "panel"].map((name) => [name, colour(node, name)]));
+    inks = Object.fromEntries(["ink", "quiet", "line", "blue", "orange", "paper"].map((name) => [name, colour(node, name)]));
     hatched = hatch(inks.quiet);
   }
 
+  /** The kept tokens side by side, in order, and the next dart above them. */
+  function ruler(final, n, u, target) {
+    pen.textAlign = "right";
+    pen.fillStyle = inks.ink;
+    pen.fillText("ruler", LABEL - 8, RULER + 9);
+    pen.textAlign = "center";
+    let x = LABEL;
+    for (let i = 0; i < n; i++) {
+      const wide = final[i] * BAR;
+      pen.fillStyle = i === target ? inks.orange : inks.blue;
+      pen.fillRect(x, RULER, Math.max(wide - 1, 0.4), 18);
+      pen.fillStyle = i === target ? "#000" : inks.paper;
+      if (wide > 13) pen.fillText(visible(tokens[ranks[i]]).slice(0, wide / 8), x + wide / 2, RULER + 9);
+      x += wide;
+    }
+    const tip = LABEL + u * BAR;
+    pen.fillStyle = inks.ink;
+    pen.beginPath();
+    pen.moveTo(tip - 5, RULER - 9);
+    pen.lineTo(tip + 5, RULER - 9);
+    pen.lineTo(tip, RULER);
+    pen.fill();
+    pen.fillRect(tip - 0.5, RULER, 1, 18);
+  }
+
   /** One line of the picture; others: how many tokens it stands for (0: one). */
-  function line(i, name, final, hot, own, others, kept) {
+  function line(i, name, final, hot, own, others, kept, target) {
     const y = TOP + i * ROW, cut = final === 0 && hot > 0;
     pen.textAlign = "right";
     pen.fillStyle = cut ? inks.quiet : inks.ink;
@@ -112,7 +145,7 @@ function render({ model, el }) {
     pen.fillRect(LABEL + own * BAR - 1, y, 2, ROW);
     pen.textAlign = "left";
     const some = others && kept && kept < others ? ` (${kept} of ${others})` : "";
-    pen.fillText(cut ? `cut (${percent(hot)})` : percent(final) + some, LABEL + BAR + 12, y + ROW / 2);
+    pen.fillText(cut ? `cut (${percent(hot)})` : percent(final) + some + (target ? " ◀ next dart" : ""), LABEL + BAR + 12, y + ROW / 2);
   }
 
   function draw() {
@@ -126,15 +159,18 @@ function render({ model, el }) {
     pen.textAlign = "center";
     for (const tick of [0, 0.25, 0.5, 0.75, 1]) {
       pen.fillStyle = inks.line;
-      pen.fillRect(LABEL + tick * BAR, TOP - 4, 1, ROW * 21);
+      pen.fillRect(LABEL + tick * BAR, TOP - 6, 1, ROW * 21 + 4);
       pen.fillStyle = inks.quiet;
       pen.fillText(`${100 * tick} %`, LABEL + tick * BAR, 9);
     }
-    for (let i = 0; i < shown; i++) line(i, visible(tokens[ranks[i]]) || "(empty)", final[i], hot[i], plain.final[i], 0, 0);
+    const u = dart(model.get("seed"), draws), target = hit(final, n, u);
+    ruler(final, n, u, target);
+    for (let i = 0; i < shown; i++) line(i, visible(tokens[ranks[i]]) || "(empty)", final[i], hot[i], plain.final[i], 0, 0, i === target);
     if (ranked.length > SHOWN) {
       const rest = (p) => p.subarray(SHOWN).reduce((a, b) => a + b, 0), others = ranked.length - SHOWN;
-      line(SHOWN, `${others} others`, rest(final), rest(hot), rest(plain.final), others, Math.max(0, n - SHOWN));
+      line(SHOWN, `${others} others`, rest(final), rest(hot), rest(plain.final), others, Math.max(0, n - SHOWN), target >= SHOWN);
     }
+    cells.next.textContent = `${u.toFixed(3)} → ${visible(tokens[ranks[target]])}`;
     cells.entropy.textContent = Math.abs(entropy(final)).toFixed(2);
     cells.plain.textContent = plain.bits.toFixed(2);
     cells.kept.textContent = `${n} of ${ranked.length}`;
@@ -151,10 +187,8 @@ function render({ model, el }) {
     if (answer.error || prompt.length > 3990) { waiting = 0; return; }
     waiting -= 1;
     const u = dart(model.get("seed"), draws), { final, n } = now();
-    let i = 0;
-    for (let end = final[0]; i < n - 1 && end <= u; end += final[i]) i += 1;
+    last = tokens[ranks[hit(final, n, u)]];
     draws += 1;
-    last = tokens[ranks[i]];
     drawn.textContent = `dart ${u.toFixed(3)} hits “${visible(last)}”`;
     send(prompt + last);
   }

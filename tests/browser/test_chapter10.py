@@ -103,6 +103,18 @@ def test_sampling_appends_a_token_and_is_reproducible(explorer):
     assert in_kernel(explorer.page, "explorer.answer['prompt']") == first
 
 
+def test_the_next_dart_is_known_before_it_is_thrown(explorer):
+    set_slider(explorer, "temperature τ", 2)
+    for _ in range(3):
+        said = explorer.locator(".next").inner_text()
+        assert re.fullmatch(r"0\.\d{3} → .", said)
+        start = field(explorer).input_value()
+        explorer.get_by_role("button", name="Sample once").click()
+        expect(explorer.locator(".drawn")).to_contain_text(f"“{said[-1]}”")
+        expect(explorer.locator(".fresh")).to_have_text(said[-1])
+        assert len(field(explorer).input_value()) == len(start) + 1
+
+
 def test_greedy_sampling_takes_the_likeliest(explorer):
     set_slider(explorer, "temperature τ", 0)
     start = field(explorer).input_value()
