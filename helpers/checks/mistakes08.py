@@ -173,15 +173,15 @@ class _Table(nn.Module):
 
 
 class _Move(nn.Module):
-    """Place `to` also hears place `start`."""
+    """Place `end` also hears place `start`."""
 
-    def __init__(self, start: int, to: int):
+    def __init__(self, start: int, end: int):
         super().__init__()
-        self.start, self.to = start, to
+        self.start, self.end = start, end
 
     def forward(self, x: Tensor) -> Tensor:
         out = x.clone()
-        out[:, self.to] = out[:, self.to] + x[:, self.start]
+        out[:, self.end] = out[:, self.end] + x[:, self.start]
         return out
 
 

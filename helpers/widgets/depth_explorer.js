@@ -1,6 +1,6 @@
 const DEPTHS = [2, 4, 8, 16, 32, 48], SCALES = [0.1, 0.25, 0.5, 1, 2], PLACES = 49, ROWS = 2 + DEPTHS.length;
 const SKIPS = [["on", "x + f(x)"], ["off", "f(x) alone"]];
-const NORMS = [["none", "no norm"], ["pre", "pre: f reads norm(x)"], ["post", "post: norm after each layer"]];
+const NORMS = [["none", "nowhere"], ["pre", "before: f reads norm(x) (pre)"], ["post", "after: the stream itself (post)"]];
 const EDGE = 16; // the axes end at 10^±EDGE; what lies beyond is drawn at the edge and written in the table
 
 /** 10 ** power in two digits, as people write it (the same as in_powers in Python). */
@@ -20,7 +20,7 @@ function render({ model, el }) {
     h("div", { class: "row" },
       slider(model, "depth_index", { label: "depth", min: 0, max: DEPTHS.length - 1, show: (i) => `${DEPTHS[i]} layers` }),
       slider(model, "scale_index", { label: "how loud the layers are", min: 0, max: SCALES.length - 1, show: (i) => `× ${SCALES[i]}` })),
-    h("div", { class: "row" }, "a layer gives", choice(model, "skips", SKIPS, "Skips"), choice(model, "norm", NORMS, "Norm")));
+    h("div", { class: "row" }, "a layer gives", choice(model, "skips", SKIPS, "Skips"), "and is normed", choice(model, "norm", NORMS, "Norm")));
 
   const W = 440, H = 230, L = 48, R = 14, B = 36, T = 10;
   const panel = (name) => {

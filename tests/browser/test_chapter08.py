@@ -36,9 +36,9 @@ def test_each_failure_has_its_verdict(node):
     expect(verdict).to_contain_text("have become alike")
     assert changed(size, lambda: press(node, "x + f(x)"))
     expect(verdict).to_contain_text("explodes")
-    assert changed(size, lambda: press(node, "pre: f reads norm(x)"))
+    assert changed(size, lambda: press(node, "before: f reads norm(x) (pre)"))
     expect(verdict).to_contain_text("sound")
-    for name in ("x + f(x)", "pre: f reads norm(x)"):
+    for name in ("x + f(x)", "before: f reads norm(x) (pre)"):
         button = node.get_by_role("button", name=name, exact=True)
         expect(button).to_have_attribute("aria-pressed", "true")
     assert in_kernel(node.page, "[explorer.skips, explorer.norm]") == ["on", "pre"]
@@ -65,10 +65,10 @@ def test_the_numbers_agree_with_the_kernel(node):
     for action in (
         lambda: slide(node, "look at the stream after layer", "ArrowRight", 7),
         lambda: slide(node, "depth", "ArrowLeft", 2),
-        lambda: press(node, "post: norm after each layer"),
+        lambda: press(node, "after: the stream itself (post)"),
         lambda: slide(node, "how loud the layers are", "End"),
         lambda: press(node, "x + f(x)"),
-        lambda: press(node, "no norm"),
+        lambda: press(node, "nowhere"),
     ):
         action()
         node.page.wait_for_timeout(200)
