@@ -18,6 +18,7 @@ CLAIMS = {
     "06": [f"H{i}" for i in range(1, 10)],
     "07": [f"P{i}" for i in range(1, 9)],
     "08": [f"B{i}" for i in range(1, 10)],
+    "09": [f"G{i}" for i in range(1, 10)],
     "10": [f"N{i}" for i in range(1, 6)],
 }
 CONCEPTS = (
