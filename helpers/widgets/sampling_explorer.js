@@ -145,7 +145,7 @@ function render({ model, el }) {
     pen.fillRect(LABEL + own * BAR - 1, y, 2, ROW);
     pen.textAlign = "left";
     const some = others && kept && kept < others ? ` (${kept} of ${others})` : "";
-    pen.fillText(cut ? `cut (${percent(hot)})` : percent(final) + some + (target ? " ◀ next dart" : ""), LABEL + BAR + 12, y + ROW / 2);
+    pen.fillText(cut ? `cut (${percent(hot)})` : percent(final) + some + (target ? " ◀ dart" : ""), LABEL + BAR + 12, y + ROW / 2);
   }
 
   function draw() {
