@@ -180,8 +180,8 @@ LAYERS = [
     {"positions", "cache"},
     {"attention"},
     {"gpt"},
-    {"optimisers", "checkpoints", "published"},
-    {"runs", "recipes"},
+    {"optimisers", "checkpoints"},
+    {"runs", "recipes", "published"},
     {"training", "sampling"},
     {"checks", "recording", "widgets"},
 ]
