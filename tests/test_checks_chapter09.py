@@ -220,3 +220,42 @@ UNFUSE = {
 @pytest.mark.parametrize("fragment", UNFUSE)
 def test_mistakes_in_unfusing(fragment):
     says(check.unfuse(UNFUSE[fragment]), fragment)
+
+
+def changes(a, b, names, missing=...):
+    return sum(a.get(n, missing) != b.get(n, missing) for n in names)
+
+
+def steps_with(rungs, names, least=2, missing=..., first=False):
+    def before(i):
+        return rungs[0 if first else i - 1]
+
+    return [
+        i
+        for i in range(1, len(rungs))
+        if changes(before(i), rungs[i], names(before(i).keys(), rungs[i].keys()), missing) >= least
+    ]
+
+
+def union(a, b):
+    return a | b
+
+
+MIXED = {
+    "at least one change": lambda r: steps_with(r, union, least=1),
+    "the wrong way round": lambda r: sorted(set(range(1, len(r))) - set(steps_with(r, union))),
+    "with the first one": lambda r: steps_with(r, union, first=True),
+    "that both rungs have": lambda r: steps_with(r, lambda a, b: a & b),
+    "no longer has": lambda r: steps_with(r, lambda a, b: b),
+    "did not have": lambda r: steps_with(r, lambda a, b: a),
+    "None can be a setting": lambda r: steps_with(r, union, missing=None),
+    "before the mixed steps": lambda r: [i - 1 for i in steps_with(r, union)],
+    "count from 1": lambda r: [i + 1 for i in steps_with(r, union)],
+    "a list of whole numbers": lambda r: [r[i] for i in steps_with(r, union)],
+    "it should be": lambda r: [],
+}
+
+
+@pytest.mark.parametrize("fragment", MIXED)
+def test_mistakes_in_the_ladder(fragment):
+    says(check.mixed_steps(MIXED[fragment]), fragment)

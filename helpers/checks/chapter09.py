@@ -17,6 +17,7 @@ from helpers.checks.framework import (
 from helpers.checks.mistakes09 import (
     clip_mistakes,
     equalised_mistakes,
+    mixed_mistakes,
     parameter_mistakes,
     surprise_mistakes,
     unfuse_mistakes,
@@ -111,7 +112,7 @@ def _flat(got: Any, given: list[Tensor]) -> Tensor:
 def decay_groups(answer: Any) -> str:
     """decay_groups(model): the names that decay and the names that do not."""
     gpt = GPT(11, 5, 2, 2, 8)
-    models = {"a GPT": gpt, "an untied GPT": GPT(7, 3, 1, 1, 4, tied=False)}
+    models: dict[str, nn.Module] = {"a GPT": gpt, "an untied GPT": GPT(7, 3, 1, 1, 4, tied=False)}
     models["nn.Linear"] = nn.Linear(2, 3)
     models["nn.LayerNorm"] = nn.LayerNorm(3)
     models["an nn.Embedding"] = nn.Embedding(4, 3)
@@ -194,3 +195,39 @@ def unfuse(answer: Any) -> str:
         what = f"unfuse(c_attn) for C = {C}, the three matrices stacked"
         expect_close(torch.stack(list(got)), want, what, mistakes=unfuse_mistakes(c_attn))
     return "three matrices, each turned: GPT-2's weights fit."
+
+
+@exercise(
+    hints=[
+        "Compare rung i with rung i − 1, for i = 1, 2, …: `range(1, len(rungs))`.",
+        "All names of settings of the two: `a.keys() | b.keys()`.",
+        "`a.get(name, nothing)` gives `nothing` where the setting is missing. Count the names for "
+        "which the two differ, and keep i if there are more than one.",
+    ]
+)
+def mixed_steps(answer: Any) -> str:
+    """mixed_steps(rungs): the numbers of the rungs that change more than one setting."""
+    classic: list[dict[str, Any]] = [
+        {"heads": 0, "T": 8, "steps": 100},
+        {"heads": 1, "T": 8, "steps": 500},
+        {"heads": 4, "T": 8, "steps": 500},
+        {"heads": 4, "T": 8, "steps": 500, "feed": True, "norm": True},
+        {"heads": 4, "T": 8, "steps": 500, "feed": True, "norm": True, "dropout": None},
+        {"heads": 4, "T": 256, "steps": 500, "feed": True, "norm": True},
+        {"heads": 4, "T": 256, "steps": 500},
+        {"heads": 4, "T": 256, "steps": 500},
+    ]
+    clean: list[dict[str, Any]] = [{"T": 8}, {"T": 8, "heads": 1}, {"T": 8, "heads": 4}]
+    for rungs in (classic, clean, [*clean, {"T": 16, "heads": 1}], clean[:1]):
+        got = call(answer, rungs, name="mixed_steps")
+        if not isinstance(got, (list, tuple)) or any(type(i) is not int for i in got):
+            raise NotYet("mixed_steps should give a list of whole numbers, such as [2].")
+        want = [i for i in range(1, len(rungs)) if _changes(rungs[i - 1], rungs[i]) > 1]
+        for diagnosis, wrong in mixed_mistakes(rungs, _changes).items():
+            expect(list(got) == want or list(got) != wrong, diagnosis)
+        expect(list(got) == want, f"for {rungs} it should be {want}, but is {list(got)}.")
+    return "now you know which steps of a ladder say what brought the gain."
+
+
+def _changes(a: dict[str, Any], b: dict[str, Any]) -> int:
+    return sum(a.get(name, _changes) != b.get(name, _changes) for name in a.keys() | b.keys())

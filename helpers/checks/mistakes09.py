@@ -1,5 +1,8 @@
 """The classic mistakes of chapter 09: diagnosis → what the mistake would give."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -142,4 +145,37 @@ def unfuse_mistakes(c_attn: Tensor) -> dict[str, Tensor]:
         "The order is wrong: queries, keys, values.": torch.stack([k, q, v]),
         "The order is wrong: values come last.": torch.stack([q, v, k]),
         "The order is wrong: you begin with the values.": torch.stack([v, k, q]),
+    }  # fmt: skip
+
+
+def mixed_mistakes(
+    rungs: list[dict[str, Any]], changes: Callable[[Any, Any], int]
+) -> dict[str, list[int]]:
+    """What `mixed_steps(rungs)` gives for each mistake."""
+
+    def shared(a: dict[str, Any], b: dict[str, Any]) -> int:
+        return sum(a[name] != b[name] for name in a.keys() & b.keys())
+
+    def where(count: Callable[[Any, Any], int], least: int = 2) -> list[int]:
+        return [i for i in range(1, len(rungs)) if count(rungs[i - 1], rungs[i]) >= least]
+
+    right = where(changes)
+    return {
+        "These are the steps with at least one change. Mixed are those with more than one.":
+            where(changes, 1),
+        "These are the steps that are clean, or change nothing: you have it the wrong way round.":
+            [i for i in range(1, len(rungs)) if i not in right],
+        "You compare each rung with the first one. Compare it with the one before it.":
+            [i for i in range(1, len(rungs)) if changes(rungs[0], rungs[i]) > 1],
+        "You compare only the settings that both rungs have. One that was added or dropped is a "
+        "change, too.": where(shared),
+        "You leave out settings that the later rung no longer has. One that was dropped is a "
+        "change, too.": where(lambda a, b: sum(a.get(n, ...) != b[n] for n in b)),
+        "You leave out settings that the earlier rung did not have. One that was added is a "
+        "change, too.": where(lambda a, b: sum(a[n] != b.get(n, ...) for n in a)),
+        "Where a setting is missing your code takes None for it. But None can be a setting.":
+            where(lambda a, b: sum(a.get(n) != b.get(n) for n in a.keys() | b.keys())),
+        "These are the numbers of the rungs before the mixed steps. Give those of the later rung.":
+            [i - 1 for i in right],
+        "You count from 1. The first rung has the number 0.": [i + 1 for i in right],
     }  # fmt: skip
