@@ -142,11 +142,11 @@ class SamplingExplorer(Explorer):
             rest = 1 - sum(row[1] for row in rows)
             rows.append(("all others", max(0.0, rest), float(1 - hot[order].sum())))
         ax.barh(range(len(rows)), [kept for _, kept, _ in rows], color=BLUE)
-        cut = [hot if kept == 0 else 0 for _, kept, hot in rows]
+        cut = [before if kept == 0 else 0 for _, kept, before in rows]
         ax.barh(range(len(rows)), cut, color="white", edgecolor=GREY, hatch="////")
-        for y, (_, kept, hot) in enumerate(rows):
-            said = f"{kept:.1%}" if kept or not hot else f"cut ({hot:.1%})"
-            ax.text((kept or hot) + 0.01, y, said, va="center", fontsize=8)
+        for y, (_, kept, before) in enumerate(rows):
+            said = f"{kept:.1%}" if kept or not before else f"cut ({before:.1%})"
+            ax.text((kept or before) + 0.01, y, said, va="center", fontsize=8)
         ax.set_yticks(range(len(rows)), [name.replace("$", r"\$") for name, _, _ in rows])
         ax.tick_params(axis="y", labelsize=8)
         ax.invert_yaxis()
