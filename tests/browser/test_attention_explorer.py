@@ -1,7 +1,17 @@
 """The attention explorer in a real JupyterLab: by keyboard, by mouse, in both themes."""
 
 import pytest
-from lab import changed, in_kernel, live_widgets, run_all, run_cell, shot, still, theme
+from lab import (
+    both_themes,
+    changed,
+    eventually,
+    in_kernel,
+    live_widgets,
+    run_all,
+    run_cell,
+    still,
+    theme,
+)
 
 MAKE = """
 import torch
@@ -36,9 +46,9 @@ def show(open_notebook):
 
 
 def settled(page, **traits):
-    """Wait until Python knows what the browser shows, then compare."""
-    page.wait_for_timeout(400)
-    assert in_kernel(page, f"{{n: getattr(explorer, n) for n in {list(traits)}}}") == traits
+    """Python comes to know what the browser shows."""
+    names = f"{{n: getattr(explorer, n) for n in {list(traits)}}}"
+    eventually(lambda: in_kernel(page, names), traits)
 
 
 def table_of(explorer):
@@ -180,15 +190,10 @@ def test_both_themes(show):
     explorer.get_by_role("slider").focus()
     for _ in range(9):
         page.keyboard.press("ArrowDown")
-    light = still(explorer)
-    shot(explorer, "attention-explorer-light")
+    both_themes(explorer, "attention-explorer")
     theme(page, "dark")
-    assert light != still(explorer)
-    shot(explorer, "attention-explorer-dark")
     ink = "n => getComputedStyle(n).color"
     assert explorer.locator("caption").evaluate(ink) != "rgb(0, 0, 0)"
-    theme(page, "light")
-    assert light == still(explorer)
 
 
 def test_running_the_cell_again_leaves_one_explorer(show):

@@ -1,7 +1,7 @@
 """Chapter 03's explorer in a real JupyterLab: the matrix that mixes the past."""
 
 import pytest
-from lab import changed, in_kernel, live_widgets, run_all, run_cell, shot, theme
+from lab import both_themes, changed, in_kernel, live_widgets, run_all, run_cell, theme
 from playwright.sync_api import expect
 
 CELL = """import torch
@@ -141,7 +141,5 @@ def test_running_the_cell_again_leaks_nothing(node):
 def test_it_can_be_read_in_both_themes(node):
     press(node, "exponential decay")
     slide(node, "add 1 to token", "ArrowRight", 6)
-    shot(node, "averaging-light")
+    both_themes(node, "averaging")
     assert changed(node.locator("canvas"), lambda: theme(node.page, "dark"))
-    shot(node, "averaging-dark")
-    theme(node.page, "light")

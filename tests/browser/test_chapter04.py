@@ -1,7 +1,7 @@
 """Chapter 04's explorer in a real JupyterLab: the trained head's own map and scores."""
 
 import pytest
-from lab import changed, in_kernel, live_widgets, run_cell, run_cells_until, shot, theme
+from lab import both_themes, changed, in_kernel, live_widgets, run_cell, run_cells_until
 
 CELL = "AttentionExplorer("
 
@@ -45,10 +45,7 @@ def test_a_learner_reads_the_trained_head(page):
     assert changed(explorer, lambda: explorer.get_by_role("button", name="Lines").click())
     assert changed(explorer, lambda: explorer.get_by_role("button", name="Heat map").click())
 
-    for name in ("light", "dark"):
-        theme(page, name)
-        shot(explorer, f"chapter04-attention-{name}")
-    theme(page, "light")
+    both_themes(explorer, "chapter04-attention")
 
     # again and again
     for _ in range(3):

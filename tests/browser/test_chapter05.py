@@ -1,7 +1,7 @@
 """Chapter 05's explorer in a real JupyterLab: head size, divisor, and what they do to a softmax."""
 
 import pytest
-from lab import changed, in_kernel, live_widgets, run_all, run_cell, shot, theme
+from lab import both_themes, changed, in_kernel, live_widgets, run_all, run_cell, theme
 from playwright.sync_api import expect
 
 CELL = """from helpers.widgets.scaling_explorer import ScalingExplorer
@@ -105,7 +105,5 @@ def test_running_the_cell_again_leaks_nothing(node):
 
 def test_it_can_be_read_in_both_themes(node):
     slide(node, "query (row)", "ArrowRight")
-    shot(node, "scaling-light")
+    both_themes(node, "scaling")
     assert changed(node.locator(".histogram"), lambda: theme(node.page, "dark"))
-    shot(node, "scaling-dark")
-    theme(node.page, "light")

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from lab import changed, in_kernel, live_widgets, run_cell, run_cells_until, shot, theme
+from lab import both_themes, changed, in_kernel, live_widgets, run_cell, run_cells_until
 
 CLOCKS = """from helpers.widgets.clock_hands import ClockHands
 clocks = ClockHands([1.0, 0.8, 0.9, 1.1, 0.3, -0.4, 0.2, 0.5],
@@ -166,9 +166,7 @@ def test_both_themes(open_notebook, cell, css):
     assert run_cells_until(page, "helpers.widgets") == []
     node = page.locator(f".d2g.{css}")
     node.wait_for()
-    for name in ("light", "dark"):
-        theme(page, name)
-        shot(node, f"chapter07-{css}-{name}")
+    both_themes(node, f"chapter07-{css}")
 
 
 def test_every_control_has_a_name(clocks):
