@@ -172,6 +172,9 @@ def test_typing_a_word_shows_its_neighbours(words):
     expect(first_answer(words)).to_contain_text("0.845")
     expect(table.locator("tr")).to_have_count(10)
     assert in_kernel(words.page, "explorer.word") == "frog"
+    in_kernel(words.page, "explorer.set_trait('word', 'piano')")  # and the other way
+    expect(field).to_have_value("piano")
+    expect(first_answer(words)).to_contain_text("violin")
 
 
 def test_an_unknown_word_gets_suggestions_that_can_be_pressed(words):
