@@ -146,6 +146,12 @@ def watch(page: Page, problems: list[str]) -> None:
     page.on("websocket", lambda w: request(w.url))
 
 
+def noticed(page: Page) -> None:
+    """Let Playwright tell what has happened in the page: it does so only while it is asked."""
+    with contextlib.suppress(Error):
+        page.evaluate("0")
+
+
 # --- notebooks ------------------------------------------------------------------------------------
 
 
@@ -194,6 +200,38 @@ def run_cell(page: Page, text: str) -> list[str]:
     page.evaluate(f"i => {{ {_CONTENT}.deselectAll(); {_CONTENT}.activeCellIndex = i; }}", index)
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell')")
     return errors(page)
+
+
+def show_instead(page: Page, code: str) -> list[str]:
+    """Run `code` in the last cell, in place of what it held and showed; returns the errors."""
+    page.evaluate(
+        f"""code => {{
+            document.querySelectorAll(".d2g").forEach(node => {{ node.dataset.old = ""; }});
+            {_CONTENT}.deselectAll();
+            {_CONTENT}.activeCellIndex = {_CONTENT}.widgets.length - 1;
+            {_CONTENT}.activeCell.model.sharedModel.setSource(code);
+            return window.jupyterapp.commands.execute("notebook:run-cell");
+        }}""",
+        code,
+    )
+    page.wait_for_function("!document.querySelector('.d2g[data-old]')")
+    return errors(page)
+
+
+def tidy(page: Page) -> None:
+    """As for a new visitor: the light theme, nothing in focus or under the pointer, at the top."""
+    page.mouse.up()
+    page.mouse.move(5, 5)
+    page.evaluate(
+        """() => {
+            document.activeElement?.blur();
+            for (const part of document.querySelectorAll(".jp-WindowedPanel-outer")) {
+                part.scrollTop = part.scrollLeft = 0;
+            }
+        }"""
+    )
+    if page.evaluate("document.body.dataset.jpThemeLight") != "true":
+        theme(page, "light")
 
 
 def find_cell(page: Page, text: str) -> int:

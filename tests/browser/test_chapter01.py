@@ -7,12 +7,11 @@ import pytest
 from lab import (
     both_themes,
     changed,
+    eventually,
     in_kernel,
     latency,
     live_widgets,
-    run_all,
     run_cell,
-    run_cells_until,
     shot,
     theme,
 )
@@ -22,27 +21,23 @@ CHAPTER = "01_words_as_vectors.ipynb"
 ARROWS = """from helpers.widgets.two_vectors import TwoVectors
 explorer = TwoVectors(a=(4, 1), b=(2, 3))
 explorer"""
-WORDS = """from helpers import data
+GLOVE = """from helpers import data
 from helpers.widgets.word_explorer import WordExplorer
-words, vectors = data.glove()
-explorer = WordExplorer(words, vectors)
+words, vectors = data.glove()"""
+WORDS = """explorer = WordExplorer(words, vectors)
 explorer"""
 
 
 @pytest.fixture
-def arrows(open_notebook):
-    page = open_notebook(cells=[ARROWS])
-    assert run_all(page) == []
-    node = page.locator(".two-vectors")
+def arrows(explorer):
+    node = explorer(".two-vectors", ARROWS)
     expect(node.locator("[data-row=dot] td")).to_have_text("11.00")
     return node
 
 
 @pytest.fixture
-def words(open_notebook):
-    page = open_notebook(cells=[WORDS])
-    assert run_all(page) == []
-    node = page.locator(".word-explorer")
+def words(explorer):
+    node = explorer(".word-explorer", GLOVE, WORDS)
     expect(node.locator(".answer tr").first).to_contain_text("dog")
     return node
 
@@ -85,7 +80,7 @@ def test_dragging_a_tip_moves_the_arrow(arrows):
     expect(arrows.locator(".verdict")).to_contain_text("obtuse")
     page.mouse.move(x, y)  # released: it no longer follows
     expect(number(arrows, "dot")).to_have_text("−2.00")
-    assert in_kernel(page, "[explorer.bx, explorer.by]") == [-1, 2]
+    eventually(lambda: in_kernel(page, "[explorer.bx, explorer.by]"), [-1, 2])
 
 
 def test_a_tip_cannot_be_dragged_off_the_plane(arrows):
@@ -171,7 +166,7 @@ def test_typing_a_word_shows_its_neighbours(words):
     expect(first_answer(words)).to_contain_text("snake")
     expect(first_answer(words)).to_contain_text("0.845")
     expect(table.locator("tr")).to_have_count(10)
-    assert in_kernel(words.page, "explorer.word") == "frog"
+    eventually(lambda: in_kernel(words.page, "explorer.word"), "frog")
     in_kernel(words.page, "explorer.set_trait('word', 'piano')")  # and the other way
     expect(field).to_have_value("piano")
     expect(first_answer(words)).to_contain_text("violin")
@@ -252,9 +247,8 @@ def test_both_themes_words(words):
 # --- the chapter ----------------------------------------------------------------------------------
 
 
-def test_the_explorers_are_alive_in_the_chapter(open_notebook):
-    page = open_notebook(CHAPTER)
-    assert run_cells_until(page, "WordExplorer(words") == []
+def test_the_explorers_are_alive_in_the_chapter(chapter):
+    page = chapter(CHAPTER)
     arrows, words = page.locator(".two-vectors"), page.locator(".word-explorer")
     arrows.get_by_role("slider", name="Tip of a").focus()
     assert changed(arrows.locator("svg"), lambda: page.keyboard.press("Shift+ArrowLeft"))

@@ -1,7 +1,7 @@
 """Chapter 02's explorer in a real JupyterLab: the window over a text."""
 
 import pytest
-from lab import both_themes, changed, in_kernel, live_widgets, run_all, run_cell, run_cells_until
+from lab import both_themes, changed, eventually, in_kernel, live_widgets, run_cell
 from playwright.sync_api import expect
 
 CHAPTER = "02_language_modelling.ipynb"
@@ -12,10 +12,8 @@ explorer"""
 
 
 @pytest.fixture
-def window(open_notebook):
-    page = open_notebook(cells=[WINDOW])
-    assert run_all(page) == []
-    node = page.locator(".d2g.window")
+def window(explorer):
+    node = explorer(".d2g.window", WINDOW)
     expect(node.get_by_role("option")).to_have_count(4)
     return node
 
@@ -65,8 +63,7 @@ def test_the_start_moves_by_keyboard(window):
     page.keyboard.press("End")  # the last start that leaves a target for every input
     expect(window.get_by_role("status")).to_contain_text(f"from {len(TEXT) - 5} to {len(TEXT) - 1}")
     expect(strip(window, "y")).to_have_text("ion.")
-    page.wait_for_timeout(300)
-    assert in_kernel(page, "explorer.start") == len(TEXT) - 5
+    eventually(lambda: in_kernel(page, "explorer.start"), len(TEXT) - 5)
 
 
 def test_the_block_size_moves_by_mouse_and_never_past_the_end(window):
@@ -79,8 +76,7 @@ def test_the_block_size_moves_by_mouse_and_never_past_the_end(window):
     expect(window.get_by_role("status")).to_contain_text("= 17 tokens")
     expect(strip(window, "x")).to_have_text(TEXT[-17:-1].replace(" ", "␣"))
     expect(strip(window, "y")).to_have_text(TEXT[-16:].replace(" ", "␣"))
-    page.wait_for_timeout(300)
-    assert len(in_kernel(page, "explorer.examples()")) == 16
+    eventually(lambda: len(in_kernel(page, "explorer.examples()")), 16)
 
 
 def test_an_example_lights_its_context_and_its_target(window):
@@ -112,10 +108,8 @@ def test_running_the_cell_again_leaks_nothing(window):
     assert live_widgets(window.page) == 1
 
 
-def test_it_looks_right_in_both_themes(open_notebook):
-    page = open_notebook(CHAPTER)
-    assert run_cells_until(page, "WindowExplorer(") == []
-    node = page.locator(".d2g.window")
+def test_it_looks_right_in_both_themes(chapter):
+    node = chapter(CHAPTER).locator(".d2g.window")
     node.get_by_role("listbox").focus()
     both_themes(node, "02-window")
     inside = node.evaluate("n => n.scrollWidth <= n.clientWidth")

@@ -1,7 +1,7 @@
 """Chapter 03's explorer in a real JupyterLab: the matrix that mixes the past."""
 
 import pytest
-from lab import both_themes, changed, in_kernel, live_widgets, run_all, run_cell, theme
+from lab import both_themes, changed, eventually, in_kernel, live_widgets, run_cell, theme
 from playwright.sync_api import expect
 
 CELL = """import torch
@@ -15,10 +15,8 @@ explorer"""
 
 
 @pytest.fixture
-def node(open_notebook):
-    page = open_notebook(cells=[CELL])
-    assert run_all(page) == []
-    node = page.locator(".averaging-explorer")
+def node(explorer):
+    node = explorer(".averaging-explorer", CELL)
     expect(node.locator(".output")).to_have_text("0.19")
     return node
 
@@ -87,7 +85,7 @@ def test_the_row_is_chosen_by_slider_pointer_and_click(node):
     page.mouse.click(*over(node, 5, 3))
     page.mouse.move(5, 5)
     expect(caption).to_have_text("What output 5 i is made of")
-    assert in_kernel(page, "explorer.row") == 5
+    eventually(lambda: in_kernel(page, "explorer.row"), 5)
     expect(node.get_by_role("slider", name="output (row)")).to_have_value("5")
 
 
@@ -107,12 +105,7 @@ def test_numbers_agree_with_the_kernel(node):
     slide(node, "output (row)", "ArrowLeft", 2)
     slide(node, "add 1 to token", "ArrowRight", 9)
     # The browser sends the next change only when the kernel has answered the last: let it catch up.
-    for _ in range(50):
-        at = in_kernel(node.page, "[explorer.row, explorer.changed]")
-        if at == [13, 8]:
-            break
-        node.page.wait_for_timeout(100)
-    assert at == [13, 8]
+    eventually(lambda: in_kernel(node.page, "[explorer.row, explorer.changed]"), [13, 8])
     want = in_kernel(
         node.page,
         "[[f'{w:.2f}' for w in explorer.weights()[explorer.row]],"
@@ -121,12 +114,10 @@ def test_numbers_agree_with_the_kernel(node):
     assert [weights(node), node.locator(".output").text_content()] == want
 
 
-def test_tokens_are_never_markup_and_may_be_long(open_notebook):
+def test_tokens_are_never_markup_and_may_be_long(explorer):
     cell = """from helpers.widgets.averaging_explorer import AveragingExplorer
 AveragingExplorer(["<b>bold</b>", "a b", "internationalisation"], [1.0, -2.0, 0.5])"""
-    page = open_notebook(cells=[cell])
-    assert run_all(page) == []
-    node = page.locator(".averaging-explorer")
+    node = explorer(".averaging-explorer", cell)
     expect(node.locator("td .token").first).to_have_text("<b>bold</b>")
     expect(node.locator(".output")).to_have_text("−0.17")
     assert node.locator("b").count() == 0

@@ -1,21 +1,24 @@
 """Chapter 04's explorer in a real JupyterLab: the trained head's own map and scores."""
 
 import pytest
-from lab import both_themes, changed, in_kernel, live_widgets, run_cell, run_cells_until
+from lab import both_themes, changed, in_kernel, live_widgets, next_frame, run_cell
+from playwright.sync_api import expect
 
 CELL = "AttentionExplorer("
 
 
 @pytest.fixture
-def page(open_notebook):
-    page = open_notebook("04_queries_keys_values.ipynb")
-    assert run_cells_until(page, CELL) == []
+def page(chapter):
+    page = chapter("04_queries_keys_values.ipynb")
+    assert run_cell(page, CELL) == []  # later cells have given x other values
+    expect(page.locator(".attention-explorer")).to_have_count(1)
     page.locator(".attention-explorer td.number").first.wait_for()
     return page
 
 
 def shown(page):
     """{key position: (score, weight)} as the table says."""
+    next_frame(page)
     rows = page.locator(".attention-explorer tbody tr").all()
     texts = [row.locator("td.number").all_inner_texts() for row in rows]
     return {int(t[0]): (t[1], t[2]) for t in texts}

@@ -97,8 +97,7 @@ def test_an_error_is_seen_unless_the_cell_may_raise(open_notebook):
 def test_problems_are_seen(open_notebook, problems, script, words):
     page = open_notebook(cells=["1"])
     page.evaluate(f"() => {{ {script} }}")
-    page.wait_for_timeout(500)
-    assert any(words in problem for problem in problems)
+    lab.eventually(lambda: lab.noticed(page) or any(words in one for one in problems), True)
     problems.clear()
 
 
