@@ -15,8 +15,8 @@ fresh explorer in its last cell; `chapter` gives the page in which the chapter h
 What can be done with a page is in lab.py. At the end of each test its pages must have had no
 problems: no console error, no page error, no failed request, no request that left 127.0.0.1.
 
-With pytest-xdist (make test-browser) use --dist loadgroup: the tests of a chapter, wherever they
-are, then run in one process, next to each other.
+With pytest-xdist (make test-browser: -n 2) the tests of a chapter, wherever they are, run in one
+process, next to each other.
 """
 
 import itertools
@@ -44,28 +44,30 @@ def pytest_sessionstart() -> None:
         pytest.exit(str(missing), returncode=pytest.ExitCode.USAGE_ERROR)
 
 
-def _group(item: pytest.Item) -> str:
+def _group(nodeid: str) -> str:
     """ "04" for the tests of chapter 04, in whichever file, else the name of the file."""
-    name = item.path.stem + (item.name if item.path.stem == "test_all_chapters" else "")
-    chapter = re.search(r"chapter(\d\d)|\[(\d\d)_", name)
-    return (chapter[1] or chapter[2]) if chapter else item.path.stem
-
-
-def _ours(item: pytest.Item) -> bool:
-    return item.path.parent == Path(__file__).parent
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Here, not below: pytest-xdist reads the mark before the hook below is called."""
-    if _ours(item):
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    chapter = re.search(r"test_chapter(\d\d)\.py|test_the_chapter_runs\[(\d\d)_", nodeid)
+    return (chapter[1] or chapter[2]) if chapter else nodeid.split("::")[0]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that can share pages stand next to each other; the chapters, which run long, first."""
-    ours = [item for item in items if _ours(item)]
-    ours.sort(key=lambda item: (not _group(item).isdigit(), _group(item)))
-    items[:] = [item for item in items if not _ours(item)] + ours
+    ours = [item for item in items if item.path.parent == Path(__file__).parent]
+    others = [item for item in items if item not in ours]
+    groups = {item: _group(item.nodeid) for item in ours}
+    items[:] = others + sorted(ours, key=lambda item: (not groups[item].isdigit(), groups[item]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """With pytest-xdist, a group stays in one process, whatever --dist says."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(nodeid)
+
+    return ByGroup(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
