@@ -54,8 +54,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that can share pages stand next to each other; the chapters, which run long, first."""
     ours = [item for item in items if item.path.parent == Path(__file__).parent]
     others = [item for item in items if item not in ours]
-    groups = {item: _group(item.nodeid) for item in ours}
-    items[:] = others + sorted(ours, key=lambda item: (not groups[item].isdigit(), groups[item]))
+
+    def place(item: pytest.Item) -> tuple[bool, str, bool]:
+        group = _group(item.nodeid)  # in it, who needs the chapter comes while its page is open
+        return not group.isdigit(), group, "chapter" not in item.fixturenames
+
+    items[:] = others + sorted(ours, key=place)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -67,6 +71,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
         def _split_scope(self, nodeid: str) -> str:
             return _group(nodeid)
 
+    config.option.loadscopereorder = False  # many tests are not a long time: keep our order
     return ByGroup(config, log)
 
 
