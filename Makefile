@@ -47,7 +47,7 @@ chapters: .venv/dev
 	$(BIN)/pytest -q $(NBVAL) notebooks
 
 test-browser: .venv/dev
-	$(BIN)/pytest -q tests/browser
+	$(BIN)/pytest -q -n 2 tests/browser
 
 notebooks: .venv/dev
 	$(BIN)/python tools/notebooks.py run

@@ -80,8 +80,9 @@ def test_an_unknown_word_gets_suggestions(real, typed, meant):
 
 
 @pytest.mark.parametrize(
-    "typed", ["", "   ", "\n", "x" * 5000, "<script>", "$", "\0", "🙂", "^", "½"]
+    "typed", ["", "   ", "\n", "x" * 5000, "<script>", "$", "\0", "🙂", "日本", "^", "½"]
 )
+@pytest.mark.filterwarnings("error")  # such as Matplotlib's, of a glyph that its font lacks
 def test_any_input_gives_an_answer_or_a_message(real, typed):
     real.word = typed
     assert bool(real.answer["rows"]) != bool(real.answer["messages"])

@@ -37,6 +37,17 @@ function onceAFrame(paint) {
   };
 }
 
+/** Calls `update` once nothing has asked for a while: for text that is read aloud or copied, not seen. */
+function onceQuiet(update, wait = 150) {
+  let timer;
+  const soon = () => { clearTimeout(timer); timer = setTimeout(update, wait); };
+  soon.stop = () => clearTimeout(timer);
+  return soon;
+}
+
+/** Writes a text if it is another one: the browser lays out anew what is written, equal or not. */
+function write(node, text) { if (node.textContent !== text) node.textContent = text; }
+
 /** A labelled slider tied to the trait `name`, both ways. Returns its <label>. */
 function slider(model, name, { label = name, min, max, step = 1, show = String }) {
   const input = h("input", { type: "range", min, max, step, "aria-label": label });
@@ -84,12 +95,21 @@ const colour = (node, name) => getComputedStyle(node).getPropertyValue(`--${name
 
 /** A canvas that is sharp on every screen. Sizes are in CSS pixels. */
 function canvas(width, height, label) {
-  const node = h("canvas", { role: "img", "aria-label": label, style: `width:${width}px;height:${height}px` });
-  const scale = window.devicePixelRatio || 1;
-  node.width = width * scale;
-  node.height = height * scale;
-  node.getContext("2d").scale(scale, scale);
+  const node = h("canvas", { role: "img", "aria-label": label });
+  fit(node, width, height);
   return node;
+}
+
+/** Give a canvas another size, or the sharpness of a page that was zoomed. Returns the cleared pen. */
+function fit(node, width, height) {
+  const scale = window.devicePixelRatio || 1, [w, h] = [Math.round(width * scale), Math.round(height * scale)];
+  const pen = node.getContext("2d");
+  if (node.width !== w || node.height !== h) {
+    Object.assign(node, { width: w, height: h }); // this clears it and forgets its scale
+    Object.assign(node.style, { width: `${width}px`, height: `${height}px` });
+    pen.scale(scale, scale);
+  } else pen.clearRect(0, 0, width, height);
+  return pen;
 }
 
 const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],

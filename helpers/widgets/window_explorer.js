@@ -1,45 +1,52 @@
 // A window of block_size + 1 characters over a text (window_explorer.py).
+// All cells are drawn on one canvas: hundreds of elements would take the browser 10 ms a step. Over
+// it lie the same rows as text that cannot be seen: to point at, to copy, and for screen readers.
 const MARGIN = 6; // characters of the text shown on each side of the window
+const NAME = 76, PITCH = 26, LEFT = NAME + MARGIN * PITCH, GAP = 8;
+const STRIPS = [["stream", 29], ["x", 29], ["ids of x", 21], ["y", 29], ["ids of y", 21]]; // heights
+const LIST = GAP + STRIPS.reduce((sum, [, height]) => sum + height, 0); // where the examples begin
 const STYLE = `
-.d2g.window .strip { display: flex; align-items: center; margin: 3px 0; }
-.d2g.window .name { width: 76px; flex: none; font-weight: 600; }
-/* Every cell has its size, whatever is in it: a new letter moves nothing else. */
-.d2g.window .cells { display: flex; margin-left: ${26 * MARGIN}px; }
+.d2g.window .scroll { overflow-x: auto; padding: 4px 2px; margin: 0 -2px; }
+.d2g.window .board { position: relative; }
+.d2g.window canvas { position: absolute; inset: 0; max-width: none; pointer-events: none; }
+.d2g.window .strip, .d2g.window [role="option"] { position: relative; display: flex; align-items: center; white-space: pre; }
+.d2g.window .name { width: ${NAME}px; flex: none; font-weight: 600; }
+.d2g.window .cells { flex: none; margin-left: ${MARGIN * PITCH}px; overflow: hidden;
+  font: 14px/${PITCH}px var(--jp-code-font-family, monospace); letter-spacing: calc(${PITCH}px - 1ch); text-indent: calc(${PITCH / 2}px - 0.5ch); }
 .d2g.window .strip:first-child .cells { margin-left: 0; }
-.d2g.window .cell { width: 24px; height: 24px; flex: none; margin: 1px; box-sizing: border-box; contain: strict;
-  border: 2px solid transparent; border-radius: 3px; text-align: center;
-  font: 14px/20px var(--jp-code-font-family, monospace); }
-.d2g.window .in { background: var(--panel); }
-.d2g.window .out { color: var(--quiet); }
-.d2g.window .context { border-color: var(--blue); border-style: solid none; border-radius: 0; }
-.d2g.window .target { border-color: var(--red); border-style: double; border-width: 4px; line-height: 16px; font-weight: 700; }
-.d2g.window .id { font-size: 11px; line-height: 12px; color: var(--quiet); height: 16px; }
-.d2g.window [role="listbox"] { margin-top: 8px; width: max-content; max-width: 100%; overflow-x: auto; }
-.d2g.window [role="option"] .cells { min-width: calc(26px * var(--columns)); }
-.d2g.window [role="option"] { display: flex; align-items: center; cursor: pointer; border-left: 4px solid transparent; margin-left: -4px; }
-.d2g.window [role="option"][aria-selected="true"] { border-left-color: var(--focus); background: var(--panel); }
-.d2g.window [aria-selected="true"] .in { background: var(--paper); }
-.d2g.window .words { margin-left: 14px; white-space: pre; }
+.d2g.window .strip .ids { font-size: 11px; letter-spacing: normal; text-indent: 0; }
+.d2g.window [role="listbox"] { margin-top: ${GAP}px; outline-offset: -1px; }
+.d2g.window [role="option"] { height: ${PITCH}px; cursor: pointer; }
+.d2g.window [role="option"] .name { box-sizing: border-box; padding-left: 9px; }
+.d2g.window .words { margin-left: 14px; }
 .d2g.window .says { min-height: 1.5em; margin-top: 8px; }
 `;
+let windows = 0; // how many there were: the ids of their rows must differ
 
 function render({ model, el }) {
   const node = root(el, "window", "Window explorer: the examples in one chunk of text");
-  const text = [...model.get("text")], ids = model.get("ids"), N = text.length;
+  const text = [...model.get("text")], ids = model.get("ids"), N = text.length, me = `window-${++windows}`;
 
   /** (start, T, t) brought into range, as in window_explorer.py. */
   const view = () => {
     const T = Math.min(Math.max(model.get("block_size"), 1), model.get("largest_block"));
     const start = Math.min(Math.max(model.get("start"), 0), N - T - 1);
-    return { T, start, t: Math.min(Math.max(model.get("selected"), 0), T - 1) };
+    return { T, start, t: Math.min(Math.max(model.get("selected"), 0), T - 1), chunk: text.slice(start, start + T + 1) };
   };
   const select = (t) => { model.set("selected", Math.min(Math.max(t, 0), view().T - 1)); model.save_changes(); };
 
   const startSlider = slider(model, "start", { label: "start", min: 0, max: N - 2 });
   const blockSlider = slider(model, "block_size", { label: "block_size", min: 1, max: model.get("largest_block") });
-  const strips = h("div", { class: "strips" });
+  const drawing = h("canvas", { "aria-hidden": "true" });
+  const ghost = (kind) => h("span", { class: `ghost ${kind}` });
+  const rows = STRIPS.map(([name, height]) => h("div", { class: "strip", "data-row": name, style: `height:${height}px` },
+    h("span", { class: "name" }, name), ghost(name.startsWith("ids") ? "cells ids" : "cells")));
+  const strips = h("div", { class: "strips" }, ...rows);
   const list = h("div", { role: "listbox", tabindex: 0, "aria-label": "examples: context and target", class: "examples" });
+  const board = h("div", { class: "board" }, drawing, strips, list);
   const says = h("div", { class: "says", role: "status" });
+  const option = (i) => h("div", { role: "option", "aria-selected": "false", id: `${me}-example-${i}`, onpointerenter: () => select(i), onclick: () => select(i) },
+    h("span", { class: "name" }, `t = ${i}`), ghost("cells"), ghost("words"));
 
   list.addEventListener("keydown", (event) => {
     const { t, T } = view();
@@ -49,74 +56,111 @@ function render({ model, el }) {
     select(to);
   });
 
-  // Cells are made once and written to: a slider asks for a new picture at every pixel.
-  const strip = (name) => h("div", { class: "strip" }, h("span", { class: "name" }, name), h("span", { class: "cells" }));
-  const rows = Object.fromEntries(["stream", "x", "ids of x", "y", "ids of y"].map((name) => [name, strip(name)]));
-  strips.append(...Object.values(rows));
-  const option = (i) => h("div", { role: "option", onpointerenter: () => select(i), onclick: () => select(i) },
-    h("span", { class: "name" }, `t = ${i}`), h("span", { class: "cells" }), h("span", { class: "words quiet" }));
+  // What stands over a cell when the pointer rests on it.
+  rows.forEach((row, r) => row.addEventListener("pointermove", (event) => {
+    const { start, T } = view(), name = STRIPS[r][0], shift = name.endsWith("y") ? 1 : 0;
+    const column = Math.floor((event.clientX - row.getBoundingClientRect().left - LEFT) / PITCH), place = start + column + shift;
+    const inside = name === "stream" ? column >= -MARGIN && column <= T + MARGIN && place in text : column >= 0 && column < T;
+    row.title = !inside ? "" : name === "stream" ? `place ${place}` : `id ${ids[place]}`;
+  }));
 
-  /** Bring a row's cells to `specs` ([token, kind, title]), touching only what differs. */
-  function fill(row, specs) {
-    const cells = row.querySelector(".cells");
-    while (cells.childElementCount > specs.length) cells.lastChild.remove();
-    while (cells.childElementCount < specs.length) cells.append(h("span", {}, ""));
-    specs.forEach(([token, kind, title = ""], i) => {
-      const span = cells.children[i], shown = visible(token), names = `cell ${kind}`;
-      if (span.className !== names) span.className = names;
-      if (span.textContent !== shown) span.textContent = shown;
-      if (span.title !== title) span.title = title;
-    });
+  const after = (i) => `after ${i + 1} token${i ? "s" : ""} comes `;
+  const words = ({ chunk }, i) => `${after(i)}“${visible(chunk[i + 1])}”`;
+  const shown = (tokens) => visible(tokens.join(""));
+
+  /** Cells by kind, drawn together: as many changes of colour as kinds, not as cells. */
+  function draw({ T, start, t, chunk }) {
+    const ink = Object.fromEntries(["ink", "quiet", "paper", "panel", "focus", "blue", "red"].map((name) => [name, colour(node, name)]));
+    const code = getComputedStyle(rows[0].lastChild).fontFamily, ui = getComputedStyle(node).fontFamily;
+    const width = LEFT + Math.max((T + 1 + MARGIN) * PITCH, (T + 1) * PITCH + 210);
+    const pen = fit(drawing, width, LIST + T * PITCH);
+    board.style.width = `${width}px`;
+    pen.textAlign = "center";
+    const letters = { plain: [], quiet: [], bold: [], small: [] }, grounds = [], light = [], context = [], target = [];
+
+    /** One cell in column `c` (0: the window's first) of the row whose middle is at y. */
+    function cell(c, y, token, kind, lit = false) {
+      const x = LEFT + c * PITCH + 1;
+      if (kind !== "quiet" && kind !== "small") (lit ? light : grounds).push([x, y - 12]);
+      if (kind === "context") context.push([x, y - 12]);
+      if (kind === "target") target.push([x, y - 12]);
+      letters[{ target: "bold", quiet: "quiet", small: "small" }[kind] ?? "plain"].push([visible(token), x + 12, y + (kind === "small" ? 4 : 5)]);
+    }
+    const middles = STRIPS.map(([, height], r) => STRIPS.slice(0, r).reduce((sum, [, before]) => sum + before, 0) + height / 2 - 0.5);
+    const kind = (c) => (c <= t ? "context" : c === t + 1 ? "target" : "in");
+    for (let c = -MARGIN; c <= T + MARGIN; c++) {
+      if (start + c in text) cell(c, middles[0], text[start + c], c < 0 || c > T ? "quiet" : kind(c));
+    }
+    for (let i = 0; i < T; i++) {
+      cell(i, middles[1], chunk[i], i <= t ? "context" : "in");
+      cell(i, middles[2], String(ids[start + i]), "small");
+      cell(i, middles[3], chunk[i + 1], i === t ? "target" : "in");
+      cell(i, middles[4], String(ids[start + i + 1]), "small");
+      for (let c = 0; c <= i + 1; c++) cell(c, LIST + (i + 0.5) * PITCH, chunk[c], c > i ? "target" : i === t ? "context" : "in", i === t);
+    }
+
+    pen.fillStyle = ink.panel;
+    pen.fillRect(0, LIST + t * PITCH, width, PITCH);
+    for (const [cells, fill] of [[grounds, ink.panel], [light, ink.paper]]) {
+      pen.fillStyle = fill;
+      for (const [x, y] of cells) pen.fillRect(x, y, 24, 24);
+    }
+    pen.fillStyle = ink.focus;
+    pen.fillRect(0, LIST + t * PITCH, 4, PITCH);
+    pen.fillStyle = ink.blue;
+    for (const [x, y] of context) { pen.fillRect(x, y, 24, 2); pen.fillRect(x, y + 22, 24, 2); }
+    pen.strokeStyle = ink.red; // a double frame: it differs by more than its colour
+    pen.lineWidth = 1;
+    for (const [x, y] of target) { pen.strokeRect(x + 0.5, y + 0.5, 23, 23); pen.strokeRect(x + 3.5, y + 3.5, 17, 17); }
+    for (const [look, font, fill] of [["plain", "14px", ink.ink], ["bold", "bold 14px", ink.ink], ["quiet", "14px", ink.quiet], ["small", "11px", ink.quiet]]) {
+      pen.font = `${font} ${code}`;
+      pen.fillStyle = fill;
+      for (const [letter, x, y] of letters[look]) pen.fillText(letter, x, y);
+    }
+    pen.font = `13px ${ui}`;
+    pen.textAlign = "left";
+    for (let i = 0; i < T; i++) pen.fillText(words({ chunk }, i), LEFT + (T + 1) * PITCH + 14, LIST + (i + 0.5) * PITCH + 3);
   }
 
-  function paint() {
-    const { T, start, t } = view(), chunk = text.slice(start, start + T + 1);
-    const kind = (column) => (column <= t ? "in context" : column === t + 1 ? "in target" : "in");
+  const spell = onceQuiet(() => {
+    const now = view(), { T, start, chunk } = now, blanks = " ".repeat(Math.max(0, MARGIN - start));
+    const numbers = (from) => ids.slice(from, from + T).join(" ");
+    [blanks + shown(text.slice(Math.max(0, start - MARGIN), start + T + MARGIN + 1)), shown(chunk.slice(0, T)), numbers(start),
+      shown(chunk.slice(1)), numbers(start + 1)].forEach((line, r) => write(rows[r].lastChild, line));
+    [...list.children].forEach((row, i) => {
+      row.setAttribute("aria-label", `t = ${i}   “${shown(chunk.slice(0, i + 1))}” → “${visible(chunk[i + 1])}”`);
+      row.children[1].style.width = `${(T + 1) * PITCH}px`;
+      write(row.children[1], shown(chunk.slice(0, i + 2)));
+      write(row.children[2], words(now, i));
+    });
+  });
+
+  const paint = onceAFrame(() => {
+    const now = view(), { T, start, t, chunk } = now;
     // A change of block_size moves the last start that leaves a target for every input.
-    startSlider.querySelector("input").max = N - T - 1;
-
-    const stream = [];
-    for (let column = -MARGIN; column <= T + MARGIN; column++) {
-      const place = start + column;
-      if (place < 0 || place >= N) stream.push(["", "blank"]);
-      else stream.push([text[place], column < 0 || column > T ? "out" : kind(column), `place ${place}`]);
-    }
-    const tokens = (from, of) => chunk.slice(from, from + T).map((token, i) => [token, of(i), `id ${ids[start + from + i]}`]);
-    const numbers = (from) => ids.slice(start + from, start + from + T).map((id) => [String(id), "id"]);
-    fill(rows.stream, stream);
-    fill(rows.x, tokens(0, (i) => (i <= t ? "in context" : "in")));
-    fill(rows["ids of x"], numbers(0));
-    fill(rows.y, tokens(1, (i) => (i === t ? "in target" : "in")));
-    fill(rows["ids of y"], numbers(1));
-
+    const input = startSlider.querySelector("input");
+    if (Number(input.max) !== N - T - 1) input.max = N - T - 1;
     while (list.childElementCount > T) list.lastChild.remove();
     while (list.childElementCount < T) list.append(option(list.childElementCount));
-    const name = model.model_id ?? "window";
-    list.style.setProperty("--columns", T + 1);
-    [...list.children].forEach((row, i) => {
-      const next = visible(chunk[i + 1]);
-      row.id = `${name}-example-${i}`;
-      row.setAttribute("aria-selected", i === t);
-      row.setAttribute("aria-label", `t = ${i}   “${visible(chunk.slice(0, i + 1).join(""))}” → “${next}”`);
-      fill(row, chunk.slice(0, i + 2).map((token, c) => [token, i === t ? kind(c) : c > i ? "in target" : "in"]));
-      row.lastChild.textContent = `after ${i + 1} token${i ? "s" : ""} comes “${next}”`;
-    });
-    list.setAttribute("aria-activedescendant", `${name}-example-${t}`);
-    says.textContent = `Chunk of block_size + 1 = ${T + 1} tokens from ${start} to ${start + T}: ${T} example${T > 1 ? "s" : ""}. `
-      + `Example t = ${t}: after “${visible(chunk.slice(0, t + 1).join(""))}” comes “${visible(chunk[t + 1])}” `
+    if (list.getAttribute("aria-activedescendant") !== `${me}-example-${t}`) {
+      [...list.children].forEach((row, i) => row.setAttribute("aria-selected", i === t));
+      list.setAttribute("aria-activedescendant", `${me}-example-${t}`);
+    }
+    write(says, `Chunk of block_size + 1 = ${T + 1} tokens from ${start} to ${start + T}: ${T} example${T > 1 ? "s" : ""}. `
+      + `Example t = ${t}: after “${shown(chunk.slice(0, t + 1))}” comes “${visible(chunk[t + 1])}” `
       + `(y[${t}] = ${ids[start + t + 1]}, the same as ${t + 1 < T ? `x[${t + 1}]` : `the token just after x`}). `
-      + `Last possible start: ${N - T - 1} of ${N} characters.`;
-  }
+      + `Last possible start: ${N - T - 1} of ${N} characters.`);
+    draw(now);
+    spell();
+  });
 
   const names = ["start", "block_size", "selected"].map((n) => `change:${n}`);
   names.forEach((n) => model.on(n, paint));
-  node.append(
-    h("style", {}, STYLE),
-    h("div", { class: "row" }, startSlider, blockSlider),
-    strips, list, says,
-  );
+  node.append(h("style", {}, STYLE), h("div", { class: "row" }, startSlider, blockSlider),
+    h("div", { class: "scroll" }, board), says);
   paint();
-  return () => names.forEach((n) => model.off(n, paint));
+  const undo = onTheme(paint);
+  return () => { undo(); spell.stop(); names.forEach((n) => model.off(n, paint)); };
 }
 
 export default { render };

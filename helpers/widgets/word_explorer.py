@@ -2,10 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 import traitlets
+from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from helpers.plots import BLUE, GREY, Picture, picture, visible
 from helpers.widgets.base import Explorer, esm
@@ -25,12 +27,13 @@ class WordExplorer(Explorer):
 
     _esm: ClassVar[str] = esm("word_explorer")
 
-    mode = traitlets.Enum(["neighbours", "analogy"], "neighbours").tag(sync=True)
-    word = traitlets.Unicode().tag(sync=True)
-    a = traitlets.Unicode().tag(sync=True)
-    b = traitlets.Unicode().tag(sync=True)
-    c = traitlets.Unicode().tag(sync=True)
-    exclude = traitlets.Bool(False).tag(sync=True)
+    # No echo of what the browser just said: the answer is all it waits for.
+    mode = traitlets.Enum(["neighbours", "analogy"], "neighbours").tag(sync=True, echo_update=False)
+    word = traitlets.Unicode().tag(sync=True, echo_update=False)
+    a = traitlets.Unicode().tag(sync=True, echo_update=False)
+    b = traitlets.Unicode().tag(sync=True, echo_update=False)
+    c = traitlets.Unicode().tag(sync=True, echo_update=False)
+    exclude = traitlets.Bool(False).tag(sync=True, echo_update=False)
     answer = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -137,16 +140,16 @@ class WordExplorer(Explorer):
         if not rows:
             ax.set_axis_off()
             said = "\n".join(m["text"] for m in self.answer["messages"])
-            ax.text(0, 0.5, said.replace("$", r"\$"), va="center")
+            ax.text(0, 0.5, _drawable(said), va="center")
             return fig
         labels = [f"{visible(w)} (query)" if asked else visible(w) for w, _, asked in rows]
         values = [value for _, value, _ in rows]
         bars = ax.barh(range(len(rows)), values, color=[GREY if r[2] else BLUE for r in rows])
         ax.bar_label(bars, [f"{v:.3f}" for v in values], padding=4)
-        ax.set_yticks(range(len(rows)), [label.replace("$", r"\$") for label in labels])
+        ax.set_yticks(range(len(rows)), [_drawable(label) for label in labels])
         ax.invert_yaxis()
         ax.set(xlim=(min(0, *values), 1.12), xlabel="cosine")
-        ax.set(title=self.answer["title"].replace("$", r"\$"))
+        ax.set(title=_drawable(self.answer["title"]))
         return fig
 
     def describe(self) -> str:
@@ -155,6 +158,19 @@ class WordExplorer(Explorer):
             return " ".join(message["text"] for message in self.answer["messages"])
         first = ", ".join(visible(row[0]) for row in self.answer["rows"][:3])
         return f"{self.answer['title']}: {first} …"
+
+
+def _drawable(text: str) -> str:
+    """The text for a Matplotlib label: "$" stands for itself, and "□" for what has no glyph."""
+    return "".join(c if c in _glyphs() else "□" for c in text).replace("$", r"\$")
+
+
+@cache
+def _glyphs() -> set[str]:
+    """The characters that the pictures' font has, in its plain and in its bold cut (titles)."""
+    cuts = (FontProperties(family="DejaVu Sans", weight=weight) for weight in ("normal", "bold"))
+    plain, bold = (set(get_font(findfont(cut)).get_charmap()) for cut in cuts)
+    return {chr(code) for code in plain & bold} | {"\n"}
 
 
 def _pieces(word: str) -> list[str]:

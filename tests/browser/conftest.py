@@ -1,29 +1,89 @@
 """Fixtures of the browser tests: one JupyterLab and one Chromium for the whole session.
 
-    from lab import changed, run_cells_until, shot, theme
+    from lab import both_themes, changed, eventually, in_kernel
 
-    def test_the_angle_turns_the_arrow(open_notebook):
-        page = open_notebook("01_words_as_vectors.ipynb")
-        assert run_cells_until(page, "TwoVectors(") == []
-        picture = page.locator(".two-vectors svg")
-        page.locator(".two-vectors input[type=range]").first.focus()
-        assert changed(picture, lambda: page.keyboard.press("ArrowRight"))
+    def test_the_angle_turns_the_arrow(explorer):
+        arrows = explorer(".two-vectors", "from helpers... import TwoVectors", "TwoVectors((4, 1))")
+        arrows.get_by_role("slider").first.focus()
+        assert changed(arrows.locator("svg"), lambda: arrows.page.keyboard.press("ArrowRight"))
 
-What can be done with a page is in lab.py. At the end of each test its page must have had no
+To open a page of JupyterLab, start a kernel and import torch takes ten times as long as what most
+tests do, so the tests of a file share pages: `explorer` opens a notebook once and shows each test a
+fresh explorer in its last cell; `chapter` gives the page in which the chapter has run;
+`open_notebook` gives a page of one's own. After a failure nothing is shared.
+
+What can be done with a page is in lab.py. At the end of each test its pages must have had no
 problems: no console error, no page error, no failed request, no request that left 127.0.0.1.
+
+With pytest-xdist (make test-browser: -n 2) the tests of a chapter, wherever they are, run in one
+process, next to each other.
 """
 
 import itertools
+import re
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import lab
 import pytest
 from lab import CHAPTERS, ROOT
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 _numbers = itertools.count(1)
+expect.set_options(timeout=20_000)  # the usual 5 s are too short on a busy machine
+_OPEN_AT_MOST = 2  # shared pages, each with a kernel
+
+
+def pytest_sessionstart() -> None:
+    """Without a browser the run ends with a message: nothing is skipped."""
+    try:
+        lab.chromium()
+    except FileNotFoundError as missing:
+        pytest.exit(str(missing), returncode=pytest.ExitCode.USAGE_ERROR)
+
+
+def _group(nodeid: str) -> str:
+    """ "04" for the tests of chapter 04, in whichever file, else the name of the file."""
+    chapter = re.search(r"test_chapter(\d\d)\.py|test_the_chapter_runs\[(\d\d)_", nodeid)
+    return (chapter[1] or chapter[2]) if chapter else nodeid.split("::")[0]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that can share pages stand next to each other; the chapters, which run long, first."""
+    ours = [item for item in items if item.path.parent == Path(__file__).parent]
+    others = [item for item in items if item not in ours]
+
+    def place(item: pytest.Item) -> tuple[bool, str, bool]:
+        group = _group(item.nodeid)  # in it, who needs the chapter comes while its page is open
+        return not group.isdigit(), group, "chapter" not in item.fixturenames
+
+    items[:] = others + sorted(ours, key=place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """With pytest-xdist, a group stays in one process, whatever --dist says."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(nodeid)
+
+    config.option.loadscopereorder = False  # many tests are not a long time: keep our order
+    return ByGroup(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if report.failed:
+        item.stash[_failed] = True
+    return report
+
+
+_failed = pytest.StashKey[bool]()
 
 
 @pytest.fixture(scope="session")
@@ -44,38 +104,62 @@ def lab_url(lab_folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """The session's Chromium. Without one the run ends with a message: nothing is skipped."""
-    try:
-        lab.chromium()
-    except FileNotFoundError as missing:
-        pytest.exit(str(missing), returncode=pytest.ExitCode.USAGE_ERROR)
+    """The session's Chromium."""
     with sync_playwright() as playwright:
         browser = lab.launch(playwright)
         yield browser
         browser.close()
 
 
+@dataclass
+class Opened:
+    """A page and what went wrong in it."""
+
+    page: Page
+    problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def new(cls, browser: Browser) -> "Opened":
+        # In a context of its own: JupyterLab loads itself again when it finds another tab of it.
+        context = browser.new_context(viewport={"width": 1280, "height": 1200})
+        opened = cls(context.new_page())
+        opened.page.set_default_timeout(60_000)
+        lab.watch(opened.page, opened.problems)
+        return opened
+
+    def close(self) -> None:
+        lab.close_notebook(self.page)
+        self.page.context.close()
+
+    def check(self) -> None:
+        lab.noticed(self.page)
+        found, self.problems[:] = list(self.problems), []
+        assert not found, "\n".join(found)
+
+
 @pytest.fixture
-def problems() -> list[str]:
-    """What went wrong in the test's page so far; asserted empty at the end of the test.
+def _own(browser: Browser) -> Iterator[Opened]:
+    opened = Opened.new(browser)
+    yield opened
+    try:
+        opened.check()  # first: what closing the page interrupts is no problem
+    finally:
+        opened.close()
+
+
+@pytest.fixture
+def page(_own: Opened) -> Page:
+    """A fresh page, 1280 pixels wide, watched for problems; its kernel ends with it."""
+    return _own.page
+
+
+@pytest.fixture
+def problems(_own: Opened) -> list[str]:
+    """What went wrong in `page` so far; asserted empty at the end of the test.
 
     A test that provokes a problem on purpose looks at the list and clears it.
     """
-    return []
-
-
-@pytest.fixture
-def page(browser: Browser, problems: list[str]) -> Iterator[Page]:
-    """A fresh page, 1280 pixels wide, watched for problems; its kernel ends with it."""
-    context = browser.new_context(viewport={"width": 1280, "height": 1200})
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    lab.watch(page, problems)
-    yield page
-    found = list(problems)  # what closing the page interrupts is no problem
-    lab.close_notebook(page)
-    context.close()
-    assert not found, "\n".join(found)
+    return _own.problems
 
 
 @pytest.fixture
@@ -87,12 +171,87 @@ def open_notebook(page: Page, lab_url: str, lab_folder: Path) -> Callable[..., P
     """
 
     def opened(name: str | None = None, *, cells: list[str] | None = None) -> Page:
-        if cells is None:
-            shutil.copy(ROOT / "notebooks" / name, lab_folder)
-        else:
-            name = f"made-{next(_numbers)}.ipynb"
-            lab.write_notebook(lab_folder / name, cells)
-        lab.open_notebook(page, lab_url, name)
+        lab.open_notebook(page, lab_url, _prepared(lab_folder, name, cells))
         return page
 
     return opened
+
+
+def _prepared(folder: Path, name: str | None, cells: list[str] | None) -> str:
+    if cells is None:
+        assert name is not None
+        shutil.copy(ROOT / "notebooks" / name, folder)
+        return name
+    made = f"made-{next(_numbers)}.ipynb"
+    lab.write_notebook(folder / made, cells)
+    return made
+
+
+@pytest.fixture(scope="session")
+def _shared_pages() -> Iterator[dict[object, Opened]]:
+    pages: dict[object, Opened] = {}
+    yield pages
+    for opened in pages.values():
+        opened.close()
+
+
+@pytest.fixture
+def _shared(
+    request: pytest.FixtureRequest,
+    browser: Browser,
+    lab_url: str,
+    lab_folder: Path,
+    _shared_pages: dict[object, Opened],
+) -> Iterator[Callable[..., Page]]:
+    """_shared(key, name, cells) gives the page of `key`; made and run if there is none yet."""
+    used: dict[object, Opened] = {}
+
+    def shared(key: object, name: str | None, cells: list[str] | None = None) -> Page:
+        if key in _shared_pages:
+            used[key] = _shared_pages[key] = _shared_pages.pop(key)  # to be closed last
+            if cells:
+                assert lab.show_instead(used[key].page, cells[-1]) == []
+        else:
+            while len(_shared_pages) >= _OPEN_AT_MOST:
+                _shared_pages.pop(next(iter(_shared_pages))).close()
+            used[key] = _shared_pages[key] = Opened.new(browser)
+            page = used[key].page
+            lab.open_notebook(page, lab_url, _prepared(lab_folder, name, cells))
+            assert lab.run_all(page) == []
+        return used[key].page
+
+    yield shared
+    sound = not request.node.stash.get(_failed, False)
+    try:
+        for opened in used.values() if sound else ():
+            opened.check()
+            lab.tidy(opened.page)
+    except BaseException:
+        sound = False
+        raise
+    finally:
+        if not sound:  # the next test shall not suffer from it
+            for key in used:
+                _shared_pages.pop(key).close()
+
+
+@pytest.fixture
+def chapter(_shared: Callable[..., Page]) -> Callable[[str], Page]:
+    """chapter("04_queries_keys_values.ipynb"): the page in which the whole chapter has run."""
+    return lambda name: _shared(name, name)
+
+
+@pytest.fixture
+def explorer(_shared: Callable[..., Page]) -> Callable[..., Locator]:
+    """explorer(css, *cells): the explorer that the last of the cells shows, fresh for this test.
+
+    The cells before it have run once for all tests that need the same ones: put there what takes
+    long, like reading data.
+    """
+
+    def shown(css: str, *cells: str) -> Locator:
+        node = _shared(cells[:-1], None, list(cells)).locator(css)
+        node.wait_for()
+        return node
+
+    return shown

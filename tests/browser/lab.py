@@ -6,6 +6,7 @@ benchmarks/explorers.py use the same ones. Nothing here is a test.
 
 import ast
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -20,6 +21,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import nbformat
+import numpy as np
+from PIL import Image
 from playwright.sync_api import Browser, Error, Locator, Page, Playwright
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,6 +146,12 @@ def watch(page: Page, problems: list[str]) -> None:
     page.on("websocket", lambda w: request(w.url))
 
 
+def noticed(page: Page) -> None:
+    """Let Playwright tell what has happened in the page: it does so only while it is asked."""
+    with contextlib.suppress(Error):
+        page.evaluate("0")
+
+
 # --- notebooks ------------------------------------------------------------------------------------
 
 
@@ -191,6 +200,38 @@ def run_cell(page: Page, text: str) -> list[str]:
     page.evaluate(f"i => {{ {_CONTENT}.deselectAll(); {_CONTENT}.activeCellIndex = i; }}", index)
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell')")
     return errors(page)
+
+
+def show_instead(page: Page, code: str) -> list[str]:
+    """Run `code` in the last cell, in place of what it held and showed; returns the errors."""
+    page.evaluate(
+        f"""code => {{
+            document.querySelectorAll(".d2g").forEach(node => {{ node.dataset.old = ""; }});
+            {_CONTENT}.deselectAll();
+            {_CONTENT}.activeCellIndex = {_CONTENT}.widgets.length - 1;
+            {_CONTENT}.activeCell.model.sharedModel.setSource(code);
+            return window.jupyterapp.commands.execute("notebook:run-cell");
+        }}""",
+        code,
+    )
+    page.wait_for_function("!document.querySelector('.d2g[data-old]')")
+    return errors(page)
+
+
+def tidy(page: Page) -> None:
+    """As for a new visitor: the light theme, nothing in focus or under the pointer, at the top."""
+    page.mouse.up()
+    page.mouse.move(5, 5)
+    page.evaluate(
+        """() => {
+            document.activeElement?.blur();
+            for (const part of document.querySelectorAll(".jp-WindowedPanel-outer")) {
+                part.scrollTop = part.scrollLeft = 0;
+            }
+        }"""
+    )
+    if page.evaluate("document.body.dataset.jpThemeLight") != "true":
+        theme(page, "light")
 
 
 def find_cell(page: Page, text: str) -> int:
@@ -248,14 +289,25 @@ def live_widgets(page: Page, kind: str = "Explorer") -> int:
 
 
 def theme(page: Page, name: str) -> None:
-    """Switch JupyterLab to its "light" or "dark" theme and wait until it shows."""
+    """Switch JupyterLab to its "light" or "dark" theme and wait until all of it shows.
+
+    JupyterLab hides itself for a frame and fades a splash screen out: both must be over.
+    """
     page.evaluate(
         "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})",
         THEMES[name],
     )
-    light = str(name == "light").lower()
-    page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
-    page.wait_for_timeout(300)  # the style sheet arrives after the attribute
+    page.wait_for_function(
+        """theme => document.body.dataset.jpThemeName === theme && window.jupyterapp.shell.isVisible
+            && !document.querySelector("#jupyterlab-splash, .jp-Splash")""",
+        arg=THEMES[name],
+    )
+    next_frame(page)
+
+
+def next_frame(page: Page) -> None:
+    """Wait until what has been asked for so far is painted: one frame, and the start of another."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def shot(what: Page | Locator, name: str) -> Path:
@@ -266,19 +318,60 @@ def shot(what: Page | Locator, name: str) -> Path:
     return path
 
 
-def still(what: Locator, patience: float = 5) -> bytes:
-    """A screenshot once two in a row are equal, so that what was under way has settled."""
-    last, end = b"", time.monotonic() + patience
+class Look:
+    """What an element looked like. Two looks are equal if no pixel differs visibly.
+
+    Never compare the bytes of two screenshots: an antialiased edge that is painted again, alone or
+    in a layer of its own, can come out 1 or 2 (of 255) off, and nobody can see it. Has no long
+    repr: a failed assert must not print a picture.
+    """
+
+    VISIBLE = 12  # of 255, in any channel
+
+    def __init__(self, png: bytes):
+        self.png = png
+
+    def unlike(self, other: "Look") -> float:
+        """The share of pixels that differ visibly; 1.0 if the sizes differ."""
+        if self.png == other.png:
+            return 0.0
+        one, two = self._pixels(), other._pixels()
+        if one.shape != two.shape:
+            return 1.0
+        return float((np.abs(one - two) > self.VISIBLE).any(-1).mean())
+
+    def _pixels(self) -> np.ndarray:
+        with Image.open(io.BytesIO(self.png)) as image:
+            return np.asarray(image.convert("RGB"), dtype=np.int16)
+
+    def save(self, name: str) -> Path:
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        path = SHOTS / f"{name}.png"
+        path.write_bytes(self.png)
+        return path
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Look) and self.unlike(other) == 0
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "Look({}×{})".format(*reversed(self._pixels().shape[:2]))
+
+
+def still(what: Locator, patience: float = 15) -> Look:
+    """How it looks once two looks in a row are equal, so that what was under way has settled."""
+    last, end = Look(b""), time.monotonic() + patience
     while time.monotonic() < end:
         with contextlib.suppress(Error):  # an element that is replaced under our feet
-            last, before = what.screenshot(), last
-            if last == before:
+            last, before = Look(what.screenshot()), last
+            if before.png and last == before:
                 break
         what.page.wait_for_timeout(50)
     return last
 
 
-def changed(what: Locator, action: Callable[[], object], patience: float = 5) -> bool:
+def changed(what: Locator, action: Callable[[], object], patience: float = 15) -> bool:
     """Does `action` change what the element looks like, within `patience` seconds?
 
     changed(canvas, lambda: page.keyboard.press("ArrowRight")). The focus ring and the pointer's
@@ -286,13 +379,59 @@ def changed(what: Locator, action: Callable[[], object], patience: float = 5) ->
     """
     before = still(what)
     action()
+    return _comes(what, lambda look: look != before, patience)
+
+
+def _comes(what: Locator, wanted: Callable[[Look], bool], patience: float) -> bool:
     end = time.monotonic() + patience
-    while time.monotonic() < end:
+    while True:
         with contextlib.suppress(Error):
-            if what.screenshot() != before:
+            if wanted(Look(what.screenshot())):
                 return True
+        if time.monotonic() > end:
+            return False
         what.page.wait_for_timeout(50)
-    return False
+
+
+ALIKE = 0.001  # share of pixels
+
+
+def both_themes(what: Locator, name: str) -> None:
+    """In the dark theme it looks different, and back in the light one as before.
+
+    Leaves NAME-light.png and NAME-dark.png in test-results/browser, and NAME-light-again.png when
+    it does not come back. The light theme must be on.
+    """
+    page = what.page
+    light = still(what)
+    light.save(f"{name}-light")
+    theme(page, "dark")
+    _comes(what, lambda look: look.unlike(light) > 0.2, 15)
+    dark = still(what)
+    path = dark.save(f"{name}-dark")
+    share = dark.unlike(light)
+    if share <= 0.2:  # its ground at least is another one
+        raise AssertionError(f"the dark theme changes only {share:.2%} of the pixels: see {path}")
+    theme(page, "light")
+    if not _comes(what, lambda look: look.unlike(light) <= ALIKE, 15):
+        again = still(what)
+        path = again.save(f"{name}-light-again")
+        raise AssertionError(
+            f"after dark and back to light {again.unlike(light):.2%} of the pixels differ visibly "
+            f"(allowed: {ALIKE:.2%}): compare {path} with {name}-light.png beside it"
+        )
+
+
+def eventually(found: Callable[[], object], wanted: object, patience: float = 20) -> None:
+    """Wait until `found()` equals `wanted`: for what the browser tells the kernel, or the reverse.
+
+    Instead of a fixed wait, which is too short on a busy machine and too long on any other.
+    """
+    end = time.monotonic() + patience
+    while (value := found()) != wanted:
+        if time.monotonic() > end:
+            raise AssertionError(f"after {patience:g} s it is {value!r}, not {wanted!r}")
+        time.sleep(0.05)
 
 
 # --- measuring ------------------------------------------------------------------------------------

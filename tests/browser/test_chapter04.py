@@ -1,21 +1,24 @@
 """Chapter 04's explorer in a real JupyterLab: the trained head's own map and scores."""
 
 import pytest
-from lab import changed, in_kernel, live_widgets, run_cell, run_cells_until, shot, theme
+from lab import both_themes, changed, in_kernel, live_widgets, next_frame, run_cell
+from playwright.sync_api import expect
 
 CELL = "AttentionExplorer("
 
 
 @pytest.fixture
-def page(open_notebook):
-    page = open_notebook("04_queries_keys_values.ipynb")
-    assert run_cells_until(page, CELL) == []
+def page(chapter):
+    page = chapter("04_queries_keys_values.ipynb")
+    assert run_cell(page, CELL) == []  # later cells have given x other values
+    expect(page.locator(".attention-explorer")).to_have_count(1)
     page.locator(".attention-explorer td.number").first.wait_for()
     return page
 
 
 def shown(page):
     """{key position: (score, weight)} as the table says."""
+    next_frame(page)
     rows = page.locator(".attention-explorer tbody tr").all()
     texts = [row.locator("td.number").all_inner_texts() for row in rows]
     return {int(t[0]): (t[1], t[2]) for t in texts}
@@ -45,10 +48,7 @@ def test_a_learner_reads_the_trained_head(page):
     assert changed(explorer, lambda: explorer.get_by_role("button", name="Lines").click())
     assert changed(explorer, lambda: explorer.get_by_role("button", name="Heat map").click())
 
-    for name in ("light", "dark"):
-        theme(page, name)
-        shot(explorer, f"chapter04-attention-{name}")
-    theme(page, "light")
+    both_themes(explorer, "chapter04-attention")
 
     # again and again
     for _ in range(3):

@@ -1,7 +1,7 @@
 """Chapter 05's explorer in a real JupyterLab: head size, divisor, and what they do to a softmax."""
 
 import pytest
-from lab import changed, in_kernel, live_widgets, run_all, run_cell, shot, theme
+from lab import both_themes, changed, eventually, in_kernel, live_widgets, run_cell, theme
 from playwright.sync_api import expect
 
 CELL = """from helpers.widgets.scaling_explorer import ScalingExplorer
@@ -10,10 +10,8 @@ explorer"""
 
 
 @pytest.fixture
-def node(open_notebook):
-    page = open_notebook(cells=[CELL])
-    assert run_all(page) == []
-    node = page.locator(".scaling-explorer")
+def node(explorer):
+    node = explorer(".scaling-explorer", CELL)
     expect(node.locator(".mean-std")).to_have_text("7.941")
     return node
 
@@ -43,6 +41,10 @@ def from_python(page):
     )
 
 
+def agree(node):
+    return numbers(node) == pytest.approx(from_python(node.page), abs=6e-4)
+
+
 def test_everything_moves_with_the_head_size(node):
     histogram, bars = node.locator(".histogram"), node.locator(".bars")
     expect(node.locator(".verdict")).to_contain_text("too sharp")
@@ -51,7 +53,7 @@ def test_everything_moves_with_the_head_size(node):
     expect(node.locator(".verdict")).to_contain_text("d = 1024")
     assert changed(bars, lambda: slide(node, "head size d", "Home"))
     expect(node.locator(".mean-std")).to_have_text("2.005")
-    assert in_kernel(node.page, "explorer.head_size") == 4
+    eventually(lambda: in_kernel(node.page, "explorer.head_size"), 4)
 
 
 def test_each_divisor_has_its_verdict(node):
@@ -70,7 +72,7 @@ def test_each_divisor_has_its_verdict(node):
 def test_the_query_is_chosen_by_keyboard(node):
     assert changed(node.locator(".bars"), lambda: slide(node, "query (row)", "ArrowRight", 3))
     expect(node.locator("figcaption").nth(1)).to_have_text("Weights of query 3")
-    assert in_kernel(node.page, "explorer.row") == 3
+    eventually(lambda: in_kernel(node.page, "explorer.row"), 3)
 
 
 def test_a_click_on_a_curve_moves_the_head_size(node):
@@ -91,8 +93,7 @@ def test_the_numbers_agree_with_the_kernel(node):
         lambda: press(node, "hs"),
     ):
         action()
-        node.page.wait_for_timeout(200)
-        assert numbers(node) == pytest.approx(from_python(node.page), abs=6e-4)
+        eventually(lambda: agree(node), True)
 
 
 def test_running_the_cell_again_leaks_nothing(node):
@@ -105,7 +106,5 @@ def test_running_the_cell_again_leaks_nothing(node):
 
 def test_it_can_be_read_in_both_themes(node):
     slide(node, "query (row)", "ArrowRight")
-    shot(node, "scaling-light")
+    both_themes(node, "scaling")
     assert changed(node.locator(".histogram"), lambda: theme(node.page, "dark"))
-    shot(node, "scaling-dark")
-    theme(node.page, "light")

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from lab import changed, in_kernel, live_widgets, run_cell, run_cells_until, shot, theme
+from lab import both_themes, changed, eventually, in_kernel, live_widgets, next_frame, run_cell
 
 CLOCKS = """from helpers.widgets.clock_hands import ClockHands
 clocks = ClockHands([1.0, 0.8, 0.9, 1.1, 0.3, -0.4, 0.2, 0.5],
@@ -15,21 +15,13 @@ dots"""
 
 
 @pytest.fixture
-def clocks(open_notebook):
-    page = open_notebook(cells=[CLOCKS])
-    assert run_cells_until(page, "ClockHands(") == []
-    node = page.locator(".d2g.clocks")
-    node.wait_for()
-    return node
+def clocks(explorer):
+    return explorer(".d2g.clocks", CLOCKS)
 
 
 @pytest.fixture
-def dots(open_notebook):
-    page = open_notebook(cells=[DOTS])
-    assert run_cells_until(page, "PositionDots(") == []
-    node = page.locator(".d2g.dots")
-    node.wait_for()
-    return node
+def dots(explorer):
+    return explorer(".d2g.dots", DOTS)
 
 
 def slider(node, name):
@@ -41,7 +33,7 @@ def press(node, name, *keys):
     control.focus()
     for key in keys:
         node.page.keyboard.press(key)
-    node.page.wait_for_timeout(100)
+    next_frame(node.page)
 
 
 def number(node, selector):
@@ -56,9 +48,10 @@ def test_the_score_in_the_browser_is_the_score_in_the_kernel(clocks):
     page = clocks.page
     for keys in ([], ["ArrowRight"] * 3, ["End"], ["Home"]):
         press(clocks, "position of the query", *keys)
+        distance = number(clocks, ".says .distance")
+        eventually(lambda: in_kernel(page, "clocks.query - clocks.key"), distance)
         want = in_kernel(page, "clocks.score()")
         assert number(clocks, ".says .score") == pytest.approx(want, abs=2e-3)
-        assert number(clocks, ".says .distance") == in_kernel(page, "clocks.query - clocks.key")
 
 
 def test_moving_both_keeps_angles_and_score_and_turns_the_hands(clocks):
@@ -68,11 +61,11 @@ def test_moving_both_keeps_angles_and_score_and_turns_the_hands(clocks):
         hands, lambda: press(clocks, "move both together", "ArrowRight", "ArrowRight", "ArrowRight")
     )
     assert (angles(clocks), number(clocks, ".says .score")) == before
-    assert in_kernel(clocks.page, "[clocks.query, clocks.key]") == [12, 7]
+    eventually(lambda: in_kernel(clocks.page, "[clocks.query, clocks.key]"), [12, 7])
     press(clocks, "move both together", "End")
-    assert in_kernel(clocks.page, "[clocks.query, clocks.key]") == [60, 55]
+    eventually(lambda: in_kernel(clocks.page, "[clocks.query, clocks.key]"), [60, 55])
     press(clocks, "move both together", "Home")
-    assert in_kernel(clocks.page, "[clocks.query, clocks.key]") == [5, 0]
+    eventually(lambda: in_kernel(clocks.page, "[clocks.query, clocks.key]"), [5, 0])
     assert (angles(clocks), number(clocks, ".says .score")) == before
 
 
@@ -99,7 +92,7 @@ def test_the_base_changes_the_slow_clocks_only(clocks):
     press(clocks, "base", "Home")
     after = steps.all_inner_texts()
     assert before[0] == after[0] and before[3] != after[3]
-    assert in_kernel(clocks.page, "round(clocks.base)") == 10
+    eventually(lambda: in_kernel(clocks.page, "round(clocks.base)"), 10)
 
 
 def test_the_clocks_follow_the_mouse_and_the_kernel(clocks):
@@ -124,10 +117,10 @@ def test_the_dot_product_in_the_browser_is_that_of_the_table(dots):
     ]
     for name, keys in moves:
         press(dots, name, *keys)
-        want = in_kernel(dots.page, "dots.dots()[dots.p, dots.q].item()")
-        assert dot_of(dots) == pytest.approx(want, abs=0.011), name
-        width = in_kernel(dots.page, "2 ** dots.log_width")
-        assert number(dots, ".says .self") == pytest.approx(width / 2)
+        half = number(dots, ".says .self")
+        eventually(lambda: in_kernel(dots.page, "2 ** dots.log_width") / 2, pytest.approx(half))
+        shown = pytest.approx(dot_of(dots), abs=0.011)
+        eventually(lambda: in_kernel(dots.page, "dots.dots()[dots.p, dots.q].item()"), shown)
 
 
 def test_moving_p_and_q_alike_keeps_the_dot_product(dots):
@@ -143,7 +136,7 @@ def test_a_press_on_the_map_chooses_a_pair(dots):
     cell = (box["width"] - 40) / 64
     x, y = box["x"] + 40 + 50.5 * cell, box["y"] + 10.5 * cell
     assert changed(dots.locator("svg"), lambda: dots.page.mouse.click(x, y))
-    assert in_kernel(dots.page, "[dots.p, dots.q]") == [10, 50]
+    eventually(lambda: in_kernel(dots.page, "[dots.p, dots.q]"), [10, 50])
 
 
 @pytest.mark.parametrize("name", ["width C", "base", "position p"])
@@ -152,8 +145,8 @@ def test_each_slider_redraws_the_map(dots, name):
 
 
 @pytest.mark.parametrize(("cell", "css"), [(CLOCKS, "clocks"), (DOTS, "dots")])
-def test_running_again_leaves_one_explorer(open_notebook, cell, css):
-    page = open_notebook(cells=[cell])
+def test_running_again_leaves_one_explorer(explorer, cell, css):
+    page = explorer(f".d2g.{css}", cell).page
     for _ in range(3):
         assert run_cell(page, "helpers.widgets") == []
     page.locator(f".d2g.{css}").wait_for()
@@ -161,14 +154,8 @@ def test_running_again_leaves_one_explorer(open_notebook, cell, css):
 
 
 @pytest.mark.parametrize(("cell", "css"), [(CLOCKS, "clocks"), (DOTS, "dots")])
-def test_both_themes(open_notebook, cell, css):
-    page = open_notebook(cells=[cell])
-    assert run_cells_until(page, "helpers.widgets") == []
-    node = page.locator(f".d2g.{css}")
-    node.wait_for()
-    for name in ("light", "dark"):
-        theme(page, name)
-        shot(node, f"chapter07-{css}-{name}")
+def test_both_themes(explorer, cell, css):
+    both_themes(explorer(f".d2g.{css}", cell), f"chapter07-{css}")
 
 
 def test_every_control_has_a_name(clocks):

@@ -1,7 +1,11 @@
 """The harness sees what it should: errors, foreign requests, changes, leaks, a missing browser."""
 
+import io
+
 import lab
+import numpy as np
 import pytest
+from PIL import Image
 
 TOY = """
 import traitlets
@@ -57,11 +61,24 @@ def test_move_look_measure_and_run_again(open_notebook):
     with pytest.raises(LookupError, match="no code cell contains 'nonsense'"):
         lab.run_cell(page, "nonsense")
 
-    light = lab.still(page.locator(".toy"))
-    lab.theme(page, "dark")
-    assert lab.still(page.locator(".toy")) != light
-    lab.theme(page, "light")
     assert lab.shot(page.locator(".toy"), "harness").stat().st_size > 0
+    lab.both_themes(page.locator(".toy"), "harness")
+    page.evaluate("""new MutationObserver(() => { document.querySelector(".toy").append(" more"); })
+        .observe(document.body, { attributes: true })""")
+    with pytest.raises(AssertionError, match=r"back to light .* of the pixels differ visibly"):
+        lab.both_themes(page.locator(".toy"), "harness-changed")
+
+
+def test_looks_are_compared_as_eyes_do():
+    def look(*greys):
+        file = io.BytesIO()
+        Image.fromarray(np.array([greys], np.uint8)).save(file, "png")
+        return lab.Look(file.getvalue())
+
+    assert look(0, 100, 255, 7) == look(2, 99, 254, 0) != look(0, 120, 255, 7)
+    assert look(0, 100, 255, 7).unlike(look(0, 120, 255, 7)) == 0.25
+    assert look(0, 100).unlike(look(0, 100, 0)) == 1
+    assert repr(look(0, 100)) == "Look(2×1)"
 
 
 def test_an_error_is_seen_unless_the_cell_may_raise(open_notebook):
@@ -80,8 +97,7 @@ def test_an_error_is_seen_unless_the_cell_may_raise(open_notebook):
 def test_problems_are_seen(open_notebook, problems, script, words):
     page = open_notebook(cells=["1"])
     page.evaluate(f"() => {{ {script} }}")
-    page.wait_for_timeout(500)
-    assert any(words in problem for problem in problems)
+    lab.eventually(lambda: lab.noticed(page) or any(words in one for one in problems), True)
     problems.clear()
 
 
