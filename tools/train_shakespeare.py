@@ -1,6 +1,6 @@
 """Train the model of chapters 09 and 10, `data/checkpoints/shakespeare-gpt.safetensors`.
 
-    python tools/train_shakespeare.py [--steps 4500] [--folder runs/shakespeare]
+    python tools/train_shakespeare.py [--steps 1700] [--folder runs/shakespeare]
 
 About 30 minutes on two cores. An interrupted run is taken up again by the same command. The log
 (steps, seconds, tokens, losses) is written beside the checkpoint.
@@ -28,7 +28,7 @@ BLOCK, BATCH, LAYERS, HEADS, WIDTH = 256, 16, 5, 4, 256
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--steps", type=int, default=4500)
+    parser.add_argument("--steps", type=int, default=1700)
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "shakespeare")
     parser.add_argument("--output", type=Path, default=CHECKPOINT)
     arguments = parser.parse_args()
@@ -45,11 +45,11 @@ def main() -> None:
         block_size=BLOCK,
         batch_size=BATCH,
         optimisers=fast_optimisers(model, other_rate=0.005),
-        schedule=partial(hold_then_fall, warmup=20),
+        schedule=partial(hold_then_fall, warmup=20, fall=0.45),
         bf16=True,
         generator=torch.Generator().manual_seed(0),
         validation=validation,
-        evaluate_every=250,
+        evaluate_every=100,
         validation_batches=8,
         folder=arguments.folder,
         resume=True,
