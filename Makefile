@@ -71,6 +71,8 @@ constraints: .venv/dev
 	$(INSTALL) uv==0.13.8
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
 		--no-emit-package dot-product-to-gpt requirements-dev.txt --output-file constraints.txt
+	@{ echo '# The full resolved set for every platform, made by `make constraints`; pip reads it as -c.'; \
+		cat constraints.txt; } > constraints.new && mv constraints.new constraints.txt
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
