@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers.checks import chapter08 as check
+from helpers.checks.mistakes08 import count_mistakes
 
 
 def says(report, fragment):
@@ -44,6 +45,10 @@ def without_keepdim(x):
     return (x - x.mean(-1)) / (x.var(-1, correction=0) + 1e-5).sqrt()
 
 
+def root(x):
+    return (x.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
+
+
 NORMS = [
     (lambda x: standardise(x, 1), "future leaks"),
     (lambda x: standardise(x, 0), "over the batch (dim 0)"),
@@ -65,7 +70,23 @@ NORMS = [
     (lambda x: x - x.mean(-1, keepdim=True), "only subtract"),
     (lambda x: x / (x.var(-1, correction=0, keepdim=True) + 1e-5).sqrt(), "not subtracted"),
     (lambda x: F.rms_norm(x, x.shape[-1:], eps=1e-5), "RMSNorm"),
-    (without_keepdim, "RuntimeError"),
+    (without_keepdim, "Is keepdim=True missing?"),
+    (lambda x: x, "x itself"),
+    (lambda x: standardise(x, eps=1e-6), "Your epsilon is 1e-06"),
+    (lambda x: standardise(x, eps=1e-3), "Your epsilon is 0.001"),
+    (lambda x: F.normalize(x - x.mean(-1, keepdim=True), dim=-1), "not their sum"),
+    (lambda x: x - x.mean(-1, keepdim=True) / root(x), "brackets"),
+    (lambda x: (x - x.mean(-1, keepdim=True)) * root(x), "Divide by it"),
+    (lambda x: (x - x.mean()) / root(x), "mean is taken over all"),
+    (
+        lambda x: (x - x.mean(-1, keepdim=True)) / (x.var(correction=0) + 1e-5).sqrt(),
+        "variance is taken over all",
+    ),
+    (
+        lambda x: (x - x.mean(-1, keepdim=True)) / ((x**2).mean(-1, keepdim=True) + 1e-5).sqrt(),
+        "distances from the mean",
+    ),
+    (lambda x: F.layer_norm(x, (4,)), "RuntimeError"),
 ]
 
 
@@ -98,6 +119,12 @@ GATES = [
     (lambda x, g, u, o: (x @ u) @ o, "never used"),
     (lambda x, g, u, o: x + (F.silu(x @ g) * (x @ u)) @ o, "You added x"),
     (lambda x, g, u, o: F.silu(x @ g) * (x @ u), "way back"),
+    (lambda x, g, u, o: F.silu(((x @ g) * (x @ u)) @ o), "bent the result"),
+    (lambda x, g, u, o: ((F.silu(x) @ g) * (x @ u)) @ o, "bent x"),
+    (lambda x, g, u, o: ((x @ F.silu(g)) * (x @ u)) @ o, "bent the matrix"),
+    (lambda x, g, u, o: (F.silu(x @ g) * (x @ g)) @ o, "both paths"),
+    (lambda x, g, u, o: (F.relu(x @ g) ** 2 * (x @ u)) @ o, "squared relu"),
+    (lambda x, g, u, o: F.silu(x @ g) * x @ u @ o, "Mind the brackets"),
 ]
 
 
@@ -120,6 +147,10 @@ def normed_stream(x, a, m, n1, n2):
 def pre(x, a, m, n1, n2):
     x = x + a(n1(x))
     return x + m(n2(x))
+
+
+def half(x, f, norm):
+    return x + f(norm(x))
 
 
 def in_place(x, a, m, n1, n2):
@@ -146,6 +177,13 @@ BLOCKS = [
     (lambda x, a, m, n1, n2: x + n1(a(x)) + n2(m(x + n1(a(x)))), "norm(f(x))"),
     (lambda x, a, m, n1, n2: x + a(n1(x)), "Only the attention half"),
     (in_place, "in place"),
+    (lambda x, a, m, n1, n2: x, "x itself"),
+    (lambda x, a, m, n1, n2: half(n1(x) + a(n1(x)), m, n2), "first skip starts from norm_1"),
+    (lambda x, a, m, n1, n2: n2(half(x, a, n1)) + m(n2(half(x, a, n1))), "starts from norm_2"),
+    (lambda x, a, m, n1, n2: x + m(n2(a(n1(x)))), "One skip around both"),
+    (lambda x, a, m, n1, n2: x + a(n1(x)) + m(n2(a(n1(x)))), "only what attention wrote"),
+    (lambda x, a, m, n1, n2: a(n1(x)) + m(n2(x)), "mlp reads the old x"),
+    (lambda x, a, m, n1, n2: n2(pre(x, a, m, n1, n2)), "normed at the end"),
 ]
 
 
@@ -169,6 +207,11 @@ def always_the_same(x, p):
     return torch.rand(x.shape, generator=torch.Generator().manual_seed(0)) >= p
 
 
+def so_many(x, p):
+    """As many zeros each time: p is the share, and not each entry's own chance."""
+    return (torch.randperm(x.numel()) >= int(p * x.numel())).view(x.shape)
+
+
 DROPOUTS = [
     (dropping(keep, lambda p: 1), "not divided"),
     (dropping(keep, lambda p: 1 - p), "multiplied by 1 − p"),
@@ -176,10 +219,12 @@ DROPOUTS = [
     (dropping(lambda x, p: torch.rand(x.shape) < p), "with probability 1 − p"),
     (dropping(lambda x, p: torch.rand(x.shape[:-1])[..., None] >= p), "Whole rows"),
     (dropping(lambda x, p: torch.rand(x.shape[-1]) >= p), "Whole rows"),
+    (dropping(lambda x, p: torch.rand(x.shape[0], 1, x.shape[2]) >= p), "Whole rows"),
+    (dropping(so_many), "exactly the same number"),
     (dropping(always_the_same), "the very same entries"),
     (dropping(keep, after=lambda x, p: x * (1 - p)), "already kept the mean"),
     (dropping(keep, after=lambda x, p: x / (1 - p)), "nothing is scaled either"),
-    (lambda x, p, training: dropping(keep)(x, p, True), "dropout(x, 0.2, False)"),
+    (lambda x, p, training: dropping(keep)(x, p, True), "my_dropout(x, 0.2, False) dropped"),
     (lambda x, p, training: x, "nothing was dropped"),
     (lambda x, p, training: dropping(keep)(x, p, not training), "nothing was dropped"),
     (dropping(lambda x, p: torch.rand(x.shape) >= p / 2), "should be 0 at p = 0.2"),
@@ -201,7 +246,12 @@ COUNTS = [
     (lambda C, e: 2 * e * C**2 + 4 * C, "Add attention"),
     (lambda C, e: 4 * C**2 + 4 * C, "Add the feed-forward part"),
     (lambda C, e: 12 * C**2 + 4 * C, "you put 4 for it"),
-    (lambda C, e: 144, "block_parameters(3, 5) should be"),
+    (lambda C, e: (4 + 2 * e) * C**2 + 8 * C, "biases of attention"),
+    (lambda C, e: (4 + 2 * e) * C**2 + 9 * C + e * C, "biases of the matrices"),
+    (lambda C, e: (1 + 2 * e) * C**2 + 4 * C, "Attention has four matrices"),
+    (lambda C, e: (4 + 2 * e) * C**2 + C, "You counted one gain"),
+    (lambda C, e: 4 * C**2 + 2 * (e * C) ** 2 + 4 * C, "only one side is wider"),
+    (lambda C, e: 144, "block_parameters(7, 5) should be"),
 ]
 
 
@@ -211,13 +261,13 @@ def test_mistakes_in_counting(mutant, fragment):
 
 
 @torch.no_grad()
-def tokenwise(layer, T, C, tokens=None, places=None):
-    """Change each of `tokens`; look at `places`; by default at all of them."""
+def tokenwise(layer, T, C, tokens=None, places=None, new=torch.randn_like, size=torch.abs):
+    """Change each of `tokens` by `new`; look at `places`; by default at all of them."""
     x = torch.randn(1, T, C)
     for t in range(T) if tokens is None else tokens(T):
         other = x.clone()
-        other[0, t] = torch.randn(C)
-        change = (layer(other) - layer(x)).abs().amax((0, 2))
+        other[0, t] = new(x[0, t])
+        change = size(layer(other) - layer(x)).amax((0, 2))
         change[t] = 0
         if change[slice(None) if places is None else places(t)].gt(1e-5).any():
             return False
@@ -235,6 +285,11 @@ TESTS = [
     (lambda *a: tokenwise(*a, tokens=lambda T: [0, T - 1]), "place 2 hears token 1"),
     (lambda *a: tokenwise(*a, places=lambda t: slice(t + 1, None)), "place 0 hears the last"),
     (lambda *a: tokenwise(*a, places=lambda t: slice(0, t)), "attention"),
+    (lambda *a: tokenwise(*a, new=lambda token: token + 1), "quite different numbers"),
+    (lambda *a: tokenwise(*a, size=lambda change: change), "changes up and down"),
+    (lambda *a: tokenwise(*a, size=lambda change: change[..., :1].abs()), "every feature"),
+    (lambda layer, T, C: tokenwise(layer, 6, 8), "as they are given"),
+    (lambda layer, T, C: tokenwise(layer, T, 8), "as they are given"),
     (lambda layer, T, C: "True", "True or False"),
 ]
 
@@ -252,3 +307,9 @@ def test_a_layer_that_looks_at_its_own_output_only_is_not_enough():
         return bool((layer(other) - layer(x)).abs().max() < 1e-5)
 
     says(check.is_tokenwise(own_place_counts), "at its own place")
+
+
+def test_no_two_counting_mistakes_give_the_same_number():
+    right = (4 + 2 * 5) * 7**2 + 4 * 7
+    values = [right] + [int(value) for value in count_mistakes(7, 5).values()]
+    assert len(set(values)) == len(values)

@@ -1,12 +1,10 @@
-"""The classic mistakes of chapter 08: diagnosis → what the mistake would give; layers to try."""
+"""The classic mistakes of chapter 08: diagnosis → what the mistake would give."""
 
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from helpers.attention import MultiHeadAttention
+from torch import Tensor
 
 EPS = 1e-5
 Part = Callable[[Tensor], Tensor]
@@ -20,6 +18,7 @@ def standardised(x: Tensor, dim: int | tuple[int, ...] = -1) -> Tensor:
 
 def norm_mistakes(x: Tensor) -> dict[str, Tensor]:
     """What `layer_norm(x)` gives for each mistake."""
+    B, T, C = x.shape
     distance = x - x.mean(-1, keepdim=True)
     variance = distance.square().mean(-1, keepdim=True)
     unbiased = x.var(-1, keepdim=True)
@@ -49,8 +48,23 @@ def norm_mistakes(x: Tensor) -> dict[str, Tensor]:
         "Epsilon belongs under the root: sqrt(variance + 1e-5).":
             distance / (variance.sqrt() + EPS),
         "Epsilon is missing: sqrt(variance + 1e-5).": distance / variance.sqrt(),
+        "You gave back x itself.": x,
+        "You multiply by the root. Divide by it.": distance * (variance + EPS).sqrt(),
+        "Mind the brackets: (x - mean) / root. In x - mean / root only the mean is divided.":
+            x - x.mean(-1, keepdim=True) / (variance + EPS).sqrt(),
+        "You divide by the length of the token. The variance is the *mean* of the squared "
+        "distances, not their sum.": distance / (C * variance + EPS).sqrt(),
+        "The variance is the mean of the squared *distances from the mean*, not of x squared.":
+            distance / (x.square().mean(-1, keepdim=True) + EPS).sqrt(),
+        "The mean is that of each token, but the variance is taken over all numbers. dim -1 for "
+        "both.": distance / (x.var(correction=0) + EPS).sqrt(),
+        "The variance is that of each token, but the mean is taken over all numbers. dim -1 for "
+        "both.": (x - x.mean()) / (variance + EPS).sqrt(),
     }  # fmt: skip
-    B, T, C = x.shape
+    for eps in (1e-3, 1e-4, 1e-6, 1e-8):
+        wrong[f"Your epsilon is {eps:g}. Here it is 0.00001, 1e-5."] = (
+            distance / (variance + eps).sqrt()
+        )
     if T == C:  # without keepdim (B, T) is read as (…, T, C) here
         mean = distance.new_zeros(B, 1, C) + x.mean(-1)[:, None]
         spread = ((x - x.mean(-1, keepdim=True)).square().mean(-1) + EPS).sqrt()[:, None]
@@ -74,6 +88,15 @@ def gated_mistakes(x: Tensor, W_gate: Tensor, W_up: Tensor, W_out: Tensor) -> di
             (gate.sigmoid() * up) @ W_out,
         "This gate is a GELU. Use F.silu.": (F.gelu(gate) * up) @ W_out,
         "This gate is a relu. Use F.silu.": (F.relu(gate) * up) @ W_out,
+        "The bend belongs inside, on the gate: silu(x @ W_gate). You bent the result.":
+            F.silu((gate * up) @ W_out),
+        "You bent x before the product. Bend the product: silu(x @ W_gate).":
+            ((F.silu(x) @ W_gate) * up) @ W_out,
+        "You bent the matrix. Bend the product: silu(x @ W_gate).":
+            ((x @ F.silu(W_gate)) * up) @ W_out,
+        "W_gate is used on both paths. The second one is x @ W_up.":
+            (F.silu(gate) * gate) @ W_out,
+        "This gate is a squared relu. Use F.silu.": (F.relu(gate).square() * up) @ W_out,
         "The gate is never multiplied with x @ W_up.": F.silu(gate) @ W_out,
         "The gate is never used.": up @ W_out,
         "You added x. The skip is the block's business, not the feed-forward part's.":
@@ -119,7 +142,23 @@ def block_mistakes(
         "You normed what the layers write, norm(f(x)). Norm what they read, f(norm(x)).":
             _normed_writing(x, attention, mlp, norm_1, norm_2),
         "Only the attention half is there: mlp follows.": right,
+        "You gave back x itself.": x,
+        "The first skip starts from norm_1(x). It starts from x: only attention reads the norm.":
+            _halves(norm_1(x) + heard, mlp, norm_2),
+        "The second skip starts from norm_2(x). It starts from the stream: only mlp reads the "
+        "norm.": norm_2(right) + mlp(norm_2(right)),
+        "One skip around both parts. Each has its own: x = x + attention(…), then x + mlp(…).":
+            x + mlp(norm_2(heard)),
+        "mlp reads only what attention wrote. It reads the whole stream, x + attention(…).":
+            x + heard + mlp(norm_2(heard)),
+        "Both skips are missing, and mlp reads the old x.": heard + mlp(norm_2(x)),
+        "The stream is normed at the end. Nothing norms the stream here: x + mlp(norm_2(x)).":
+            norm_2(_halves(right, mlp, norm_2)),
     }  # fmt: skip
+
+
+def _halves(x: Tensor, part: Part, norm: Part) -> Tensor:
+    return x + part(norm(x))
 
 
 def _pre(x: Tensor, first: Part, second: Part, norm_1: Part, norm_2: Part) -> Tensor:
@@ -157,54 +196,17 @@ def count_mistakes(C: int, e: int) -> dict[str, Tensor]:
             (4 + 3 * e) * C * C + norms,
         "You counted the biases of the feed-forward part. It has none here.":
             matrices + norms + e * C + C,
+        "You counted the biases of attention. It has none here.": matrices + norms + 4 * C,
+        "You counted biases of the matrices. There are none here.":
+            matrices + norms + 4 * C + e * C + C,
+        "Attention has four matrices: query, key, value and output.":
+            matrices - 3 * C * C + norms,
+        "A norm has a gain and a shift, C numbers each. You counted one gain.": matrices + C,
+        "up has shape (C, e·C), output (e·C, C): only one side is wider.":
+            4 * C * C + 2 * (e * C) ** 2 + norms,
         "Only the feed-forward part and the norms are counted. Add attention.":
             2 * e * C * C + norms,
         "Only attention and the norms are counted. Add the feed-forward part.": 4 * C * C + norms,
         "The hidden width is e·C, whatever e is: you put 4 for it.": 12 * C * C + norms,
     }  # fmt: skip
     return {diagnosis: torch.tensor(float(value)) for diagnosis, value in wrong.items()}
-
-
-class _Table(nn.Module):
-    """Adds a row of a table to each place: tokens are changed, but do not meet."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + torch.arange(x.shape[1])[:, None]
-
-
-class _Move(nn.Module):
-    """Place `end` also hears place `start`."""
-
-    def __init__(self, start: int, end: int):
-        super().__init__()
-        self.start, self.end = start, end
-
-    def forward(self, x: Tensor) -> Tensor:
-        out = x.clone()
-        out[:, self.end] = out[:, self.end] + x[:, self.start]
-        return out
-
-
-class _OverTime(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return standardised(x, dim=1)
-
-
-def tokenwise_layers() -> list[tuple[str, nn.Module, bool, str]]:
-    """(name, layer of width 8, is it token by token?, why), to try `is_tokenwise` on."""
-    own = "A token may change the output at its own place, and here it changes no other."
-    return [
-        ("nn.Identity()", nn.Identity(), True, own),
-        ("nn.Linear(8, 8)", nn.Linear(8, 8), True, own),
-        ("nn.LayerNorm(8)", nn.LayerNorm(8), True, own),
-        ("a table of places, added", _Table(), True,
-         "The places are treated differently, but no token changes another one."),
-        ("attention", MultiHeadAttention(8, 2), False, "Later tokens hear earlier ones."),
-        ("a norm over the time", _OverTime(), False, "Every token moves the mean of all."),
-        ("a layer in which place 0 hears the last token", _Move(-1, 0), False,
-         "Do you change every token, the last one as well, and look at every place?"),
-        ("a layer in which the last place hears token 0", _Move(0, -1), False,
-         "Do you change every token, token 0 as well, and look at every place?"),
-        ("a layer in which place 2 hears token 1", _Move(1, 2), False,
-         "Only one token changes only one other place. Do you change every token in turn?"),
-    ]  # fmt: skip
