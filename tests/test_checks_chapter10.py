@@ -26,6 +26,7 @@ DRAWS = [
     (lambda p, u: (p <= u).sum(), "running sums"),
     (lambda p, u: (ends(p.sort(descending=True).values) <= u).sum(), "sorted"),
     (lambda p, u: (ends(p) > u).sum(), "wrong end"),
+    (lambda p, u: (p > u).float().argmax(), "first single probability"),
     (lambda p, u: torch.multinomial(p, 1).item(), "should be"),
     (lambda p, u: ends(p) <= u, "should have shape ()"),
 ]
@@ -62,6 +63,8 @@ HEATS = [
     (lambda z, tau: safe(z, tau) if tau else safe(z.transpose(0, -1), 0).transpose(0, -1), "axis"),
     (lambda z, tau: z.argmax(-1) if tau == 0 else safe(z, tau), "should have shape"),
     (lambda z, tau: math.exp(z / tau), "raised"),
+    (lambda z, tau: (z / tau).exp() / (z / tau).exp().sum(), "sum of all rows"),
+    (lambda z, tau: (z / (tau + 1e-6)).softmax(-1), "however small its lead"),
 ]
 
 
@@ -70,14 +73,22 @@ def test_mistakes_with_temperature(wrong, fragment):
     says(check.heat(wrong), fragment)
 
 
-def cut(*, keep=None, norm=True, back="scatter", descending=True, dim=-1):
+def test_a_very_small_number_in_place_of_0_is_right_too():
+    assert check.heat(lambda z, tau: (z / max(tau, 1e-9)).softmax(-1)).outcome == "right"
+
+
+def by_its_sum(kept):
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def cut(*, keep=None, norm=by_its_sum, back="scatter", descending=True, dim=-1):
     """Top-p with one mistake."""
 
     def wrong(rows, p):
         ranked, order = rows.sort(dim=-1, descending=descending)
         before = ranked.cumsum(dim) - ranked
         kept = ranked * (keep(ranked, before, p) if keep else before < p)
-        kept = kept / kept.sum(-1, keepdim=True) if norm else kept
+        kept = norm(kept) if norm else kept
         if back == "scatter":
             return torch.zeros_like(kept).scatter(-1, order, kept)
         return kept.gather(-1, order) if back == "gather" else kept
@@ -99,12 +110,36 @@ def shifted(ranked, before, p):
     return F.pad(before[..., :-1], (1, 0)) < p
 
 
+def first_row_decides(ranked, before, p):
+    return torch.arange(ranked.shape[-1]) < (before[0] < p).sum()
+
+
+def mask_of_the_sorted(rows, p):
+    ranked = rows.sort(-1, descending=True).values
+    kept = rows * (ranked.cumsum(-1) - ranked < p)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def at_least_the_last_one_kept(rows, p):
+    ranked = rows.sort(-1, descending=True).values
+    n = (ranked.cumsum(-1) < p).sum(-1, keepdim=True).clamp(max=rows.shape[-1] - 1)
+    kept = rows * (rows >= ranked.gather(-1, n))
+    return kept / kept.sum(-1, keepdim=True)
+
+
 NUCLEI = [
+    (cut(keep=lambda ranked, before, p: before <= p), "no third token is needed"),
+    (at_least_the_last_one_kept, "the fourth goes"),
+    (cut(keep=first_row_decides), "as in the first"),
+    (mask_of_the_sorted, "on the unsorted rows"),
+    (cut(norm=lambda kept: kept / kept.sum()), "whole batch"),
+    (cut(norm=lambda kept: kept.softmax(-1)), "what was set to 0 is not 0"),
+    (cut(norm=lambda kept: kept.where(kept > 0, -math.inf).softmax(-1)), "by its sum, without"),
     (cut(back="none"), "sorted"),
-    (cut(norm=False), "no longer sum to 1"),
+    (cut(norm=None), "no longer sum to 1"),
     (cut(keep=lambda ranked, before, p: before + ranked <= p), "dropped the token that crosses"),
     (
-        cut(keep=lambda ranked, before, p: before + ranked <= p, norm=False),
+        cut(keep=lambda ranked, before, p: before + ranked <= p, norm=None),
         "and the rows do not sum to 1",
     ),
     (cut(keep=shifted), "one token too many"),
@@ -131,11 +166,32 @@ def test_dropping_the_crossing_token_only_where_it_makes_nan():
     says(check.nucleus(wrong), "0 / 0 is NaN")
 
 
+def test_a_loop_over_the_tokens_is_right_too():
+    def loop(rows, p):
+        out = torch.zeros_like(rows)
+        for row, kept in zip(rows, out, strict=True):
+            total = 0.0
+            for i in row.argsort(descending=True).tolist():
+                if total >= p:
+                    break
+                kept[i] = row[i]
+                total += row[i].item()
+            kept /= kept.sum().item()
+        return out
+
+    assert check.nucleus(loop).outcome == "right"
+
+
 COSTS = [
+    (lambda L, H, C, T, B: 4 * 12 * C * T * B, "should be"),  # the layers of the example
+    (lambda L, H, C, T, B: 4 * L * C * T * B / 1e6, "millions of bytes"),
+    (lambda L, H, C, T, B: 6 * L * C * T * B, "kept the queries"),
+    (lambda L, H, C, T, B: 4 * L * C * C * T * B, "n_embd stands twice"),
+    (lambda L, H, C, T, B: 4 * L * H * T * B, "one number a head"),
     (lambda L, H, C, T, B: 2 * L * C * T * B, "half of it"),
     (lambda L, H, C, T, B: L * C * T * B, "a quarter"),
     (lambda L, H, C, T, B: 8 * L * C * T * B, "not 4"),
-    (lambda L, H, C, T, B: 4 * L * C * H * T * B, "multiplied by the number of heads"),
+    (lambda L, H, C, T, B: 4 * L * C * H * T * B, "multiplied by the heads"),
     (lambda L, H, C, T, B: 4 * L * C // H * T * B, "one head only"),
     (lambda L, H, C, T, B: 4 * C * T * B, "one layer only"),
     (lambda L, H, C, T, B: 4 * L * C * T, "one text only"),
@@ -165,6 +221,8 @@ def attend_new(*, keys="old new", mask="rows", scale=1.0, kept="old new"):
             "corner": lambda: causal_mask(S + T)[:T],
             "small": lambda: causal_mask(T),
             "none": lambda: None,
+            "no self": lambda: torch.ones(T, S + T).tril(S - 1).bool(),
+            "one more": lambda: torch.ones(T, S + T).tril(S + 1).bool(),
         }[mask]()
         out, _ = attention(q * scale * (q.shape[-1] ** 0.5) ** (scale == 0), all_k, all_v, rows)
         return out, join(old_k, k, kept), join(old_v, v, kept)
@@ -180,7 +238,33 @@ def unscaled(q, k, v, old_k, old_v):
     return attend_new()(q * q.shape[-1] ** 0.5, k, v, old_k, old_v)
 
 
+def in_order(*places):
+    """The right three things in a wrong order."""
+    return lambda *given: tuple(attend_new()(*given)[i] for i in places)
+
+
+def keys_for_values(q, k, v, old_k, old_v):
+    out, all_v, all_k = attend_new()(q, v, k, old_v, old_k)
+    return out, all_k, all_v
+
+
+def one_cache(q, k, v, old_k, old_v):
+    return attend_new()(q, k, v, old_k, old_k)
+
+
+def not_unpacked(q, k, v, old_k, old_v):
+    out, all_k, all_v = attend_new()(q, k, v, old_k, old_v)
+    return (out, q), all_k, all_v
+
+
 CACHED = [
+    (attend_new(mask="no self"), "does not see itself"),
+    (attend_new(mask="one more"), "one key too generous"),
+    (in_order(0, 2, 1), "are swapped"),
+    (in_order(1, 2, 0), "outputs come first"),
+    (keys_for_values, "Keys and values are swapped"),
+    (one_cache, "two caches, one of each"),
+    (not_unpacked, "`out, _ = attention(...)`"),
     (attend_new(mask="none"), "each other's future"),
     (attend_new(mask="corner"), "upper left corner"),
     (attend_new(keys="new", mask="small"), "look at each other only"),
@@ -226,7 +310,20 @@ def shortens(model, ids, n_tokens, block_size):
     return ids
 
 
+def never_appends(model, ids, n_tokens, block_size):
+    read = [model(ids[:, -block_size:])[:, -1].argmax(-1, keepdim=True) for _ in range(n_tokens)]
+    return torch.cat([ids, *read], dim=1)
+
+
+def crops_the_prompt(model, ids, n_tokens, block_size):
+    return writer(right)(model, ids[:, -block_size:], n_tokens, block_size)
+
+
 WRITERS = [
+    (never_appends, "same text twice"),
+    (crops_the_prompt, "cropped the text itself"),
+    (writer(lambda ids, W: ids[:, -max(1, W // 2) :]), "can be read whole"),
+    (writer(lambda ids, W: ids[:, -8:]), "reads 6 at most"),  # the window of the example
     (writer(lambda ids, W: ids), "reads 6 at most"),
     (writer(lambda ids, W: ids[:, :W]), "wrong end"),
     (writer(lambda ids, W: ids[:, -(W - 1) :]), "can be read whole"),
@@ -250,3 +347,10 @@ def test_the_rights():
     assert check.nucleus(cut()).outcome == "right"
     assert check.attend_new(attend_new()).outcome == "right"
     assert check.write_greedily(writer(right)).outcome == "right"
+
+
+def test_a_writer_that_reads_row_by_row_is_right_too():
+    def rows(model, ids, n_tokens, block_size):
+        return torch.cat([writer(right)(model, row[None], n_tokens, block_size) for row in ids])
+
+    assert check.write_greedily(rows).outcome == "right"

@@ -19,6 +19,10 @@ NO_CACHE = "The new tokens look at each other only: put the old keys and values 
 NEW_FIRST = (
     "You put the new tokens before the old ones, so your mask hides the wrong ones. Old first."
 )
+NOT_SELF = (
+    "A new token does not see itself: your mask is one row too high. Token S is row S, counted "
+    "from 0: causal_mask(S + T)[S:]."
+)
 OLD_ONLY = "The new tokens look at the old ones only. A token may look at itself, too."
 
 
@@ -41,6 +45,8 @@ def draw_mistakes(throws: list[tuple[Tensor, float]]) -> dict[str, list[int]]:
         "This is one piece too far to the left.": each(lambda p, u: (p.cumsum(-1) <= u).sum() - 1),
         "You compare u with the probabilities. The pieces end at their running sums: `cumsum`.":
             each(lambda p, u: (p <= u).sum()),
+        "You look for the first single probability above u. The pieces end at the running sums of "
+        "the probabilities: `cumsum`.": each(lambda p, u: (p > u).float().argmax()),
         "You compare u with the sorted pieces. No sorting is needed: the ruler may have any order.":
             each(lambda p, u: (p.sort(descending=True).values.cumsum(-1) <= u).sum()),
         "You count from the wrong end: these are the pieces that end after the dart.":
@@ -64,6 +70,8 @@ def heat_mistakes(z: Tensor, tau: float) -> dict[str, Tensor]:
         "These are powers that do not sum to 1.": p ** (1 / tau),
         "You took the logarithms of the probabilities, without a softmax.":
             (z / tau).log_softmax(-1),
+        "You divided by the sum of all rows. Each row is a distribution of its own: `sum(-1, "
+        "keepdim=True)`.": (z / tau).flatten().softmax(0).view_as(z),
     }  # fmt: skip
     if z.dim() > 1:
         for dim in range(z.dim() - 1):
@@ -93,6 +101,7 @@ def nucleus_mistakes(rows: Tensor, p: float) -> tuple[Tensor, dict[str, Tensor]]
     dropped = ranked.masked_fill(ranked.cumsum(-1) > p, 0)
     across = ranked.masked_fill(ranked.cumsum(0) - ranked >= p, 0)
     unsorted = rows.masked_fill(rows.cumsum(-1) - rows >= p, 0)
+    as_first = ranked * (torch.arange(rows.shape[-1]) < (before[0] < p).sum())
     return back(normed(right)), {
         "Nothing is cut: all the tokens are still there.": rows,
         "The result is sorted: bring the tokens back to their own places with scatter.":
@@ -112,6 +121,16 @@ def nucleus_mistakes(rows: Tensor, p: float) -> tuple[Tensor, dict[str, Tensor]]
             normed(right).gather(-1, order),
         "You compare each single probability with p. The sum of the likelier ones counts.":
             normed(rows.masked_fill(rows < p, 0)),
+        "You divided by the sum of the whole batch: each row should sum to 1, "
+        "`sum(-1, keepdim=True)`.": back(right / right.sum()),
+        "You cut as many in every row as in the first: each row needs a number of its own.":
+            back(normed(as_first)),
+        "What says who stays is in sorted order, but you used it on the unsorted rows.":
+            normed(rows.masked_fill(before >= p, 0)),
+        "Probabilities are no logits: divide by their sum, without another softmax. (And after a "
+        "softmax what was set to 0 is not 0.)": back(right.softmax(-1)),
+        "Probabilities are no logits: divide what is left by its sum, without another softmax.":
+            back(ranked.masked_fill(before >= p, -math.inf).softmax(-1)),
     }  # fmt: skip
 
 
@@ -130,6 +149,7 @@ def cache_mistakes(
 ) -> dict[str, Tensor]:
     """What the outputs of `attend_new` are for each mistake."""
     T, S, nothing = q.shape[2], old_k.shape[2], k[:, :, :0]
+    beyond = torch.ones(T, S + T).tril(S + 1).bool()
     triangle = torch.ones(S + T, S + T, dtype=torch.bool).tril()
     everything = torch.ones(T, S + T, dtype=torch.bool)
     wrong = {
@@ -146,8 +166,19 @@ def cache_mistakes(
         "The scale is there twice: `attention` divides by √hs already.": with_cache(
             q / math.sqrt(q.shape[-1]), k, v, old_k, old_v
         ),
+        "Your mask is one key too generous: each new token sees the one after it, too. The rows of "
+        "the new tokens begin at row S: causal_mask(S + T)[S:].": with_cache(
+            q, k, v, old_k, old_v, beyond
+        ),
+        "Keys and values are swapped: the scores are queries times keys.": with_cache(
+            q, v, k, old_v, old_k
+        ),
+        "You joined the new values to the old keys: two caches, one of each.": with_cache(
+            q, k, v, old_k, old_k
+        ),
     }
     if S:
+        wrong[NOT_SELF] = with_cache(q, k, v, old_k, old_v, torch.ones_like(beyond).tril(S - 1))
         wrong[OLD_ONLY] = with_cache(q, old_k, old_v, nothing, nothing, everything[:, :S])
     return wrong
 
@@ -180,6 +211,7 @@ def what_was_read(calls: list[Tensor], text: Tensor, T: int, window: int, what: 
         right = whole[:, -window:]
         if same(seen, right):
             continue
+        fit = right.shape[1]
         expect(
             seen.shape[1] <= window,
             f"{what}: you gave the model {seen.shape[1]} tokens, and it reads {window} at most. "
@@ -191,13 +223,18 @@ def what_was_read(calls: list[Tensor], text: Tensor, T: int, window: int, what: 
             "ever, and never sees what it wrote: take the last ones, `ids[:, -block_size:]`.",
         )
         expect(
-            seen.shape[1] != 1 or right.shape[1] == 1,
+            i == 0 or not same(seen, calls[i - 1]),
+            f"{what}: you gave the model the same text twice. What it wrote has to be appended "
+            "before you ask again.",
+        )
+        expect(
+            seen.shape[1] != 1 or fit == 1,
             f"{what}: you gave the model the last token alone. There is no cache here, so it needs "
             "the tokens before it.",
         )
         expect(
-            seen.shape[1] != right.shape[1] - 1,
-            f"{what}: you gave the model {seen.shape[1]} tokens, but {right.shape[1]} fit. A text "
-            "of block_size tokens can be read whole.",
+            seen.shape[1] >= fit or not same(seen, right[:, -seen.shape[1] :]),
+            f"{what}: you gave the model {seen.shape[1]} tokens, but {fit} fit. "
+            "A text of up to block_size tokens can be read whole.",
         )
         return  # another text: the comparison of the results says where
