@@ -19,7 +19,7 @@ function stateOf(model) {
   const [L, H, T] = get("shape"), N = T * T, kept = {};
   const s = { L, H, T, N, get, tokens: get("tokens").map(label), steps: new Uint16Array(bytes("weight_steps")),
     masked: new Uint8Array(bytes("masked")), scores: get("raw_scores").byteLength ? new Float32Array(bytes("raw_scores")) : null,
-    column: -1, largest: 1, theme: {}, saving: 0 };
+    column: -1, largest: 1, scrolled: 0, theme: {}, saving: 0 };
   s.set = (changes) => {
     for (const [name, value] of Object.entries(changes)) model.set(name, value);
     clearTimeout(s.saving); // Python hears of it when the pointer or the key has come to rest
@@ -80,24 +80,31 @@ function keyTable(s) {
   function paint() {
     const { get, masked, T, tokens } = s, i = get("query");
     const weights = s.row(s.values(false), i), scores = s.scores && s.row(s.values(true), i), by = s.scoring() ? scores : weights;
-    const shut = (j) => i >= 0 && masked[i * T + j] === 1 && get("stage") !== "scores";
-    const order = Array.from(by.keys()).sort((a, b) => shut(a) - shut(b) || (shut(a) ? 0 : by[b] - by[a]) || a - b);
+    const masking = i >= 0 && get("stage") !== "scores", shut = (j) => masking && masked[i * T + j] === 1;
+    const before = (a, b) => shut(a) - shut(b) || (shut(a) ? 0 : by[b] - by[a]) || a - b, order = [];
+    for (let j = 0; j < T; j++) { // the ROWS first, without sorting all
+      let n = order.length;
+      if (n === lines.length && before(order[n - 1], j) < 0) continue;
+      while (n > 0 && before(j, order[n - 1]) < 0) n--;
+      order.splice(n, 0, j);
+      order.length = Math.min(order.length, lines.length);
+    }
     const scoreText = (j) => (shut(j) ? "−∞" : signedText(scores[j]));
     lines.forEach((line, n) => {
       const j = order[n];
-      line.position.textContent = j;
-      line.key.textContent = tokens[j].short;
-      line.key.title = tokens[j].full;
-      if (scores) line.score.textContent = scoreText(j);
-      line.weight.textContent = weights[j].toFixed(3);
-      line.bar.style.transform = `scaleX(${weights[j]})`;
+      say(line.position, String(j));
+      say(line.key, tokens[j].short);
+      if (line.key.title !== tokens[j].full) line.key.title = tokens[j].full;
+      if (scores) say(line.score, scoreText(j));
+      say(line.weight, weights[j].toFixed(3));
+      line.bar.style.backgroundSize = `${100 * weights[j]}% 100%`; // painted only, where a width would be laid out
     });
     const who = i < 0 ? "Mean of the queries that see it" : `Query ${i} “${tokens[i].short}”${get("locked") ? ", locked" : ""}`;
-    caption.textContent = who;
+    say(caption, who);
     clearTimeout(speaking);
     speaking = setTimeout(() => {
-      spoken.textContent = `${s.place()}. ${who}. Strongest keys: ` + order.slice(0, 3)
-        .map((j) => `${tokens[j].full} ${s.scoring() ? scoreText(j) : weights[j].toFixed(3)}`).join(", ");
+      const strongest = order.slice(0, 3).map((j) => `${tokens[j].full} ${s.scoring() ? scoreText(j) : weights[j].toFixed(3)}`);
+      say(spoken, `${s.place()}. ${who}. Strongest keys: ${strongest.join(", ")}`);
     }, 400);
   }
   return { nodes: [table, spoken], paint, stop: () => clearTimeout(speaking) };
@@ -106,18 +113,29 @@ function keyTable(s) {
 /** What the colours (or the widths of the lines) mean, in numbers. */
 function scaleBar(s) {
   const node = canvas(200, 26, ""), pen = node.getContext("2d"), from = 14, long = 160;
+  const kept = new Map(); // the colours do not change with the numbers under them
+  let drawn = "";
+  function colours(asLines, score) {
+    const copy = h("canvas", { width: node.width, height: node.height }), brush = copy.getContext("2d");
+    brush.scale(node.width / 200, node.height / 26);
+    for (let k = 0; k < long; k++) {
+      const thick = asLines ? 0.5 + (4.5 * k) / long : 10;
+      brush.globalAlpha = asLines ? k / long : 1;
+      brush.fillStyle = asLines ? s.theme.blue : rgb(score ? signed((2 * k) / long - 1) : viridis(k / long));
+      brush.fillRect(from + k, 5 - thick / 2, 1, thick);
+    }
+    return copy;
+  }
   function paint() {
-    const asLines = s.get("view") === "lines", score = s.scoring();
+    const asLines = s.get("view") === "lines", score = s.scoring(), name = asLines ? s.theme.blue : String(score);
+    const now = [name, score, s.largest, s.theme.ink].join();
+    if (now === drawn) return;
+    drawn = now;
     const marks = asLines ? [0, s.largest / 2, s.largest] : score ? [-s.largest, 0, s.largest] : [0, 0.05, 0.25, 0.5, 1];
     const part = (v) => (asLines ? v / s.largest : score ? (v / s.largest + 1) / 2 : Math.sqrt(v));
     pen.clearRect(0, 0, 200, 26);
-    for (let k = 0; k < long; k++) {
-      const thick = asLines ? 0.5 + (4.5 * k) / long : 10;
-      pen.globalAlpha = asLines ? k / long : 1;
-      pen.fillStyle = asLines ? s.theme.blue : rgb(score ? signed((2 * k) / long - 1) : viridis(k / long));
-      pen.fillRect(from + k, 5 - thick / 2, 1, thick);
-    }
-    pen.globalAlpha = 1;
+    if (!kept.has(name)) kept.set(name, colours(asLines, score));
+    pen.drawImage(kept.get(name), 0, 0, 200, 26);
     pen.fillStyle = s.theme.ink;
     pen.font = "11px sans-serif";
     pen.textAlign = "center";
@@ -136,11 +154,13 @@ function render({ model, el }) {
   const heading = h("strong"), readout = h("div", { class: "quiet readout" });
   const figure = h("div", { class: "figure", tabindex: 0, role: "slider", "aria-orientation": "vertical",
     "aria-label": "Query whose row is shown", "aria-valuemin": -1, "aria-valuemax": T - 1 }, map.node, lines.node);
+  // Buttons, too, let Python wait: JupyterLab shows a busy kernel, and paints that before our picture.
+  const calm = { get, set: (name, value) => set({ [name]: value }), on: (...args) => model.on(...args), save_changes() {} };
   box.append(
     h("div", { class: "row title" }, h("strong", {}, get("title")), h("div", { class: "row" },
-      choice(model, "view", [["map", "Heat map"], ["lines", "Lines"]], "View"),
-      ...(s.scores ? [choice(model, "stage", [["scores", "1 Scores"], ["mask", "2 Mask"], ["softmax", "3 Softmax"]], "Stage")] : []),
-      ...(s.masked.includes(1) ? [checkbox(model, "show_masked", "show masked")] : []))),
+      choice(calm, "view", [["map", "Heat map"], ["lines", "Lines"]], "View"),
+      ...(s.scores ? [choice(calm, "stage", [["scores", "1 Scores"], ["mask", "2 Mask"], ["softmax", "3 Softmax"]], "Stage")] : []),
+      ...(s.masked.includes(1) ? [checkbox(calm, "show_masked", "show masked")] : []))),
     h("div", { class: "columns" }, h("div", { class: "side" }, ...(grid ? [grid.node] : []), ...table.nodes),
       h("div", { class: "main" }, h("div", { class: "row" }, heading, scale.node), figure, readout)));
 
@@ -157,6 +177,7 @@ function render({ model, el }) {
   let drawn = "";
   const paint = onceAFrame(() => {
     const i = get("query"), inMap = get("view") === "map";
+    s.scrolled = figure.scrollTop; // asked before anything is written: else the browser lays out the page for it
     if (s.theme.ink === undefined) {
       for (const name of ["ink", "paper", "focus", "blue", "red"]) s.theme[name] = colour(box, name);
       s.theme.mono = getComputedStyle(box.querySelector("td.number")).fontFamily;
@@ -165,16 +186,16 @@ function render({ model, el }) {
     if (now !== drawn) {
       drawn = now;
       if (s.scoring()) s.measure(); else s.largest = 1;
-      map.colours();
+      if (inMap) map.colours();
       scale.paint();
       grid?.paint();
-      heading.textContent = grid ? `${s.place()}: ${what()}` : what();
+      say(heading, grid ? `${s.place()}: ${what()}` : what());
       map.node.hidden = !inMap;
       lines.node.hidden = inMap;
     }
     (inMap ? map : lines).paint();
     table.paint();
-    readout.textContent = reading();
+    say(readout, reading());
     figure.setAttribute("aria-valuenow", i);
     figure.setAttribute("aria-valuetext", i < 0 ? "all queries" : `query ${i}, ${tokens[i].full}${get("locked") ? ", locked" : ""}`);
     grid?.follow();
@@ -188,6 +209,7 @@ function render({ model, el }) {
     return { i: cell(y), j: inMap && x >= 0 && x < 1 ? cell(x) : -1, inside: y >= 0 && y < 1 && x < (inMap ? 1 : 0.4) };
   };
   const point = (column) => { if (column !== s.column) { s.column = column; paint(); } };
+  figure.addEventListener("scroll", () => { if (get("view") === "lines") paint(); });
   figure.addEventListener("pointermove", (event) => {
     const { i, j, inside } = at(event);
     point(inside ? j : -1);

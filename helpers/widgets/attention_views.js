@@ -13,6 +13,12 @@ function signed(v) {
 }
 const SIGNED = Uint32Array.from({ length: 256 }, (_, k) => packed(signed(k / 127.5 - 1)));
 
+/** Writes into the text that is there, if it is another one: new text would be styled anew, too. */
+function say(node, text) {
+  if (!node.firstChild) node.textContent = text;
+  else if (node.firstChild.data !== text) node.firstChild.data = text;
+}
+
 /** The colour goes with the square root, so that small weights can be told apart. */
 const shade = (weight) => Math.min(255, Math.round(255 * Math.sqrt(weight)));
 const signedText = (v, digits = 2) => v.toFixed(digits).replace("-", "−");
@@ -182,22 +188,28 @@ function lineView(s) {
   const list = (side) => h("div", { class: `list ${side}` }, ...tokens.map(({ short, full }) =>
     h("span", { title: full, style: `height:${tall}px` }, short)));
   const rows = list("left"), node = h("div", { class: "lines" }, rows, area, list("right"));
-  let marked = null, scroller = null;
-  function paint() {
-    if (!scroller) {
-      scroller = node.parentElement;
-      scroller.addEventListener("scroll", onceAFrame(() => { if (!node.hidden) paint(); }));
+  const row = new Float32Array(T), top = new Float32Array(most);
+  /** The value that `most` of the row reach, without sorting all. */
+  function largest() {
+    top.fill(0);
+    for (const v of row) {
+      let n = most;
+      while (n > 0 && v > top[n - 1]) n--;
+      if (n < most) { top.copyWithin(n + 1, n, most - 1); top[n] = v; }
     }
+    return top[most - 1];
+  }
+  let marked = null;
+  function paint() {
     const one = get("query"), data = s.values(s.scoring()), hide = s.hiding(), unit = s.scoring() ? s.largest : 1;
-    const top = Math.min(scroller.scrollTop, tall * T - height), y = (i) => (i + 0.5) * tall - top;
+    const over = Math.min(s.scrolled, tall * T - height), y = (i) => (i + 0.5) * tall - over;
     marked?.classList.remove("on");
     marked = one < 0 ? null : rows.children[one];
     marked?.classList.add("on");
     pen.clearRect(0, 0, wide + numbers, height);
-    const row = new Float32Array(T);
     for (let i = one < 0 ? 0 : one; i < (one < 0 ? T : one + 1); i++) {
       for (let j = 0; j < T; j++) row[j] = hide && masked[i * T + j] ? 0 : Math.abs(data[i * T + j]) / unit;
-      const least = Math.max(0.01, one < 0 && most < T ? row.slice().sort()[T - most] : 0);
+      const least = Math.max(0.01, one < 0 && most < T ? largest() : 0);
       for (let j = 0; j < T; j++) {
         const v = data[i * T + j];
         if (one >= 0) write(v, hide && masked[i * T + j], y(j));
@@ -223,7 +235,7 @@ function lineView(s) {
   }
   /** Scrolls so far that the query is in sight. */
   const reveal = (i) => {
-    const slack = scroller.clientHeight - tall;
+    const scroller = node.parentElement, slack = scroller.clientHeight - tall;
     scroller.scrollTop = Math.min(i * tall, Math.max(scroller.scrollTop, i * tall - slack));
   };
   return { node, area, rows, paint, reveal, most };
