@@ -403,6 +403,8 @@ def both_themes(what: Locator, name: str) -> None:
     it does not come back. The light theme must be on.
     """
     page = what.page
+    # Changing the theme, JupyterLab may take the focus away, and with it a focus ring.
+    page.evaluate("document.activeElement?.blur()")
     light = still(what)
     light.save(f"{name}-light")
     theme(page, "dark")
