@@ -130,3 +130,19 @@ const inkOn = ([r, g, b]) => (0.3 * r + 0.59 * g + 0.11 * b > 128 ? "#000" : "#f
 function floats(view) {
   return new Float32Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
 }
+
+/** The model, with a save_changes() whose answer does not wait.
+
+    Jupyter's server sends its first message ("busy") at once but keeps the next one, our answer,
+    until the browser has acknowledged the first (Nagle's algorithm), and the browser puts that off
+    for 40 ms or more unless it has something to say. So we say something: an empty message, which
+    the kernel ignores. */
+const promptly = (model) => ({
+  get: (name) => model.get(name),
+  set: (name, value) => model.set(name, value),
+  on: (name, callback) => model.on(name, callback),
+  off: (name, callback) => model.off(name, callback),
+  save_changes: () => model.save_changes({ iopub: { status: ({ content }) => {
+    if (content.execution_state === "busy") model.send({});
+  } } }),
+});

@@ -43,7 +43,8 @@ function hit(final, n, u) {
 
 const percent = (p) => (p === 0 ? "0 %" : p < 0.0005 ? "< 0.1 %" : `${(100 * p).toFixed(1)} %`);
 
-function render({ model, el }) {
+function render({ model: bare, el }) {
+  const model = promptly(bare);
   const node = root(el, "sampling-explorer", "Sampling explorer: what comes next, and how it is chosen");
   const tokens = model.get("tokens"), most = model.get("most_k"), first = model.get("prompt");
   let ranks = [], ranked = [], plain = null, waiting = 0, draws = 0, last = "", patience = 0;

@@ -1,21 +1,5 @@
 // Words are typed here and looked up in the kernel; the answer comes back in the trait "answer".
 
-/** The model, with a save_changes() whose answer does not wait.
-
-    Jupyter's server sends its first message ("busy") at once but keeps the next one, our answer,
-    until the browser has acknowledged the first (Nagle's algorithm), and the browser puts that off
-    for 40 ms or more unless it has something to say. So we say something: an empty message, which
-    the kernel ignores. */
-const promptly = (model) => ({
-  get: (name) => model.get(name),
-  set: (name, value) => model.set(name, value),
-  on: (name, callback) => model.on(name, callback),
-  off: (name, callback) => model.off(name, callback),
-  save_changes: () => model.save_changes({ iopub: { status: ({ content }) => {
-    if (content.execution_state === "busy") model.send({});
-  } } }),
-});
-
 function render({ model: plain, el }) {
   const node = root(el, "word-explorer", "Word explorer: neighbours and analogies");
   const model = promptly(plain);
