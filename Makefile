@@ -21,7 +21,7 @@ help:
 	@echo "make notebooks     run every chapter in place and normalise the files"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"
-	@echo "make train         train the shipped model again (about 30 minutes on two cores)"
+	@echo "make train         train the shipped model again"
 	@echo "make clean         remove what these commands made (not the data cache)"
 
 # In a container you are often root, and JupyterLab then wants to be told that you know.

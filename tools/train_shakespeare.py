@@ -2,8 +2,9 @@
 
     python tools/train_shakespeare.py [--steps 1700] [--folder runs/shakespeare]
 
-About 30 minutes on two cores. An interrupted run is taken up again by the same command. The log
-(steps, seconds, tokens, losses) is written beside the checkpoint.
+An interrupted run is taken up again by the same command. The log (steps, seconds, tokens, losses,
+the machine) is written beside the checkpoint. The shipped one was trained in 74 minutes of steps,
+with one thread beside other work.
 """
 
 import argparse

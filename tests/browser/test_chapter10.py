@@ -166,9 +166,9 @@ def test_the_sliders_follow_at_once_and_prompts_soon(explorer):
         f"slider: painted {statistics.median(took):.1f} ms, own work {statistics.median(work):.1f};"
         f" prompt: median {statistics.median(asked):.1f} ms, best {min(asked):.1f}"
     )
-    # A busy machine shows in the median: the best is ours. benchmarks/explorers.py measures.
-    assert min(took) < 60, took
-    assert min(asked) < 120 and statistics.median(asked) < 500, asked
+    assert statistics.median(took) < 60, took
+    # The kernel is asked, so a busy machine shows: the best is ours, the median is a bound on both.
+    assert min(asked) < 60 and statistics.median(asked) < 250, asked
 
 
 def test_running_the_cell_again_leaves_one_model(explorer):
