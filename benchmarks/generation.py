@@ -1,10 +1,11 @@
 """How fast a GPT writes: our cached loop beside nanoGPT's, which reads the whole context again.
 
-    python benchmarks/generation.py --nanogpt CHECKOUT [--tokens 255] [--runs 3]
+    python benchmarks/generation.py --nanogpt CHECKOUT [--runs 3]
 
 Both models get the same weights (6 layers, 6 heads, 384 wide, context 256: nanoGPT's "baby GPT")
-and write greedily after one token; the texts must be equal. Tokens a second, medians of the runs,
-taken in turns; then milliseconds a token against the length of the context, cached and uncached.
+and write greedily; the texts must be equal. Tokens a second, medians of the runs, taken in turns:
+for the whole window, after one token, and for its last quarter, after 192 tokens. Then milliseconds
+a token against the length of the context, cached and uncached.
 nanoGPT is cloned from github.com/karpathy/nanoGPT. Set OMP_NUM_THREADS for the number of threads.
 """
 
@@ -66,28 +67,36 @@ def against_length(model: GPT, points: tuple[int, ...]) -> None:
         print(f"| {length} | {spent[0]:.1f} | {spent[1]:.1f} |", flush=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--nanogpt", type=Path, required=True, help="a checkout of nanoGPT")
-    parser.add_argument("--tokens", type=int, default=255)
-    parser.add_argument("--runs", type=int, default=3)
-    arguments = parser.parse_args()
-    theirs, ours = twins(arguments.nanogpt)
-    start = torch.zeros(1, 1, dtype=torch.int64)
-    n = arguments.tokens
+def side_by_side(theirs: nn.Module, ours: GPT, prompt: torch.Tensor, runs: int) -> None:
+    """Print the rates at which both fill the window after the prompt, (1, T)."""
+    n = SIZES["block_size"] - prompt.shape[1]
     rates = []
-    for _ in range(arguments.runs):
+    for _ in range(runs):
         with torch.no_grad():
-            their_time, their_text = seconds(lambda: theirs.generate(start, n, top_k=1))
-        our_time, our_text = seconds(lambda: generate(ours, start, n, temperature=0))
+            their_time, their_text = seconds(lambda: theirs.generate(prompt, n, top_k=1))
+        our_time, our_text = seconds(lambda: generate(ours, prompt, n, temperature=0))
         if not our_text.equal(their_text):
             raise RuntimeError("the two models wrote different texts")
         rates.append((n / their_time, n / our_time))
-    mine, other = statistics.median(b for _, b in rates), statistics.median(a for a, _ in rates)
+    other, mine = (statistics.median(column) for column in zip(*rates, strict=True))
+    symbols = len(set(our_text[0, -n:].tolist()))
     print(
-        f"{torch.get_num_threads()} threads, {n} tokens, {len(set(our_text[0].tolist()))} symbols"
+        f"after {prompt.shape[1]} tokens, {n} more ({symbols} symbols): "
+        f"nanoGPT {other:.0f} tokens/s, ours {mine:.0f} tokens/s: {mine / other:.1f} times",
+        flush=True,
     )
-    print(f"nanoGPT {other:.0f} tokens/s, ours {mine:.0f} tokens/s: {mine / other:.1f} times")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--nanogpt", type=Path, required=True, help="a checkout of nanoGPT")
+    parser.add_argument("--runs", type=int, default=3)
+    arguments = parser.parse_args()
+    theirs, ours = twins(arguments.nanogpt)
+    print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
+    for length in (1, 192):
+        prompt = torch.randint(SIZES["vocab_size"], (1, length))
+        side_by_side(theirs, ours, prompt, arguments.runs)
     against_length(ours, (16, 64, 128, 240))
 
 

@@ -189,7 +189,9 @@ class MultiHeadAttention(nn.Module):
             k, v = cache.append(k, v)
         causal, mask = self.causal and source is None, None
         if causal and start:  # the fused kernel's own mask takes the first query for token 0
-            causal, mask = False, causal_mask(k.shape[2], x.device)[start:]
+            causal = False
+            if x.shape[1] > 1:  # one new token may look at all of them
+                mask = causal_mask(k.shape[2], x.device)[start:]
         dropout = self.dropout if self.training else 0.0
         grouped = self.n_kv_head < self.n_head
         if _slow_kernel(q) and not (start or dropout or grouped):

@@ -14,25 +14,47 @@ class KVCache:
     """
 
     def __init__(self) -> None:
-        self.keys: Tensor | None = None
-        self.values: Tensor | None = None
+        self._room: Tensor | None = None  # (2, B, H, more than S, hs): keys, values
+        self._length = 0
 
     def __len__(self) -> int:
-        return 0 if self.keys is None else self.keys.shape[2]
+        return self._length
+
+    @property
+    def keys(self) -> Tensor | None:
+        """(B, H, S, hs), or None while the cache is empty."""
+        return None if self._room is None else self._room[0, :, :, : self._length]
+
+    @property
+    def values(self) -> Tensor | None:
+        """(B, H, S, hs), or None while the cache is empty."""
+        return None if self._room is None else self._room[1, :, :, : self._length]
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values (B, H, T, hs) of T new tokens; returns those of all tokens.
 
         Raises ValueError for another batch than the one in the cache.
         """
-        if self.keys is None or self.values is None:
-            self.keys, self.values = k, v
-        elif len(k) != len(self.keys):
+        old, end = self._room, self._length + k.shape[2]
+        if old is not None and len(k) != old.shape[1]:
             raise ValueError(
-                f"the cache belongs to a batch of {len(self.keys)} texts, but {len(k)} were given: "
+                f"the cache belongs to a batch of {old.shape[1]} texts, but {len(k)} were given: "
                 "start each batch with an empty cache"
             )
-        else:
-            self.keys = torch.cat((self.keys, k), dim=2)
-            self.values = torch.cat((self.values, v), dim=2)
-        return self.keys, self.values
+        if old is None or end > old.shape[3]:
+            # Twice the room that is needed: copying everything for each token would be slow.
+            self._room = k.new_empty(2, *k.shape[:2], 2 * end, k.shape[3])
+            if old is not None:
+                self._room[:, :, :, : self._length] = old[:, :, :, : self._length]
+        room = self._room
+        assert room is not None
+        room[0, :, :, self._length : end] = k
+        room[1, :, :, self._length : end] = v
+        self._length = end
+        return room[0, :, :, :end], room[1, :, :, :end]
+
+    def crop(self, length: int) -> None:
+        """Forget all tokens but the first `length`. Raises ValueError if there are fewer."""
+        if not 0 <= length <= self._length:
+            raise ValueError(f"the cache holds {self._length} tokens, so not the first {length}")
+        self._length = length

@@ -276,6 +276,26 @@ def test_a_cache_holds_the_shared_heads_only():
     assert cache[0].keys.shape == cache[1].values.shape == (2, 2, 7, 4)
 
 
+def test_a_cropped_cache_goes_on_from_there():
+    model, x, other = seeded(), ids(), ids(seed=1)
+    cache = model.empty_cache()
+    assert cache[0].keys is None and cache[0].values is None
+    model(x, cache)
+    for layer in cache:
+        layer.crop(3)
+    after = model(other[:, :4], cache)
+    assert near(after, model(torch.cat((x[:, :3], other[:, :4]), dim=1))[:, 3:], 1e-4)
+    assert len(cache[0]) == 7
+
+
+@pytest.mark.parametrize("length", [-1, 8])
+def test_a_cache_is_not_cropped_to_what_it_does_not_hold(length):
+    cache = seeded().empty_cache()
+    seeded()(ids(), cache)
+    with pytest.raises(ValueError, match=f"holds 7 tokens, so not the first {length}"):
+        cache[0].crop(length)
+
+
 # --- errors ---------------------------------------------------------------------------------------
 
 

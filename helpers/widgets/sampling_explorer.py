@@ -110,7 +110,7 @@ class SamplingExplorer(Explorer):
             if same == 0:
                 self._cache = self._model.empty_cache()
             for layer in self._cache if same else ():
-                layer.keys, layer.values = layer.keys[:, :, :same], layer.values[:, :, :same]
+                layer.crop(same)
             logits = self._model(torch.tensor([ids[same:]]), self._cache)[0, -1].float()
             self._read = list(ids)
             return logits
