@@ -287,7 +287,7 @@ def test_the_fast_model_starts_as_a_guess_and_its_blocks_as_nothing():
 
 def test_the_fast_optimisers_share_the_parameters_without_overlap():
     gpt = fast()
-    muon, other = fast_optimisers(gpt, 0.03, 0.005, 0.2)
+    muon, other = fast_optimisers(gpt, 0.03, 0.005, 0.2, 0.9)
     groups = [p for o in (muon, other) for group in o.param_groups for p in group["params"]]
     assert len(groups) == len({id(p) for p in groups}) == len(list(gpt.parameters()))
     assert isinstance(muon, Muon) and isinstance(other, torch.optim.AdamW)
@@ -295,6 +295,7 @@ def test_the_fast_optimisers_share_the_parameters_without_overlap():
     assert all(id(p) in inside for group in muon.param_groups for p in group["params"])
     assert {group["lr"] for group in muon.param_groups} == {0.03}
     assert {group["weight_decay"] for group in muon.param_groups} == {0.2}
+    assert {group["momentum"] for group in muon.param_groups} == {0.9}
     assert [(g["lr"], g["weight_decay"]) for g in other.param_groups] == [(0.005, 0)]
 
 
