@@ -1,6 +1,5 @@
 """What a model that writes need not work out twice: keys and values of the tokens it has read."""
 
-import torch
 from torch import Tensor
 
 

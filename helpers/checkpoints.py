@@ -5,8 +5,6 @@ their place and moved into it, so that a crash leaves the old file or the new on
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from helpers.files import write_whole
 from helpers.gpt import GPT
 from helpers.text import CharTokenizer
 
@@ -105,23 +104,11 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], about: Any) -> None:
     """A safetensors file with a description that JSON can hold, replaced in one step."""
-    path = Path(path)
     content = save(
         {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
         metadata={"about": json.dumps(about)},
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp's are for the owner only
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(path, content)
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -238,7 +238,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(saved, monkeypa
     def fails(*_):
         raise error
 
-    monkeypatch.setattr(f"helpers.checkpoints.os.{step}", fails)
+    monkeypatch.setattr(f"helpers.files.os.{step}", fails)
     with pytest.raises(type(error)):
         save_checkpoint(saved, seeded(1))
     assert saved.read_bytes() == before
@@ -256,7 +256,7 @@ def test_a_full_disk_leaves_the_old_file(saved, monkeypatch):
         os.symlink("/dev/full", name)
         return os.open(name, os.O_WRONLY), name
 
-    monkeypatch.setattr("helpers.checkpoints.tempfile.mkstemp", temporary)
+    monkeypatch.setattr("helpers.files.tempfile.mkstemp", temporary)
     with pytest.raises(OSError, match="No space left"):
         save_checkpoint(saved, seeded(1))
     assert full and saved.read_bytes() == before
