@@ -195,7 +195,7 @@ def test_only_text_is_encoded(text):
 
 @pytest.mark.parametrize("use", [small.encode, lambda text: BPETokenizer.train(text, 300)])
 def test_half_a_character_is_explained(use):
-    with pytest.raises(ValueError, match="half a character.*lone surrogate"):
+    with pytest.raises(ValueError, match=r"half a character.*lone surrogate"):
         use("a\ud800b")
 
 
