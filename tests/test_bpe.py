@@ -150,6 +150,12 @@ def test_merges_apply_in_the_order_of_learning():
     assert [tokenizer.piece(i) for i in tokenizer.encode("abc")] == [b"a", b"bc"]
 
 
+def test_the_words_of_the_training_text_are_spelled_as_any_other(wikipedia):
+    """Training remembers how it spelled them; a tokenizer made of its merges must find out."""
+    trained = BPETokenizer.train(wikipedia[0], 700)
+    assert BPETokenizer(trained.merges).encode(wikipedia[0]) == trained.encode(wikipedia[0])
+
+
 def test_a_second_look_at_a_word_gives_the_same():
     tokenizer = BPETokenizer.train(TEXT, 270)
     first = tokenizer.encode("lower")

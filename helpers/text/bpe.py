@@ -96,7 +96,10 @@ class BPETokenizer:
         for a, b in learn_merges(spelled, vocab_size - least, len(ALPHABET)):
             merges.append((pieces[a], pieces[b]))
             pieces.append(pieces[a] + pieces[b])
-        return cls(merges, special)
+        tokenizer = cls(merges, special)
+        # Learning has spelled these words already: the ids are those that `encode` would find.
+        tokenizer._known = {word: ids for word, (ids, _) in zip(words, spelled, strict=True)}
+        return tokenizer
 
     @property
     def vocab_size(self) -> int:

@@ -63,14 +63,16 @@ def _most_frequent(heap: list[tuple[int, Pair]], counts: Counter[Pair]) -> Pair 
 def merge_word(ids: list[int], merges: Mapping[Pair, int]) -> list[int]:
     """Apply merges to the ids of one word, those learnt first first; the list is changed.
 
-    merges: pair -> the id of both together, which rises in the order of learning.
+    merges: pair -> the id of both together, above 0, which rises in the order of learning.
     """
     while len(ids) > 1:
-        found = [(merges[pair], pair) for pair in pairwise(ids) if pair in merges]
-        if not found:
+        found = list(map(merges.get, pairwise(ids)))
+        try:
+            first = min(filter(None, found))
+        except ValueError:  # none of the pairs is one that was learnt
             break
-        new, pair = min(found)
-        _merge(ids, pair, new)
+        place = found.index(first)
+        ids[place : place + 2] = [first]
     return ids
 
 
