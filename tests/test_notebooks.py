@@ -20,6 +20,7 @@ CLAIMS = {
     "08": [f"B{i}" for i in range(1, 10)],
     "09": [f"G{i}" for i in range(1, 10)],
     "10": [f"N{i}" for i in range(1, 6)],
+    "11": [f"T{i}" for i in range(1, 9)],
 }
 CONCEPTS = (
     *("text", "positions", "cache", "attention", "gpt"),
