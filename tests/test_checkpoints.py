@@ -17,7 +17,7 @@ from torch import nn
 from helpers.checkpoints import load_checkpoint, read_tensors, save_checkpoint, write_tensors
 from helpers.gpt import GPT, SwiGLU
 from helpers.positions import Rotary
-from helpers.text import CharTokenizer
+from helpers.text import BPETokenizer, CharTokenizer
 
 
 def seeded(seed=0, **settings):
@@ -193,6 +193,9 @@ def rewritten(path, change):
         (lambda w, a: a.update(config="GPT"), "does not describe"),
         (lambda w, a: a.update(symbols="aa"), "does not describe .*symbol 'a' stands"),
         (lambda w, a: a.update(symbols=5), "does not describe .*int"),
+        (lambda w, a: a.update(merges=5), "does not describe .*int"),
+        (lambda w, a: a.update(merges=[["l", "日"]]), "does not describe .* stands for no byte"),
+        (lambda w, a: a.update(merges=[["lo", "w"]]), "does not describe .*neither a byte"),
         (lambda w, a: a["config"].update(n_layer=3), r"lacks 16 weights .*blocks.2.attention"),
         (lambda w, a: a["config"].update(n_layer=1), "has 16 weights too many.*blocks.1.attention"),
         (lambda w, a: a["config"].update(tied=False), "lacks 1 weights.*head.weight"),
@@ -225,6 +228,13 @@ def test_weights_of_others_are_explained(path):
     save_checkpoint(path, nn.Linear(2, 2))
     with pytest.raises(ValueError, match="weights but no settings of a GPT"):
         load_checkpoint(path)
+
+
+def test_a_byte_pair_tokenizer_comes_back(path):
+    tokenizer = BPETokenizer.train("low lower lowest", 262, ["<|endoftext|>"])
+    model = GPT(tokenizer.vocab_size, 8, 1, 2, 8)
+    save_checkpoint(path, model, tokenizer)
+    assert load_checkpoint(path).tokenizer == tokenizer
 
 
 # --- writing that fails ---------------------------------------------------------------------------
