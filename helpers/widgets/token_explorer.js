@@ -69,7 +69,7 @@ function render({ model, el }) {
   const columns = [column("characters", cells.characters), column("bytes", cells.bytes), column("tokens", cells.tokens),
     column("characters per token", cells.each), column("size of the vocabulary", cells.size)];
   const list = h("div", { class: "tokens", role: "listbox", "aria-label": "tokens", tabindex: 0, "aria-orientation": "horizontal",
-    style: "font-family:var(--jp-code-font-family, monospace);white-space:pre-wrap;line-height:2;padding:4px;border:1px solid var(--line);border-radius:4px;min-height:28px;max-height:330px;overflow:auto;contain:content" });
+    style: "font-family:var(--jp-code-font-family, monospace);white-space:pre-wrap;overflow-wrap:anywhere;line-height:2;padding:4px;border:1px solid var(--line);border-radius:4px;min-height:28px;max-height:330px;overflow:auto;contain:content" });
   const detail = h("div", { class: "detail", role: "status", "aria-live": "polite", style: "min-height:2.9em;font-variant-numeric:tabular-nums" });
   const sliding = slider(model, "used", { label: "merges used", min: 0, max: bpe.count, show: (n) => `${n} of ${bpe.count}` });
   sliding.querySelector("input").style.width = "min(420px, 60vw)";
@@ -95,11 +95,14 @@ function render({ model, el }) {
   const pairs = new Int32Array(bytes("merges").buffer);
   const merge = (k) => [pairs[2 * k], pairs[2 * k + 1]];
 
+  const frameOf = (span) => span?.firstElementChild ?? span;
+  const under = ({ target }) => spans.findIndex((span) => frameOf(span) === target);
+
   function choose(i, scroll) {
-    const old = spans[active];
+    const old = frameOf(spans[active]);
     if (old) { old.classList.remove("on"); old.removeAttribute("aria-selected"); old.removeAttribute("id"); }
     active = i;
-    const now = spans[active];
+    const now = frameOf(spans[active]);
     if (now) {
       now.classList.add("on");
       now.setAttribute("aria-selected", "true");
@@ -117,11 +120,37 @@ function render({ model, el }) {
     choose(Math.max(0, Math.min(shown.length - 1, to)), true);
   });
   list.addEventListener("focus", () => { if (active < 0 && shown.length && list.matches(":focus-visible")) choose(0, true); });
-  list.addEventListener("pointerover", (event) => { const i = spans.indexOf(event.target); if (i >= 0 && i !== active) choose(i, false); });
-  list.addEventListener("click", (event) => { const i = spans.indexOf(event.target); if (i >= 0) choose(i, false); });
+  list.addEventListener("pointerover", (event) => { const i = under(event); if (i >= 0 && i !== active) choose(i, false); });
+  list.addEventListener("click", (event) => { const i = under(event); if (i >= 0) choose(i, false); });
 
-  /** A frame for a token; a line break in it breaks the line. */
-  const frame = (id) => h("span", { class: `piece k${id % INKS.length}`, role: "option" }, name(id).replaceAll("⏎", "⏎\n"));
+  /** A frame for a token; a line break in it breaks the line behind the frame. */
+  function framed(id) {
+    const frame = document.createElement("span");  // by hand: there may be thousands
+    frame.className = `piece k${id % INKS.length}`;
+    frame.setAttribute("role", "option");
+    frame.textContent = name(id);
+    return name(id).includes("⏎") ? h("span", { role: "presentation" }, frame, "\n") : frame;
+  }
+
+  /** Bring the frames up to the new ids; a token that stays where it was keeps its frame. */
+  function update(ids) {
+    let a = 0, b = 0;
+    const less = Math.min(ids.length, shown.length), size = (id) => bpe.pieces[id].length;
+    while (a < less && ids[a] === shown[a]) a += 1;
+    while (b < less - a && ids[ids.length - 1 - b] === shown[shown.length - 1 - b]) b += 1;
+    const oldEnd = shown.length - b, newEnd = ids.length - b, middle = [];
+    // Between, tokens that begin at the same byte are compared: a merge changes few of them.
+    for (let i = a, j = a, ahead = 0; i < oldEnd || j < newEnd;) {  // ahead: bytes of new minus of old
+      if (i < oldEnd && j < newEnd && ahead === 0 && shown[i] === ids[j]) { middle.push(spans[i]); i += 1; j += 1; }
+      else if (j < newEnd && (ahead <= 0 || i >= oldEnd)) {
+        middle.push(framed(ids[j]));
+        list.insertBefore(middle.at(-1), spans[i] ?? null);
+        ahead += size(ids[j]);
+        j += 1;
+      } else { spans[i].remove(); ahead -= size(shown[i]); i += 1; }
+    }
+    return [...spans.slice(0, a), ...middle, ...spans.slice(oldEnd)];
+  }
 
   function draw() {
     let text = model.get("text");
@@ -131,20 +160,7 @@ function render({ model, el }) {
     if (text.toWellFormed) text = text.toWellFormed();
     const ids = bpe.cut(text, n);
     choose(-1);
-    // What is the same at the beginning and at the end stays in the page.
-    let a = 0, b = 0;
-    const less = Math.min(ids.length, shown.length);
-    while (a < less && ids[a] === shown[a]) a += 1;
-    while (b < less - a && ids[ids.length - 1 - b] === shown[shown.length - 1 - b]) b += 1;
-    const fresh = ids.slice(a, ids.length - b).map(frame), gone = spans.slice(a, shown.length - b), after = spans[shown.length - b] ?? null;
-    if (gone.length > 200 && gone.length === spans.length) list.replaceChildren(...fresh);
-    else {
-      for (const span of gone) span.remove();
-      const bundle = document.createDocumentFragment();
-      bundle.append(...fresh);
-      list.insertBefore(bundle, after);
-    }
-    spans = [...spans.slice(0, a), ...fresh, ...spans.slice(shown.length - b)];
+    spans = update(ids);
     shown = ids;
     const size = Math.min(points.length, longest);
     write(cells.characters, String(size));
