@@ -69,13 +69,13 @@ function render({ model, el }) {
   const columns = [column("characters", cells.characters), column("bytes", cells.bytes), column("tokens", cells.tokens),
     column("characters per token", cells.each), column("size of the vocabulary", cells.size)];
   const list = h("div", { class: "tokens", role: "listbox", "aria-label": "tokens", tabindex: 0, "aria-orientation": "horizontal",
-    style: "font-family:var(--jp-code-font-family, monospace);white-space:pre-wrap;overflow-wrap:anywhere;line-height:2;padding:4px;border:1px solid var(--line);border-radius:4px;min-height:28px;max-height:330px;overflow:auto;contain:content" });
+    style: "font-family:var(--jp-code-font-family, monospace);white-space:pre-wrap;line-height:1.9;padding:4px;border:1px solid var(--line);border-radius:4px;min-height:28px;max-height:330px;overflow:auto;contain:content" });
   const detail = h("div", { class: "detail", role: "status", "aria-live": "polite", style: "min-height:2.9em;font-variant-numeric:tabular-nums" });
   const sliding = slider(model, "used", { label: "merges used", min: 0, max: bpe.count, show: (n) => `${n} of ${bpe.count}` });
   sliding.querySelector("input").style.width = "min(420px, 60vw)";
 
   node.append(
-    h("style", {}, ".token-explorer .piece{border:1px solid;border-radius:4px;padding:1px 2px;margin:0 1px;cursor:default;unicode-bidi:isolate;border-bottom-width:3px}"
+    h("style", {}, ".token-explorer .piece{border:1px solid;border-radius:4px;padding:1px 2px;margin:0 1px;cursor:default;display:inline-block;line-height:1.35;border-bottom-width:3px}"
       + INKS.map((ink, i) => `.token-explorer .k${i}{border-color:var(--${ink});background:color-mix(in srgb, var(--${ink}) 16%, transparent)}`).join("")
       + ".token-explorer .piece.on{outline:3px solid var(--focus);outline-offset:1px;font-weight:700}"),
     h("label", { style: "align-items:flex-start" }, "text", field), warning,
