@@ -71,6 +71,12 @@ from helpers.widgets.sampling_explorer import SamplingExplorer
 saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
 SamplingExplorer(saved.model, saved.tokenizer, prompt="To be, or not to ", top_p=0.9)"""
 
+TOKENS = """from helpers import data
+from helpers.text import BPETokenizer
+from helpers.widgets.token_explorer import TokenExplorer
+text = data.shakespeare("validation")
+TokenExplorer(BPETokenizer.train(text, 2048), text[:2000])"""
+
 NOTHING = """from pathlib import Path
 from helpers import plots
 from helpers.widgets import base
@@ -99,6 +105,10 @@ CASES = [
     Case("SamplingExplorer", "the temperature", SAMPLING, "input[type=range]"),
     Case("SamplingExplorer", "the prompt, 17 characters", SAMPLING, "textarea",
          words=("To be, or not to b", "To be, or not to "), answer=".seen"),
+    Case("TokenExplorer", "a letter in 2,000 characters", TOKENS, "textarea",
+         keys=("x", "Backspace")),
+    Case("TokenExplorer", "one merge more, 2,000 characters", TOKENS, "input[type=range]",
+         keys=("ArrowLeft", "ArrowRight")),
 ]  # fmt: skip
 
 

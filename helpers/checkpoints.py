@@ -1,12 +1,10 @@
-"""A trained model in one file: weights, the model's settings, the tokenizer's symbols, notes.
+"""A trained model in one file: weights, the model's settings, its tokenizer, notes.
 
 The files are safetensors: numbers and text, nothing that could be executed. They are written beside
 their place and moved into it, so that a crash leaves the old file or the new one, never half of it.
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +15,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from helpers.files import write_whole
 from helpers.gpt import GPT
-from helpers.text import CharTokenizer
+from helpers.text import BPETokenizer, CharTokenizer
+from helpers.text.files import from_file, to_file
+
+Tokenizer = CharTokenizer | BPETokenizer
 
 
 @dataclass
@@ -30,14 +32,14 @@ class Checkpoint:
     """
 
     model: GPT
-    tokenizer: CharTokenizer | None = None
+    tokenizer: Tokenizer | None = None
     notes: dict[str, Any] = field(default_factory=dict)
 
 
 def save_checkpoint(
     path: str | Path,
     model: nn.Module,
-    tokenizer: CharTokenizer | None = None,
+    tokenizer: Tokenizer | None = None,
     notes: Mapping[str, Any] | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> None:
@@ -49,7 +51,7 @@ def save_checkpoint(
     config = getattr(model, "config", None)  # a GPT's; others may mean something else by it
     about = {
         "config": config if isinstance(config, dict) else None,
-        "symbols": None if tokenizer is None else "".join(tokenizer.symbols),
+        **_described(tokenizer),
         "notes": dict(notes or {}),
     }
     tensors = {
@@ -69,14 +71,27 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     tensors, about = read_tensors(path)
     if about.get("config") is None:
         raise ValueError(f"{path} holds weights but no settings of a GPT to put them into")
-    symbols = about.get("symbols")
     try:
         model = GPT.from_config(about["config"])
-        tokenizer = None if symbols is None else CharTokenizer(symbols)
+        tokenizer = _tokenizer(about)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} does not describe a GPT of this course: {error}") from error
     load_weights(model, tensors, path)
     return Checkpoint(model.eval(), tokenizer, about.get("notes", {}))
+
+
+def _described(tokenizer: Tokenizer | None) -> dict[str, Any]:
+    if isinstance(tokenizer, BPETokenizer):
+        merges = [[to_file(left), to_file(right)] for left, right in tokenizer.merges]
+        return {"merges": merges, "special": list(tokenizer.special)}
+    return {"symbols": None if tokenizer is None else "".join(tokenizer.symbols)}
+
+
+def _tokenizer(about: Mapping[str, Any]) -> Tokenizer | None:
+    if "merges" in about:
+        merges = [(from_file(left), from_file(right)) for left, right in about["merges"]]
+        return BPETokenizer(merges, about.get("special", ()))
+    return None if about.get("symbols") is None else CharTokenizer(about["symbols"])
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -105,23 +120,11 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], about: Any) -> None:
     """A safetensors file with a description that JSON can hold, replaced in one step."""
-    path = Path(path)
     content = save(
         {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
         metadata={"about": json.dumps(about)},
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp's are for the owner only
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(path, content)
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -17,7 +17,7 @@ from torch import nn
 from helpers.checkpoints import load_checkpoint, read_tensors, save_checkpoint, write_tensors
 from helpers.gpt import GPT, SwiGLU
 from helpers.positions import Rotary
-from helpers.text import CharTokenizer
+from helpers.text import BPETokenizer, CharTokenizer
 
 
 def seeded(seed=0, **settings):
@@ -193,6 +193,9 @@ def rewritten(path, change):
         (lambda w, a: a.update(config="GPT"), "does not describe"),
         (lambda w, a: a.update(symbols="aa"), "does not describe .*symbol 'a' stands"),
         (lambda w, a: a.update(symbols=5), "does not describe .*int"),
+        (lambda w, a: a.update(merges=5), "does not describe .*int"),
+        (lambda w, a: a.update(merges=[["l", "日"]]), "does not describe .* stands for no byte"),
+        (lambda w, a: a.update(merges=[["lo", "w"]]), "does not describe .*neither a byte"),
         (lambda w, a: a["config"].update(n_layer=3), r"lacks 16 weights .*blocks.2.attention"),
         (lambda w, a: a["config"].update(n_layer=1), "has 16 weights too many.*blocks.1.attention"),
         (lambda w, a: a["config"].update(tied=False), "lacks 1 weights.*head.weight"),
@@ -227,6 +230,13 @@ def test_weights_of_others_are_explained(path):
         load_checkpoint(path)
 
 
+def test_a_byte_pair_tokenizer_comes_back(path):
+    tokenizer = BPETokenizer.train("low lower lowest", 262, ["<|endoftext|>"])
+    model = GPT(tokenizer.vocab_size, 8, 1, 2, 8)
+    save_checkpoint(path, model, tokenizer)
+    assert load_checkpoint(path).tokenizer == tokenizer
+
+
 # --- writing that fails ---------------------------------------------------------------------------
 
 
@@ -238,7 +248,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(saved, monkeypa
     def fails(*_):
         raise error
 
-    monkeypatch.setattr(f"helpers.checkpoints.os.{step}", fails)
+    monkeypatch.setattr(f"helpers.files.os.{step}", fails)
     with pytest.raises(type(error)):
         save_checkpoint(saved, seeded(1))
     assert saved.read_bytes() == before
@@ -256,7 +266,7 @@ def test_a_full_disk_leaves_the_old_file(saved, monkeypatch):
         os.symlink("/dev/full", name)
         return os.open(name, os.O_WRONLY), name
 
-    monkeypatch.setattr("helpers.checkpoints.tempfile.mkstemp", temporary)
+    monkeypatch.setattr("helpers.files.tempfile.mkstemp", temporary)
     with pytest.raises(OSError, match="No space left"):
         save_checkpoint(saved, seeded(1))
     assert full and saved.read_bytes() == before

@@ -3,6 +3,7 @@
 import bz2
 import hashlib
 import importlib.util
+import itertools
 import shutil
 import subprocess
 import sys
@@ -265,6 +266,17 @@ def test_wikipedia_keeps_articles_and_drops_the_rest(small_dump):
     assert data.wikipedia() == ARTICLES
     assert data.wikipedia() == ARTICLES  # now from the derived file
     assert len(list(small_dump.iterdir())) == 2
+
+
+@in_cache("enwiki-106-articles.xml.bz2")
+def test_no_article_is_in_two_splits():
+    splits = {name: data.wikipedia(name) for name in ("train", "validation", "test")}
+    assert sorted(itertools.chain(*splits.values())) == sorted(data.wikipedia())
+    titles = [{title for title, _ in articles} for articles in splits.values()]
+    assert not titles[0] & titles[1] and not titles[0] & titles[2] and not titles[1] & titles[2]
+    assert [len(part) for part in titles] == [86, 10, 10]
+    with pytest.raises(ValueError, match="split 'valid' is not known; choose one of 'all'"):
+        data.wikipedia("valid")
 
 
 def test_wikipedia_is_made_again_when_the_derived_file_is_damaged(small_dump):

@@ -157,16 +157,21 @@ def wikitext2(split: str) -> str:
     return sources.fetch(files[split]).read_text("utf-8")
 
 
-def wikipedia() -> list[tuple[str, str]]:
+def wikipedia(split: str = "all") -> list[tuple[str, str]]:
     """106 whole articles of the English Wikipedia, nearly all as of April 2016.
 
     The dump is a test file of gensim 4.4.0 (LGPL-2.1); the articles are under CC BY-SA 3.0, by
     their authors. Fetched at the first use (28 MB, of which we keep 1.7 MB). Markup, tables and
     the lists of references are taken out, redirects left out; this takes 2.5 seconds, once.
 
+    `split` is "all", "train", "validation" or "test": whole articles, of every ten the last but one
+    for validation and the last for the test, so that no article is in two splits.
+
     Returns a list of (title, text): 2.8 million characters, an empty line between paragraphs.
-    Raises `DataError` when the file cannot be had. Used in chapters 11 and 12.
+    Raises ValueError for another split and `DataError` when the file cannot be had. Used in
+    chapters 11 and 12.
     """
+    _choose("split", split, ("all", "train", "validation", "test"))
     # The name changes with whatever makes the text, so that it cannot be an outdated one.
     maker = Path(convert.__file__).read_bytes() + metadata.version("mwparserfromhell").encode()
     derived = sources.cache() / f"wikipedia-{hashlib.sha256(maker).hexdigest()[:12]}.json.gz"
@@ -176,7 +181,8 @@ def wikipedia() -> list[tuple[str, str]]:
             pages = convert.wiki_pages(dump)
             articles = [(title, convert.wiki_to_text(markup)) for title, markup in pages]
         sources.keep(derived, gzip.compress(json.dumps(articles).encode("utf-8"), mtime=0))
-    return articles
+    parts = {8: "validation", 9: "test"}
+    return [a for i, a in enumerate(articles) if split in ("all", parts.get(i % 10, "train"))]
 
 
 def _read_articles(path: Path) -> list[tuple[str, str]] | None:

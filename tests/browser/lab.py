@@ -424,6 +424,20 @@ def both_themes(what: Locator, name: str) -> None:
         )
 
 
+def slide(root: Locator, name: str, key: str, times: int = 1) -> Locator:
+    """Press a key on the slider with this accessible name; the slider."""
+    slider = root.get_by_role("slider", name=name, exact=True)
+    slider.focus()
+    for _ in range(times):
+        slider.press(key)
+    return slider
+
+
+def press(root: Locator, name: str) -> None:
+    """Click the button with this accessible name."""
+    root.get_by_role("button", name=name, exact=True).click()
+
+
 def eventually(found: Callable[[], object], wanted: object, patience: float = 20) -> None:
     """Wait until `found()` equals `wanted`: for what the browser tells the kernel, or the reverse.
 

@@ -1,7 +1,17 @@
 """Chapter 03's explorer in a real JupyterLab: the matrix that mixes the past."""
 
 import pytest
-from lab import both_themes, changed, eventually, in_kernel, live_widgets, run_cell, theme
+from lab import (
+    both_themes,
+    changed,
+    eventually,
+    in_kernel,
+    live_widgets,
+    press,
+    run_cell,
+    slide,
+    theme,
+)
 from playwright.sync_api import expect
 
 CELL = """import torch
@@ -27,18 +37,6 @@ def weights(node, *last):
     for back, wanted in enumerate(reversed(last), 1):  # unseen text over the drawing: it follows
         expect(cells.nth(-back)).to_have_text(wanted)
     return cells.all_text_contents()
-
-
-def slide(node, name, key, times=1):
-    slider = node.get_by_role("slider", name=name, exact=True)
-    slider.focus()
-    for _ in range(times):
-        slider.press(key)
-    return slider
-
-
-def press(node, name):
-    node.get_by_role("button", name=name, exact=True).click()
 
 
 def over(node, row, column=0):

@@ -1,7 +1,17 @@
 """Chapter 05's explorer in a real JupyterLab: head size, divisor, and what they do to a softmax."""
 
 import pytest
-from lab import both_themes, changed, eventually, in_kernel, live_widgets, run_cell, theme
+from lab import (
+    both_themes,
+    changed,
+    eventually,
+    in_kernel,
+    live_widgets,
+    press,
+    run_cell,
+    slide,
+    theme,
+)
 from playwright.sync_api import expect
 
 CELL = """from helpers.widgets.scaling_explorer import ScalingExplorer
@@ -14,17 +24,6 @@ def node(explorer):
     node = explorer(".scaling-explorer", CELL)
     expect(node.locator(".mean-std")).to_have_text("7.941")
     return node
-
-
-def slide(node, name, key, times=1):
-    slider = node.get_by_role("slider", name=name, exact=True)
-    slider.focus()
-    for _ in range(times):
-        slider.press(key)
-
-
-def press(node, name):
-    node.get_by_role("button", name=name, exact=True).click()
 
 
 def numbers(node):

@@ -1,7 +1,18 @@
 """Chapter 08's explorer in a real JupyterLab: depth, skips, norm and loudness of a stack."""
 
 import pytest
-from lab import changed, eventually, in_kernel, live_widgets, run_all, run_cell, shot, theme
+from lab import (
+    changed,
+    eventually,
+    in_kernel,
+    live_widgets,
+    press,
+    run_all,
+    run_cell,
+    shot,
+    slide,
+    theme,
+)
 from playwright.sync_api import expect
 
 CELL = """from helpers.widgets.depth_explorer import DepthExplorer, in_powers
@@ -16,17 +27,6 @@ def node(open_notebook):
     node = page.locator(".depth-explorer")
     expect(node.locator(".size-end")).to_have_text("1.1·10⁻¹⁴")
     return node
-
-
-def slide(node, name, key, times=1):
-    slider = node.get_by_role("slider", name=name, exact=True)
-    slider.focus()
-    for _ in range(times):
-        slider.press(key)
-
-
-def press(node, name):
-    node.get_by_role("button", name=name, exact=True).click()
 
 
 def test_each_failure_has_its_verdict(node):

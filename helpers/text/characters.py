@@ -1,11 +1,13 @@
-"""From text to numbers and back: a tokenizer cuts text into tokens and gives each a number, its id.
+"""Every character is a token.
 
-`CharTokenizer` makes every character a token. Its vocabulary is fixed when it is built; it does not
-invent an id for a character that it has never met, it says so.
+The vocabulary is fixed when the tokenizer is built; it does not invent an id for a character that
+it has never met, it says so.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from helpers.text.ids import checked_ids
 
 
 class CharTokenizer:
@@ -84,24 +86,7 @@ class CharTokenizer:
 
         Raises ValueError for an id outside 0 … V − 1, TypeError for what is no id.
         """
-        # Tensors and arrays become lists first: going through them one by one is slow.
-        items = ids.tolist() if hasattr(ids, "tolist") else ids
-        wanted = "decode wants a flat sequence of integer ids"
-        if isinstance(items, (str, bytes)):
-            raise TypeError(f"{wanted}, not the {type(items).__name__} {items!r:.40}")
-        try:
-            items = list(items)
-        except TypeError:
-            raise TypeError(f"{wanted}, not {items!r:.40}") from None
-        # Checked by hand: Python would read the id -1 as the last symbol.
-        for i, token in enumerate(items):
-            if type(token) is not int and not hasattr(token, "__index__"):
-                raise TypeError(f"{wanted}, but ids[{i}] is {token!r:.40}")
-            if not 0 <= token < len(self._symbols):
-                raise ValueError(
-                    f"ids[{i}] is {token}, but the ids of this tokenizer run from 0 to "
-                    f"{self.vocab_size - 1}"
-                )
+        items = checked_ids(ids, self.vocab_size)
         return "".join(map(self._symbols.__getitem__, items))
 
     def __eq__(self, other: object) -> bool:

@@ -1,0 +1,10 @@
+"""From text to numbers and back: a tokenizer cuts text into tokens and gives each a number, its id.
+
+`CharTokenizer` makes every character a token, `BPETokenizer` every byte, and the pieces of several
+bytes that were frequent where it was trained.
+"""
+
+from helpers.text.bpe import BPETokenizer, split_words
+from helpers.text.characters import CharTokenizer
+
+__all__ = ["BPETokenizer", "CharTokenizer", "split_words"]

@@ -1,0 +1,184 @@
+// All happens here: the merges come once, and the text is cut at every slider position.
+const WORDS = /'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
+const SIGNS = new Map([[" ", "␣"], ["\n", "⏎"], ["\t", "⇥"]]), INKS = ["blue", "orange", "green", "pink", "ink"];
+const REMEMBERED = 20000;  // words whose tokens are kept
+
+/** Byte-pair encoding: cut(text, n) gives the ids of a text after the first n merges. */
+function byteLevel(alphabet, merges) {
+  const idOf = new Uint16Array(256), pieces = Array.from(alphabet, (byte) => [byte]), rank = new Map();
+  alphabet.forEach((byte, id) => { idOf[byte] = id; });
+  for (let i = 0; i < merges.length; i += 2) {
+    rank.set(merges[i] * 65536 + merges[i + 1], pieces.length);
+    pieces.push([...pieces[merges[i]], ...pieces[merges[i + 1]]]);
+  }
+  const spell = new TextEncoder();
+  let known = new Map(), limit = -1;
+  function word(text) {
+    let ids = Array.from(spell.encode(text), (byte) => idOf[byte]);
+    while (ids.length > 1) {
+      let best = limit;
+      for (let i = 0; i + 1 < ids.length; i++) best = Math.min(best, rank.get(ids[i] * 65536 + ids[i + 1]) ?? limit);
+      if (best === limit) break;
+      const left = merges[2 * (best - alphabet.length)], right = merges[2 * (best - alphabet.length) + 1], out = [];
+      for (let i = 0; i < ids.length; i++) {
+        if (ids[i] === left && ids[i + 1] === right) { out.push(best); i += 1; } else out.push(ids[i]);
+      }
+      ids = out;
+    }
+    return ids;
+  }
+  return { pieces, count: merges.length / 2, first: alphabet.length, cut(text, n) {
+    if (limit !== alphabet.length + n || known.size > REMEMBERED) { known = new Map(); limit = alphabet.length + n; }
+    const ids = [];
+    for (const [one] of text.matchAll(WORDS)) {
+      let some = known.get(one);
+      if (!some) known.set(one, some = word(one));
+      for (const id of some) ids.push(id);
+    }
+    return ids;
+  } };
+}
+
+const hex = (bytes) => Array.from(bytes, (b) => b.toString(16).toUpperCase().padStart(2, "0")).join(" ");
+
+/** A piece in signs that can be seen: "␣the", and "‹F0›" for what is no character of its own. */
+function readable(bytes) {
+  try {
+    return Array.from(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes)), (c) =>
+      SIGNS.get(c) ?? (/[\p{C}\p{Z}]|^\p{M}/u.test(c) ? `‹${hex(new TextEncoder().encode(c))}›` : c)).join("");
+  } catch {
+    return `‹${hex(bytes)}›`;
+  }
+}
+
+function render({ model, el }) {
+  const node = root(el, "token-explorer", "Token explorer: a text and the tokens it is cut into");
+  const bytes = (name) => { const v = model.get(name); return new Uint8Array(v.buffer.slice(v.byteOffset, v.byteOffset + v.byteLength)); };
+  const bpe = byteLevel(bytes("alphabet"), new Int32Array(bytes("merges").buffer));
+  const names = new Map(), longest = model.get("longest");
+  const name = (id) => { if (!names.has(id)) names.set(id, readable(bpe.pieces[id])); return names.get(id); };
+  // For tests: the ids of a text after n merges.
+  node.cut = (text, n) => bpe.cut(text, n);
+
+  const field = h("textarea", { rows: 4, cols: 84, "aria-label": "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off",
+    style: "font-family:var(--jp-code-font-family, monospace);background:var(--paper);border:1px solid var(--line);border-radius:4px;padding:3px 8px;max-width:100%;box-sizing:border-box" });
+  const warning = h("div", { class: "warning", role: "status", "aria-live": "polite" });
+  const last = h("span", { class: "last" });
+  const cells = Object.fromEntries(["characters", "bytes", "tokens", "each", "size"].map((key) => [key, h("td", { class: `number ${key}` })]));
+  const column = (label, cell) => [h("th", { scope: "col" }, label), cell];
+  const columns = [column("characters", cells.characters), column("bytes", cells.bytes), column("tokens", cells.tokens),
+    column("characters per token", cells.each), column("size of the vocabulary", cells.size)];
+  const list = h("div", { class: "tokens", role: "listbox", "aria-label": "tokens", tabindex: 0, "aria-orientation": "horizontal",
+    style: "font-family:var(--jp-code-font-family, monospace);white-space:pre-wrap;line-height:1.9;padding:4px;border:1px solid var(--line);border-radius:4px;min-height:28px;max-height:330px;overflow:auto;contain:content" });
+  const detail = h("div", { class: "detail", role: "status", "aria-live": "polite", style: "min-height:2.9em;font-variant-numeric:tabular-nums" });
+  const sliding = slider(model, "used", { label: "merges used", min: 0, max: bpe.count, show: (n) => `${n} of ${bpe.count}` });
+  sliding.querySelector("input").style.width = "min(420px, 60vw)";
+
+  node.append(
+    h("style", {}, ".token-explorer .piece{border:1px solid;border-radius:4px;padding:1px 2px;margin:0 1px;cursor:default;display:inline-block;line-height:1.35;border-bottom-width:3px}"
+      + INKS.map((ink, i) => `.token-explorer .k${i}{border-color:var(--${ink});background:color-mix(in srgb, var(--${ink}) 16%, transparent)}`).join("")
+      + ".token-explorer .piece.on{outline:3px solid var(--focus);outline-offset:1px;font-weight:700}"),
+    h("label", { style: "align-items:flex-start" }, "text", field), warning,
+    h("div", { class: "row" }, sliding), h("div", { class: "row" }, last),
+    h("table", {}, h("thead", {}, h("tr", {}, ...columns.map(([head]) => head))), h("tbody", {}, h("tr", {}, ...columns.map(([, cell]) => cell)))),
+    h("p", { class: "quiet", style: "margin:6px 0 2px" }, "One frame, one token. Equal colours may be different tokens: point at one, or walk with the arrow keys."),
+    list, detail);
+
+  let shown = [], spans = [], active = -1;
+
+  function tell() {
+    if (active < 0) { write(detail, "␣ space · ⏎ line break · ‹F0› bytes that are no visible character, to the base 16"); return; }
+    const id = shown[active], k = id - bpe.first, [left, right] = k < 0 ? [] : merge(k);
+    write(detail, `token ${active + 1} of ${shown.length}: ${name(id)} · id ${id} · bytes ${hex(bpe.pieces[id])} · `
+      + (k < 0 ? "a single byte, there from the start" : `merge ${k + 1}: ${name(left)} + ${name(right)}`));
+  }
+  const pairs = new Int32Array(bytes("merges").buffer);
+  const merge = (k) => [pairs[2 * k], pairs[2 * k + 1]];
+
+  const frameOf = (span) => span?.firstElementChild ?? span;
+  const under = ({ target }) => spans.findIndex((span) => frameOf(span) === target);
+
+  function choose(i, scroll) {
+    const old = frameOf(spans[active]);
+    if (old) { old.classList.remove("on"); old.removeAttribute("aria-selected"); old.removeAttribute("id"); }
+    active = i;
+    const now = frameOf(spans[active]);
+    if (now) {
+      now.classList.add("on");
+      now.setAttribute("aria-selected", "true");
+      now.id = `${list.dataset.name}-on`;
+      list.setAttribute("aria-activedescendant", now.id);
+      if (scroll) now.scrollIntoView({ block: "nearest" });
+    } else list.removeAttribute("aria-activedescendant");
+    tell();
+  }
+  list.dataset.name = `tokens-${Math.random().toString(36).slice(2)}`;
+  list.addEventListener("keydown", (event) => {
+    const to = { ArrowRight: active + 1, ArrowDown: active + 1, ArrowLeft: active - 1, ArrowUp: active - 1, Home: 0, End: shown.length - 1 }[event.key];
+    if (to === undefined || !shown.length) return;
+    event.preventDefault();
+    choose(Math.max(0, Math.min(shown.length - 1, to)), true);
+  });
+  list.addEventListener("focus", () => { if (active < 0 && shown.length && list.matches(":focus-visible")) choose(0, true); });
+  list.addEventListener("pointerover", (event) => { const i = under(event); if (i >= 0 && i !== active) choose(i, false); });
+  list.addEventListener("click", (event) => { const i = under(event); if (i >= 0) choose(i, false); });
+
+  /** A frame for a token; a line break in it breaks the line behind the frame. */
+  function framed(id) {
+    const frame = document.createElement("span");  // by hand: there may be thousands
+    frame.className = `piece k${id % INKS.length}`;
+    frame.setAttribute("role", "option");
+    frame.textContent = name(id);
+    return name(id).includes("⏎") ? h("span", { role: "presentation" }, frame, "\n") : frame;
+  }
+
+  /** Bring the frames up to the new ids; a token that stays where it was keeps its frame. */
+  function update(ids) {
+    let a = 0, b = 0;
+    const less = Math.min(ids.length, shown.length), size = (id) => bpe.pieces[id].length;
+    while (a < less && ids[a] === shown[a]) a += 1;
+    while (b < less - a && ids[ids.length - 1 - b] === shown[shown.length - 1 - b]) b += 1;
+    const oldEnd = shown.length - b, newEnd = ids.length - b, middle = [];
+    // Between, tokens that begin at the same byte are compared: a merge changes few of them.
+    for (let i = a, j = a, ahead = 0; i < oldEnd || j < newEnd;) {  // ahead: bytes of new minus of old
+      if (i < oldEnd && j < newEnd && ahead === 0 && shown[i] === ids[j]) { middle.push(spans[i]); i += 1; j += 1; }
+      else if (j < newEnd && (ahead <= 0 || i >= oldEnd)) {
+        middle.push(framed(ids[j]));
+        list.insertBefore(middle.at(-1), spans[i] ?? null);
+        ahead += size(ids[j]);
+        j += 1;
+      } else { spans[i].remove(); ahead -= size(shown[i]); i += 1; }
+    }
+    return [...spans.slice(0, a), ...middle, ...spans.slice(oldEnd)];
+  }
+
+  function draw() {
+    let text = model.get("text");
+    const points = Array.from(text), n = model.get("used");
+    write(warning, points.length > longest ? `The text has ${points.length} characters. Only the first ${longest} are cut into tokens.` : "");
+    if (points.length > longest) text = points.slice(0, longest).join("");
+    if (text.toWellFormed) text = text.toWellFormed();
+    const ids = bpe.cut(text, n);
+    choose(-1);
+    spans = update(ids);
+    shown = ids;
+    const size = Math.min(points.length, longest);
+    write(cells.characters, String(size));
+    write(cells.bytes, String(new TextEncoder().encode(text).length));
+    write(cells.tokens, String(ids.length));
+    write(cells.each, ids.length ? (size / ids.length).toFixed(2) : "–");
+    write(cells.size, String(bpe.first + n));
+    const [left, right] = n ? merge(n - 1) : [];
+    write(last, n ? `the last merge, number ${n}: ${name(left)} + ${name(right)} → ${name(bpe.first + n - 1)}` : "no merges: every byte is a token");
+  }
+  const paint = onceAFrame(draw);
+  const tellKernel = onceQuiet(() => model.save_changes(), 300);  // for the still picture only
+  field.addEventListener("input", () => { model.set("text", field.value); tellKernel(); });
+  const read = () => { if (field.value !== model.get("text").replace(/\r\n?/g, "\n")) field.value = model.get("text"); paint(); };
+  model.on("change:text", read);
+  model.on("change:used", paint);
+  field.value = model.get("text");
+  draw();
+  return () => { tellKernel.stop(); model.off("change:text", read); model.off("change:used", paint); };
+}
+export default { render };

@@ -1,0 +1,296 @@
+"""Byte-pair encoding: there and back, the merges and ids of `tokenizers`, files, faults."""
+
+import json
+
+import pytest
+import tokenizers
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from helpers import data
+from helpers.text import BPETokenizer, split_words
+from helpers.text.files import ALPHABET, from_file, to_file
+
+END = "<|endoftext|>"
+TEXT = "low low low lower lowest newest widest Löwe 低い 🦉\n\n\tdon't 1234 -- don't 99\r\n  x"
+ODD = [
+    "",
+    " ",
+    "\n\n \n",
+    "  two  spaces   three",
+    "It's, they'll, I'M, 'tis ''''",
+    "def f(x):\n    return {x: [1, 2.5e-3]}  # done\n",
+    "naïve café, Ångström, ½ ²",
+    "中文分词没有空格。日本語も",
+    "👩‍👩‍👧 🇨🇭 🦉🦉",
+    "".join(map(chr, range(0x250))),
+    "\u200b\u2028\xa0\x85\x1c\ufeff\uffff",
+]
+texts = st.one_of(st.text(), st.text("abc \n'éß🦉", max_size=60))
+small = BPETokenizer.train(TEXT, 290, [END])
+
+
+@pytest.fixture(scope="module")
+def wikipedia():
+    """A million characters to learn from, and others to cut."""
+    text = "\n\n".join(text for _, text in data.wikipedia())
+    return text[:1_000_000], text[1_000_000:1_200_000]
+
+
+def rust(text, vocab_size, special=()):
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, initial_alphabet=alphabet, special_tokens=list(special),
+        show_progress=False,
+    )  # fmt: skip
+    tokenizer.train_from_iterator([text], trainer)
+    return tokenizer
+
+
+def rust_merges(tokenizer):
+    return [tuple(merge) for merge in json.loads(tokenizer.to_str())["model"]["merges"]]
+
+
+def written(tokenizer):
+    return [(to_file(left), to_file(right)) for left, right in tokenizer.merges]
+
+
+# --- learning -------------------------------------------------------------------------------------
+
+
+def test_the_example_of_wikipedia():
+    """aaabdaaabac: aa, then a tie of aaa·b and its like; in the end XdXac."""
+    tokenizer = BPETokenizer.train("aaabdaaabac", 259)
+    assert tokenizer.merges[0] == (b"a", b"a")
+    pieces = [tokenizer.piece(i) for i in tokenizer.encode("aaabdaaabac")]
+    assert pieces == [b"aaab", b"d", b"aaab", b"a", b"c"]
+
+
+def test_the_most_frequent_pair_first_and_of_equals_the_smaller_ids():
+    tokenizer = BPETokenizer.train(" ba ba dc dc", 260)
+    # All four: twice each; a space is byte 32, whose id is larger than a letter's.
+    assert tokenizer.merges == [(b"b", b"a"), (b"d", b"c"), (b" ", b"ba"), (b" ", b"dc")]
+
+
+def test_merges_are_those_of_tokenizers(wikipedia):
+    tokenizer, other = BPETokenizer.train(wikipedia[0], 1024), rust(wikipedia[0], 1024)
+    assert written(tokenizer) == rust_merges(other)
+    for text in [*ODD, wikipedia[1]]:
+        assert tokenizer.encode(text) == other.encode(text).ids
+
+
+@settings(deadline=None)
+@given(st.text("ab c", max_size=60), st.integers(256, 270))
+def test_merges_of_small_texts_are_those_of_tokenizers(text, vocab_size):
+    """Few letters make many ties and overlaps, such as aaaa."""
+    assert written(BPETokenizer.train(text, vocab_size)) == rust_merges(rust(text, vocab_size))
+
+
+def test_several_texts_are_learnt_as_one_count():
+    parts = ["low lower", " lowest", "\nnewest"]
+    assert BPETokenizer.train(parts, 270) == BPETokenizer.train(iter(parts), 270)
+    assert BPETokenizer.train(["ab", "ab"], 257).merges == [(b"a", b"b")]
+
+
+def test_learning_ends_when_nothing_is_left_to_merge():
+    assert BPETokenizer.train("ab", 1000).vocab_size == 257
+    assert BPETokenizer.train("", 1000, [END]).vocab_size == 257
+
+
+@pytest.mark.parametrize(("size", "special"), [(255, []), (0, []), (256, [END])])
+def test_a_vocabulary_too_small_is_refused(size, special):
+    with pytest.raises(ValueError, match=f"vocab_size is {size}, but the 256 bytes and"):
+        BPETokenizer.train(TEXT, size, special)
+
+
+# --- there and back -------------------------------------------------------------------------------
+
+
+@given(texts)
+def test_every_text_round_trips(text):
+    text = text.encode("utf-8", "replace").decode()
+    ids = small.encode(text)
+    assert small.decode(ids) == text == "".join(small.decode_stream(ids))
+    assert all(0 <= i < 289 for i in ids)
+
+
+@given(st.binary())
+def test_all_bytes_decode(content):
+    ids = [next(i for i in range(256) if small.piece(i) == bytes([b])) for b in content]
+    assert small.decode_bytes(ids) == content
+    assert small.decode(ids) == content.decode(errors="replace")
+    assert "".join(small.decode_stream(ids)) == content.decode(errors="replace")
+
+
+@given(texts)
+def test_words_joined_are_the_text(text):
+    assert "".join(split_words(text)) == text
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_words_are_those_of_tokenizers(text):
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str(text)
+    assert [from_file(piece).decode() for piece, _ in split] == split_words(text)
+
+
+def test_a_character_in_several_tokens_comes_when_it_is_whole():
+    owl = BPETokenizer().encode("a🦉b")
+    assert list(BPETokenizer().decode_stream(owl)) == ["a", "", "", "", "🦉", "b"]
+    assert list(BPETokenizer().decode_stream(owl[:3])) == ["a", "", "", "�"]
+
+
+def test_merges_apply_in_the_order_of_learning():
+    """The longest piece that fits is not what was learnt first."""
+    tokenizer = BPETokenizer([(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")])
+    assert [tokenizer.piece(i) for i in tokenizer.encode("abc")] == [b"a", b"bc"]
+
+
+def test_the_words_of_the_training_text_are_spelled_as_any_other(wikipedia):
+    """Training remembers how it spelled them; a tokenizer made of its merges must find out."""
+    trained = BPETokenizer.train(wikipedia[0], 700)
+    assert BPETokenizer(trained.merges).encode(wikipedia[0]) == trained.encode(wikipedia[0])
+
+
+def test_a_second_look_at_a_word_gives_the_same():
+    tokenizer = BPETokenizer.train(TEXT, 270)
+    first = tokenizer.encode("lower")
+    first.append(0)
+    assert tokenizer.encode("lower") == first[:-1]
+
+
+# --- special tokens -------------------------------------------------------------------------------
+
+
+def test_special_tokens_are_recognised_only_when_asked():
+    ids = small.encode(f"low{END}low", special=[END])
+    assert ids.count(small.special[END]) == 1 and small.decode(ids) == f"low{END}low"
+    assert small.special[END] == small.vocab_size - 1
+    plain = small.encode(f"low{END}low")
+    assert small.special[END] not in plain and small.decode(plain) == f"low{END}low"
+
+
+def test_the_longest_special_token_wins():
+    tokenizer = BPETokenizer(special=["<a>", "<a><b>"])
+    assert tokenizer.encode("<a><b><a>", special=["<a>", "<a><b>"]) == [257, 256]
+
+
+def test_an_unknown_special_token_is_named():
+    with pytest.raises(ValueError, match=r"\['<x>'\] are no special tokens here; known: \['<\|end"):
+        small.encode("low", special=["<x>"])
+
+
+@pytest.mark.parametrize("special", [[""], ["<a>", "<a>"]])
+def test_special_tokens_are_texts_of_their_own(special):
+    with pytest.raises(ValueError, match="a special token is a text of its own"):
+        BPETokenizer(special=special)
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [None, 3, b"ab", ["a"]])
+def test_only_text_is_encoded(text):
+    with pytest.raises(TypeError, match="encode wants a str, not a"):
+        small.encode(text)
+
+
+@pytest.mark.parametrize("use", [small.encode, lambda text: BPETokenizer.train(text, 300)])
+def test_half_a_character_is_explained(use):
+    with pytest.raises(ValueError, match=r"half a character.*lone surrogate"):
+        use("a\ud800b")
+
+
+@pytest.mark.parametrize(("ids", "place"), [([0, 290], 1), ([-1], 0), (torch.tensor([999]), 0)])
+def test_an_id_outside_the_vocabulary_is_named(ids, place):
+    for use in (small.decode, small.decode_bytes):
+        with pytest.raises(ValueError, match=rf"ids\[{place}\] is .*run from 0 to 289"):
+            use(ids)
+
+
+@pytest.mark.parametrize(
+    ("merges", "message"),
+    [
+        ([(b"ab", b"c")], r"merge 0 joins b'ab' and b'c', but b'ab' is neither a byte"),
+        ([(b"a", b"b"), (b"a", b"b")], r"merge 1 makes b'ab' a second time"),
+        ([(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")], "merge 3 makes b'abc'"),
+    ],
+)
+def test_merges_that_do_not_fit_are_refused(merges, message):
+    with pytest.raises(ValueError, match=message):
+        BPETokenizer(merges)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_a_file_comes_back_the_same_and_opens_in_tokenizers(tmp_path, wikipedia):
+    tokenizer = BPETokenizer.train(wikipedia[0][:200_000], 600, [END, "<pad>"])
+    tokenizer.save(tmp_path / "new" / "tokenizer.json")
+    assert BPETokenizer.load(tmp_path / "new" / "tokenizer.json") == tokenizer
+    other = tokenizers.Tokenizer.from_file(str(tmp_path / "new" / "tokenizer.json"))
+    assert other.get_vocab_size() == tokenizer.vocab_size == 600
+    for text in [*ODD, wikipedia[1]]:
+        assert other.encode(text).ids == tokenizer.encode(text)
+        assert other.decode(other.encode(text).ids) == text
+    text = f"one{END}two<pad>"
+    assert other.encode(text).ids == tokenizer.encode(text, special=[END, "<pad>"])
+
+
+def test_a_file_with_merges_as_texts_opens_too(tmp_path):
+    small.save(tmp_path / "a.json")
+    content = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    content["model"]["merges"] = [" ".join(merge) for merge in content["model"]["merges"]]
+    (tmp_path / "a.json").write_text(json.dumps(content), "utf-8")
+    assert BPETokenizer.load(tmp_path / "a.json") == small
+
+
+def test_the_alphabet_is_gpt2s():
+    assert len(ALPHABET) == len(set(ALPHABET.values())) == 256
+    assert to_file(b" low\n") == "ĠlowĊ" and to_file(b"!~") == "!~"
+    assert all(from_file(to_file(piece)) == piece for piece in ALPHABET)
+
+
+def change(path, **model):
+    content = json.loads(path.read_text("utf-8"))
+    content["model"].update(model)
+    path.write_text(json.dumps(content), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:900]), "is no tokenizer of this course"),
+        (lambda path: path.write_bytes(b"\xff\xfe"), "is no tokenizer of this course"),
+        (lambda path: path.write_text("[]"), "lacks or mistakes"),
+        (lambda path: path.write_text("{}"), "lacks or mistakes 'model'"),
+        (lambda path: change(path, type="Unigram"), "not byte-level BPE"),
+        (lambda path: change(path, vocab={"a": 0}), "ids are not numbered as here"),
+        (lambda path: change(path, merges=[["l", "日"]]), "'日' in '日' stands for no byte"),
+        (lambda path: change(path, merges=[["lo", "w"]]), "ids are not numbered|neither a byte"),
+        (lambda path: change(path, merges=[["l"]]), "is no tokenizer of this course"),
+        (lambda path: change(path, merges=5), "lacks or mistakes"),
+    ],
+)
+def test_a_spoiled_file_is_explained(tmp_path, spoil, message):
+    path = tmp_path / "tokenizer.json"
+    small.save(path)
+    spoil(path)
+    with pytest.raises(ValueError, match=message) as error:
+        BPETokenizer.load(path)
+    assert str(path) in str(error.value)
+
+
+def test_no_file_is_explained(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no tokenizer at"):
+        BPETokenizer.load(tmp_path / "tokenizer.json")
+
+
+def test_the_tokenizer_says_what_it_is():
+    assert repr(small) == "BPETokenizer(33 merges, 1 special tokens)"
+    assert hash(small) == hash(BPETokenizer(small.merges, [END]))
+    assert small != BPETokenizer() and small != "text"
