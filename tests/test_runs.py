@@ -253,7 +253,7 @@ def test_a_failing_write_leaves_the_state_before(tmp_path, monkeypatch):
     def fill(result):
         if result.step == 4:
             kept.append((tmp_path / "last.safetensors").read_bytes())
-            monkeypatch.setattr("helpers.checkpoints.os.fsync", full)
+            monkeypatch.setattr("helpers.files.os.fsync", full)
 
     with pytest.raises(OSError, match="No space left"):
         run(generator=generator(), on_evaluation=fill)
