@@ -47,7 +47,7 @@ def over(node, row, column=0):
 
 
 def test_the_first_view_is_the_mean_of_the_past(node):
-    assert weights(node) == ["0.06"] * 16
+    eventually(lambda: weights(node), ["0.06"] * 16)
     expect(node.locator(".total")).to_have_text("1.00")
     expect(node.locator("caption")).to_have_text("What output 15 s is made of")
     expect(node.get_by_role("button", name="mean")).to_have_attribute("aria-pressed", "true")
@@ -77,7 +77,7 @@ def test_the_row_is_chosen_by_slider_pointer_and_click(node):
     page.mouse.move(*over(node, 2))
     expect(caption).to_have_text("What output 2 e is made of")
     expect(node.locator(".output")).to_have_text("0.33")
-    assert weights(node)[:4] == ["0.33", "0.33", "0.33", "0.00"]
+    eventually(lambda: weights(node)[:4], ["0.33", "0.33", "0.33", "0.00"])
     page.mouse.move(5, 5)  # the pointer leaves: back to the chosen row
     expect(caption).to_have_text("What output 14 d is made of")
     page.mouse.click(*over(node, 5, 3))
@@ -109,7 +109,7 @@ def test_numbers_agree_with_the_kernel(node):
         "[[f'{w:.2f}' for w in explorer.weights()[explorer.row]],"
         " f'{(explorer.weights() @ explorer.inputs())[explorer.row]:.2f}']",
     )
-    assert [weights(node), node.locator(".output").text_content()] == want
+    eventually(lambda: [weights(node), node.locator(".output").text_content()], want)
 
 
 def test_tokens_are_never_markup_and_may_be_long(explorer):
