@@ -5,7 +5,8 @@
 Both models get the same weights (6 layers, 6 heads, 384 wide, context 256: nanoGPT's "baby GPT")
 and write greedily; the texts must be equal. Tokens a second, medians of the runs, taken in turns:
 for the whole window, after one token, and for its last quarter, after 192 tokens. Then milliseconds
-a token against the length of the context, cached and uncached.
+a token against the length of the context, cached and uncached, and what the model's matrices alone
+cost a token: one row times each of them.
 nanoGPT is cloned from github.com/karpathy/nanoGPT. Set OMP_NUM_THREADS for the number of threads.
 """
 
@@ -87,6 +88,19 @@ def side_by_side(theirs: nn.Module, ours: GPT, prompt: torch.Tensor, runs: int) 
     )
 
 
+@torch.no_grad()
+def matrices_alone(model: GPT) -> None:
+    """Print the time that one new token spends in the model's linear maps."""
+    maps = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    rows = [torch.randn(1, 1, m.in_features) for m in maps]
+
+    def once() -> torch.Tensor:
+        return [m(row) for m, row in zip(maps, rows, strict=True)][-1]
+
+    spent = statistics.median(seconds(once)[0] for _ in range(50))
+    print(f"\none row times each of the {len(maps)} matrices: {1000 * spent:.1f} ms")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--nanogpt", type=Path, required=True, help="a checkout of nanoGPT")
@@ -98,6 +112,7 @@ def main() -> None:
         prompt = torch.randint(SIZES["vocab_size"], (1, length))
         side_by_side(theirs, ours, prompt, arguments.runs)
     against_length(ours, (16, 64, 128, 240))
+    matrices_alone(ours)
 
 
 if __name__ == "__main__":
