@@ -10,7 +10,8 @@ import torch
 
 from helpers.checks import chapter11 as check
 from helpers.checks.mistakes11 import longest_match, replaced_overlapping
-from helpers.checks.pairs11 import encoded, learnt, pair_counts, replaced
+from helpers.checks.pairs11 import learnt, pair_counts, replaced
+from helpers.text.merging import merge_word
 
 
 def says(report, fragment):
@@ -243,7 +244,7 @@ ENCODERS = [
     (as_listed, "as the dictionary lists them"),
     (one_merge, "after one merge"),
     (lambda ids, merges: ids, "Nothing was merged"),
-    (lambda ids, merges: (encoded(ids, merges), 1), "whole numbers"),
+    (lambda ids, merges: (merge_word(list(ids), merges), 1), "whole numbers"),
     (lambda ids, merges: ids.clear() or [], "changed its input"),
 ]
 

@@ -20,7 +20,8 @@ from helpers.checks.mistakes11 import (
     learn_mistakes,
     replace_mistakes,
 )
-from helpers.checks.pairs11 import Ids, Pair, Words, encoded, learnt, pair_counts, replaced
+from helpers.checks.pairs11 import Ids, Pair, Words, learnt, pair_counts, replaced
+from helpers.text.merging import merge_word
 
 
 def plain(value: Any) -> Any:
@@ -61,6 +62,15 @@ def diagnose(got: list[Any], want: list[Any], mistakes: list[dict[str, Any]]) ->
     for diagnosis in mistakes[0] if got != want else ():
         if got == [each[diagnosis] for each in mistakes]:
             raise NotYet(diagnosis)
+
+
+def agree(
+    whats: list[str], got: list[Any], want: list[Any], mistakes: list[dict[str, Any]]
+) -> None:
+    """Name the mistake, or else the first answer that is wrong."""
+    diagnose(got, want, mistakes)
+    for what, found, wanted in zip(whats, got, want, strict=True):
+        expect(found == wanted, f"{what} should be {wanted}, but is {found}.")
 
 
 COUNTED: tuple[Words, ...] = (
@@ -134,9 +144,7 @@ def replace(answer: Any) -> str:
         whats.append(f"replace({ids}, {pair}, {new})")
         got.append(ids_of(call(answer, list(ids), pair, new, name="replace"), whats[-1]))
     want = [replaced(*given) for given in REPLACED]
-    diagnose(got, want, [replace_mistakes(*given) for given in REPLACED])
-    for what, found, wanted in zip(whats, got, want, strict=True):
-        expect(found == wanted, f"{what} should be {wanted}, but is {found}.")
+    agree(whats, got, want, [replace_mistakes(*given) for given in REPLACED])
     return "from left to right, and nothing replaced twice."
 
 
@@ -169,9 +177,7 @@ def learn_ids(answer: Any) -> str:
         whats.append(f"learn_ids({words}, {n}, {first})")
         got.append(pairs_of(call(answer, dict(words), n, first, name="learn_ids"), whats[-1]))
     want = [learnt(*given) for given in LEARNT]
-    diagnose(got, want, [learn_mistakes(*given) for given in LEARNT])
-    for what, found, wanted in zip(whats, got, want, strict=True):
-        expect(found == wanted, f"{what} should be {wanted}, but is {found}.")
+    agree(whats, got, want, [learn_mistakes(*given) for given in LEARNT])
     return "the merges that `tokenizers` would learn, ties and all."
 
 
@@ -202,10 +208,8 @@ def encode_ids(answer: Any) -> str:
     for ids, merges in ENCODED:
         whats.append(f"encode_ids({ids}, {merges})")
         got.append(ids_of(call(answer, list(ids), dict(merges), name="encode_ids"), whats[-1]))
-    want = [encoded(*given) for given in ENCODED]
-    diagnose(got, want, [encode_mistakes(*given) for given in ENCODED])
-    for what, found, wanted in zip(whats, got, want, strict=True):
-        expect(found == wanted, f"{what} should be {wanted}, but is {found}.")
+    want: list[Any] = [merge_word(list(ids), merges) for ids, merges in ENCODED]
+    agree(whats, got, want, [encode_mistakes(*given) for given in ENCODED])
     return "what was learnt first goes first, wherever it stands."
 
 

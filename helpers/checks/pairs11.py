@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-Pair = tuple[int, int]
+from helpers.text.merging import Pair, replace_pair
+
 Ids = list[int]
 Words = dict[tuple[int, ...], int]
 Replace = Callable[[Ids, Pair, int], Ids]
@@ -21,12 +22,8 @@ def pair_counts(words: Words) -> dict[Pair, int]:
 
 def replaced(ids: Ids, pair: Pair, new: int) -> Ids:
     """The pair replaced from left to right, without overlaps."""
-    out: Ids = []
-    i = 0
-    while i < len(ids):
-        here = tuple(ids[i : i + 2]) == pair
-        out.append(new if here else ids[i])
-        i += 2 if here else 1
+    out = list(ids)
+    replace_pair(out, pair, new)
     return out
 
 
@@ -57,11 +54,3 @@ def learnt(
         }
         merges.append(best)
     return merges
-
-
-def encoded(ids: Ids, merges: Mapping[Pair, int]) -> Ids:
-    """The merge learnt first goes first."""
-    while known := [pair for pair in pairwise(ids) if pair in merges]:
-        best = min(known, key=merges.__getitem__)
-        ids = replaced(ids, best, merges[best])
-    return ids

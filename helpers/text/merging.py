@@ -38,7 +38,7 @@ def learn_merges(
             ids, n = words[i]
             for pair in pairwise(ids):
                 counts[pair] -= n
-            _merge(ids, best, new)
+            replace_pair(ids, best, new)
             for pair in pairwise(ids):
                 counts[pair] += n
                 if new in pair:
@@ -76,8 +76,8 @@ def merge_word(ids: list[int], merges: Mapping[Pair, int]) -> list[int]:
     return ids
 
 
-def _merge(ids: list[int], pair: Pair, new: int) -> None:
-    """Replace each occurrence of the pair in the list by `new`, from left to right."""
+def replace_pair(ids: list[int], pair: Pair, new: int) -> None:
+    """Put `new` for each occurrence of the pair in the list, from left to right, in place."""
     left, right = pair
     i = 0
     while True:
