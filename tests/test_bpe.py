@@ -184,10 +184,11 @@ def test_an_unknown_special_token_is_named():
         small.encode("low", special=["<x>"])
 
 
-@pytest.mark.parametrize("special", [[""], ["<a>", "<a>"]])
+@pytest.mark.parametrize("special", [[""], ["<a>", "<a>"], ["a"], ["Ġ"], ["ab"]])
 def test_special_tokens_are_texts_of_their_own(special):
-    with pytest.raises(ValueError, match="a special token is a text of its own"):
-        BPETokenizer(special=special)
+    """In a file a special token and a piece of the same letters would be one entry."""
+    with pytest.raises(ValueError, match=r"special token .* should be a text of its own"):
+        BPETokenizer([(b"a", b"b")], special=special)
 
 
 # --- bad input ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 import regex
 
-from helpers.text.files import ALPHABET, read_tokenizer, write_tokenizer
+from helpers.text.files import ALPHABET, read_tokenizer, to_file, write_tokenizer
 from helpers.text.ids import checked_ids
 from helpers.text.merging import Pair, learn_merges, merge_word
 
@@ -43,7 +43,7 @@ class BPETokenizer:
     [b'low', b'l', b'y']
 
     Raises ValueError for a merge of pieces that are not there, or one that stands twice, and for a
-    special token that is empty or stands twice.
+    special token that is empty, stands twice or is written like a piece.
     Sennrich et al. 2016; Radford et al. 2019, "GPT-2". Taught in chapter 11.
     """
 
@@ -63,10 +63,15 @@ class BPETokenizer:
                 raise ValueError(f"merge {len(self._merges)} makes {left + right!r} a second time")
             self._merges[pair] = ids[left + right] = len(self._pieces)
             self._pieces.append(left + right)
+        special = list(special)
+        written = {to_file(piece) for piece in self._pieces} if special else set()
         self._special: dict[str, int] = {}
         for name in special:
-            if not name or name in self._special:
-                raise ValueError(f"a special token is a text of its own, not {name!r} again")
+            if not name or name in self._special or name in written:
+                raise ValueError(
+                    f"the special token {name!r} should be a text of its own: not empty, not there "
+                    "already, and no piece as files write it (Ġ is a space)"
+                )
             self._special[name] = len(self._pieces)
             self._pieces.append(name.encode())
         self._known: dict[str, list[int]] = {}  # words that were encoded before
