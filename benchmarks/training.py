@@ -21,7 +21,7 @@ kernels   what the machine can do (matrix products in float32 and bfloat16, GFLO
 The text is tiny Shakespeare (see helpers.data.tiny_shakespeare); nanoGPT is cloned from
 github.com/karpathy/nanoGPT; it is copied, and its checkout stays as it is. Peers run with as many
 threads as we do: set OMP_NUM_THREADS. Only seconds inside steps count: no start, no evaluation.
-Rates, momentum and lengths were chosen by the loss on this same validation split, in a dozen runs
+Rates, momentum and lengths were chosen by the loss on this same validation split, in two dozen runs
 of `fast` and one of `headline`; the text has no third part to test on.
 """
 
