@@ -137,9 +137,9 @@ class MultiHeadAttention(nn.Module):
 
     n_embd: C, the width of input and output; n_head: H, which must divide C; causal: may a token
     look at earlier tokens and itself only?; bias: of the four linear maps; rotary: rotates queries
-    and keys by their positions (chapter 07); dropout: of the weights and of the output, in
-    training; n_kv_head: heads of keys and values, each shared by n_head / n_kv_head queries;
-    qk_norm: bring queries and keys to the length √hs.
+    and keys by their positions (chapter 07); dropout: of the output, in training (dropping weights
+    as well makes a step on a CPU twice as slow); n_kv_head: heads of keys and values, each shared
+    by n_head / n_kv_head queries; qk_norm: bring queries and keys to the length √hs.
 
     Called with x (B, T, C), gives (B, T, C): self-attention. Called with x and source (B, S, C),
     the queries come from x, keys and values from source: cross-attention, which is never causal.
@@ -192,17 +192,16 @@ class MultiHeadAttention(nn.Module):
             causal = False
             if x.shape[1] > 1:  # one new token may look at all of them
                 mask = causal_mask(k.shape[2], x.device)[start:]
-        dropout = self.dropout if self.training else 0.0
         grouped = self.n_kv_head < self.n_head
-        if _slow_kernel(q) and not (start or dropout or grouped):
+        if _slow_kernel(q) and not (start or grouped):
             scores = q * self.head_size**-0.5 @ k.mT
             if causal:  # adding −∞ is faster than filling it in
                 scores = scores + torch.full_like(scores[0, 0], -math.inf).triu(1)
             out = F.softmax(scores, dim=-1) @ v
         else:
-            out = F.scaled_dot_product_attention(q, k, v, mask, dropout, causal, enable_gqa=grouped)
+            out = F.scaled_dot_product_attention(q, k, v, mask, 0.0, causal, enable_gqa=grouped)
         out = self.output(out.transpose(1, 2).flatten(2))  # (B, H, T, hs) → (B, T, C)
-        return F.dropout(out, dropout)
+        return F.dropout(out, self.dropout, self.training)
 
     def weights(self, x: Tensor, source: Tensor | None = None) -> Tensor:
         """Who looks at whom: (B, H, T, S), one map per head, without dropout."""
