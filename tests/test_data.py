@@ -74,11 +74,11 @@ def test_shipped_files_are_those_of_the_readme():
     [
         lambda: data.word_similarity("wordsim"),
         lambda: data.shakespeare("test"),
-        lambda: data.wikitext2("train"),
+        lambda: data.wikitext2("all"),
     ],
 )
 def test_wrong_names_are_named_with_the_choices(call):
-    with pytest.raises(ValueError, match=r"'(wordsim|test|train)' is not known; choose one of '"):
+    with pytest.raises(ValueError, match=r"'(wordsim|test|all)' is not known; choose one of '"):
         call()
 
 
@@ -323,17 +323,30 @@ def test_smollm2_is_a_gguf_file():
 
 def test_tiny_shakespeare_and_wikitext2_come_from_a_filled_cache(tmp_path, monkeypatch):
     """The teacher's way: files put into the folder by hand, found by their sha256."""
-    lines = ""
-    for name in ("tinyshakespeare.txt", "wikitext2-valid.txt", "wikitext2-test.txt"):
-        (tmp_path / name).write_text(f"I am {name}\n", "utf-8")
+    lines, parts = "", {"train": "train", "valid": "validation", "test": "test"}
+    for name in ("tinyshakespeare.txt", *(f"wikitext2-{part}.txt" for part in parts)):
+        (tmp_path / name).write_text(f" \n = {name} = \n \n A text . \n \n", "utf-8")
         sha256 = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
         lines += f"{name} {sha256} http://127.0.0.1:9/{name}\n"
     (tmp_path / "registry.txt").write_text(lines)
     monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path))
     monkeypatch.setattr(sources, "SOURCES", tmp_path)
-    assert data.tiny_shakespeare() == "I am tinyshakespeare.txt\n"
-    assert data.wikitext2("validation") == "I am wikitext2-valid.txt\n"
-    assert data.wikitext2("test") == "I am wikitext2-test.txt\n"
+    assert data.tiny_shakespeare().startswith(" \n = tinyshakespeare.txt = \n")
+    for part, split in parts.items():
+        assert data.wikitext2(split) == [(f"wikitext2-{part}.txt", "A text .")]
+
+
+@in_cache("wikitext2-test.txt")
+@in_cache("wikitext2-valid.txt")
+def test_the_articles_of_wikitext2():
+    for split, first, last in (
+        ("validation", "Homarus gammarus", "Sexy"),
+        ("test", "Robert <unk>", "Mexico"),
+    ):
+        articles = data.wikitext2(split)
+        assert len(articles) == 60
+        assert articles[0][0] == first
+        assert all(len(text) > 300 for _, text in articles)
 
 
 @in_cache("tinyshakespeare.txt")
