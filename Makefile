@@ -21,7 +21,7 @@ help:
 	@echo "make notebooks     run every chapter in place and normalise the files"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"
-	@echo "make train         train the shipped model again"
+	@echo "make train         train the shipped models again"
 	@echo "make clean         remove what these commands made (not the data cache)"
 
 # In a container you are often root, and JupyterLab then wants to be told that you know.
@@ -64,7 +64,8 @@ data: .venv/dev
 	$(BIN)/python data/build.py --verify
 
 train: .venv/course
-	$(BIN)/python tools/train_shakespeare.py
+	$(BIN)/python tools/train.py shakespeare-gpt
+	$(BIN)/python tools/train.py gptmini
 
 # Resolve again for every platform and Python after changing requirements*.txt.
 constraints: .venv/dev

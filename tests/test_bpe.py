@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from helpers import data
-from helpers.text import BPETokenizer, split_words
+from helpers.text import BPETokenizer, encode_documents, split_words
 from helpers.text.files import ALPHABET, from_file, to_file
 
 END = "<|endoftext|>"
@@ -295,3 +295,23 @@ def test_the_tokenizer_says_what_it_is():
     assert repr(small) == "BPETokenizer(33 merges, 1 special tokens)"
     assert hash(small) == hash(BPETokenizer(small.merges, [END]))
     assert small != BPETokenizer() and small != "text"
+
+
+# Many texts as one stream
+
+
+def test_each_document_begins_with_the_separator():
+    tokenizer = BPETokenizer.train(TEXT, 300, [END, "<|other|>"])
+    documents = ["low lowest", "", f"it says {END} but means the letters"]
+    ids = encode_documents(tokenizer, documents)
+    begins = [i for i, id in enumerate(ids) if id == tokenizer.special[END]]
+    assert len(begins) == len(documents)  # what a document spells is no separator
+    parts = [ids[a + 1 : b] for a, b in zip(begins, [*begins[1:], len(ids)], strict=True)]
+    assert [tokenizer.decode(part) for part in parts] == documents
+    assert encode_documents(tokenizer, iter(documents), "<|other|>")[0] == ids[0] + 1
+    assert encode_documents(tokenizer, []) == []
+
+
+def test_a_separator_that_is_no_special_token_is_named():
+    with pytest.raises(ValueError, match=r"'<\|endoftext\|>' is no special token.*\['<x>'\]"):
+        encode_documents(BPETokenizer.train(TEXT, 300, ["<x>"]), ["a"])

@@ -213,18 +213,19 @@ def smollm2() -> Path:
 def checkpoint(name: str) -> Path:
     """A model that was trained for the course, as a file for `helpers.checkpoints.load_checkpoint`.
 
-    "shakespeare-gpt": a GPT of characters, trained on the text of `shakespeare("train")`. Beside
-    it, with the suffix .json, lies the log of its run. Shipped with the course, under its licence
-    (MIT); `make train` makes it again.
+    "shakespeare-gpt": a GPT of characters, trained on the text of `shakespeare("train")`;
+    "gptmini": one of byte pairs, trained on the articles of `wikipedia("train")`. Beside each, with
+    the suffix .json, lies the log of its run. Shipped with the course, under its licence (MIT);
+    `make train` makes them again.
 
     Returns the path of data/checkpoints/<name>.safetensors; do not write to it. Raises `DataError`
-    when it is not there. Used in chapters 09 and 10.
+    when it is not there. Used in chapters 09, 10 and 12.
     """
     path = sources.FOLDER / "checkpoints" / f"{name}.safetensors"
     if not path.is_file():
         here = sorted(file.stem for file in path.parent.glob("*.safetensors"))
         raise DataError(
-            f"{path} is not there. `make train` makes the checkpoint of the course; "
+            f"{path} is not there. `make train` makes the checkpoints of the course; "
             f"at hand: {', '.join(here) or 'none'}."
         )
     return path

@@ -1,0 +1,143 @@
+"""Train the models that are shipped in data/checkpoints/.
+
+    python tools/train.py shakespeare-gpt      chapters 09 and 10: the plays, character by character
+    python tools/train.py gptmini              chapter 12: articles of Wikipedia, in byte pairs
+
+An interrupted run is taken up again by the same command. The log (steps, seconds, tokens, losses,
+the machine) is written beside the checkpoint.
+"""
+
+import argparse
+import json
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from helpers import data
+from helpers.checkpoints import Tokenizer, load_checkpoint, save_checkpoint
+from helpers.gpt import GPT
+from helpers.recipes import fast_gpt, fast_optimisers, hold_then_fall
+from helpers.text import BPETokenizer, CharTokenizer, encode_documents
+from helpers.text.documents import END
+from helpers.training import estimate_loss, train
+
+ROOT = Path(__file__).resolve().parent.parent
+BATCH = 16
+
+
+@dataclass
+class Recipe:
+    """Everything that decides a run: steps of BATCH rows, whose length is the model's window."""
+
+    what: str
+    tokenizer: Tokenizer
+    training: Tensor
+    validation: Tensor
+    model: GPT
+    optimisers: list[Optimizer]
+    steps: int
+    fall: float
+
+
+def shakespeare_gpt() -> Recipe:
+    tokenizer = CharTokenizer.from_text(data.shakespeare())
+    training, validation = (
+        torch.tensor(tokenizer.encode(data.shakespeare(split))) for split in ("train", "validation")
+    )
+    model = fast_gpt(tokenizer.vocab_size, 256, n_layer=5, n_head=4, n_embd=256)
+    optimisers = fast_optimisers(model, matrix_rate=0.03, other_rate=0.005, momentum=0.9)
+    what = "fast_gpt on Shakespeare; losses in nats a character"
+    return Recipe(what, tokenizer, training, validation, model, optimisers, steps=3300, fall=0.45)
+
+
+def gptmini() -> Recipe:
+    # What articles the model reads, and what it will be asked to continue: a title, then a text.
+    documents = {
+        split: [f"{title}\n\n{text}" for title, text in data.wikipedia(split)]
+        for split in ("train", "validation")
+    }
+    tokenizer = BPETokenizer.train(documents["train"], vocab_size=2048, special=[END])
+    training, validation = (
+        torch.tensor(encode_documents(tokenizer, documents[split])) for split in documents
+    )
+    # The training text is short and read many times: hence dropout and weight decay.
+    model = fast_gpt(2048, 256, n_layer=6, n_head=4, n_embd=256, dropout=0.2)
+    optimisers = fast_optimisers(model, 0.03, 0.005, weight_decay=0.1, momentum=0.9)
+    what = "GPTMini on 86 articles of Wikipedia; losses in nats a token"
+    return Recipe(what, tokenizer, training, validation, model, optimisers, steps=2400, fall=0.6)
+
+
+RECIPES: dict[str, Callable[[], Recipe]] = {
+    "shakespeare-gpt": shakespeare_gpt,
+    "gptmini": gptmini,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("name", choices=RECIPES)
+    parser.add_argument("--steps", type=int, help="fewer or more than the recipe's")
+    parser.add_argument("--folder", type=Path, help="of the run; runs/NAME if not given")
+    parser.add_argument(
+        "--output", type=Path, help="data/checkpoints/NAME.safetensors if not given"
+    )
+    given = parser.parse_args()
+    output = given.output or ROOT / "data" / "checkpoints" / f"{given.name}.safetensors"
+
+    torch.manual_seed(0)
+    recipe = RECIPES[given.name]()
+    model, block_size = recipe.model, recipe.model.block_size
+    run = train(
+        model,
+        recipe.training,
+        steps=given.steps or recipe.steps,
+        block_size=block_size,
+        batch_size=BATCH,
+        optimisers=recipe.optimisers,
+        schedule=partial(hold_then_fall, warmup=20, fall=recipe.fall),
+        bf16=True,
+        generator=torch.Generator().manual_seed(0),
+        validation=recipe.validation,
+        evaluate_every=100,
+        validation_batches=8,
+        folder=given.folder or ROOT / "runs" / given.name,
+        resume=True,
+        progress=True,
+    )
+    print(run)
+    if run.stopped == "interrupted":
+        return
+
+    log = {
+        "what": recipe.what,
+        "machine": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads, "
+        f"{platform.machine()}, torch {torch.__version__}",
+        "parameters": model.n_parameters(),
+        "batch": [BATCH, block_size],
+        "steps": run.step,
+        "seconds": round(run.seconds, 1),
+        "tokens": run.step * BATCH * block_size,
+        "training_losses": [round(loss, 4) for loss in run.losses],
+        "evaluations": [[s, round(t, 1), round(loss, 4)] for s, t, loss in run.evaluations],
+    }
+    notes = {name: log[name] for name in ("what", "steps", "seconds", "tokens")}
+    save_checkpoint(output, model, recipe.tokenizer, notes, dtype=torch.float16)
+    saved = load_checkpoint(output).model  # as it will be used: rounded to 16 bits
+    log["validation_loss"] = round(
+        estimate_loss(saved, recipe.validation, block_size=block_size), 4
+    )
+    output.with_suffix(".json").write_text(json.dumps(log) + "\n", encoding="utf-8")
+    print(f"validation loss {log['validation_loss']:.4f} on the whole validation text")
+
+
+if __name__ == "__main__":
+    main()
