@@ -7,7 +7,6 @@ from lab import (
     in_kernel,
     live_widgets,
     press,
-    run_all,
     run_cell,
     shot,
     slide,
@@ -15,16 +14,13 @@ from lab import (
 )
 from playwright.sync_api import expect
 
-CELL = """from helpers.widgets.depth_explorer import DepthExplorer, in_powers
-explorer = DepthExplorer(skips=False, scale=0.5)
-explorer"""
+IMPORT = "from helpers.widgets.depth_explorer import DepthExplorer, in_powers"
+SHOW = "explorer = DepthExplorer(skips=False, scale=0.5)\nexplorer"
 
 
 @pytest.fixture
-def node(open_notebook):
-    page = open_notebook(cells=[CELL])
-    assert run_all(page) == []
-    node = page.locator(".depth-explorer")
+def node(explorer):
+    node = explorer(".depth-explorer", IMPORT, SHOW)
     expect(node.locator(".size-end")).to_have_text("1.1·10⁻¹⁴")
     return node
 

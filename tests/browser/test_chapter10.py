@@ -11,26 +11,23 @@ from lab import (
     in_kernel,
     latency,
     live_widgets,
-    run_all,
     run_cell,
     shot,
     theme,
 )
 from playwright.sync_api import expect
 
-EXPLORER = """from helpers import data
+LOAD = """from helpers import data
 from helpers.checkpoints import load_checkpoint
 from helpers.widgets.sampling_explorer import SamplingExplorer
-saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
-explorer = SamplingExplorer(saved.model, saved.tokenizer, prompt="ROMEO:\\nBut soft, what l")
+saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))"""
+SHOW = """explorer = SamplingExplorer(saved.model, saved.tokenizer, prompt="ROMEO:\\nBut soft, what l")
 explorer"""
 
 
 @pytest.fixture
-def explorer(open_notebook):
-    page = open_notebook(cells=[EXPLORER])
-    assert run_all(page) == []
-    node = page.locator(".sampling-explorer")
+def explorer(explorer):
+    node = explorer(".sampling-explorer", LOAD, SHOW)
     expect(node.locator(".kept")).to_contain_text("of 69")
     return node
 
