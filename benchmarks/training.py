@@ -16,8 +16,8 @@ headline  tiny Shakespeare as well as it can be learnt in minutes, 4.8M paramete
 longest   what about half an hour on two cores can buy: four of those models, with other starts and
           other batches, and the mean of their probabilities.
 kernels   what the machine can do (matrix products in float32 and bfloat16, GFLOP/s), where the time
-          of a step of `fast` and of `headline` goes, which share of those GFLOP/s it reaches, and
-          attention's kernel beside its formula.
+          of a step of `fast`, of `headline` and of chapter 12's GPTMini goes, which share of those
+          GFLOP/s it reaches, and attention's kernel beside its formula.
 
 The text is tiny Shakespeare (see helpers.data.tiny_shakespeare); nanoGPT is cloned from
 github.com/karpathy/nanoGPT; it is copied, and its checkout stays as it is. Peers run with as many
@@ -235,7 +235,8 @@ def step_by_part(name: str, model: GPT, B: int, peak: float) -> None:
     learning, orthogonal = multiplications(model, B, T)
     rate = (learning + orthogonal) / whole
     print(
-        f"a step of {name}: {1000 * whole:.0f} ms (forward {forward / whole:.0%}, backward "
+        f"a step of {name}: {1000 * whole:.0f} ms, {B * T / whole:,.0f} tokens/s "
+        f"(forward {forward / whole:.0%}, backward "
         f"{(both - forward) / whole:.0%}, Muon {stepping[0] / whole:.0%}, AdamW "
         f"{stepping[1] / whole:.0%}); {learning:.1f} + {orthogonal:.1f} GFLOP of matrix products: "
         f"{rate:.0f} GFLOP/s, {rate / peak:.0%} of the peak in bfloat16"
@@ -252,6 +253,7 @@ def kernels(arguments: argparse.Namespace) -> None:
     peak = peaks[torch.bfloat16]
     step_by_part("fast", fast_gpt(65, **SIZES), 12, peak)
     step_by_part("headline", fast_gpt(65, **LARGE), 16, peak)
+    step_by_part("GPTMini", fast_gpt(2048, **LARGE, dropout=0.2), 16, peak)
     for B, T, hs in ((12, 64, 32), (16, 256, 64)):
         q, k, v = (torch.randn(B, 4, T, hs).bfloat16().requires_grad_() for _ in range(3))
         mask = torch.full((T, T), float("-inf"), dtype=torch.bfloat16).triu(1)
