@@ -137,9 +137,9 @@ class MultiHeadAttention(nn.Module):
 
     n_embd: C, the width of input and output; n_head: H, which must divide C; causal: may a token
     look at earlier tokens and itself only?; bias: of the four linear maps; rotary: rotates queries
-    and keys by their positions (chapter 07); dropout: of the output, in training (dropping weights
-    as well makes a step on a CPU twice as slow); n_kv_head: heads of keys and values, each shared
-    by n_head / n_kv_head queries; qk_norm: bring queries and keys to the length √hs.
+    and keys by their positions (chapter 07); dropout: of the output, in training (a CPU has no
+    fast kernel that drops weights as well); n_kv_head: heads of keys and values, each shared by
+    n_head / n_kv_head queries; qk_norm: bring queries and keys to the length √hs.
 
     Called with x (B, T, C), gives (B, T, C): self-attention. Called with x and source (B, S, C),
     the queries come from x, keys and values from source: cross-attention, which is never causal.
