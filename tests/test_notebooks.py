@@ -21,6 +21,7 @@ CLAIMS = {
     "09": [f"G{i}" for i in range(1, 10)],
     "10": [f"N{i}" for i in range(1, 6)],
     "11": [f"T{i}" for i in range(1, 9)],
+    "12": [f"M{i}" for i in range(1, 6)],
 }
 CONCEPTS = (
     *("text", "positions", "cache", "attention", "gpt"),
