@@ -19,7 +19,7 @@ def windows_right(ids: list[int], T: int, stride: int) -> Pairs:
     return cut(ids, range(0, len(ids) - T, stride), T)
 
 
-def windows_mistakes(ids: list[int], T: int, stride: int) -> dict[str, Pairs]:
+def windows_mistakes(ids: list[int], T: int, stride: int) -> dict[str, Any]:
     """Diagnosis → what it gives."""
     n, right = len(ids), windows_right(ids, T, stride)
     whole = range(0, max(0, n - T), stride)
@@ -40,7 +40,7 @@ def windows_mistakes(ids: list[int], T: int, stride: int) -> dict[str, Pairs]:
         "You went on by T, not by `stride`.": cut(ids, range(0, n - T, T), T),
         "x and y have changed places.": [[y, x] for x, y in right],
         "These are windows of T + 1 ids. Make x and y of each: all but the last, all but the "
-        "first.": [ids[i : i + T + 1] for i in whole],  # type: ignore[dict-item]
+        "first.": [ids[i : i + T + 1] for i in whole],
     }  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def subsequence(some: list[str], text: list[str]) -> int:
 
 def copied_mistakes(some: list[str], text: list[str]) -> dict[str, int]:
     """Diagnosis → what it gives."""
-    joined, pairs = " ".join(text), list(zip(some, text, strict=False))
+    joined = " ".join(text)
     right = copied_right(some, text)
     run, best = 0, 0
     for word in some:
@@ -163,13 +163,20 @@ def copied_mistakes(some: list[str], text: list[str]) -> dict[str, int]:
         "Only runs from the first word of `some` are tried. A run can begin anywhere.":
             max(starts, default=0),
         "Only equal places are compared. The run may stand elsewhere in the text.":
-            longest_by(some, text, lambda r: any([p[0] for p in pairs[i : i + len(r)]] == r
-                       and all(a == b for a, b in pairs[i : i + len(r)]) for i in range(len(some)))),
+            same_places(some, text),
         "That is the number of characters. Count words.": longest_characters(some, text),
         "One too few: the length of the run is its number of words.": max(0, right - 1),
         "One too many.": right + 1,
         "Always 0? Try `longest_copied(['now'], ['now'])`: it is 1.": 0,
     }  # fmt: skip
+
+
+def same_places(some: list[str], text: list[str]) -> int:
+    run, best = 0, 0
+    for a, b in zip(some, text, strict=False):
+        run = run + 1 if a == b else 0
+        best = max(best, run)
+    return best
 
 
 def longest_characters(some: list[str], text: list[str]) -> int:
