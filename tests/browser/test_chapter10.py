@@ -21,8 +21,8 @@ LOAD = """from helpers import data
 from helpers.checkpoints import load_checkpoint
 from helpers.widgets.sampling_explorer import SamplingExplorer
 saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))"""
-SHOW = """explorer = SamplingExplorer(saved.model, saved.tokenizer, prompt="ROMEO:\\nBut soft, what l")
-explorer"""
+PROMPT = "ROMEO:\\nBut soft, what l"
+SHOW = f'explorer = SamplingExplorer(saved.model, saved.tokenizer, prompt="{PROMPT}")\nexplorer'
 
 
 @pytest.fixture
