@@ -1,14 +1,14 @@
 """The exercises of chapter 12: each known mistake gets its diagnosis, other right answers pass."""
 
 import math
-from difflib import SequenceMatcher
+from itertools import product
 
 import numpy as np
 import pytest
 import torch
 
 from helpers.checks import chapter12 as check
-from helpers.checks.mistakes12 import batch_right, copied_right, scored_right, subsequence
+from helpers.checks.mistakes12 import batch_right, copied_right, scored_right
 
 
 def says(report, fragment):
@@ -38,7 +38,12 @@ WINDOWS = [
     (lambda ids, T, s: [(ids[i + 1 : i + T + 1], ids[i : i + T]) for i in whole(len(ids), T, s)],
      "changed places"),
     (lambda ids, T, s: [ids[i : i + T + 1] for i in whole(len(ids), T, s)], "windows of T + 1"),
-    (lambda ids, T, s: [], "should be"),
+    (lambda ids, T, s: windows(lambda *_: range(0, (len(ids) - T) // s * s, s))(ids, T, s),
+     "rounds down"),
+    (lambda ids, T, s: windows(lambda *_: range(0, (len(ids) - T - 1) // s * s, s))(ids, T, s),
+     "number of the last one"),
+    (lambda ids, T, s: [], "should be [([1, 2], [2, 3]), ([3, 4], [4, 5])], but is []"),
+    (lambda ids, T, s: [[[1], [2]]], "but is [([1], [2])]"),
     (lambda ids, T, s: 3, "should be a list"),
 ]  # fmt: skip
 
@@ -52,6 +57,12 @@ def weighted(losses, counts):
     return sum(a * n for a, n in zip(losses, counts, strict=True)) / sum(counts)
 
 
+def by_product(root, sign=1.0):
+    return lambda losses, counts: root(
+        math.prod(math.exp(sign * a) ** n for a, n in zip(losses, counts, strict=True)), sum(counts)
+    )
+
+
 PERPLEXITIES = [
     (lambda losses, counts: math.exp(sum(losses) / len(losses)), "Every batch counts the same"),
     (lambda losses, counts: sum(map(math.exp, losses)) / len(losses), "the batches' perplexities"),
@@ -62,6 +73,14 @@ PERPLEXITIES = [
      "by the number of batches"),
     (lambda losses, counts: weighted(losses, counts) / math.log(2), "in bits"),
     (lambda losses, counts: math.exp(sum(losses)), "forgot to divide"),
+    (by_product(lambda p, n: p ** (1 / n)), "Add the losses first"),
+    (by_product(lambda p, n: torch.tensor(p).log().div(n).exp(), 1.0), "Add the losses first"),
+    (by_product(lambda p, n: p ** (-1 / n), -1.0), "Add the losses first"),
+    (by_product(lambda p, n: math.exp(-math.log(p) / n), -1.0), "Add the losses first"),
+    (by_product(lambda p, n: 1 / p ** (1 / n), -1.0), "Add the losses first"),
+    (lambda losses, counts: math.exp(weighted(losses, counts) * sum(counts)) ** (1 / sum(counts)),
+     "Add the losses first"),
+    (lambda losses, counts: min(99, math.exp(weighted(losses, counts))), "should be 148.413"),
     (lambda losses, counts: 7.0, "should be"),
     (lambda losses, counts: [1.0, 2.0], "should have shape ()"),
 ]  # fmt: skip
@@ -91,26 +110,40 @@ def all_starts(n, T, stride):
     ]
 
 
-def one_less(n, T, stride):
-    found, start, done = [], 0, 0
-    while done < n - 1:
-        last = min(start + T - 1, n - 1)
-        found.append((start, done + 1, last))
-        start, done = start + stride, last
-    return found
+def in_a_loop(go_on, last, done=0):
+    def scored(n, T, stride):
+        found, start, before = [], 0, done
+        while go_on(start, before, n):
+            end = last(start, T, n)
+            found.append((start, before + 1, end))
+            start, before = start + stride, end
+        return found
+
+    return scored
+
+
+def to_the_end(start, T, n):
+    return min(start + T, n - 1)
 
 
 SCORES = [
     (by_window(lambda s, n, T, _: (s, s + 1, min(s + T, n - 1))), "scored twice"),
     (by_window(lambda s, n, T, stride: (s, s + 1 + T - stride, min(s + T, n - 1))), "nobody has"),
     (beyond, "beyond the text"),
-    (one_less, "not s + T − 1"),
+    (in_a_loop(lambda s, d, n: d < n - 1, lambda s, T, n: min(s + T - 1, n - 1)), "not s + T − 1"),
+    (in_a_loop(lambda s, d, n: d < n, lambda s, T, n: min(s + T, n)), "ends with token n."),
+    (in_a_loop(lambda s, d, n: d < n - 1, lambda s, T, n: min(s + T, n)), "is cut at n"),
+    (in_a_loop(lambda s, d, n: s < n - 1, to_the_end), "start below n − 1 has"),
+    (in_a_loop(lambda s, d, n: s < n, to_the_end), "start below n has"),
+    (in_a_loop(lambda s, d, n: d < n - 1, to_the_end, done=-1), "begin at token 0"),
+    (lambda *a: [(s, f - 1, k) for s, f, k in scored_right(*a)], "one too small"),
     (whole_windows, "because it is not full"),
     (all_starts, "after token n − 1"),
     (lambda *a: [(s, f - 1, k - 1) for s, f, k in scored_right(*a)], "places of the inputs"),
     (lambda *a: [(s, f, k + 1) for s, f, k in scored_right(*a)], "`last` counts itself"),
     (lambda *a: [(f, k) for _, f, k in scored_right(*a)], "the windows' starts, too"),
-    (lambda *a: [], "should be"),
+    (lambda *a: [], "should be [(0, 1, 4), (2, 5, 6), (4, 7, 7)], but is []"),
+    (lambda *a: [[0, 1, 3]], "but is [(0, 1, 3)]"),
     (lambda *a: 0, "should be a list"),
 ]
 
@@ -120,60 +153,87 @@ def test_mistakes_in_scoring(wrong, fragment):
     says(check.scored(wrong), fragment)
 
 
-def longest(some, text, stands):
-    runs = [some[i:j] for i in range(len(some)) for j in range(i + 1, len(some) + 1)]
-    return max((len(run) for run in runs if stands(run, text)), default=0)
+def runs(words, n, step=1):
+    return [words[i : i + n] for i in range(0, len(words) - n + 1, step)]
 
 
-def inside(run, text):
-    return any(text[i : i + len(run)] == run for i in range(len(text)))
+def marking(stands, starts=lambda size, n: range(size - n + 1)):
+    """An answer that marks the places of each run that stands in the text."""
+
+    def copied_share(some, text, n):
+        found = [i for i in starts(len(some), n) if stands(some[i : i + n], text, n)]
+        places = {j for i in found for j in range(i, i + n)}
+        return sum(j in places for j in range(len(some))) / max(1, len(some))
+
+    return copied_share
 
 
-def first_only(some, text):
-    return max((n for n in range(1, len(some) + 1) if inside(some[:n], text)), default=0)
+def counting(result):
+    """An answer made of how many runs of `some` stand in the text."""
+    return lambda some, text, n: result(sum(r in runs(text, n) for r in runs(some, n)), some, n)
 
 
-def same_places(some, text):
-    best = run = 0
-    for a, b in zip(some, text, strict=False):
-        run = run + 1 if a == b else 0
-        best = max(best, run)
-    return best
+def inside(run, text, n):
+    return run in runs(text, n)
 
 
-def somewhere(some, text):
-    best = run = 0
-    for word in some:
-        run = run + 1 if word in text else 0
-        best = max(best, run)
-    return best
+def where_first(run, text, n):
+    start = text.index(run[0]) if run[0] in text else len(text)
+    return text[start : start + n] == run
 
 
-def characters(some, text):
-    runs = [some[i:j] for i in range(len(some)) for j in range(i + 1, len(some) + 1)]
-    return max((len(" ".join(run)) for run in runs if inside(run, text)), default=0)
+def jumping(some, text, n):
+    i = words = 0
+    while i <= len(some) - n:
+        step = n if inside(some[i : i + n], text, n) else 1
+        words, i = words + (n if inside(some[i : i + n], text, n) else 0), i + step
+    return words / len(some)
+
+
+def copied(some, text, n):
+    return {word for run in runs(some, n) if inside(run, text, n) for word in run}
+
+
+def to_the_last_but_one(size, n):
+    return range(size - n)
 
 
 COPIES = [
-    (lambda some, text: longest(some, text, lambda r, t: " ".join(r) in " ".join(t)), "endless"),
-    (lambda some, text: len(set(some) & set(text)), "counted common words"),
-    (lambda some, text: sum(word in text for word in some), "wherever they stand"),
-    (subsequence, "subsequence"),
-    (somewhere, "need not be neighbours"),
-    (first_only, "from the first word"),
-    (same_places, "Only equal places"),
-    (characters, "number of characters"),
-    (lambda some, text: max(0, copied_right(some, text) - 1), "One too few"),
-    (lambda some, text: copied_right(some, text) + 1, "One too many"),
-    (lambda some, text: 0, "Always 0"),
-    (lambda some, text: 1, "should be"),
-    (lambda some, text: some, "should"),
-]
+    (counting(lambda found, some, n: found / (len(some) - n + 1)), "share of the *runs*"),
+    (lambda some, text, n: sum(w in text for w in some) / len(some), "occur anywhere"),
+    (marking(lambda r, t, n: set(r) in map(set, runs(t, n))), "order in a run"),
+    (counting(lambda found, some, n: n * found / len(some)), "overlapping runs count twice"),
+    (counting(lambda found, some, n: found / len(some)), "Only the first word"),
+    (lambda some, text, n: float(f" {' '.join(some)} " in f" {' '.join(text)} "), "all of `some`"),
+    (marking(lambda r, t, n: " ".join(r) in " ".join(t)), "*the endless*"),
+    (marking(lambda r, t, n: "".join(r) in "".join(t)), "inside *carpet*"),
+    (marking(lambda r, t, n: "".join(r) in map("".join, runs(t, n))), "*carp et*"),
+    (marking(where_first), "occurs first"),
+    (jumping, "jump behind"),
+    (marking(inside, lambda size, n: range(0, size - n + 1, n)), "Runs of `some` begin"),
+    (marking(lambda r, t, n: r in runs(t, n, n)), "Runs of `text` begin"),
+    (lambda some, text, n: copied_right(some, text, n) * len(some), "number of words"),
+    (lambda some, text, n: copied_right(some, text, n) * len(some) / len(text), "length of `text`"),
+    (marking(inside, to_the_last_but_one), "last run of `some`"),
+    (marking(lambda r, t, n: inside(r, t[:-1], n)), "last run of `text`"),
+    (marking(lambda r, t, n: inside(r, t[:-1], n), to_the_last_but_one), "last run of both"),
+    (marking(lambda r, t, n: r in [t[i : i + n] for i in range(len(t))], lambda m, n: range(m)),
+     "slices are shorter"),
+    (lambda some, text, n: len(copied(some, text, n)) / len(some), "Different words"),
+    (lambda some, text, n: sum(w in copied(some, text, n) for w in some) / len(some),
+     "wherever it stands in `some`"),
+    (lambda some, text, n: len(some) * copied_right(some, text, n) / len(some),
+     "division by zero. A list shorter than n has the share 0.0, the empty one, too"),
+    (lambda some, text, n: copied_right(some, text, n) if some else math.nan, "the empty one, too"),
+    (lambda some, text, n: copied_right(some, text, min(n, len(some))), "shorter than n has"),
+    (lambda some, text, n: 1, "should be 0.5, but is 1.0"),
+    (lambda some, text, n: some, "should"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("wrong", "fragment"), COPIES)
 def test_mistakes_in_copies(wrong, fragment):
-    says(check.longest_copied(wrong), fragment)
+    says(check.copied_share(wrong), fragment)
 
 
 def order(n, seed):
@@ -187,6 +247,13 @@ def dealt(n, B, place, seed):
 def with_the_rest(step, n, B, seed):
     epoch, place = divmod(step, math.ceil(n / B))
     return dealt(n, B, place, seed + epoch)
+
+
+def with_one_generator(step, n, B, seed):
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(step // (n // B) + 1):
+        shuffled = torch.randperm(n, generator=generator)
+    return shuffled.split(B)[step % (n // B)]
 
 
 def on_the_global_generator(step, n, B, seed):
@@ -208,6 +275,13 @@ BATCHES = [
     (lambda step, n, B, seed: order(n, seed + step // (n // B))[step % (n // B) :: n // B][:B],
      "deal B neighbours"),
     (lambda step, n, B, seed: dealt(n, B, step % (n // B), step // (n // B)), "seed is not used"),
+    (lambda step, n, B, seed: order(n, seed + step * B // n)[(k := step * B % n) : k + B],
+     "without dropping the rest"),
+    (lambda step, n, B, seed: [w for e in range(9) for w in order(n, seed + e)][step * B :][:B],
+     "filled up with windows of the next"),
+    (lambda step, n, B, seed: dealt(n, B, step % (n // B), seed + step * B // n),
+     "not `step * B // n`"),
+    (with_one_generator, "goes on from epoch to epoch"),
     (lambda step, n, B, seed: torch.randperm(n)[:B].tolist(), "two different batches"),
     (on_the_global_generator, "own generator has changed"),
     (lambda step, n, B, seed: [0] * B, "should be"),
@@ -220,9 +294,13 @@ def test_mistakes_in_batches(wrong, fragment):
     says(check.batch_of(wrong), fragment)
 
 
-def by_matcher(some, text):
-    found = SequenceMatcher(None, some, text, autojunk=False).find_longest_match()
-    return found.size
+def by_word(some, text, n):
+    """Each word for itself: does one of the runs around it stand in the text?"""
+    shares = torch.zeros(max(1, len(some)))
+    for i, j in product(range(len(some) - n + 1), range(len(text) - n + 1)):
+        if all(a == b for a, b in zip(some[i : i + n], text[j : j + n], strict=True)):
+            shares[i : i + n] = 1
+    return shares.mean()
 
 
 def by_epochs(step, n, B, seed):
@@ -247,13 +325,23 @@ def test_other_right_answers_are_right():
         ).exp()
     ).outcome == "right"  # fmt: skip
     assert check.scored(lambda *given: tuple(map(tuple, scored_right(*given)))).outcome == "right"
-    assert check.longest_copied(by_matcher).outcome == "right"
-    assert check.longest_copied(lambda a, b: longest(a, b, inside)).outcome == "right"
+    assert check.scored(lambda *a: torch.tensor(scored_right(*a))).outcome == "right"
+    assert check.scored(lambda *a: [np.array(part) for part in scored_right(*a)]).outcome == "right"
+    assert check.perplexity(lambda a, n: np.exp(np.average(a, weights=n))).outcome == "right"
+    assert check.perplexity(
+        lambda losses, counts: math.prod(
+            math.exp(a) ** (n / sum(counts)) for a, n in zip(losses, counts, strict=True)
+        )
+    ).outcome == "right"  # fmt: skip
+    assert check.copied_share(by_word).outcome == "right"
+    assert check.copied_share(marking(inside)).outcome == "right"
+    assert check.copied_share(lambda *a: np.float32(copied_right(*a))).outcome == "right"
+    assert check.batch_of(lambda *a: torch.tensor(batch_right(*a))).outcome == "right"
     assert check.batch_of(by_epochs).outcome == "right"
     assert check.batch_of(lambda *given: tuple(batch_right(*given))).outcome == "right"
 
 
-NAMES = ["windows_of", "perplexity", "scored", "longest_copied", "batch_of"]
+NAMES = ["windows_of", "perplexity", "scored", "copied_share", "batch_of"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,10 +1,12 @@
 """Exercise checks of chapter 12: windows, perplexity, what is scored, copies, batches by step."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from helpers.checks import mistakes12 as known
 from helpers.checks.framework import (
     NotAttempted,
     NotYet,
@@ -13,18 +15,6 @@ from helpers.checks.framework import (
     expect,
     expect_close,
     expect_shape,
-)
-from helpers.checks.mistakes12 import (
-    batch_mistakes,
-    batch_right,
-    copied_mistakes,
-    copied_right,
-    perplexity_mistakes,
-    perplexity_right,
-    scored_mistakes,
-    scored_right,
-    windows_mistakes,
-    windows_right,
 )
 
 
@@ -47,13 +37,24 @@ def listed(got: Any, what: str) -> list[Any]:
     return found
 
 
-def agree(whats: list[str], got: list[Any], want: list[Any], mistakes: list[Any]) -> None:
+def tuples(items: list[Any]) -> str:
+    """A list of tuples, as the task asks for it; what is no list stays."""
+    return repr([tuple(item) if isinstance(item, list) else item for item in items])
+
+
+def agree(
+    whats: list[str],
+    got: list[Any],
+    want: list[Any],
+    mistakes: list[Any],
+    show: Callable[[Any], str] = repr,
+) -> None:
     """Name the mistake that explains all answers, or else the first answer that is wrong."""
     for diagnosis in mistakes[0] if got != want else ():
         if got == [each[diagnosis] for each in mistakes]:
             raise NotYet(diagnosis)
     for what, found, wanted in zip(whats, got, want, strict=True):
-        expect(found == wanted, f"{what} should be {wanted}, but is {found!r:.120}.")
+        expect(found == wanted, f"{what} should be {show(wanted)}, but is {show(found):.120}.")
 
 
 CUT: tuple[tuple[list[int], int, int], ...] = (
@@ -80,8 +81,8 @@ def windows_of(answer: Any) -> str:
     for ids, T, stride in CUT:
         whats.append(f"windows_of({ids}, {T}, {stride})")
         got.append(listed(call(answer, list(ids), T, stride, name="windows_of"), whats[-1]))
-    want = [windows_right(*given) for given in CUT]
-    agree(whats, got, want, [windows_mistakes(*given) for given in CUT])
+    want = [known.windows_right(*given) for given in CUT]
+    agree(whats, got, want, [known.windows_mistakes(*given) for given in CUT], tuples)
     return "every whole window, and none that is short."
 
 
@@ -90,6 +91,10 @@ MEASURED: tuple[tuple[list[float], list[int]], ...] = (
     ([2.0, 2.5, 4.0], [16, 16, 2]),
     ([3.25], [10]),
     ([1.0, 5.0, 3.0, 0.5], [1, 2, 3, 40]),
+)
+TOO_LONG = (
+    "Right for short texts, but for 10 batches of 2,000 tokens at 5 nats a power or product leaves "
+    "the range of a float. Add the losses first, divide, and take one exponential, at the end."
 )
 
 
@@ -102,14 +107,14 @@ MEASURED: tuple[tuple[list[float], list[int]], ...] = (
 )
 def perplexity(answer: Any) -> str:
     """perplexity(losses, counts): of a text whose batches have these mean losses and sizes."""
-    mistakes = [perplexity_mistakes(*given) for given in MEASURED]
+    mistakes = [known.perplexity_mistakes(*given) for given in MEASURED]
     got = []
     for losses, counts in MEASURED:
         what = f"perplexity({[round(x, 3) for x in losses]}, {counts})"
         found = call(answer, list(losses), list(counts), name="perplexity")
         got.append((what, expect_shape(found, (), what)))
     # One call can fit several mistakes; the one that fits all of them is meant.
-    want = [perplexity_right(*given) for given in MEASURED]
+    want = [known.perplexity_right(*given) for given in MEASURED]
     if any(
         not math.isclose(float(g), w, rel_tol=1e-4) for (_, g), w in zip(got, want, strict=True)
     ):
@@ -119,6 +124,13 @@ def perplexity(answer: Any) -> str:
                 raise NotYet(diagnosis)
     for (what, found), wanted in zip(got, want, strict=True):
         expect_close(found, wanted, what)
+    what = "perplexity([5.0] * 10, [2000] * 10)"
+    try:
+        found = call(answer, [5.0] * 10, [2000] * 10, name="perplexity")
+    except NotYet as error:  # shorter texts raise nothing
+        raise NotYet(f"{TOO_LONG} ({error})") from None
+    expect(0 < float(expect_shape(found, (), what)) < math.inf, TOO_LONG)
+    expect_close(found, math.exp(5), what)
     return "each token counts the same, whatever batch it was in."
 
 
@@ -139,59 +151,69 @@ def scored(answer: Any) -> str:
     for n, T, stride in SCORED:
         whats.append(f"scored({n}, {T}, {stride})")
         got.append(listed(call(answer, n, T, stride, name="scored"), whats[-1]))
-    want = [scored_right(*given) for given in SCORED]
-    agree(whats, got, want, [scored_mistakes(*given) for given in SCORED])
+    want = [known.scored_right(*given) for given in SCORED]
+    agree(whats, got, want, [known.scored_mistakes(*given) for given in SCORED], tuples)
     return "every token but the first is scored, and none twice."
 
 
 COPIED = (
-    ("the cat sat on the mat", "a cat sat on a mat"),
-    ("b c d", "a b c d e"),
-    ("x y z", "p q r"),
-    ("the end", "the endless end of the ending"),
-    ("a b a b c", "a b c a b a"),
-    ("on on on", "on on the on"),
-    ("c a b", "a b c"),
-    ("one two three four five six", "five six one two seven three four five"),
-    ("", "a b"),
-    ("now", "now"),
+    ("the cat sat on the mat", "a cat sat on a mat", 2),
+    ("b c d", "a b c d e", 3),
+    ("x y z", "p q r", 2),
+    ("the end is near", "the endless end is there", 2),
+    ("my car pet ran", "my carpet or carp et ran", 2),
+    ("a car pet", "no carp et", 2),
+    ("on on on", "on on the on", 2),
+    ("a c", "a b a c d", 2),
+    ("c b a d", "a b c d", 2),
+    ("a b x a b y a", "z a b z", 2),
+    ("x x b c", "b c x", 2),
+    ("b c x", "a b c", 2),
+    ("x b c", "a b c", 2),
+    ("x y c", "a b c", 2),
+    ("a b a", "b c", 1),
+    ("one two three four five six", "five six one two seven three four five", 3),
 )
+SHORT = (("now", "now", 2), ("a b", "c a b", 3), ("a b c", "a b", 3), ("", "a b", 2), ("", "", 1))
 
 
 @exercise(
     hints=[
-        "A run is `some[i:j]`. Does it stand in `text`: is it equal to one of the slices of `text` "
-        "of the same length?",
-        "Try all starts i, and for each all lengths that would be longer than the best so far. "
-        "Compare lists of words, not joined strings: *end* is inside *endless*.",
-        "Or count: the run that ends at some[i] and text[j] is one longer than the one that ends "
-        "at some[i − 1] and text[j − 1], if the two words are equal, else 0.",
+        "First all runs of `text`: for each i from 0 to len(text) − n the n neighbours "
+        "`text[i : i + n]`. As tuples they fit in a set.",
+        "Walk through the runs of `some` in the same way, and whenever one is in the set, mark its "
+        "n *places*. A set of places counts each once.",
+        "`places.update(range(i, i + n))`, and at the end `len(places) / len(some)`, or 0.0 if "
+        "`some` is empty.",
     ]
 )
-def longest_copied(answer: Any) -> str:
-    """longest_copied(some, text): the length of the longest run of words that is in the text."""
+def copied_share(answer: Any) -> str:
+    """copied_share(some, text, n): the share of the words in runs of n that the text has, too."""
     whats, got, want, mistakes = [], [], [], []
-    for a, b in COPIED:
+    for a, b, n in COPIED:
         some, text = a.split(), b.split()
-        whats.append(f"longest_copied({some}, {text})")
-        found = call(answer, list(some), list(text), name="longest_copied")
-        got.append(int(expect_shape(found, (), whats[-1])))
-        want.append(copied_right(some, text))
-        mistakes.append(copied_mistakes(some, text))
+        whats.append(f"copied_share({some}, {text}, {n})")
+        found = call(answer, list(some), list(text), n, name="copied_share")
+        got.append(round(float(expect_shape(found, (), whats[-1])), 4))
+        want.append(round(known.copied_right(some, text, n), 4))
+        mistakes.append({k: round(v, 4) for k, v in known.copied_mistakes(some, text, n).items()})
     agree(whats, got, want, mistakes)
-    return "the longest run of neighbours, word by word."
+    for a, b, n in SHORT:
+        what = f"copied_share({a.split()}, {b.split()}, {n})"
+        rule = "A list shorter than n has the share 0.0" + (
+            "." if a else ", the empty one, too: divide only if there are words."
+        )
+        try:
+            found = call(answer, a.split(), b.split(), n, name=what)
+        except NotYet as error:
+            raise NotYet(f"{error}. {rule}") from None
+        share = float(expect_shape(found, (), what))
+        expect(abs(share) < 1e-6, f"{what} is {share:.4g}. {rule}")
+    return "every word in a common run, each counted once."
 
 
-BATCHES = [
-    (0, 10, 3, 7),
-    (1, 10, 3, 7),
-    (2, 10, 3, 7),
-    (3, 10, 3, 7),
-    (8, 10, 3, 7),
-    (5, 12, 4, 0),
-    (11, 12, 4, 1),
-    (4, 5, 5, 3),
-]
+BATCHES = [(step, 10, 3, 7) for step in (0, 1, 2, 3, 8)]
+BATCHES += [(5, 12, 4, 0), (11, 12, 4, 1), (4, 5, 5, 3)]
 
 
 @exercise(
@@ -223,6 +245,6 @@ def batch_of(answer: Any) -> str:
         "torch's own generator has changed: whatever else draws from it (dropout) would notice. "
         "Seed a `torch.Generator()` of your own.",
     )
-    want = [batch_right(*given) for given in BATCHES]
-    agree(whats, got, want, [batch_mistakes(*given) for given in BATCHES])
+    want = [known.batch_right(*given) for given in BATCHES]
+    agree(whats, got, want, [known.batch_mistakes(*given) for given in BATCHES])
     return "the same batch whenever you ask, so that resuming needs the step alone."
