@@ -13,8 +13,8 @@ fast      nanoGPT's 2,000 steps with its README's settings for a CPU, and the co
           validation split, reckoned by the same code.
 headline  tiny Shakespeare as well as it can be learnt in minutes, 4.8M parameters: seconds of steps
           to 1.4697, which nanoGPT reaches with 10.8M on an A100 in about 3 minutes (its README).
-longest   what about half an hour on two cores can buy: four of those models, with other starts and
-          other batches, and the mean of their probabilities.
+longest   what half an hour on two cores can buy: four such models, a little shorter trained, with
+          other starts and other batches, and the mean of their probabilities.
 kernels   what the machine can do (matrix products in float32 and bfloat16, GFLOP/s), where the time
           of a step of `fast`, of `headline` and of chapter 12's GPTMini goes, which share of those
           GFLOP/s it reaches, and attention's kernel beside its formula.
@@ -156,12 +156,12 @@ def fast(arguments: argparse.Namespace) -> None:
     print(f"median: {statistics.median(ratios):.3f}, that is 1/{1 / statistics.median(ratios):.1f}")
 
 
-def large(text: Text, seed: int) -> tuple[GPT, float]:
+def large(text: Text, seed: int, steps: int) -> tuple[GPT, float]:
     """A model of 4.8M parameters, and the seconds of its steps."""
     torch.manual_seed(seed)
     model = fast_gpt(text.tokenizer.vocab_size, **LARGE)
     run = train(
-        model, text.train, steps=650, block_size=256, batch_size=16,
+        model, text.train, steps=steps, block_size=256, batch_size=16,
         optimisers=fast_optimisers(model, matrix_rate=0.03, other_rate=0.005, momentum=0.9),
         schedule=partial(hold_then_fall, warmup=20), bf16=True,
         generator=torch.Generator().manual_seed(seed),
@@ -183,12 +183,12 @@ class Together(torch.nn.Module):
 
 
 def headline(arguments: argparse.Namespace) -> None:
-    large(Text(arguments.text), seed=0)
+    large(Text(arguments.text), seed=0, steps=650)
 
 
 def longest(arguments: argparse.Namespace) -> None:
     text = Text(arguments.text)
-    models, seconds = zip(*(large(text, seed) for seed in range(4)), strict=True)
+    models, seconds = zip(*(large(text, seed, steps=560) for seed in range(4)), strict=True)
     for n in range(2, len(models) + 1):
         loss = text.loss(Together(list(models[:n])), 256)
         print(f"the first {n} together, {sum(seconds[:n]):.0f} s of steps: {loss:.4f}", flush=True)
