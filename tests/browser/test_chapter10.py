@@ -17,6 +17,8 @@ from lab import (
 )
 from playwright.sync_api import expect
 
+from helpers.plots import visible
+
 LOAD = """from helpers import data
 from helpers.checkpoints import load_checkpoint
 from helpers.widgets.sampling_explorer import SamplingExplorer
@@ -111,13 +113,16 @@ def test_sampling_appends_a_token_and_is_reproducible(explorer):
 
 
 def test_the_next_dart_is_known_before_it_is_thrown(explorer):
+    cold = explorer.locator(".entropy").inner_text()
     set_slider(explorer, "temperature τ", 2)
+    expect(explorer.locator(".entropy")).not_to_have_text(cold)  # a frame later, all of it anew
     for _ in range(3):
         said = explorer.locator(".next").inner_text()
         assert re.fullmatch(r"0\.\d{3} → .", said)
         start = field(explorer).input_value()
         explorer.get_by_role("button", name="Sample once").click()
         expect(explorer.locator(".drawn")).to_contain_text(f"“{said[-1]}”")
+        expect(explorer.locator(".seen")).to_have_text(visible(start))  # the model has answered
         expect(explorer.locator(".fresh")).to_have_text(said[-1])
         assert len(field(explorer).input_value()) == len(start) + 1
 
