@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from helpers.checks.exact import agree, diagnose
 from helpers.checks.framework import (
     NotAttempted,
     NotYet,
@@ -55,22 +56,6 @@ def pairs_of(got: Any, what: str) -> list[Pair]:
             raise NotYet(f"{what} should hold pairs of ids, but holds {item!r:.40}.")
         found.append((pair[0], pair[1]))
     return found
-
-
-def diagnose(got: list[Any], want: list[Any], mistakes: list[dict[str, Any]]) -> None:
-    """Name the mistake that explains all the answers, if there is one."""
-    for diagnosis in mistakes[0] if got != want else ():
-        if got == [each[diagnosis] for each in mistakes]:
-            raise NotYet(diagnosis)
-
-
-def agree(
-    whats: list[str], got: list[Any], want: list[Any], mistakes: list[dict[str, Any]]
-) -> None:
-    """Name the mistake, or else the first answer that is wrong."""
-    diagnose(got, want, mistakes)
-    for what, found, wanted in zip(whats, got, want, strict=True):
-        expect(found == wanted, f"{what} should be {wanted}, but is {found}.")
 
 
 COUNTED: tuple[Words, ...] = (

@@ -1,12 +1,12 @@
 """Exercise checks of chapter 12: windows, perplexity, what is scored, copies, batches by step."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from helpers.checks import mistakes12 as known
+from helpers.checks.exact import agree
 from helpers.checks.framework import (
     NotAttempted,
     NotYet,
@@ -40,21 +40,6 @@ def listed(got: Any, what: str) -> list[Any]:
 def tuples(items: list[Any]) -> str:
     """A list of tuples, as the task asks for it; what is no list stays."""
     return repr([tuple(item) if isinstance(item, list) else item for item in items])
-
-
-def agree(
-    whats: list[str],
-    got: list[Any],
-    want: list[Any],
-    mistakes: list[Any],
-    show: Callable[[Any], str] = repr,
-) -> None:
-    """Name the mistake that explains all answers, or else the first answer that is wrong."""
-    for diagnosis in mistakes[0] if got != want else ():
-        if got == [each[diagnosis] for each in mistakes]:
-            raise NotYet(diagnosis)
-    for what, found, wanted in zip(whats, got, want, strict=True):
-        expect(found == wanted, f"{what} should be {show(wanted)}, but is {show(found):.120}.")
 
 
 CUT: tuple[tuple[list[int], int, int], ...] = (
