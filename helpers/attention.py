@@ -199,7 +199,9 @@ class MultiHeadAttention(nn.Module):
                 scores = scores + torch.full_like(scores[0, 0], -math.inf).triu(1)
             out = F.softmax(scores, dim=-1) @ v
         else:
-            out = F.scaled_dot_product_attention(q, k, v, mask, 0.0, causal, enable_gqa=grouped)
+            out = F.scaled_dot_product_attention(
+                q, k, v, mask, is_causal=causal, enable_gqa=grouped
+            )
         out = self.output(out.transpose(1, 2).flatten(2))  # (B, H, T, hs) → (B, T, C)
         return F.dropout(out, self.dropout, self.training)
 

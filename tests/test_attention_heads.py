@@ -357,6 +357,12 @@ def test_dropout_works_in_training_only():
     layer.eval()
     assert near(layer(x), layer(x), 0)
     assert near(layer.weights(x), layer.train().weights(x), 0)  # the maps are without dropout
+    for kind in (torch.float32, torch.bfloat16):  # two ways through the kernels
+        layer, x = layer.to(kind), x.to(kind)
+        out, whole = layer.train()(x), layer.eval()(x)
+        stays = out != 0  # the output is dropped, and nothing before it
+        assert 0.2 < stays.float().mean() < 0.8
+        assert near(out[stays].float(), 2 * whole[stays].float(), 0.02)
 
 
 def test_rotary_positions_turn_queries_and_keys_and_leave_the_values():
