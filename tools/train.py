@@ -68,7 +68,7 @@ def gptmini() -> Recipe:
         torch.tensor(encode_documents(tokenizer, documents[split])) for split in documents
     )
     # The training text is short and read many times: hence dropout and weight decay.
-    model = fast_gpt(2048, 256, n_layer=6, n_head=4, n_embd=256, dropout=0.2)
+    model = fast_gpt(tokenizer.vocab_size, 256, n_layer=6, n_head=4, n_embd=256, dropout=0.2)
     optimisers = fast_optimisers(model, 0.03, 0.005, weight_decay=0.1, momentum=0.9)
     what = "GPTMini on 86 articles of Wikipedia; losses in nats a token"
     return Recipe(what, tokenizer, training, validation, model, optimisers, steps=2000, fall=0.6)
