@@ -77,7 +77,7 @@ constraints: .venv/dev
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
-	find helpers tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find helpers exercises explorers tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The marks are written last: an installation that was interrupted is taken up again.
 .venv/course: requirements.txt constraints.txt pyproject.toml

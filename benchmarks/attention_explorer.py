@@ -24,7 +24,7 @@ SIZES = [((12, 12, 64), 10), ((4, 4, 256), 33)]  # (layers, heads, tokens) and t
 OPENS = 500  # target in ms, of the first size
 
 PREPARE = """import torch
-from helpers.widgets.attention_explorer import AttentionExplorer
+from explorers.attention import AttentionExplorer
 L, H, T = {size}
 scores = 2 * torch.randn(L, H, T, T, generator=torch.Generator().manual_seed(0))
 maps = scores.masked_fill(torch.ones(T, T).triu(1) > 0, -torch.inf).softmax(-1)

@@ -54,32 +54,32 @@ class Case:
         return [steps[i % len(steps)] for i in range(times)]
 
 
-TWO = "from helpers.widgets.two_vectors import TwoVectors\nTwoVectors()"
+TWO = "from explorers.two_vectors import TwoVectors\nTwoVectors()"
 WORDS = """from helpers import data
-from helpers.widgets.word_explorer import WordExplorer
+from explorers.word import WordExplorer
 WordExplorer(*data.glove(){options})"""
-WINDOW = """from helpers.widgets.window_explorer import WindowExplorer
+WINDOW = """from explorers.window import WindowExplorer
 line = "First Citizen:\\nBefore we proceed any further, hear me speak.\\n\\n"
 WindowExplorer((line * 400)[:20_000], start=9, block_size={size})"""
 AVERAGING = """from math import sin
-from helpers.widgets.averaging_explorer import AveragingExplorer
+from explorers.averaging import AveragingExplorer
 AveragingExplorer([f"w{{i}}" for i in range({T})], [sin(i) for i in range({T})])"""
 
 SAMPLING = """from helpers import data
 from helpers.checkpoints import load_checkpoint
-from helpers.widgets.sampling_explorer import SamplingExplorer
+from explorers.sampling import SamplingExplorer
 saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
 SamplingExplorer(saved.model, saved.tokenizer, prompt="To be, or not to ", top_p=0.9)"""
 
 TOKENS = """from helpers import data
 from helpers.text import BPETokenizer
-from helpers.widgets.token_explorer import TokenExplorer
+from explorers.token import TokenExplorer
 text = data.shakespeare("validation")
 TokenExplorer(BPETokenizer.train(text, 2048), text[:2000])"""
 
 NOTHING = """from pathlib import Path
 from helpers import plots
-from helpers.widgets import base
+from explorers import base
 class Nothing(base.Explorer):
     _esm = Path(base.__file__).with_name("base.js").read_text() + '''export default {
       render({ el }) { root(el, "none", "Nothing").append(h("input", { type: "range" })); } }'''

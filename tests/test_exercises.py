@@ -1,4 +1,4 @@
-"""Every exercise of every chapter: its solution, stub, hints, and answers that make no sense.
+"""Every exercise of every chapter: its solution, stub, and answers that make no sense.
 
 The mistakes that a check should recognise differ from exercise to exercise: they are in
 test_checks_chapterNN.py.
@@ -24,7 +24,7 @@ def exercises(path):
     for i, cell in enumerate(cells):
         if "exercise" in cell.metadata.get("tags", []):
             name = re.match(r"check\.(\w+)\(", cells[i + 1].source.strip())[1]
-            found[name] = (cell.source, cells[i + 1].source, cells[i + 3].source)
+            found[name] = (cell.source, cells[i + 1].source, cells[i + 2].source)
     return found
 
 
@@ -54,7 +54,7 @@ each_exercise = pytest.mark.parametrize(("path", "name"), ALL)
 
 
 def exercise(path, name):
-    return getattr(import_module(f"helpers.checks.chapter{path.stem[:2]}"), name)
+    return getattr(import_module(f"exercises.{path.stem[3:]}"), name)
 
 
 @each_exercise
@@ -73,8 +73,7 @@ def test_the_stub_is_not_attempted(path, name):
 
 
 @each_exercise
-def test_hints_lead_somewhere_and_the_task_is_described(path, name):
-    assert len(exercise(path, name).hints) >= 2
+def test_the_task_is_described(path, name):
     assert exercise(path, name).__doc__
 
 

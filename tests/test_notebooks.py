@@ -95,22 +95,18 @@ def test_an_unchecked_output_is_followed_by_an_assert(notebook):
 
 
 def test_exercises_are_complete(chapter, notebook):
-    """Stub, check, hint, folded solution, in this order, for at least four exercises a chapter."""
-    cells = code_cells(notebook)
+    """Task with folded hints, stub, check, folded solution, for at least four a chapter."""
+    cells = notebook.cells
     starts = [i for i, cell in enumerate(cells) if "exercise" in tags(cell)]
     assert len(starts) >= (1 if chapter.stem.startswith("00") else 4)
     for i in starts:
-        stub, check, hint, solution = cells[i : i + 4]
-        assert [
-            c
-            for c in (check, hint, solution)
-            for t in tags(c)
-            if t in ("check", "hint", "solution")
-        ]
-        assert "check" in tags(check) and "hint" in tags(hint) and "solution" in tags(solution)
+        task, stub, check, solution = cells[i - 1 : i + 3]
+        hints = re.findall(r"<summary>Hint (\d) of (\d)</summary>\n\n.+\n\n</details>", task.source)
+        assert len(hints) >= 2
+        assert hints == [(str(n), str(len(hints))) for n in range(1, len(hints) + 1)]
+        assert "check" in tags(check) and "solution" in tags(solution)
         assert "..." in stub.source
         assert "not attempted" in check.outputs[0]["data"]["text/plain"]
-        assert ".hint(" in hint.source
         assert solution.metadata["jupyter"]["source_hidden"]
         assert "✔ right" in solution.outputs[0]["data"]["text/plain"]
 
@@ -184,7 +180,7 @@ LAYERS = [
     {"optimisers", "checkpoints"},
     {"runs", "recipes", "published"},
     {"training", "sampling"},
-    {"checks", "recording", "widgets"},
+    {"recording"},
 ]
 
 
@@ -202,8 +198,3 @@ def test_helpers_import_downwards_only(path: Path):
         for name in names:
             above = next(i for i, layer in enumerate(LAYERS) if name in layer)
             assert above < level or name == own, f"{path.name} imports helpers.{name}"
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "helpers").rglob("*.py")), ids=lambda p: p.stem)
-def test_helper_files_stay_small(path: Path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 250

@@ -33,6 +33,7 @@ from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 _numbers = itertools.count(1)
 expect.set_options(timeout=20_000)  # the usual 5 s are too short on a busy machine
+TOPICS = [path.stem[3:] for path in CHAPTERS]
 _OPEN_AT_MOST = 2  # shared pages, each with a kernel
 
 
@@ -45,9 +46,10 @@ def pytest_sessionstart() -> None:
 
 
 def _group(nodeid: str) -> str:
-    """ "04" for the tests of chapter 04, in whichever file, else the name of the file."""
-    chapter = re.search(r"test_chapter(\d\d)\.py|test_the_chapter_runs\[(\d\d)_", nodeid)
-    return (chapter[1] or chapter[2]) if chapter else nodeid.split("::")[0]
+    """ "scaling" for the tests of that chapter, in whichever file."""
+    chapter = re.search(r"test_the_chapter_runs\[\d\d_(\w+)\.ipynb\]|test_(\w+)\.py", nodeid)
+    assert chapter
+    return chapter[1] or chapter[2]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def place(item: pytest.Item) -> tuple[bool, str, bool]:
         group = _group(item.nodeid)  # in it, who needs the chapter comes while its page is open
-        return not group.isdigit(), group, "chapter" not in item.fixturenames
+        return group not in TOPICS, group, "chapter" not in item.fixturenames
 
     items[:] = others + sorted(ours, key=place)
 

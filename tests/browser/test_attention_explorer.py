@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 
 MAKE = """
 import torch
-from helpers.widgets.attention_explorer import AttentionExplorer
+from explorers.attention import AttentionExplorer
 
 def weights_and_scores(L, H, T):
     scores = 2 * torch.randn(L, H, T, T, generator=torch.Generator().manual_seed(T))

@@ -11,7 +11,7 @@ TOY = """
 import traitlets
 from pathlib import Path
 from helpers import plots
-from helpers.widgets import base
+from explorers import base
 
 class Toy(base.Explorer):
     _esm = Path(base.__file__).with_name("base.js").read_text() + '''export default {

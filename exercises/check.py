@@ -1,0 +1,616 @@
+"""How an exercise answers back; the exercises themselves are beside this file, one file a chapter.
+
+An exercise is declared once: the right answer, the inputs it is tried on, and the classic mistakes,
+each as the code that makes it, under the words that name it::
+
+    @exercise(inputs=[(normal(5, seed=1), normal(5, seed=2))], praise="n products, one sum.")
+    def dot(a, b):
+        "dot(a, b) of two vectors of n entries is one number."
+        return a @ b
+
+    dot.mistakes = {
+        "You only added. Multiply in pairs first, then add.": lambda a, b: a.sum() + b.sum(),
+    }
+
+From this follow the check (`dot(answer)` runs the answer on all inputs, then names the mistake that
+gives the same) and its tests: the right answer is right, and each mistake is told by its own words.
+An `nn.Module` as the right answer works alike, see `ModuleExercise`; a right answer without
+arguments and inputs=[()] is for an answer that is a value. What no single value can judge (what is
+drawn at random, say) is a function of the answer under `@checked`, made of `call` and `expect`.
+
+Messages hold only numbers that do not depend on the machine, so that nbval can compare them.
+"""
+
+import html
+import inspect
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from exercises.watch import TimeIsUp, calls_of, executed, time_limit
+
+SECONDS = 10.0  # what one call of a learner's function may take
+Diagnosis = str
+Answer = Callable[..., Any]
+
+
+class NotYet(Exception):
+    """The answer is wrong; the message is the diagnosis that the learner reads."""
+
+
+class NotAttempted(Exception):
+    """The stub is untouched: it is, returns or raises the placeholder."""
+
+
+# --- what is shown ----------------------------------------------------------------------------
+
+_OUTCOMES = {
+    "right": ("✔", "#009E73"),
+    "not yet": ("✘", "#D55E00"),
+    "not attempted": ("…", "#6b7280"),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What a check found, as text for terminals and markup for browsers.
+
+    outcome: "right", "not yet" or "not attempted"; message: what the learner reads.
+    """
+
+    outcome: str
+    message: str
+
+    def __repr__(self) -> str:
+        return f"{_OUTCOMES[self.outcome][0]} {self.outcome}: {self.message}"
+
+    def _repr_html_(self) -> str:
+        sign, colour = _OUTCOMES[self.outcome]
+        parts = html.escape(self.message).replace("\n", "<br>").split("`")
+        body = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
+        return (
+            f'<div style="border-left:4px solid {colour};padding:.3em .8em;margin:.2em 0">'
+            f'<b><span style="color:{colour}">{sign}</span> {self.outcome}</b> · {body}</div>'
+        )
+
+
+class Exercise:
+    """One exercise: call it with the learner's object to check it."""
+
+    def __init__(self, check: Callable[[Any], str | None]):
+        self.name, self.__doc__ = check.__name__, check.__doc__
+        self._check = check
+
+    def __repr__(self) -> str:
+        return f"<exercise {self.name}: call it with your answer>"
+
+    def __call__(self, answer: Any) -> Report:
+        """Check `answer`; returns a report that shows itself, and never raises."""
+        with _own_randomness():
+            try:
+                if answer is ...:
+                    raise NotAttempted
+                outcome, message = "right", self._check(answer) or "well done."
+            except NotAttempted:
+                outcome = "not attempted"
+                message = "replace the ... in the cell above and run it, then run this cell again."
+            except NotYet as diagnosis:
+                outcome, message = "not yet", str(diagnosis)
+            except Exception as error:  # an object so odd that comparing it fails
+                outcome = "not yet"
+                message = (
+                    f"your answer, a {type(answer).__name__}, cannot be checked: "
+                    f"{type(error).__name__}: {error}"
+                )
+        return Report(outcome, re.sub(r" at 0x[0-9a-fA-F]+", "", message))
+
+
+@contextmanager
+def _own_randomness() -> Iterator[None]:
+    """What an answer draws is the same each time, and the notebook's own draws do not notice."""
+    before = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)  # torch.manual_seed would touch the GPU's too
+        random.seed(0)
+        np.random.seed(0)
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])
+
+
+def checked(check: Callable[[Any], str | None]) -> Exercise:
+    """An exercise whose check is written by hand: for answers that no single value can judge.
+
+    check: raises `NotYet` with a diagnosis, or returns what is shown after ✔.
+    """
+    return Exercise(check)
+
+
+# --- an exercise that is declared -------------------------------------------------------------
+
+
+class Declared(Exercise):
+    """An exercise made of its right answer, inputs and mistakes: see `exercise`."""
+
+    def __init__(
+        self,
+        right: Any,
+        inputs: Sequence[tuple],
+        *,
+        praise: str = "",
+        why: Sequence[str] = (),
+        clash: str = "",
+        tolerance: float = 1e-4,
+        backward: bool = False,
+    ):
+        self.right, self.inputs, self.praise = right, inputs, praise
+        self.why, self.clash, self.tolerance, self.backward = why, clash, tolerance, backward
+        self.mistakes: Mapping[Diagnosis, Answer | tuple[Answer, ...]] = {}
+        self._more: list[Callable[[Any], None]] = []
+        super().__init__(self._judge)
+        self.name, self.__doc__ = right.__name__, right.__doc__ or ""
+        self.called = (re.match(r"\w+", self.__doc__) or [self.name])[0]
+        self.is_value = not inspect.isclass(right) and not inspect.signature(right).parameters
+
+    def then(self, more: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Decorator: what else must hold once all values are right; raises NotYet."""
+        self._more.append(more)
+        return more
+
+    def each_mistake(self) -> Iterator[tuple[Diagnosis, Answer]]:
+        for says, wrong in self.mistakes.items():
+            yield from ((says, one) for one in (wrong if isinstance(wrong, tuple) else (wrong,)))
+
+    def mutants(self) -> Iterator[tuple[Diagnosis, Any]]:
+        """(diagnosis, an answer that makes this mistake): for the tests."""
+        for says, wrong in self.each_mistake():
+            yield says, wrong() if self.is_value else wrong
+
+    def _judge(self, answer: Any) -> str:
+        tried = [self._try(answer, given) for given in self.inputs]
+        if self._right_so_far(tried) and self.backward:
+            for given in self.inputs:
+                self._expect_gradients(answer, given)
+        for more in self._more:
+            more(answer)
+        return self.praise
+
+    def _right_so_far(self, tried: Sequence["Tried"]) -> bool:
+        """Raise NotYet unless all is right: the mistake that explains most, else what differs."""
+        wrong = [t for t in tried if t.error or not same(t.got, t.want, self.tolerance)]
+        if not wrong:
+            return True
+        given = next((t for t in wrong if not t.error), None)
+        if given is not None:  # what only fails may fail for many reasons
+            explained = {
+                says: sum(t.is_given_by(mistake, self.tolerance) for t in tried)
+                for says, mistake in self.each_mistake()
+                if given.is_given_by(mistake, self.tolerance)
+            }
+            if explained:
+                raise NotYet(max(explained, key=lambda says: explained[says]))
+        first = wrong[0]
+        if first.error:
+            raise NotYet(str(first.error))
+        why = self.why[tried.index(first)] if self.why else ""
+        problem = difference(first.got, first.want, self.what(first.given), self.tolerance)
+        raise NotYet(f"{problem} {why}".strip())
+
+    def what(self, given: tuple) -> str:
+        """The call in words: small arguments as they are, large tensors by name and shape."""
+        if self.is_value:
+            return self.called
+        names = list(inspect.signature(self.right).parameters)
+        large = {
+            i: f"{name} of shape {tuple(x.shape)}"
+            for i, (name, x) in enumerate(zip(names, given, strict=False))
+            if isinstance(x, Tensor) and x.numel() > 6
+        }
+        shown = [names[i] if i in large else _shown(x) for i, x in enumerate(given)]
+        shapes = " for " + ", ".join(large.values()) if large else ""
+        return f"{self.called}({', '.join(shown)}){shapes}"
+
+    def _try(self, answer: Any, given: tuple) -> "Tried":
+        want = self.right(*fresh(given))
+        try:
+            got = answer if self.is_value else call(answer, *given, name=self.called)
+            return Tried(given, want, plain(got))
+        except NotYet as error:
+            return Tried(given, want, error=self._explained(error))
+
+    def _explained(self, error: NotYet) -> NotYet:
+        """The shapes in an error of torch say little: `clash` says what they often mean."""
+        if self.clash and re.search(r"must match the size|cannot be multiplied", str(error)):
+            return NotYet(f"{error}. {self.clash}")
+        return error
+
+    def _expect_gradients(self, answer: Any, given: tuple) -> None:
+        """Training must be able to go back through the answer as it does through the right one."""
+
+        def gradients(function: Answer) -> list[Tensor | None]:
+            args = fresh(given)
+            leaves = [x.requires_grad_() for x in args if _is_float(x)]
+            out = function(*args)
+            out = out if isinstance(out, Tensor) else torch.as_tensor(out)
+            if not out.requires_grad:
+                return [None] * len(leaves)
+            out = (out * normal(*out.shape, seed=0)).sum()
+            return list(torch.autograd.grad(out, leaves, allow_unused=True))
+
+        expect_gradients(gradients(answer), gradients(self.right), self.what(given))
+
+
+class ModuleExercise(Declared):
+    """The learner's class must have the parameters of the right one and, with the same numbers in
+    them, give the same. inputs: (arguments of the class, x, ...); a mistake is a `forward`, given
+    the right module and what follows it in the inputs."""
+
+    def mutants(self) -> Iterator[tuple[Diagnosis, Any]]:
+        for says, wrong in self.each_mistake():
+            yield says, type(self.name, (self.right,), {"forward": wrong})
+
+    def what(self, given: tuple) -> str:
+        settings, *rest = given
+        shapes = ", ".join(str(tuple(x.shape)) for x in rest if isinstance(x, Tensor))
+        return f"{self.called}({', '.join(map(_shown, settings))}) given {shapes}"
+
+    def _try(self, answer: Any, given: tuple) -> "Tried":
+        settings, *rest = given
+        module = call(answer, *settings, name=self.called)
+        expect(isinstance(module, nn.Module), f"{self.called} should be made from nn.Module.")
+        right = self.right(*settings)
+        _expect_parameters(module, right)
+        before = {name: id(p) for name, p in module.named_parameters()}
+        right.load_state_dict(module.state_dict(), strict=False)
+        with torch.no_grad():
+            want = right(*fresh(rest))
+        again = (right, *rest)
+        try:
+            got = call(module, *rest, name="its forward")
+        except NotYet as error:
+            return Tried(again, want, error=self._explained(error))
+        expect(
+            before == {name: id(p) for name, p in module.named_parameters()},
+            "The parameters are made anew in each call of `forward`, so nothing could be learnt. "
+            "Make them in `__init__`.",
+        )
+        return Tried(again, want, plain(got))
+
+    def _expect_gradients(self, answer: Any, given: tuple) -> None:
+        settings, *rest = given
+        module, right = answer(*settings), self.right(*settings)
+        right.load_state_dict(module.state_dict(), strict=False)
+        names = [name for name, _ in right.named_parameters()]
+
+        def gradients(of: nn.Module) -> list[Tensor | None]:
+            out = of(*fresh(rest))
+            if not out.requires_grad:
+                return [None] * len(names)
+            parameters = dict(of.named_parameters())
+            out = (out * normal(*out.shape, seed=0)).sum()
+            return list(torch.autograd.grad(out, [parameters[n] for n in names], allow_unused=True))
+
+        expect_gradients(gradients(module), gradients(right), self.what(given))
+
+
+def _expect_parameters(module: nn.Module, right: nn.Module) -> None:
+    theirs, ours = (
+        {name: tuple(p.shape) for name, p in m.named_parameters(remove_duplicate=False)}
+        for m in (module, right)
+    )
+    for name, shape in ours.items():
+        found = theirs.get(name, "is not there")
+        expect(found == shape, f"{name} should have shape {shape}, but {found}.")
+    extra = sorted(theirs.keys() - ours.keys())
+    expect(not extra, f"There is a parameter too many: {', '.join(extra)}.")
+    first: dict[int, str] = {}
+    for name, p in module.named_parameters(remove_duplicate=False):
+        other = first.setdefault(id(p), name)
+        expect(other == name, f"{other} and {name} are one and the same: each needs its own.")
+
+
+def exercise(inputs: Sequence[tuple], **settings: Any) -> Callable[[Any], Declared]:
+    """Turn the right answer, a function or an nn.Module, into an exercise.
+
+    inputs: the arguments of each call; the answer gets copies. praise: shown after ✔; why: for each
+    input, what to add when it is wrong and no mistake explains it; clash: what to add when shapes
+    do not go together; tolerance: absolute and relative; backward: must gradients pass, too?
+    """
+    return lambda right: (ModuleExercise if inspect.isclass(right) else Declared)(
+        right, inputs, **settings
+    )
+
+
+@dataclass(eq=False)
+class Tried:
+    """One input, what is right, and what the answer gave: a value or an error."""
+
+    given: tuple
+    want: Any
+    got: Any = None
+    error: NotYet | None = None
+
+    def is_given_by(self, mistake: Answer, tolerance: float) -> bool:
+        """Does the mistake give the same here, or fail as the answer does?"""
+        try:
+            with torch.no_grad():
+                value = plain(mistake(*fresh(self.given)))
+        except Exception:
+            return self.error is not None
+        return self.error is None and same(self.got, value, tolerance)
+
+
+# --- calling the learner's code ---------------------------------------------------------------
+
+
+def normal(*shape: int, seed: int) -> Tensor:
+    """Fresh standard-normal numbers of the given shape, the same on every machine."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def call(function: Any, *args: Any, name: str = "your function") -> Any:
+    """Call the learner's function with copies of args; what can go wrong becomes a diagnosis.
+
+    Raises NotAttempted for the untouched stub, NotYet for a non-function, an exception, a
+    forgotten `return`, inputs that were modified, and a call that does not end in time.
+    """
+    if not callable(function):
+        raise NotYet(
+            f"the check wants the function itself, but got a {type(function).__name__}. "
+            "Pass it without parentheses."
+        )
+    given = fresh(args)
+    try:
+        with time_limit(SECONDS):
+            result = function(*given)
+    except TimeIsUp:
+        raise NotYet(
+            f"{name} was stopped after {SECONDS:g} seconds: does a loop never end? Look at what "
+            "ends it, and whether that can come."
+        ) from None
+    except (Exception, SystemExit) as error:
+        # torch, too, raises NotImplementedError, but says for which operation and type.
+        untouched = type(error) is NotImplementedError and not str(error)
+        if untouched or (isinstance(error, TypeError) and "ellipsis" in str(error)):
+            raise NotAttempted from None  # the placeholder itself was computed with
+        raise NotYet(f"{name} raised {type(error).__name__}: {error}") from None
+    if result is ... or (isinstance(result, (tuple, list)) and any(r is ... for r in result)):
+        raise NotAttempted
+    if result is None:
+        raise NotYet(f"{name} returned None: did you forget `return`?")
+    for before, after in zip(args, given, strict=True):
+        if _state(before) != _state(after):
+            kind = "tensor" if isinstance(before, Tensor) else type(before).__name__
+            raise NotYet(f"{name} changed its input in place: work on a new {kind} instead.")
+    return result
+
+
+def fresh(value: Any) -> Any:
+    """A copy of arguments; modules and functions among them stay what they are."""
+    if isinstance(value, Tensor):
+        return value.clone()
+    if isinstance(value, (list, tuple, set)):
+        return type(value)(map(fresh, value))
+    if isinstance(value, dict):
+        return {key: fresh(item) for key, item in value.items()}
+    return value
+
+
+def _state(value: Any) -> Any:
+    """What must be equal before and after a call: the very bytes, since NaN != NaN."""
+    if isinstance(value, Tensor):
+        content = value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+        return value.dtype, value.shape, content
+    if isinstance(value, (list, tuple)):
+        return [_state(item) for item in value]
+    if isinstance(value, dict):
+        return [(key, _state(item)) for key, item in value.items()]
+    if isinstance(value, set):
+        return set(value)
+    return repr(value) if isinstance(value, (str, int, float)) else None
+
+
+# --- comparing --------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Arrays as tensors, NumPy's and torch's single numbers as Python's: one kind of each."""
+    if value is ...:
+        raise NotAttempted
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return torch.from_numpy(np.ascontiguousarray(value))  # strides may be negative
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+    if isinstance(value, dict):
+        return {plain(key): plain(item) for key, item in value.items()}
+    return value.detach() if isinstance(value, Tensor) else value
+
+
+def tensor(value: Any, what: str) -> Tensor:
+    """`value` as a float64 tensor, so that numbers, lists, arrays and tensors can be compared."""
+    value = plain(value)
+    if isinstance(value, (str, bytes)) or value is None:
+        raise NotYet(f"{what} should be numbers, but is {value!r:.60}")
+    if isinstance(value, list) and any(isinstance(x, Tensor) and x.dim() for x in value):
+        raise NotYet(f"{what} is a list of tensors: make one of them with `torch.stack(…)`.")
+    try:
+        numbers = torch.as_tensor(value).detach()
+    except (TypeError, ValueError, RuntimeError):
+        raise NotYet(f"{what} should be numbers, but is a {type(value).__name__}") from None
+    if numbers.is_complex():
+        raise NotYet(f"{what} should be real numbers, but they are complex")
+    return numbers.to(torch.float64)
+
+
+def same(got: Any, want: Any, tolerance: float = 1e-4) -> bool:
+    """Is `got` what is wanted? See `difference`."""
+    return difference(got, want, "", tolerance) is None
+
+
+def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str | None:
+    """What is wrong with `got`, in a sentence about `what`; None if nothing is.
+
+    Numbers and tensors are equal in shape and, within `tolerance` (absolute and relative), in
+    value; texts, bools and whole numbers to the letter; lists, tuples and dicts entry by entry.
+    What is wanted decides how: a tensor or an array will do for a list of numbers.
+    """
+    got, want = plain(got), plain(want)
+    wrong = f"{what} should be {_shown(want)}, but is {_shown(got)}."
+    if isinstance(want, bool):
+        if isinstance(got, Tensor) and got.numel() == 1:
+            got = got.item()
+        return None if isinstance(got, (bool, int)) and got == want else wrong
+    if isinstance(want, (str, bytes, set)) or want is None:
+        return None if type(got) is type(want) and got == want else wrong
+    if isinstance(want, dict):
+        if not isinstance(got, dict) or list(got) != list(want):
+            return wrong
+        found = (difference(got[k], want[k], f"{what}[{k!r}]", tolerance) for k in want)
+        return next(filter(None, found), None)
+    if isinstance(want, (list, tuple)) and not _is_numbers(want):
+        got = got.tolist() if isinstance(got, Tensor) else got
+        if not isinstance(got, (list, tuple)) or len(got) != len(want):
+            return wrong
+        pairs = zip(got, want, strict=True)
+        return wrong if any(difference(g, w, what, tolerance) for g, w in pairs) else None
+    if isinstance(want, Tensor) and isinstance(got, tuple) and got:
+        alone = ": return the first alone" if same(got[0], want, tolerance) else ""
+        return f"{what} should be one tensor, but is a tuple of {len(got)}{alone}."
+    try:
+        return _numbers_differ(tensor(got, what), tensor(want, what), want, what, tolerance)
+    except NotYet as problem:
+        return str(problem)
+
+
+def _numbers_differ(
+    value: Tensor, target: Tensor, want: Any, what: str, tolerance: float
+) -> str | None:
+    if value.shape == target.shape and torch.allclose(
+        value, target, rtol=tolerance, atol=tolerance, equal_nan=True
+    ):
+        return None
+    if isinstance(want, list) and value.dim() == target.dim() <= 1 and target.numel() <= 40:
+        return f"{what} should be {_shown(want)}, but is {_shown(_whole(value.tolist()))}."
+    if value.shape != target.shape:
+        return f"{what} should have shape {tuple(target.shape)}, but has {tuple(value.shape)}."
+    if (~torch.isfinite(value) & torch.isfinite(target)).any():
+        return f"{what} contains NaN or infinity."
+    worst = int(torch.where(value == target, 0.0, (value - target).abs()).argmax())
+    place = [int(i) for i in np.unravel_index(worst, value.shape)]
+    wanted, found = float(target.flatten()[worst]), float(value.flatten()[worst])
+    digits = ".3f" if f"{wanted:.3f}" != f"{found:.3f}" else ".3e"
+    where = f" at index {place}" if place else ""
+    if wanted.is_integer() and found.is_integer():
+        digits = ",.0f"
+    written = (f"{x:{digits}}" for x in (wanted, found))
+    return f"{what} should be {next(written)}{where}, but is {next(written)}."
+
+
+def _is_numbers(value: Any) -> bool:
+    """Numbers only, all the way down, in lists that a tensor could hold?"""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_numbers, value)) and len({np.shape(v) for v in value}) <= 1
+    return isinstance(value, (int, float, Tensor)) and not isinstance(value, bool)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _whole(value: Any) -> Any:
+    """Floats without a fraction as whole numbers, at every depth: 3.0 is shown as 3."""
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else round(value, 4)
+    return value
+
+
+def _shown(value: Any) -> str:
+    """A value in a sentence."""
+    if isinstance(value, Tensor):
+        return str(_whole(value.tolist())) if value.numel() <= 6 else f"… {tuple(value.shape)}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if callable(value):
+        return getattr(value, "__name__", type(value).__name__)
+    text = repr(_whole(value) if isinstance(value, list) else value)
+    return text if len(text) <= 120 else text[:117] + "…"
+
+
+def expect(condition: bool, diagnosis: str) -> None:
+    """Raise NotYet with the diagnosis unless the condition holds."""
+    if not condition:
+        raise NotYet(diagnosis)
+
+
+def expect_shape(got: Any, shape: Sequence[int], what: str) -> Tensor:
+    """Raise NotYet unless `got` has the shape; returns it as a tensor."""
+    value = tensor(got, what)
+    found = tuple(value.shape)
+    expect(found == tuple(shape), f"{what} should have shape {tuple(shape)}, but has {found}.")
+    return value
+
+
+def expect_close(
+    got: Any,
+    want: Any,
+    what: str,
+    *,
+    mistakes: Mapping[str, Any] | None = None,
+    tolerance: float = 1e-4,
+) -> None:
+    """Raise NotYet unless `got` is what is wanted, as `difference` sees it.
+
+    mistakes: diagnosis → the value that the mistake would give; the first that fits is shown.
+    """
+    problem = difference(got, want, what, tolerance)
+    if problem is None:
+        return
+    for diagnosis, wrong in (mistakes or {}).items():
+        expect(not same(got, wrong, tolerance), diagnosis)
+    raise NotYet(problem)
+
+
+# --- how an answer works, where the task asks for more than its values --------------------------
+
+
+def expect_gradients(
+    got: Sequence[Tensor | None], want: Sequence[Tensor | None], what: str
+) -> None:
+    """Raise NotYet unless the gradients that come back through an answer are the right ones."""
+    if any(w is not None for w in want) and all(g is None for g in got):
+        raise NotYet(
+            f"{what} has the right values, but no gradient comes back through it, so nothing "
+            "before it could learn. `.detach()`, `.item()`, `.data`, `no_grad`, NumPy and "
+            "`torch.tensor(...)` cut it: compute with tensors only."
+        )
+    for g, w in zip(got, want, strict=True):
+        if w is None or not w.any():
+            continue
+        expect(
+            g is not None and same(g, w, 1e-3),
+            f"{what} has the right values, but a wrong gradient comes back through it: is a part "
+            "cut off, by `.detach()`, `.item()`, `no_grad` or `torch.tensor(...)`?",
+        )
+
+
+def expect_no_loop(answer: Any, small: tuple, large: tuple, diagnosis: str) -> None:
+    """Raise NotYet if the learner's own code works longer on `large` than on `small` arguments."""
+    expect(executed(answer, *small) == executed(answer, *large), diagnosis)
+
+
+def expect_without(answer: Any, given: tuple, names: Sequence[str], diagnosis: str) -> None:
+    """Raise NotYet if the answer uses one of the named functions of torch, or gradients' engine."""
+    expect(not calls_of(answer, *given).names & set(names), diagnosis)

@@ -1,0 +1,108 @@
+"""Watching an answer at work: when it does not end, loops, or calls what the task forbids."""
+
+import ctypes
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+
+class TimeIsUp(BaseException):
+    """Raised inside a call that has lasted too long; no `except Exception` of the call stops it."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeIsUp in the block when it has run for that long, on every system and in any thread.
+
+    Python delivers it between two instructions: it ends any loop written in Python, but not a
+    single endless call inside a C library, and a loop that catches *every* exception outlives it
+    (it is sent again, twice a second). The thread that waits has ended when the block has.
+    """
+    thread, done, over = threading.get_ident(), threading.Event(), threading.Lock()
+
+    def send() -> None:
+        wait = seconds
+        while not done.wait(wait):
+            with over:
+                if not done.is_set():
+                    _raise_in(thread, TimeIsUp)
+            wait = 0.5
+
+    watch = threading.Thread(target=send, daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        while True:
+            try:
+                with over:  # from here on nothing is sent
+                    done.set()
+                watch.join()
+                _raise_in(thread, None)  # what was sent at the last moment is taken back
+                break
+            except TimeIsUp:  # or came through while we were at it
+                continue
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
+    )
+
+
+class Calls(TorchFunctionMode):
+    """Which functions of torch were called, and how many entries their largest result had.
+
+    names: as torch calls them, without underscores: `a @ b` is "matmul", `a[i]` is "getitem".
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.largest = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.add(getattr(func, "__name__", "").strip("_"))
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, Tensor):
+            self.largest = max(self.largest, result.numel())
+        return result
+
+
+def calls_of(function: Any, *args: Any) -> Calls:
+    """Call the function and tell what it called."""
+    with Calls() as calls:
+        function(*args)
+    return calls
+
+
+def executed(function: Any, *args: Any) -> int:
+    """How many instructions of the function's own file one call runs; libraries do not count.
+
+    A number that grows with the size of the arguments means a loop, a comprehension or a
+    recursion in the learner's code, whatever it calls. 0 for what is not written in Python.
+    """
+    own = getattr(function, "__globals__", None)
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        if frame.f_globals is not own:
+            return None
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function(*args)
+    finally:
+        sys.settrace(before)
+    return count

@@ -1,0 +1,35 @@
+"""Explorers: pictures that answer when you move something.
+
+Each explorer is an ordinary ipywidget (anywidget) whose drawing happens in the browser. It carries
+a still picture of its first view, so that a page without a running kernel shows that instead::
+
+    from explorers import AttentionExplorer
+"""
+
+from explorers.attention import AttentionExplorer
+from explorers.averaging import AveragingExplorer
+from explorers.base import Explorer
+from explorers.clock_hands import ClockHands
+from explorers.depth import DepthExplorer
+from explorers.position_dots import PositionDots
+from explorers.sampling import SamplingExplorer
+from explorers.scaling import ScalingExplorer
+from explorers.token import TokenExplorer
+from explorers.two_vectors import TwoVectors
+from explorers.window import WindowExplorer
+from explorers.word import WordExplorer
+
+__all__ = [
+    "AttentionExplorer",
+    "AveragingExplorer",
+    "ClockHands",
+    "DepthExplorer",
+    "Explorer",
+    "PositionDots",
+    "SamplingExplorer",
+    "ScalingExplorer",
+    "TokenExplorer",
+    "TwoVectors",
+    "WindowExplorer",
+    "WordExplorer",
+]

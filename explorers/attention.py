@@ -1,0 +1,218 @@
+"""Who looks at whom: the attention maps of every layer and head, under one's own pointer.
+
+Example (`maps` and `scores` as `helpers.recording` gives them, or one's own)::
+
+    AttentionExplorer(["the", "cat", "sat"], maps)
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import traitlets
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.font_manager import findfont, get_font
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from explorers.attention_maps import (
+    Array,
+    checked_maps,
+    checked_scores,
+    checked_tokens,
+    mask_of,
+    packed,
+)
+from explorers.base import Explorer, esm
+from helpers import plots
+
+_SETTINGS = ("layer", "head", "average", "query", "locked", "view", "stage", "show_masked")
+
+
+class AttentionExplorer(Explorer):
+    """A grid of layers × heads; the chosen head as a heat map or as lines; one query's row alone.
+
+    tokens: T strings; maps: weights (L, H, T, T) or (H, T, T), tensor or array, where row i is how
+    query i spreads over the keys; scores: the scaled scores before mask and softmax, same shape:
+    with them the stages scores → mask → softmax can be stepped through.
+
+    Everything can be read and set from Python: layer, head, average (the mean over the layer's
+    heads instead of one), query (-1: all rows), locked, view ("map" or "lines"), stage ("scores",
+    "mask" or "softmax"), show_masked. Attention says where a head reads, not why the model answers.
+    """
+
+    _esm = esm("attention_views", "attention")
+    _css = Explorer._css + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+
+    title = traitlets.Unicode().tag(sync=True)
+    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    shape = traitlets.List(traitlets.Int()).tag(sync=True)  # [L, H, T]
+    weight_steps = traitlets.Bytes().tag(sync=True)  # uint16, see attention_maps.packed
+    raw_scores = traitlets.Bytes().tag(sync=True)  # float32, or nothing
+    masked = traitlets.Bytes().tag(sync=True)  # uint8 (T, T): 1 where no head may look
+    layer = traitlets.Int(0).tag(sync=True)
+    head = traitlets.Int(0).tag(sync=True)
+    average = traitlets.Bool(False).tag(sync=True)
+    query = traitlets.Int(-1).tag(sync=True)
+    locked = traitlets.Bool(False).tag(sync=True)
+    view = traitlets.Enum(["map", "lines"], "map").tag(sync=True)
+    stage = traitlets.Enum(["scores", "mask", "softmax"], "softmax").tag(sync=True)
+    show_masked = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        maps: Any,
+        scores: Any = None,
+        title: str = "Who looks at whom",
+        **settings: Any,
+    ):
+        names = checked_tokens(tokens)
+        self._maps = checked_maps(maps, len(names))
+        self._scores = None if scores is None else checked_scores(scores, self._maps)
+        self._masked = mask_of(self._maps, self._scores)
+        unknown = settings.keys() - _SETTINGS
+        if unknown:
+            raise TypeError(f"no such settings: {sorted(unknown)}; there are {_SETTINGS}")
+        super().__init__(
+            title=title,
+            tokens=names,
+            shape=list(self._maps.shape[:3]),
+            weight_steps=packed(self._maps),
+            raw_scores=b"" if self._scores is None else self._scores.astype("<f4").tobytes(),
+            masked=self._masked.astype(np.uint8).tobytes(),
+            **settings,
+        )
+
+    @traitlets.validate("layer", "head", "query")
+    def _in_range(self, proposal: Any) -> int:
+        name, value = proposal.trait.name, int(proposal.value)
+        if self.shape:  # known once the maps are
+            lowest, end = (
+                (-1 if name == "query" else 0),
+                self.shape[("layer", "head", "query").index(name)],
+            )
+            if not lowest <= value < end:
+                raise traitlets.TraitError(f"{name} goes from {lowest} to {end - 1}; got {value}")
+        return value
+
+    @traitlets.validate("stage")
+    def _has_scores(self, proposal: Any) -> str:
+        if proposal.value != "softmax" and self.shape and not self.raw_scores:
+            raise traitlets.TraitError(
+                f"stage {proposal.value!r} needs scores: AttentionExplorer(tokens, maps, scores)"
+            )
+        return str(proposal.value)
+
+    def describe(self) -> str:
+        layers, heads, T = self.shape
+        return f"layers={layers}, heads={heads}, tokens={T}"
+
+    def shown(self) -> Array:
+        """The (T, T) values of the present view: NaN where masked and not shown."""
+        weights = self.stage == "softmax" or self._scores is None
+        values = (self._maps if weights else self._scores)[self.layer]  # type: ignore[index]
+        picked = values.mean(0) if self.average else values[self.head]
+        hide = self.stage == "mask" or (self.stage == "softmax" and not self.show_masked)
+        return np.where(self._masked & hide, np.float32("nan"), picked)
+
+    def picture(self) -> plots.Picture:
+        layers, heads, T = self.shape
+        which = f"mean of {heads} heads" if self.average else f"head {self.head}"
+        where = f"layer {self.layer}, {which}"
+        alt = f"Attention of {self.describe()}; {where} in large."
+        draw = self._draw_lines if self.view == "lines" else self._draw_map
+        alone = layers * heads == 1
+        fig, axes = plots.picture(
+            alt, width=5.6 if alone else 9.6, height=4.8,
+            columns=1 if alone else 2, width_ratios=[1] if alone else [3, 4],
+        )  # fmt: skip
+        # Fixed margins: to have them worked out would double the time until the explorer is there.
+        fig.set_layout_engine(None)
+        names_right = 0.1 if self.view == "lines" else 0.03
+        fig.subplots_adjust(0.18 if alone else 0.06, 0.19, 1 - names_right, 0.93, wspace=0.3)
+        if not alone:
+            self._draw_grid(axes[0])
+        ax = axes if alone else axes[1]
+        at = np.arange(0, T, -(-T // 24))  # at most 24 labels can be read on an axis
+        draw(ax, at, [_drawable(self.tokens[i]) for i in at])
+        ax.tick_params(length=0, labelsize=8)
+        ax.set_title(where.capitalize())
+        return fig
+
+    def _draw_grid(self, ax: Axes) -> None:
+        """All heads in one image: layers downwards, heads to the right, a gap between them."""
+        layers, heads, T = self.shape
+        each = -(-T // 24)  # of a long text a cell of the small maps is the largest of a block
+        maps = np.pad(self._maps, [(0, 0)] * 2 + [(0, -T % each)] * 2)
+        size = maps.shape[-1] // each
+        maps = maps.reshape(layers, heads, size, each, size, each).max((3, 5))
+        hidden = self._masked[::each, ::each] & (maps == 0)
+        gap = max(1, size // 12)
+        wall = np.full((layers, size + gap, heads, size + gap), np.nan, np.float32)
+        wall[:, :size, :, :size] = np.where(hidden, np.nan, np.sqrt(maps)).transpose(0, 2, 1, 3)
+        step = size + gap
+        plots.draw_heatmap(ax, wall.reshape(layers * step, heads * step), limits=(0, 1))
+        ax.set_xticks(np.arange(heads) * step + (size - 1) / 2, map(str, range(heads)))
+        ax.set_yticks(np.arange(layers) * step + (size - 1) / 2, map(str, range(layers)))
+        ax.tick_params(length=0)
+        ax.set(title="All heads", xlabel="head", ylabel="layer")
+        corner = (0 if self.average else self.head * step) - 0.5, self.layer * step - 0.5
+        width = heads * step - gap if self.average else size
+        ax.add_patch(Rectangle(corner, width, size, fill=False, edgecolor=plots.RED, linewidth=2.5))
+
+    def _draw_map(self, ax: Axes, at: NDArray[np.int_], labels: list[str]) -> None:
+        values = self.shown()
+        if self.query >= 0:  # only its row, as in the browser
+            values = np.where(np.arange(len(values))[:, None] == self.query, values, np.nan)
+        if self.stage != "softmax":
+            plots.draw_heatmap(ax, values, signed=True, colour_bar="scaled score")
+        else:  # the square root lets small weights be told apart, as in the browser
+            plots.draw_heatmap(ax, np.sqrt(values), limits=(0, 1), colour_bar="weight")
+            marks = [0, 0.05, 0.25, 0.5, 1]
+            bar: Any = ax.images[0].colorbar
+            bar.set_ticks(np.sqrt(marks), labels=map(str, marks))
+        ax.set_xticks(at, labels, rotation=90)
+        ax.set_yticks(at, labels)
+        ax.set(xlabel="key: looked at", ylabel="query: looks")
+
+    def _draw_lines(self, ax: Axes, at: NDArray[np.int_], labels: list[str]) -> None:
+        values, T = np.nan_to_num(self.shown()), self.shape[2]
+        unit = 1.0 if self.stage == "softmax" else max(float(np.abs(values).max()), 1e-9)
+        strength = np.abs(values) / unit
+        most = min(T, max(2, 320 // T)) if self.query < 0 else T  # as in the browser
+        least = np.maximum(0.01, np.sort(strength, axis=1)[:, -most])
+        drawn = strength >= least[:, None]
+        if self.query >= 0:
+            drawn &= np.arange(T)[:, None] == self.query
+        pairs = [(int(i), int(j)) for i, j in np.argwhere(drawn)]
+        lines = LineCollection(
+            [[(0.0, i), (1.0, j)] for i, j in pairs],
+            colors=[plots.BLUE if values[p] >= 0 else plots.RED for p in pairs],
+            alpha=[min(1.0, float(strength[p])) for p in pairs],
+            linewidths=[0.5 + 4 * float(strength[p]) for p in pairs],
+        )
+        ax.add_collection(lines)
+        ax.set(xlim=(0, 1), ylim=(T - 0.5, -0.5), xticks=[0, 1], xticklabels=["query", "key"])
+        ax.set_yticks(at, labels)
+        right = ax.secondary_yaxis("right")
+        right.set_yticks(at, labels)
+        right.tick_params(length=0, labelsize=8)
+        for axis in (ax, right):
+            axis.spines[:].set_visible(False)
+        ax.grid(False)
+
+
+def _drawable(token: str, longest: int = 10) -> str:
+    """A token as Matplotlib can draw it: short, no formulae, a box for what the font lacks."""
+    text = plots.visible(token) or "∅"
+    text = text if len(text) <= longest else text[: longest - 1] + "…"
+    return "".join(c if ord(c) in _glyphs() else "□" for c in text).replace("$", r"\$")
+
+
+@cache
+def _glyphs() -> frozenset[int]:
+    return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())

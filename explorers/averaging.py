@@ -1,0 +1,157 @@
+"""Mixing the past with one matrix: the weights, one row of them, and what comes out."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import traitlets
+
+from explorers.base import Explorer, esm
+from helpers.plots import BLUE, GREY, ORANGE, Picture, draw_heatmap, picture, visible
+
+LONGEST = 24  # tokens: more rows do not fit beside each other
+WEIGHTINGS = ("mean", "decay", "last", "learned")
+
+
+class AveragingExplorer(Explorer):
+    """A (T, T) matrix that mixes the tokens: choose how it weighs them, and look at each row.
+
+    tokens: T strings, 2 to 24 of them; values: T numbers, one per token, which are mixed;
+    values_name: what the numbers are; learned: a (T, T) matrix of weights (array, tensor or lists)
+    for the choice "learned", or None; weighting: "mean", "decay" (each step back counts `decay`
+    times as much), "last" (only the `last` newest tokens, the present one included) or "learned";
+    row: the output to look at, from 0 (negative counts from the end).
+    Raises ValueError for lengths that differ, a matrix that is not (T, T), or a wrong choice.
+    In the browser one can also change one token and lift the mask, and see who hears it.
+    """
+
+    _esm: ClassVar[str] = esm("averaging")
+
+    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    values = traitlets.List(traitlets.Float()).tag(sync=True)
+    values_name = traitlets.Unicode().tag(sync=True)
+    learned: Any = traitlets.List().tag(sync=True)
+    weighting = traitlets.Unicode().tag(sync=True)
+    decay = traitlets.Float().tag(sync=True)
+    last = traitlets.Int().tag(sync=True)
+    row = traitlets.Int().tag(sync=True)
+    changed = traitlets.Int(-1).tag(sync=True)
+    causal = traitlets.Bool(True).tag(sync=True)
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        values: Any,
+        *,
+        values_name: str = "value",
+        learned: Any = None,
+        weighting: str = "mean",
+        decay: float = 0.5,
+        last: int = 3,
+        row: int = -1,
+    ):
+        names = [str(token) for token in tokens]
+        T = len(names)
+        if not 2 <= T <= LONGEST:
+            raise ValueError(f"the explorer shows 2 to {LONGEST} tokens, not {T}")
+        signal = _numbers(values, (T,), "values")
+        matrix = [] if learned is None else _numbers(learned, (T, T), "learned")
+        if weighting not in WEIGHTINGS or (weighting == "learned" and learned is None):
+            raise ValueError(
+                f"weighting should be one of {', '.join(WEIGHTINGS)} (learned only together with "
+                f"the matrix learned=...), not {weighting!r}"
+            )
+        if not 0 < decay <= 1:
+            raise ValueError(f"decay should be above 0 and at most 1, but is {decay}")
+        if not 1 <= last <= T:
+            raise ValueError(f"last should be between 1 and T = {T}, but is {last}")
+        if not -T <= row < T:
+            raise ValueError(f"row should be between {-T} and {T - 1}, but is {row}")
+        super().__init__(
+            tokens=names,
+            values=list(signal),
+            values_name=values_name,
+            learned=[list(line) for line in matrix],
+            weighting=weighting,
+            decay=float(decay),
+            last=last,
+            row=row % T,
+        )
+
+    def weights(self) -> np.ndarray:
+        """The present (T, T) mixing matrix; row i holds the weights of output i."""
+        if self.weighting == "learned":
+            return np.array(self.learned)
+        places = np.arange(len(self.tokens))
+        distance = np.abs(places[:, None] - places)
+        raw = {
+            "mean": np.ones(distance.shape),
+            "decay": self.decay**distance,
+            "last": (distance < self.last).astype(float),
+        }[self.weighting]
+        raw = np.tril(raw) if self.causal else raw
+        return raw / raw.sum(1, keepdims=True)
+
+    def inputs(self) -> np.ndarray:
+        """The values, the changed one raised by 1."""
+        signal = np.array(self.values)
+        if self.changed >= 0:
+            signal[self.changed] += 1
+        return signal
+
+    def picture(self) -> Picture:
+        """The matrix, the chosen row as bars, and the values before and after mixing."""
+        weights, labels = self.weights(), [visible(token) for token in self.tokens]
+        T, i = len(labels), self.row
+        fig, (left, middle, right) = picture(
+            f"A mixing matrix, one of its rows as bars, and the mixed values: {self.describe()}.",
+            width=11,
+            height=4,
+            columns=3,
+            width_ratios=[1.15, 0.8, 1.25],
+        )
+        draw_heatmap(left, weights, row_labels=labels, column_labels=labels, limits=(0, 1))
+        left.axhspan(i - 0.5, i + 0.5, fill=False, edgecolor=ORANGE, linewidth=2)
+        left.set(title="Weights", xlabel="hears token", ylabel="output")
+        middle.barh(range(T), weights[i], color=BLUE)
+        for j in range(T):
+            if weights[i, j] >= 0.005:
+                middle.text(weights[i, j], j, f" {weights[i, j]:.2f}", va="center", fontsize=8)
+        middle.set(yticks=range(T), yticklabels=labels, ylim=(T - 0.5, -0.5))
+        middle.set(xlim=(0, 1.25), xticks=[0, 0.5, 1])
+        middle.set(title=f"Row {i} ({labels[i]}): sum {weights[i].sum():.2f}", xlabel="weight")
+        signal = self.inputs()
+        right.plot(signal, "o", color=GREY, label=self.values_name, markerfacecolor="none")
+        right.plot(weights @ signal, ".-", color=BLUE, label="mixed")
+        right.plot(i, (weights @ signal)[i], "D", color=ORANGE, label=f"output {i}")
+        right.set(xticks=range(T), xticklabels=labels, title="Before and after")
+        right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3)
+        return fig
+
+    def describe(self) -> str:
+        """Weighting, row and output in one line."""
+        how = {
+            "mean": "mean of the past",
+            "decay": f"decay {self.decay:.2f}",
+            "last": f"last {self.last}",
+            "learned": "learned weights",
+        }[self.weighting]
+        text = f"{how}, {len(self.tokens)} tokens, row {self.row}"
+        if self.weighting == "learned":  # trained numbers differ a little between machines
+            return text
+        return f"{text}: output {(self.weights() @ self.inputs())[self.row]:.2f}"
+
+
+def _numbers(value: Any, shape: tuple[int, ...], name: str) -> list:
+    """`value` as (nested) lists of finite numbers of the shape."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} should be numbers of shape {shape}, not {value!r:.60}") from None
+    if array.shape != shape:
+        raise ValueError(f"{name} should have shape {shape}, one per token, but has {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinity")
+    return array.tolist()

@@ -1,0 +1,130 @@
+"""Rotary positions as clocks: each pair of features is a hand that turns with the position."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import traitlets
+
+from explorers.base import Explorer, esm
+from helpers import plots
+from helpers.positions import Rotary, rotary_angles
+
+MOST_PAIRS = 8  # more clocks do not fit in a row
+
+
+class ClockHands(Explorer):
+    """Turn a query and a key by their positions, and see what their score depends on.
+
+    q, k: one query and one key of the same even size hs, 2 to 16, in the half-split layout of
+    `Rotary`: features i and i + hs/2 are the pair of clock i. query, key: their positions, 0 to
+    `longest`; base: of the frequencies, 10 to 10,000,000.
+
+    Raises ValueError for vectors that are no pairs of finite numbers, and values out of range.
+    """
+
+    _esm = esm("clock_hands")
+
+    q = traitlets.List(traitlets.Float()).tag(sync=True)
+    k = traitlets.List(traitlets.Float()).tag(sync=True)
+    query = traitlets.Int(9).tag(sync=True)
+    key = traitlets.Int(4).tag(sync=True)
+    longest = traitlets.Int(60).tag(sync=True)
+    log_base = traitlets.Float(4.0).tag(sync=True)
+
+    def __init__(
+        self,
+        q: Sequence[float] | torch.Tensor,
+        k: Sequence[float] | torch.Tensor,
+        *,
+        query: int = 9,
+        key: int = 4,
+        longest: int = 60,
+        base: float = 10_000.0,
+    ):
+        vectors = {"q": _numbers("q", q), "k": _numbers("k", k)}
+        if len(vectors["q"]) != len(vectors["k"]):
+            raise ValueError(
+                f"q has {len(vectors['q'])} numbers, k has {len(vectors['k'])}: they need the same"
+            )
+        if longest < 1:
+            raise ValueError(f"longest is the last position, 1 or more, not {longest}")
+        for name, place in (("query", query), ("key", key)):
+            if not 0 <= place <= longest:
+                raise ValueError(f"{name} is a position from 0 to {longest}, not {place}")
+        if not 10 <= base <= 1e7:
+            raise ValueError(f"base should be 10 to 10,000,000, but is {base}")
+        super().__init__(
+            **vectors, query=query, key=key, longest=longest, log_base=math.log10(base)
+        )
+
+    @property
+    def base(self) -> float:
+        """The base of the frequencies."""
+        return 10**self.log_base
+
+    def score(self, query: int | None = None, key: int | None = None) -> float:
+        """q · k / √hs after both were turned: at the present positions, or at those given."""
+        rotary = Rotary(len(self.q), self.base)
+        q = rotary(torch.tensor([self.q]), self.query if query is None else query)
+        k = rotary(torch.tensor([self.k]), self.key if key is None else key)
+        return (q @ k.T).item() / math.sqrt(len(self.q))
+
+    def describe(self) -> str:
+        return (
+            f"{len(self.q) // 2} clocks, query at {self.query}, key at {self.key}: "
+            f"score {self.score():.2f}"
+        )
+
+    def picture(self) -> plots.Picture:
+        pairs = len(self.q) // 2
+        fig, axes = plots.picture(
+            f"{pairs} clocks, one for each pair of features: the hand of the query at position "
+            f"{self.query} and of the key at position {self.key}; the score is {self.score():.2f}.",
+            width=max(5.0, 1.9 * pairs),
+            height=2.5,
+            columns=pairs,
+            squeeze=False,
+        )
+        steps = rotary_angles(2, 2 * pairs, self.base)[1].tolist()
+        hands: list[tuple[str, list[float], int, str, Any]] = [
+            ("q", self.q, self.query, plots.BLUE, "-"),
+            ("k", self.k, self.key, plots.RED, "--"),
+        ]
+        longest = max(
+            math.hypot(v[i], v[i + pairs]) for v in (self.q, self.k) for i in range(pairs)
+        )
+        for i, ax in enumerate(axes[0]):
+            turn = torch.linspace(0, 2 * math.pi, 100)
+            ax.plot(turn.sin(), turn.cos(), color=plots.GREY, linewidth=1)
+            between = 0.0
+            for name, vector, place, colour, style in hands:
+                a, b = vector[i], vector[i + pairs]
+                angle = math.atan2(b, a) + place * steps[i]
+                length = 0.95 * math.hypot(a, b) / (longest or 1.0)
+                x, y = length * math.sin(angle), length * math.cos(angle)
+                ax.plot([0, x], [0, y], style, color=colour, linewidth=2.5)
+                tip = (length + 0.17) * math.sin(angle), (length + 0.17) * math.cos(angle)
+                ax.text(*tip, name, color=colour, ha="center", va="center")
+                between += angle if name == "q" else -angle
+            wedge = (math.degrees(between) + 180) % 360 - 180
+            ax.set(title=f"pair {i}", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
+            ax.set_xlabel(f"{math.degrees(steps[i]):.3g}° a step\n{wedge:.0f}° from k to q")
+            ax.set(xticks=[], yticks=[])
+            ax.grid(False)
+            ax.spines[:].set_visible(False)
+        return fig
+
+
+def _numbers(name: str, vector: Sequence[float] | torch.Tensor) -> list[float]:
+    values = torch.as_tensor(vector, dtype=torch.float32)
+    size = values.shape[0] if values.dim() == 1 else 0
+    if size < 2 or size % 2 or size > 2 * MOST_PAIRS:
+        raise ValueError(
+            f"{name} should be one vector of 2, 4, … or {2 * MOST_PAIRS} numbers, "
+            f"but has shape {tuple(values.shape)}"
+        )
+    if not values.isfinite().all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    return values.tolist()

@@ -1,0 +1,81 @@
+"""The dot products of sinusoidal position vectors: who is near whom, by positions alone."""
+
+import math
+
+import torch
+import traitlets
+
+from explorers.base import Explorer, esm
+from helpers import plots
+from helpers.positions import sinusoidal
+
+LONGEST, WIDEST = 128, 512
+
+
+class PositionDots(Explorer):
+    """PE(p) · PE(q) for all pairs of positions, and one row of it as a curve.
+
+    length: how many positions, 8 to 128; n_embd: the width C, a power of two from 2 to 512; base:
+    of the frequencies, 10 to 10,000,000; p, q: the chosen positions.
+
+    Raises ValueError for values out of range.
+    """
+
+    _esm = esm("position_dots")
+
+    length = traitlets.Int(64).tag(sync=True)
+    log_width = traitlets.Int(5).tag(sync=True)
+    log_base = traitlets.Float(4.0).tag(sync=True)
+    p = traitlets.Int(20).tag(sync=True)
+    q = traitlets.Int(26).tag(sync=True)
+
+    def __init__(
+        self,
+        length: int = 64,
+        n_embd: int = 32,
+        base: float = 10_000.0,
+        *,
+        p: int = 20,
+        q: int = 26,
+    ):
+        if not 8 <= length <= LONGEST:
+            raise ValueError(f"length should be 8 to {LONGEST} positions, but is {length}")
+        if not 2 <= n_embd <= WIDEST or n_embd & (n_embd - 1):
+            raise ValueError(f"n_embd should be 2, 4, 8, … or {WIDEST}, but is {n_embd}")
+        if not 10 <= base <= 1e7:
+            raise ValueError(f"base should be 10 to 10,000,000, but is {base}")
+        for name, place in (("p", p), ("q", q)):
+            if not 0 <= place < length:
+                raise ValueError(f"{name} is a position from 0 to {length - 1}, not {place}")
+        super().__init__(
+            length=length, log_width=n_embd.bit_length() - 1, log_base=math.log10(base), p=p, q=q
+        )
+
+    def dots(self) -> torch.Tensor:
+        """PE(p) · PE(q) for all p and q: (length, length)."""
+        table = sinusoidal(self.length, 2**self.log_width, 10**self.log_base)
+        return table @ table.T
+
+    def describe(self) -> str:
+        return (
+            f"{self.length} positions, width {2**self.log_width}, base {10**self.log_base:.0f}: "
+            f"PE({self.p}) · PE({self.q}) = {self.dots()[self.p, self.q]:.2f}"
+        )
+
+    def picture(self) -> plots.Picture:
+        fig, (left, right) = plots.picture(
+            f"Dot products of {self.length} sinusoidal position vectors: equal along diagonals, "
+            f"largest on the main one; beside it the row of position {self.p} as a curve.",
+            width=9,
+            height=3.8,
+            columns=2,
+        )
+        dots = self.dots()
+        plots.draw_heatmap(left, dots, limits=(dots.min().item(), dots.max().item()))
+        left.axhline(self.p, color="white", linewidth=1)
+        left.set(title="PE(p) · PE(q)", xlabel="position q", ylabel="position p")
+        right.plot(dots[self.p], color=plots.BLUE)
+        right.plot([self.q], dots[self.p, self.q], "o", color=plots.RED)
+        right.axvline(self.p, color=plots.GREY, linestyle="--", linewidth=1)
+        right.set(title=f"Row p = {self.p}", xlabel="position q", ylabel=f"PE({self.p}) · PE(q)")
+        return fig

@@ -1,0 +1,141 @@
+"""A text as the tokens that byte-pair encoding makes of it, after any number of merges."""
+
+import functools
+import struct
+import textwrap
+from typing import Any, ClassVar
+
+import traitlets
+from matplotlib.font_manager import findfont, get_font
+
+from explorers.base import Explorer, esm
+from helpers.plots import BLUE, GREEN, ORANGE, PINK, SKY, Picture, picture
+from helpers.text import BPETokenizer
+
+LONGEST = 4000  # characters that are cut into tokens
+MOST = 20_000  # merges that are sent to the browser
+IN_PICTURE = 130  # tokens in the still picture
+SIGN = 0.68  # width of a sign in it, of 66
+_COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY)
+_SHOWN = {" ": "␣", "\n": "⏎", "\t": "⇥"}
+
+
+class TokenExplorer(Explorer):
+    """A text that you type, cut into tokens, with a slider for the number of merges.
+
+    tokenizer: a `BPETokenizer`; text: what stands in the field at first; used: how many of its
+    merges are used at first, all of them by default.
+
+    The merges go to the browser once; there the text is encoded, at every slider position as by a
+    `BPETokenizer` with so many merges. A text longer than 4,000 characters is shown up to there.
+    Raises TypeError for another tokenizer, ValueError for a number of merges that it does not have
+    and for a tokenizer with more than 20,000 merges.
+    """
+
+    _esm: ClassVar[str] = esm("token")
+
+    text = traitlets.Unicode().tag(sync=True)
+    used = traitlets.Int().tag(sync=True)
+    alphabet = traitlets.Bytes().tag(sync=True)
+    merges = traitlets.Bytes().tag(sync=True)
+    longest = traitlets.Int(LONGEST).tag(sync=True)
+
+    def __init__(self, tokenizer: BPETokenizer, text: str, *, used: int | None = None):
+        if not isinstance(tokenizer, BPETokenizer):
+            raise TypeError(f"tokenizer should be a BPETokenizer, not a {type(tokenizer).__name__}")
+        self._merges = tokenizer.merges
+        n = len(self._merges)
+        if n > MOST:
+            raise ValueError(
+                f"{n} merges are too many for a page, {MOST} at most: show the first of them, "
+                f"BPETokenizer(tokenizer.merges[:{MOST}])"
+            )
+        if used is not None and not 0 <= used <= n:
+            raise ValueError(f"used should be between 0 and {n}, the merges there are, not {used}")
+        self._cutter = BPETokenizer()
+        bytes_first = [self._cutter.piece(i) for i in range(self._cutter.vocab_size)]
+        ids = {piece: i for i, piece in enumerate(bytes_first)}
+        pairs: list[int] = []
+        for left, right in self._merges:
+            pairs += [ids[left], ids[right]]
+            ids[left + right] = len(ids)
+        super().__init__(
+            text=text,
+            used=n if used is None else used,
+            alphabet=b"".join(bytes_first),
+            merges=struct.pack(f"<{len(pairs)}i", *pairs),
+        )
+
+    def ids(self) -> list[int]:
+        """The ids of the text (of its first 4,000 characters) after the merges in use."""
+        return BPETokenizer(self._merges[: self.used]).encode(self._cut())
+
+    def pieces(self) -> list[str]:
+        """The tokens as they are shown: signs for white space, numbers for bytes alone."""
+        cutter = BPETokenizer(self._merges[: self.used])
+        return [readable(cutter.piece(i)) for i in self.ids()]
+
+    def _cut(self) -> str:
+        # Half a character, which a browser can send, has no bytes.
+        return self.text[:LONGEST].encode("utf-8", "replace").decode()
+
+    def picture(self) -> Picture:
+        """The tokens in rows, each in a frame, and the counts."""
+        tokens = list(zip(self.pieces(), self.ids(), strict=True))
+        rows: list[list[tuple[float, str, int]]] = [[]]
+        x = 0.0
+        for piece, id in tokens[:IN_PICTURE]:
+            shown = "".join(c if ord(c) in _glyphs() else _numbers(c.encode()) for c in piece)
+            if x + len(shown) * SIGN > 64:
+                rows.append([])
+                x = 0.0
+            rows[-1].append((x, shown, id))
+            x = 99 if "⏎" in shown else x + len(shown) * SIGN + 0.9
+        fig, ax = picture(self.describe(), width=8, height=0.7 + 0.36 * len(rows))
+        ax.set(xlim=(-0.5, 66), ylim=(len(rows) - 0.4, -0.6))
+        ax.set_axis_off()
+        for y, row in enumerate(rows):
+            for x, shown, id in row:
+                _frame(ax, x + len(shown) * SIGN / 2, y, shown, _COLOURS[id % len(_COLOURS)])
+        title = textwrap.wrap(self._counts(), 90)
+        if len(tokens) > IN_PICTURE:
+            title.append(f"(the first {IN_PICTURE} tokens)")
+        ax.set_title("\n".join(title))
+        return fig
+
+    def _counts(self) -> str:
+        shown, n = self._cut(), len(self.ids())
+        each = f", {len(shown) / n:.2f} characters per token" if n else ""
+        size = f"{len(shown)} characters, {len(shown.encode())} bytes"
+        return f"{self.used} of {len(self._merges)} merges: {size}, {n} tokens{each}"
+
+    def describe(self) -> str:
+        """How much text there is and what it costs."""
+        return self._counts()
+
+
+def _frame(ax: Any, x: float, y: float, shown: str, colour: str) -> None:
+    box = {"boxstyle": "round,pad=0.22", "facecolor": f"{colour}33", "edgecolor": colour}
+    ax.text(
+        x, y, shown.replace("$", r"\$"), bbox=box, ha="center", va="center",
+        family="DejaVu Sans Mono", fontsize=9.5,
+    )  # fmt: skip
+
+
+@functools.cache
+def _glyphs() -> frozenset[int]:
+    """The characters that the font of the still picture has."""
+    return frozenset(get_font(findfont("DejaVu Sans Mono")).get_charmap())
+
+
+def readable(piece: bytes) -> str:
+    """A piece in signs that can be seen: "␣the", and "‹F0›" for a byte that is no character."""
+    try:
+        text = piece.decode()
+    except UnicodeDecodeError:
+        return _numbers(piece)
+    return "".join(_SHOWN.get(c) or (c if c.isprintable() else _numbers(c.encode())) for c in text)
+
+
+def _numbers(piece: bytes) -> str:
+    return f"‹{piece.hex(' ').upper()}›"

@@ -1,0 +1,39 @@
+"""Chapter 09's explorer in a real JupyterLab: the maps of a model of its kind, layer by layer."""
+
+import pytest
+from lab import changed, in_kernel, run_all
+
+CELL = """import torch
+from helpers.recipes import fast_gpt
+from helpers.recording import AttentionRecorder
+from explorers.attention import AttentionExplorer
+
+torch.manual_seed(0)
+gpt, line = fast_gpt(69, 64, 4, 4, 32), "ROMEO:\\nWhat light is this? O love!"
+with torch.no_grad(), AttentionRecorder() as recorded:
+    gpt(torch.tensor([[ord(c) % 69 for c in line]]))
+maps = recorded.maps
+explorer = AttentionExplorer(list(line), maps, recorded.scores)
+explorer"""
+
+
+@pytest.fixture
+def page(open_notebook):
+    page = open_notebook(cells=[CELL])
+    assert run_all(page) == []
+    page.locator(".attention-explorer .figure").first.wait_for()
+    return page
+
+
+def test_the_explorer_answers(page):
+    explorer = page.locator(".attention-explorer")
+    figure = explorer.locator(".figure")
+    figure.focus()
+    for key in ("Home", "ArrowDown"):
+        assert changed(explorer, lambda key=key: page.keyboard.press(key)), key
+    assert figure.get_attribute("aria-valuetext").startswith("query 1, O")
+    numbers = explorer.locator("td.number").all_inner_texts()
+    wanted = in_kernel(page, "[f'{w:.3f}' for w in maps[0, 0, 1, :2].tolist()]")
+    assert set(wanted) <= set(numbers)
+    assert changed(explorer, lambda: explorer.get_by_role("button", name="Lines").click())
+    assert in_kernel(page, "list(explorer.shape)") == [4, 4, 34]

@@ -1,0 +1,163 @@
+"""The explorers of chapter 07 in a real JupyterLab: rotary clocks and the map of dot products."""
+
+import math
+
+import pytest
+from lab import both_themes, changed, eventually, in_kernel, live_widgets, next_frame, run_cell
+
+CLOCKS = """from explorers.clock_hands import ClockHands
+clocks = ClockHands([1.0, 0.8, 0.9, 1.1, 0.3, -0.4, 0.2, 0.5],
+                    [0.9, 1.0, 0.7, 1.2, -0.2, 0.3, 0.6, 0.1], query=9, key=4)
+clocks"""
+DOTS = """from explorers.position_dots import PositionDots
+dots = PositionDots(length=64, n_embd=32, p=20, q=26)
+dots"""
+
+
+@pytest.fixture
+def clocks(explorer):
+    return explorer(".d2g.clocks", CLOCKS)
+
+
+@pytest.fixture
+def dots(explorer):
+    return explorer(".d2g.dots", DOTS)
+
+
+def slider(node, name):
+    return node.get_by_role("slider", name=name)
+
+
+def press(node, name, *keys):
+    control = slider(node, name)
+    control.focus()
+    for key in keys:
+        node.page.keyboard.press(key)
+    next_frame(node.page)
+
+
+def number(node, selector):
+    return float(node.locator(selector).inner_text().replace("−", "-"))
+
+
+def angles(node):
+    return node.locator("figcaption .angle").all_inner_texts()
+
+
+def test_the_score_in_the_browser_is_the_score_in_the_kernel(clocks):
+    page = clocks.page
+    for keys in ([], ["ArrowRight"] * 3, ["End"], ["Home"]):
+        press(clocks, "position of the query", *keys)
+        distance = number(clocks, ".says .distance")
+        eventually(lambda: in_kernel(page, "clocks.query - clocks.key"), distance)
+        want = in_kernel(page, "clocks.score()")
+        assert number(clocks, ".says .score") == pytest.approx(want, abs=2e-3)
+
+
+def test_moving_both_keeps_angles_and_score_and_turns_the_hands(clocks):
+    before = angles(clocks), number(clocks, ".says .score")
+    hands = clocks.locator("figure svg").first
+    assert changed(
+        hands, lambda: press(clocks, "move both together", "ArrowRight", "ArrowRight", "ArrowRight")
+    )
+    assert (angles(clocks), number(clocks, ".says .score")) == before
+    eventually(lambda: in_kernel(clocks.page, "[clocks.query, clocks.key]"), [12, 7])
+    press(clocks, "move both together", "End")
+    eventually(lambda: in_kernel(clocks.page, "[clocks.query, clocks.key]"), [60, 55])
+    press(clocks, "move both together", "Home")
+    eventually(lambda: in_kernel(clocks.page, "[clocks.query, clocks.key]"), [5, 0])
+    assert (angles(clocks), number(clocks, ".says .score")) == before
+
+
+def test_moving_one_changes_angles_and_score(clocks):
+    before = angles(clocks), number(clocks, ".says .score")
+    assert changed(
+        clocks.locator("svg.plot"), lambda: press(clocks, "position of the key", "ArrowRight")
+    )
+    after = angles(clocks), number(clocks, ".says .score")
+    assert all(old != new for old, new in zip(before[0][:2], after[0][:2], strict=True))
+    assert before[1] != after[1]
+
+
+def test_the_angle_between_the_hands_is_right(clocks):
+    """Pair 1 turns by 0.1 radian a step; the text gives the angle of q after k in degrees."""
+    start = math.degrees(math.atan2(-0.4, 0.8) - math.atan2(0.3, 1.0))
+    want = (start + math.degrees(5 * 0.1) + 180) % 360 - 180
+    assert angles(clocks)[1] == f"from k to q: {want:.0f}°".replace("-", "−")
+
+
+def test_the_base_changes_the_slow_clocks_only(clocks):
+    steps = clocks.locator("figcaption .quiet")
+    before = steps.all_inner_texts()
+    press(clocks, "base", "Home")
+    after = steps.all_inner_texts()
+    assert before[0] == after[0] and before[3] != after[3]
+    eventually(lambda: in_kernel(clocks.page, "round(clocks.base)"), 10)
+
+
+def test_the_clocks_follow_the_mouse_and_the_kernel(clocks):
+    control, picture = slider(clocks, "position of the query"), clocks.locator("svg.plot")
+    box = control.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    assert changed(picture, lambda: clocks.page.mouse.click(box["x"] + 0.9 * box["width"], middle))
+    assert changed(picture, lambda: in_kernel(clocks.page, "setattr(clocks, 'query', 1)"))
+    assert control.input_value() == "1"
+
+
+def dot_of(node):
+    return number(node, ".says .dot")
+
+
+def test_the_dot_product_in_the_browser_is_that_of_the_table(dots):
+    moves = [
+        ("position q", ["ArrowRight"]),
+        ("position p", ["End"]),
+        ("width C", ["ArrowLeft", "ArrowLeft"]),
+        ("base", ["Home"]),
+    ]
+    for name, keys in moves:
+        press(dots, name, *keys)
+        half = number(dots, ".says .self")
+        eventually(lambda: in_kernel(dots.page, "2 ** dots.log_width") / 2, pytest.approx(half))
+        shown = pytest.approx(dot_of(dots), abs=0.011)
+        eventually(lambda: in_kernel(dots.page, "dots.dots()[dots.p, dots.q].item()"), shown)
+
+
+def test_moving_p_and_q_alike_keeps_the_dot_product(dots):
+    before = dot_of(dots)
+    curve = dots.locator("svg")
+    for name in ("position p", "position q"):
+        assert changed(curve, lambda name=name: press(dots, name, *["ArrowRight"] * 7))
+    assert dot_of(dots) == before
+
+
+def test_a_press_on_the_map_chooses_a_pair(dots):
+    box = dots.locator("canvas").bounding_box()
+    cell = (box["width"] - 40) / 64
+    x, y = box["x"] + 40 + 50.5 * cell, box["y"] + 10.5 * cell
+    assert changed(dots.locator("svg"), lambda: dots.page.mouse.click(x, y))
+    eventually(lambda: in_kernel(dots.page, "[dots.p, dots.q]"), [10, 50])
+
+
+@pytest.mark.parametrize("name", ["width C", "base", "position p"])
+def test_each_slider_redraws_the_map(dots, name):
+    assert changed(dots.locator("canvas"), lambda: press(dots, name, "ArrowLeft", "ArrowLeft"))
+
+
+@pytest.mark.parametrize(("cell", "css"), [(CLOCKS, "clocks"), (DOTS, "dots")])
+def test_running_again_leaves_one_explorer(explorer, cell, css):
+    page = explorer(f".d2g.{css}", cell).page
+    for _ in range(3):
+        assert run_cell(page, "explorers") == []
+    page.locator(f".d2g.{css}").wait_for()
+    assert live_widgets(page) == 1
+
+
+@pytest.mark.parametrize(("cell", "css"), [(CLOCKS, "clocks"), (DOTS, "dots")])
+def test_both_themes(explorer, cell, css):
+    both_themes(explorer(f".d2g.{css}", cell), f"chapter07-{css}")
+
+
+def test_every_control_has_a_name(clocks):
+    names = [control.get_attribute("aria-label") for control in clocks.locator("input").all()]
+    assert names == ["position of the query", "position of the key", "move both together", "base"]

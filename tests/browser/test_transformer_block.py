@@ -1,0 +1,103 @@
+"""Chapter 08's explorer in a real JupyterLab: depth, skips, norm and loudness of a stack."""
+
+import pytest
+from lab import (
+    changed,
+    eventually,
+    in_kernel,
+    live_widgets,
+    press,
+    run_cell,
+    shot,
+    slide,
+    theme,
+)
+from playwright.sync_api import expect
+
+IMPORT = "from explorers.depth import DepthExplorer, in_powers"
+SHOW = "explorer = DepthExplorer(skips=False, scale=0.5)\nexplorer"
+
+
+@pytest.fixture
+def node(explorer):
+    node = explorer(".depth-explorer", IMPORT, SHOW)
+    expect(node.locator(".size-end")).to_have_text("1.1·10⁻¹⁴")
+    return node
+
+
+def test_each_failure_has_its_verdict(node):
+    verdict, size = node.locator(".verdict"), node.locator("svg.size")
+    expect(verdict).to_contain_text("the gradient vanishes")
+    assert changed(size, lambda: slide(node, "how loud the layers are", "ArrowRight"))
+    expect(verdict).to_contain_text("have become alike")
+    assert changed(size, lambda: press(node, "x + f(x)"))
+    expect(verdict).to_contain_text("explodes")
+    assert changed(size, lambda: press(node, "before: f reads norm(x) (pre)"))
+    expect(verdict).to_contain_text("sound")
+    for name in ("x + f(x)", "before: f reads norm(x) (pre)"):
+        button = node.get_by_role("button", name=name, exact=True)
+        expect(button).to_have_attribute("aria-pressed", "true")
+    eventually(lambda: in_kernel(node.page, "[explorer.skips, explorer.norm]"), ["on", "pre"])
+
+
+def test_the_depth_is_chosen_by_keyboard(node):
+    assert changed(node.locator("svg.gradient"), lambda: slide(node, "depth", "Home"))
+    expect(node.locator(".verdict")).to_contain_text("2 layers")
+    eventually(lambda: in_kernel(node.page, "explorer.depth"), 2)
+    slide(node, "look at the stream after layer", "End")  # 48, beyond the end: the last is shown
+    expect(node.locator("thead th").nth(2)).to_have_text("after layer 2")
+
+
+def test_a_click_on_a_curve_looks_at_that_layer(node):
+    for panel in (node.locator("svg.size"), node.locator("svg.gradient")):
+        box = panel.bounding_box()
+        node.page.mouse.click(box["x"] + box["width"] - 16, box["y"] + 60)
+        expect(node.locator("thead th").nth(2)).to_have_text("after layer 48")
+        node.page.mouse.click(box["x"] + 50, box["y"] + 60)
+        expect(node.locator("thead th").nth(2)).to_have_text("after layer 0")
+
+
+def agree(node):
+    """Does the table show what the kernel reckons for the present settings?"""
+    expected = in_kernel(
+        node.page,
+        "[f(explorer.measures()[n][i])"
+        " for n, f in (('size', in_powers), ('gradient', in_powers),"
+        " ('cosine', '{:.2f}'.format)) for i in (0, explorer.layer, -1)]",
+    )
+    shown = [
+        node.locator(f".{name}-{place}").text_content()
+        for name in ("size", "gradient", "cosine")
+        for place in ("start", "here", "end")
+    ]
+    return [s.replace("-0.00", "0.00") for s in shown] == [
+        s.replace("-0.00", "0.00") for s in expected
+    ]
+
+
+def test_the_numbers_agree_with_the_kernel(node):
+    for action in (
+        lambda: slide(node, "look at the stream after layer", "ArrowRight", 7),
+        lambda: slide(node, "depth", "ArrowLeft", 2),
+        lambda: press(node, "after: the stream itself (post)"),
+        lambda: slide(node, "how loud the layers are", "End"),
+        lambda: press(node, "x + f(x)"),
+        lambda: press(node, "nowhere"),
+    ):
+        action()
+        eventually(lambda: agree(node), True)
+
+
+def test_running_the_cell_again_leaks_nothing(node):
+    for _ in range(3):
+        assert run_cell(node.page, "DepthExplorer(") == []
+    expect(node).to_have_count(1)
+    assert live_widgets(node.page) == 1
+
+
+def test_it_can_be_read_in_both_themes(node):
+    slide(node, "look at the stream after layer", "ArrowRight", 12)
+    shot(node, "depth-light")
+    assert changed(node.locator("svg.size"), lambda: theme(node.page, "dark"))
+    shot(node, "depth-dark")
+    theme(node.page, "light")

@@ -1,0 +1,213 @@
+"""How exercises answer: three outcomes, useful words, and never an exception."""
+
+import random
+import warnings
+
+import pytest
+import torch
+
+from exercises import check as f
+from exercises.check import checked, expect_close
+
+
+@checked
+def row_sums(answer):
+    """The sum of each row."""
+    x = f.normal(3, 4, seed=1)
+    got = f.call(answer, x)
+    expect_close(got, x.sum(1), "row_sums(x)", mistakes={"You summed <columns>.": x.sum(0)})
+
+
+def test_right():
+    report = row_sums(lambda x: x.sum(1))
+    assert report.outcome == "right"
+    assert repr(report) == "✔ right: well done."
+    assert "✔" in report._repr_html_()
+
+
+def test_praise_is_shown():
+    praised = checked(lambda answer: "Every row sums to 1.")
+    assert repr(praised(1)) == "✔ right: Every row sums to 1."
+
+
+def raises(error):
+    def function(*_):
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "stub",
+    [
+        ...,
+        lambda x: ...,
+        lambda x: (..., ...),
+        lambda x: x + ...,
+        lambda x: torch.softmax(..., dim=-1),
+        raises(NotImplementedError()),
+    ],
+)
+def test_a_stub_is_not_attempted(stub):
+    report = row_sums(stub)
+    assert report.outcome == "not attempted"
+    assert "replace the ..." in report.message
+
+
+class Odd:
+    def __eq__(self, other):
+        raise RuntimeError("odd")
+
+    def __array__(self, *args, **kwargs):
+        raise RuntimeError("odd")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "wants the function itself, but got a NoneType"),
+        (3, "got a int"),
+        ("text", "got a str"),
+        (f.normal(3, seed=1), "got a Tensor"),
+        (lambda: 1, "raised TypeError"),
+        (lambda x, y: 1, "raised TypeError"),
+        (lambda x: None, "did you forget `return`?"),
+        (lambda x: print, "should be numbers, but is a builtin_function_or_method"),
+        (lambda x: "seven", "should be numbers, but is 'seven'"),
+        (lambda x: Odd(), "should be numbers, but is a Odd"),
+        (lambda x: [None], "should be numbers, but is a list"),
+        (lambda x: [[1.0], [1.0, 2.0]], "should be numbers, but is a list"),
+        (lambda x: float("nan"), "should have shape (3,), but has ()"),
+        (lambda x: x.sum(1) * float("nan"), "contains NaN or infinity"),
+        (lambda x: x.sum(1) / 0, "contains NaN or infinity"),
+        (lambda x: x.sum(1) + 1j, "should be real numbers"),
+        (lambda x: x, "should have shape (3,), but has (3, 4)"),
+        (lambda x: x.sum(1, keepdim=True), "should have shape (3,), but has (3, 1)"),
+        (lambda x: x.sum(0), "You summed <columns>."),
+        (lambda x: x.sum(1) + torch.tensor([0, 2, 1]), "at index [1]"),
+        (lambda x: x.zero_().sum(1), "changed its input in place"),
+        (raises(ValueError("no <b>")), "raised ValueError: no <b>"),
+        (raises(NotImplementedError("softmax for Long")), "softmax for Long"),
+        (raises(SystemExit(3)), "raised SystemExit"),
+        (raises(RecursionError("deep")), "raised RecursionError"),
+        (lambda x: torch.arange(3).softmax(-1), "not implemented for 'Long'"),
+    ],
+)
+def test_anything_else_is_not_yet_and_says_what_was_seen(answer, words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = row_sums(answer)
+    assert report.outcome == "not yet"
+    assert words in report.message
+    assert repr(report).startswith("✘ not yet: ")
+
+
+def test_a_check_that_stumbles_over_an_odd_object_says_so():
+    @checked
+    def equal(answer):
+        f.expect(answer == 3, "It is 3.")
+
+    assert "an Odd" not in equal(4).message and equal(4).message == "It is 3."
+    assert "a Odd, cannot be checked: RuntimeError: odd" in equal(Odd()).message
+
+
+def test_what_a_learner_wrote_is_never_read_as_markup():
+    markup = row_sums(raises(ValueError("<script>alert(1)</script> & `x < y`")))._repr_html_()
+    assert "<script>" not in markup and "&lt;script&gt;" in markup and "&amp;" in markup
+    assert "<code>x &lt; y</code>" in markup
+    assert "You summed &lt;columns&gt;." in row_sums(lambda x: x.sum(0))._repr_html_()
+    assert "one<br>two" in row_sums(raises(ValueError("one\ntwo")))._repr_html_()
+
+
+def test_an_exercise_says_how_to_use_it():
+    assert repr(row_sums) == "<exercise row_sums: call it with your answer>"
+    assert row_sums.__doc__ == "The sum of each row."
+
+
+def test_the_random_stream_is_untouched():
+    torch.manual_seed(7)
+    want = torch.randn(3)
+    torch.manual_seed(7)
+    row_sums(lambda x: torch.randn(3) + random.random() * 0)
+    assert torch.equal(torch.randn(3), want)
+    draws = [row_sums(lambda x: torch.randn(3)).message for _ in range(2)]
+    assert draws[0] == draws[1], "what the learner draws is the same each time"
+
+
+def test_inputs_that_were_changed_are_found_wherever_they_are():
+    def check(change, *inputs):
+        try:
+            f.call(lambda *args: change(*args) or 1, *inputs)
+        except f.NotYet as diagnosis:
+            return "changed its input" in str(diagnosis)
+        return False
+
+    a, b = f.normal(2, 3, seed=1), f.normal(3, seed=2)
+    assert check(lambda x: x.mul_(2).fill_(0).sum().item(), a.clone())
+    assert check(lambda x: x.resize_(1) is None, a.clone())
+    assert check(lambda xs: xs[1].add_(1) is None, [a.clone(), b.clone()])
+    assert check(lambda xs: xs[1].add_(1) is None, (a.clone(), b.clone()))
+    assert check(lambda xs: xs.append(1), [1, 2])
+    assert check(lambda xs: xs.sort(), [2.0, 1.0])
+    assert check(lambda xs: xs[0].reverse(), [["a", "b"]])
+    assert check(lambda d: d.update(x=1), {})
+    assert check(lambda d: d["x"].append(1), {"x": [1]})
+    assert check(lambda s: s.add(1), set())
+
+
+def test_inputs_that_were_not_changed_are_not_accused():
+    a = f.normal(2, 3, seed=1)
+    nan = torch.tensor([float("nan"), float("inf")])
+    for value in (
+        a,
+        nan,
+        [a, [a]],
+        (a, "x"),
+        {"k": a},
+        {1, 2},
+        float("nan"),
+        torch.arange(3),
+        "text",
+    ):
+        assert f.call(lambda _: 1, value) == 1
+
+
+def test_known_mistakes_are_named_before_the_shape():
+    with pytest.raises(f.NotYet, match="wrong axis"):
+        expect_close([1.0, 2.0], [1.0, 2.0, 3.0], "x", mistakes={"wrong axis": [1.0, 2.0]})
+    with pytest.raises(f.NotYet, match="0/0"):
+        expect_close([float("nan")] * 2, [0.0, 1.0], "x", mistakes={"0/0": [float("nan")] * 2})
+
+
+def test_infinities_that_belong_there_are_right():
+    inf = float("inf")
+    expect_close([[0.0, -inf], [1.0, 2.0]], [[0.0, -inf], [1.0, 2.0]], "scores")
+    with pytest.raises(f.NotYet, match=r"scores should be 3 at index \[1, 1\], but is 2\."):
+        expect_close([[0.0, -inf], [1.0, 2.0]], [[0.0, -inf], [1.0, 3.0]], "scores")
+    with pytest.raises(f.NotYet, match=r"scores should be \[-inf, 1\], but is \[1, 1\]"):
+        expect_close([1.0, 1.0], [-inf, 1.0], "scores")
+
+
+@pytest.mark.parametrize("value", [2, 2.0, True + 1, [2.0], (2,), torch.tensor(2.0)])
+def test_numbers_lists_and_tensors_are_all_numbers(value):
+    shape = tuple(torch.as_tensor(value).shape)
+    assert f.expect_shape(value, shape, "x").dtype == torch.float64
+
+
+def test_two_numbers_that_differ_late_are_shown_to_differ():
+    with pytest.raises(f.NotYet, match=r"x should be 3\.000e-04, but is 0\.000e\+00"):
+        expect_close(0.0, 3e-4, "x")
+
+
+def test_gradients_do_not_matter():
+    w = torch.ones(2, requires_grad=True)
+    expect_close(w * 2, [2.0, 2.0], "x")
+    assert torch.equal(f.call(lambda x: x.detach(), w), torch.ones(2))
+    assert torch.equal(f.call(lambda x: x.detach(), w * 2), torch.full((2,), 2.0))
+
+
+def test_fresh_inputs_are_the_same_every_time_and_leave_the_stream_alone():
+    state = torch.get_rng_state()
+    assert torch.equal(f.normal(2, 3, seed=4), f.normal(2, 3, seed=4))
+    assert not torch.equal(f.normal(2, 3, seed=4), f.normal(2, 3, seed=5))
+    assert torch.equal(torch.get_rng_state(), state)

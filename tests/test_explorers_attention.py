@@ -1,0 +1,226 @@
+"""The Python side of the attention explorer: what it takes, refuses, packs and draws."""
+
+import warnings
+from decimal import ROUND_HALF_UP, Decimal
+
+import numpy as np
+import pytest
+import torch
+import traitlets
+
+from explorers.attention import AttentionExplorer
+from explorers.attention_maps import STEPS, packed
+
+PNG = b"\x89PNG"
+
+
+def weights_and_scores(L=2, H=3, T=5, causal=True):
+    scores = 2 * torch.randn(L, H, T, T, generator=torch.Generator().manual_seed(L * H * T))
+    future = torch.ones(T, T, dtype=torch.bool).triu(1)
+    return (scores.masked_fill(future, -torch.inf) if causal else scores).softmax(-1), scores
+
+
+def explorer(L=2, H=3, T=5, with_scores=True, **settings):
+    maps, scores = weights_and_scores(L, H, T)
+    return AttentionExplorer(
+        [f"t{i}" for i in range(T)], maps, scores if with_scores else None, **settings
+    )
+
+
+def decoded(explorer):
+    steps = np.frombuffer(explorer.weight_steps, "<u2").astype(float)
+    return ((steps + 0.5) / STEPS).reshape(*explorer.shape, explorer.shape[-1])
+
+
+# --- what it takes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [
+    lambda m: m,
+    lambda m: m.numpy(),
+    lambda m: m.tolist(),
+    lambda m: m.double().requires_grad_(),
+    lambda m: m.bfloat16(),
+])  # fmt: skip
+def test_tensors_arrays_and_lists(change):
+    maps, _ = weights_and_scores()
+    made = AttentionExplorer(list("abcde"), change(maps))
+    assert made.shape == [2, 3, 5]
+    np.testing.assert_allclose(decoded(made), maps, atol=2e-3)
+
+
+def test_heads_without_layers_are_one_layer():
+    maps, scores = weights_and_scores(L=1)
+    made = AttentionExplorer("abcde", maps[0], scores[0])
+    assert made.shape == [1, 3, 5] and made.tokens == list("abcde")
+
+
+def test_one_token():
+    made = AttentionExplorer(["a"], [[[1.0]]])
+    assert made.picture().png().startswith(PNG)
+
+
+def test_the_decimals_that_are_shown_are_those_of_the_tensor():
+    weights = np.random.default_rng(0).random(10_000, dtype=np.float32)
+    edges = np.array([0, 0.0005, 0.1235, 0.3335, 0.9995, 1], np.float32)
+    weights = np.concatenate([weights, edges, np.nextafter(edges, 0), edges / 16])
+    shown = (np.frombuffer(packed(weights), "<u2") + 0.5) / STEPS
+    for digits in (2, 3, 4):  # half a digit up, as one learns at school (0.0625 → 0.063)
+        digit = Decimal(1).scaleb(-digits)
+        for weight, value in zip(weights.tolist(), shown.tolist(), strict=True):
+            exact = Decimal(weight).quantize(digit, ROUND_HALF_UP)
+            assert f"{value:.{digits}f}" == str(exact)
+    assert np.abs(shown - weights).max() < 1e-5
+
+
+def test_scores_travel_unchanged():
+    maps, scores = weights_and_scores()
+    raw = AttentionExplorer("abcde", maps, scores).raw_scores
+    np.testing.assert_array_equal(np.frombuffer(raw, "<f4").reshape(2, 3, 5, 5), scores)
+
+
+def test_the_mask_is_seen_in_the_maps():
+    maps, scores = weights_and_scores()
+    future = np.triu(np.ones((5, 5), np.uint8), 1)
+    assert AttentionExplorer("abcde", maps).masked == future.tobytes()
+    assert AttentionExplorer("abcde", maps, scores).masked == future.tobytes()
+    open_maps, open_scores = weights_and_scores(causal=False)
+    assert not any(AttentionExplorer("abcde", open_maps, open_scores).masked)
+
+
+def test_a_window_is_seen_as_a_mask_but_a_saturated_softmax_is_not():
+    scores = weights_and_scores()[1]
+    window = torch.ones(5, 5, dtype=torch.bool).tril().triu(-1)
+    made = AttentionExplorer("abcde", scores.masked_fill(~window, -torch.inf).softmax(-1), scores)
+    assert made.masked == (~window).numpy().astype(np.uint8).tobytes()
+    steep = torch.tensor([[300.0, 0], [300, 0]])[None]  # softmax by itself gives exactly 0
+    assert steep.softmax(-1)[0, 0, 1] == 0
+    steep = torch.tensor([[[300.0, 200, 0], [0, 300, 0], [0, 0, 300]]])
+    maps = steep.masked_fill(torch.ones(3, 3, dtype=torch.bool).triu(1), -torch.inf).softmax(-1)
+    masked = AttentionExplorer("abc", maps, steep).masked
+    assert masked == np.triu(np.ones((3, 3), np.uint8), 1).tobytes()
+
+
+# --- what it refuses ------------------------------------------------------------------------------
+
+
+def spoil(where, value):
+    maps, _ = weights_and_scores()
+    maps[where] = value
+    return maps
+
+
+SCORES = weights_and_scores()[1]
+AFTER_SOFTMAX = SCORES.softmax(-1).tril()
+
+
+@pytest.mark.parametrize(("tokens", "maps", "message"), [
+    ([], np.zeros((1, 1, 0, 0)), "no tokens"),
+    ("abcd", weights_and_scores()[0], r"shape \(2, 3, 5, 5\), but there are 4 tokens"),
+    ("abcde", np.ones((5, 5)) / 5, r"shape \(5, 5\).*maps\[None\]"),
+    ("abcde", np.ones((1, 1, 1, 5, 5)) / 5, r"shape \(1, 1, 1, 5, 5\)"),
+    ("abcde", np.ones((1, 4, 5)) / 5, "5 queries × 5 keys"),
+    ("abcde", np.ones((0, 5, 5)), "at least one layer and head"),
+    ([1, 2, 3, 4, 5], weights_and_scores()[0], "token 0 is 1: decode"),
+    ("abcde", spoil((1, 2, 3, 0), np.nan), "nan in layer 1, head 2, row 3 .*every key is masked"),
+    ("abcde", spoil((0, 1, 2, 0), np.inf), "inf in layer 0, head 1, row 2"),
+    ("abcde", spoil((0, 1, 2, 1), -0.25), "negative weight -0.25 in layer 0, head 1, row 2"),
+    ("abcde", SCORES, "negative weight .* are these scores"),
+    ("abcde", spoil((1, 0, 4), 0.5), "layer 1, head 0, row 4 of maps sums to 2.500, not 1"),
+    ("abcde", SCORES.softmax(-2), "its columns sum to 1: softmax ran over the queries"),
+    ("abcde", AFTER_SOFTMAX, "was the mask applied after softmax"),
+])  # fmt: skip
+def test_bad_maps_say_what_is_wrong(tokens, maps, message):
+    with pytest.raises(ValueError, match=message):
+        AttentionExplorer(tokens, maps)
+
+
+def test_too_much_for_a_browser_is_refused_before_it_is_copied():
+    huge = np.broadcast_to(np.float32(1 / 1024), (8, 8, 1024, 1024))
+    with pytest.raises(ValueError, match="more than the 64,000,000"):
+        AttentionExplorer(["x"] * 1024, huge)
+
+
+@pytest.mark.parametrize(("scores", "message"), [
+    (SCORES[:1], r"scores has shape \(1, 3, 5, 5\), but maps has \(2, 3, 5, 5\)"),
+    (SCORES.masked_fill(torch.ones(5, 5, dtype=torch.bool).triu(1), -torch.inf), "before the mask"),
+    (SCORES * 4, "do not belong together.*after scaling"),
+])  # fmt: skip
+def test_bad_scores_say_what_is_wrong(scores, message):
+    with pytest.raises(ValueError, match=message):
+        AttentionExplorer("abcde", weights_and_scores()[0], scores)
+
+
+@pytest.mark.parametrize(("name", "value", "message"), [
+    ("layer", 2, "layer goes from 0 to 1; got 2"),
+    ("head", -1, "head goes from 0 to 2; got -1"),
+    ("query", 5, "query goes from -1 to 4; got 5"),
+    ("view", "pie", "pie"),
+    ("stage", "mask", "needs scores"),
+])  # fmt: skip
+def test_settings_are_checked_at_the_start_and_later(name, value, message):
+    made = explorer(with_scores=False)
+    with pytest.raises(traitlets.TraitError, match=message):
+        setattr(made, name, value)
+    with pytest.raises(traitlets.TraitError, match=message):
+        explorer(with_scores=False, **{name: value})
+
+
+def test_an_unknown_setting_is_named():
+    with pytest.raises(TypeError, match="layers"):
+        explorer(layers=2)
+
+
+# --- what it shows --------------------------------------------------------------------------------
+
+
+def test_shown_follows_the_settings():
+    maps, scores = weights_and_scores()
+    made = explorer(layer=1, head=2)
+    future = np.triu(np.ones((5, 5), bool), 1)
+    np.testing.assert_array_equal(made.shown(), np.where(future, np.nan, maps[1, 2]))
+    made.show_masked = True
+    np.testing.assert_array_equal(made.shown(), maps[1, 2])
+    made.stage = "scores"
+    np.testing.assert_array_equal(made.shown(), scores[1, 2])
+    made.average = True
+    np.testing.assert_allclose(made.shown(), scores[1].mean(0), rtol=1e-5)
+    made.stage = "mask"
+    assert np.isnan(made.shown()[0, 1])
+
+
+@pytest.mark.parametrize("settings", [
+    {},
+    {"view": "lines"},
+    {"view": "lines", "stage": "scores", "query": 3},
+    {"stage": "mask", "query": 2, "locked": True},
+    {"average": True, "layer": 1},
+])  # fmt: skip
+def test_each_view_has_a_still_picture(settings):
+    made = explorer(**settings)
+    data, _ = made._repr_mimebundle_()
+    assert repr(made) == data["text/plain"] == "AttentionExplorer(layers=2, heads=3, tokens=5)"
+    assert made.picture().png() == made.picture().png()
+    assert made.picture().png().startswith(PNG)
+
+
+def test_the_still_picture_survives_any_token():
+    tokens = [
+        "<img src=x onerror=alert(1)>",
+        "$\\frac$",
+        " \n\t",
+        "",
+        "日本",
+        "👩‍👩‍👧",
+        "\x00\x1b",
+        "a" * 99,
+    ]
+    maps, _ = weights_and_scores(1, 2, len(tokens))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a missing glyph would warn in the learner's notebook
+        assert AttentionExplorer(tokens, maps).picture().png().startswith(PNG)
+        assert AttentionExplorer(tokens, maps, view="lines").picture().png().startswith(PNG)
+
+
+def test_a_long_text_has_a_still_picture():
+    assert explorer(1, 2, 100).picture().png().startswith(PNG)

@@ -1,0 +1,152 @@
+"""The base of the explorers: still picture, stable name, and nothing left behind."""
+
+from base64 import b64decode
+from types import SimpleNamespace
+
+import pytest
+import traitlets
+from ipywidgets.widgets import widget
+
+from explorers import base
+from explorers.base import Explorer, esm
+from helpers import plots
+
+
+class Toy(Explorer):
+    _esm = "export default { render() {} }"
+    size = traitlets.Int(1).tag(sync=True)
+
+    def picture(self):
+        return plots.heatmap([[1.0] * self.size], f"{self.size} cells")
+
+    def describe(self):
+        return f"size={self.size}"
+
+
+class Other(Toy):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def tidy(monkeypatch):
+    monkeypatch.setattr(base, "_live", {})
+    yield
+    widget.Widget.close_all()
+
+
+@pytest.fixture
+def cell(monkeypatch):
+    """cell("id", run): what is made now is made by that run of that cell."""
+
+    def running(name, run):
+        parent = {"metadata": {"cellId": name}} if name else {}
+        shell = SimpleNamespace(parent_header=parent, execution_count=run)
+        monkeypatch.setattr(base, "get_ipython", lambda: shell)
+
+    return running
+
+
+def is_open(explorer):
+    return explorer.comm is not None
+
+
+def test_the_still_picture_is_in_the_output():
+    data, _ = Toy(size=3)._repr_mimebundle_()
+    assert b64decode(data["image/png"]).startswith(b"\x89PNG")
+    assert data["text/plain"] == "Toy(size=3)"
+    assert "application/vnd.jupyter.widget-view+json" in data
+
+
+def test_the_picture_is_of_the_present_view():
+    toy = Toy(size=1)
+    before = toy._repr_mimebundle_()[0]["image/png"]
+    toy.size = 4
+    assert toy._repr_mimebundle_()[0]["image/png"] != before
+
+
+def test_the_name_is_the_same_in_every_run():
+    assert repr(Toy()) == repr(Toy()) == str(Toy()) == "Toy(size=1)"
+
+
+def test_a_subclass_must_say_what_it_shows():
+    class Empty(Explorer):
+        _esm = "export default { render() {} }"
+
+    with pytest.raises(NotImplementedError):
+        Empty().picture()
+    with pytest.raises(NotImplementedError):
+        Empty().describe()
+
+
+def test_running_a_cell_again_closes_what_it_made_before(cell):
+    before = len(widget._instances)
+    made = []
+    for run in range(1, 6):
+        cell("a", run)
+        made.append(Toy())
+    assert [is_open(toy) for toy in made] == [False] * 4 + [True]
+    # anywidget gives each explorer a class of its own; a layout belongs to each.
+    assert len(widget._instances) == before + 2
+
+
+def test_a_cell_that_shows_another_explorer_closes_the_old_one_too(cell):
+    cell("a", 1)
+    old = Toy()
+    cell("a", 2)
+    new = Other()
+    assert not is_open(old) and is_open(new)
+
+
+def test_what_another_cell_made_stays(cell):
+    cell("a", 1)
+    first = Toy()
+    cell("b", 2)
+    second = Toy()
+    cell("b", 3)
+    third = Toy()
+    assert is_open(first) and not is_open(second) and is_open(third)
+
+
+def test_two_explorers_of_one_run_live_side_by_side_and_go_together(cell):
+    cell("a", 1)
+    pair = Toy(), Other()
+    assert all(map(is_open, pair))
+    cell("a", 2)
+    Toy()
+    assert not any(map(is_open, pair))
+
+
+def test_a_front_end_that_does_not_name_its_cells_closes_nothing(cell):
+    cell("", 1)
+    first = Toy()
+    cell("", 2)
+    assert is_open(Toy()) and is_open(first)
+    assert base._live == {}
+
+
+def test_outside_a_notebook_nothing_is_kept():
+    first, second = Toy(), Toy()
+    assert is_open(first) and is_open(second)
+    assert base._live == {}
+
+
+def test_a_closed_explorer_still_has_its_name():
+    toy = Toy(size=2)
+    layout = toy.layout
+    toy.close()
+    toy.close()
+    assert repr(toy) == "Toy(size=2)"
+    assert layout.comm is None
+    # IPython then shows the name alone.
+    assert toy._repr_mimebundle_ is None or toy._repr_mimebundle_() is None
+
+
+def test_the_shared_script_comes_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "_HERE", tmp_path)
+    (tmp_path / "base.js").write_text("const shared = 1;", encoding="utf-8")
+    (tmp_path / "own.js").write_text("export default {};", encoding="utf-8")
+    assert esm("own") == "const shared = 1;\nexport default {};"
+
+
+def test_the_style_sheet_goes_along():
+    assert ".d2g" in Toy()._css

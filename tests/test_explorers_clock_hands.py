@@ -1,0 +1,79 @@
+"""The rotary clocks without a browser: what they accept, the score, the still picture."""
+
+import math
+
+import pytest
+import torch
+from ipywidgets import Widget
+
+from explorers.clock_hands import ClockHands
+from helpers.positions import Rotary
+
+Q, K = [1.0, 0.5, -0.3, 0.8], [0.7, -0.2, 0.4, 0.6]
+
+
+@pytest.fixture(autouse=True)
+def tidy():
+    yield
+    Widget.close_all()
+
+
+def test_the_score_is_that_of_rotary():
+    explorer = ClockHands(Q, K, query=11, key=3)
+    rotary = Rotary(4)
+    q, k = rotary(torch.tensor([Q]), 11), rotary(torch.tensor([K]), 3)
+    assert explorer.score() == pytest.approx((q @ k.T).item() / 2)
+
+
+def test_moving_both_leaves_the_score_alone_and_moving_one_does_not():
+    explorer = ClockHands(Q, K, query=9, key=4)
+    assert explorer.score(30, 25) == pytest.approx(explorer.score(), abs=1e-4)
+    assert abs(explorer.score(10, 4) - explorer.score()) > 0.05
+
+
+def test_tensors_and_lists_are_welcome():
+    assert ClockHands(torch.tensor(Q), K).score() == pytest.approx(ClockHands(Q, K).score())
+
+
+def test_the_base_is_kept():
+    assert ClockHands(Q, K, base=500.0).base == pytest.approx(500)
+
+
+@pytest.mark.parametrize("size", [2, 8, 16])
+def test_the_still_picture_shows_the_present_view(size):
+    explorer = ClockHands([1.0] * size, [0.5] * size)
+    explorer.query = 12
+    picture = explorer.picture()
+    assert picture.alt.startswith(f"{size // 2} clocks") and "position 12" in picture.alt
+    assert picture.png().startswith(b"\x89PNG")
+    data, _ = explorer._repr_mimebundle_()
+    assert data["image/png"] and data["text/plain"] == repr(explorer)
+
+
+def test_zero_vectors_can_be_drawn():
+    assert ClockHands([0.0, 0.0], [0.0, 0.0]).picture().png()
+
+
+def test_its_name_is_stable():
+    want = "ClockHands(2 clocks, query at 9, key at 4: score "
+    assert repr(ClockHands(Q, K)).startswith(want)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"q": [1.0, 2.0, 3.0]}, r"q should be one vector of 2, 4, … or 16.*\(3,\)"),
+        ({"k": []}, "k should be one vector"),
+        ({"q": torch.zeros(2, 2)}, r"shape \(2, 2\)"),
+        ({"q": [0.0] * 18}, r"\(18,\)"),
+        ({"q": [1.0, 2.0]}, "q has 2 numbers, k has 4"),
+        ({"k": [math.nan, 0, 0, 0]}, "k contains NaN"),
+        ({"query": 61}, "query is a position from 0 to 60, not 61"),
+        ({"key": -1}, "key is a position from 0 to 60, not -1"),
+        ({"longest": 0}, "longest"),
+        ({"base": 1.0}, "base should be"),
+    ],
+)
+def test_bad_values_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ClockHands(**{"q": Q, "k": K, **arguments})

@@ -1,0 +1,95 @@
+"""TokenExplorer on the Python side: what it sends, what it refuses, its still picture."""
+
+import struct
+import warnings
+
+import pytest
+
+from explorers.token import LONGEST, TokenExplorer, readable
+from helpers.text import BPETokenizer
+
+TEXT = "low low low lower lowest newest widest\n  newer don't"
+TOKENIZER = BPETokenizer.train(TEXT, 275, ["<|endoftext|>"])
+
+
+@pytest.fixture
+def explorer():
+    made = []
+
+    def make(tokenizer=TOKENIZER, text=TEXT, **kwargs):
+        made.append(TokenExplorer(tokenizer, text, **kwargs))
+        return made[-1]
+
+    yield make
+    for widget in made:
+        widget.close()
+
+
+def test_the_merges_go_over_as_pairs_of_ids(explorer):
+    widget = explorer()
+    pairs = struct.unpack(f"<{len(widget.merges) // 4}i", widget.merges)
+    pieces = [bytes([b]) for b in widget.alphabet]
+    for left, right in zip(pairs[::2], pairs[1::2], strict=True):
+        pieces.append(pieces[left] + pieces[right])
+    assert pieces == [TOKENIZER.piece(i) for i in range(TOKENIZER.vocab_size - 1)]
+
+
+def test_at_each_number_of_merges_the_ids_are_those_of_such_a_tokenizer(explorer):
+    widget = explorer()
+    for used in range(len(TOKENIZER.merges) + 1):
+        widget.used = used
+        assert widget.ids() == BPETokenizer(TOKENIZER.merges[:used]).encode(TEXT)
+    assert widget.ids() == TOKENIZER.encode(TEXT)
+
+
+def test_all_merges_are_used_at_first_or_as_many_as_wanted(explorer):
+    assert explorer().used == len(TOKENIZER.merges) == 18
+    assert explorer(used=0).used == 0
+    assert repr(explorer(used=0, text="low")) == (
+        "TokenExplorer(0 of 18 merges: 3 characters, 3 bytes, 3 tokens, 1.00 characters per token)"
+    )
+
+
+@pytest.mark.parametrize("used", [-1, 19])
+def test_merges_that_are_not_there_are_refused(explorer, used):
+    with pytest.raises(ValueError, match=f"between 0 and 18, the merges there are, not {used}"):
+        explorer(used=used)
+
+
+def test_another_tokenizer_is_refused(explorer):
+    with pytest.raises(TypeError, match="should be a BPETokenizer, not a str"):
+        explorer("low")
+
+
+def test_too_many_merges_are_refused(explorer, monkeypatch):
+    monkeypatch.setattr("explorers.token.MOST", 10)
+    with pytest.raises(ValueError, match=r"18 merges are too many .*tokenizer.merges\[:10\]"):
+        explorer()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", TEXT, "$x$ <b>_^{", "\x00\r\t\u200b\u202e", "中文🦉", "é\u0301\ud800", "a\n" * 90],
+)
+def test_every_text_has_a_still_picture(explorer, text):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # such as a sign that the font does not have
+        assert explorer(text=text).picture().png().startswith(b"\x89PNG")
+        chinese = BPETokenizer.train("中文 中文 中文", 262)
+        assert explorer(chinese, text).picture().png()
+
+
+def test_a_long_text_is_cut_up_to_its_limit(explorer):
+    widget = explorer(text="low " * LONGEST)
+    assert sum(len(TOKENIZER.piece(i)) for i in widget.ids()) == LONGEST
+    assert f"{LONGEST} characters" in widget.describe() and widget.picture().png()
+
+
+def test_pieces_are_readable():
+    assert readable(b" the\n") == "␣the⏎" and readable(b"\t") == "⇥"
+    assert readable(b"\xf0\x9f") == "‹F0 9F›" and readable("🦉".encode()) == "🦉"
+    assert readable(b"a\x00") == "a‹00›" and readable("\u200b".encode()) == "‹E2 80 8B›"
+
+
+def test_pieces_are_shown_in_order(explorer):
+    assert "".join(explorer(text="a 中").pieces()) == "a␣‹E4›‹B8›‹AD›"

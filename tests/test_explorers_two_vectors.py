@@ -1,0 +1,65 @@
+"""TwoVectors on the Python side: its numbers, its still picture, its arguments."""
+
+import math
+
+import pytest
+
+from explorers.two_vectors import TwoVectors
+
+
+@pytest.fixture
+def arrows():
+    made = []
+
+    def make(*args, **kwargs):
+        made.append(TwoVectors(*args, **kwargs))
+        return made[-1]
+
+    yield make
+    for widget in made:
+        widget.close()
+
+
+def test_the_numbers_are_those_of_school(arrows):
+    seen = arrows(a=(3, 0), b=(2, 2)).measures()
+    assert seen["dot"] == 6 and seen["length_a"] == 3
+    assert seen["length_b"] == pytest.approx(math.sqrt(8))
+    assert seen["cosine"] == pytest.approx(math.sqrt(0.5))
+    assert seen["angle"] == pytest.approx(45) and seen["projection"] == 2
+
+
+@pytest.mark.parametrize(
+    ("b", "dot", "angle"), [((4, 2), 10, 0), ((-1, 2), 0, 90), ((-4, -2), -10, 180)]
+)
+def test_the_sign_tells_acute_right_and_obtuse(arrows, b, dot, angle):
+    seen = arrows(a=(2, 1), b=b).measures()
+    assert seen["dot"] == dot and seen["angle"] == pytest.approx(angle, abs=1e-5)
+
+
+def test_the_text_and_the_picture_are_stable(arrows):
+    first, second = arrows(), arrows()
+    text = "TwoVectors(a=(4.0, 1.0), b=(2.0, 3.0): dot product 11.00, angle 42.3°)"
+    assert repr(first) == repr(second) == text
+    data, _ = first._repr_mimebundle_()
+    assert data["text/plain"] == text and data["image/png"]
+    assert first.picture().png() == second.picture().png()
+
+
+@pytest.mark.parametrize(("a", "b"), [((0, 0), (1, 2)), ((1, 2), (0, 0)), ((0, 0), (0, 0))])
+def test_a_zero_vector_has_no_angle_and_breaks_nothing(arrows, a, b):
+    widget = arrows(a, b)
+    assert "no angle" in repr(widget) and math.isnan(widget.measures()["cosine"])
+    assert widget.picture().png()
+
+
+def test_positions_are_kept_in_tenths(arrows):
+    widget = arrows(a=(1.04, 2.96), b=(-5, 5))
+    assert (widget.ax, widget.ay, widget.bx, widget.by) == (1.0, 3.0, -5.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [(1,), (1, 2, 3), "ab", 3, None, (6, 0), (0, -5.1), (math.nan, 0), (math.inf, 0)]
+)
+def test_wrong_positions_are_refused_by_name(wrong):
+    with pytest.raises(ValueError, match=r"^b should"):
+        TwoVectors(b=wrong)

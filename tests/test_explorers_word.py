@@ -1,0 +1,146 @@
+"""WordExplorer on the Python side: answers, messages, suggestions, its still picture."""
+
+import time
+
+import numpy as np
+import pytest
+
+from explorers.word import WordExplorer
+from helpers import data
+
+WORDS = ["king", "queen", "man", "woman", "<b>bold</b>", "$x$", "zero"]
+VECTORS = [[5, 1], [5, -1], [1, 3], [1, -3], [-1, 1], [-4, -1], [0, 0]]
+
+
+@pytest.fixture
+def explorer():
+    made = []
+
+    def make(words=WORDS, vectors=VECTORS, **kwargs):
+        made.append(WordExplorer(words, vectors, **({"word": "king"} | kwargs)))
+        return made[-1]
+
+    yield make
+    for widget in made:
+        widget.close()
+
+
+@pytest.fixture(scope="module")
+def real():
+    widget = WordExplorer(*data.glove())
+    yield widget
+    widget.close()
+
+
+def names(widget):
+    return [row[0] for row in widget.answer["rows"]]
+
+
+def test_neighbours_leave_out_the_word_and_come_in_order(explorer):
+    widget = explorer(count=3)
+    assert names(widget) == ["queen", "man", "woman"]
+    cosines = [row[1] for row in widget.answer["rows"]]
+    assert cosines == sorted(cosines, reverse=True)
+    assert cosines[0] == pytest.approx(24 / 26, abs=1e-4)
+    widget.word = "woman"
+    assert names(widget)[0] == "queen"
+
+
+def test_a_small_table_gives_as_many_answers_as_it_has(explorer):
+    widget = explorer(count=50)
+    assert len(names(widget)) == len(WORDS) - 1
+    widget.mode = "analogy"
+    assert len(names(widget)) == len(WORDS)
+    widget.exclude = True
+    assert len(names(widget)) == len(WORDS) - 3
+
+
+def test_analogies_with_and_without_the_query_words(real):
+    real.set_trait("mode", "analogy")
+    real.exclude = False
+    assert real.answer["rows"][0] == ["king", pytest.approx(0.886, abs=1e-3), True]
+    assert real.answer["rows"][1] == ["queen", pytest.approx(0.861, abs=1e-3), False]
+    real.exclude = True
+    assert names(real)[0] == "queen" and not {"king", "man", "woman"} & set(names(real))
+    real.mode = "neighbours"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("ellephant", "elephant"), ("shakespear", "shakespeare"), ("qeen", "queen")],
+)
+def test_an_unknown_word_gets_suggestions(real, typed, meant):
+    real.word = typed
+    (message,) = real.answer["messages"]
+    assert f"“{typed}” is not among the 30,000 words" in message["text"]
+    assert meant in message["suggestions"] and not real.answer["rows"]
+    assert typed in repr(real) and real.picture().png()
+    real.word = message["suggestions"][0]
+    assert real.answer["rows"]
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "   ", "\n", "x" * 5000, "<script>", "$", "\0", "🙂", "日本", "^", "½"]
+)
+@pytest.mark.filterwarnings("error")  # such as Matplotlib's, of a glyph that its font lacks
+def test_any_input_gives_an_answer_or_a_message(real, typed):
+    real.word = typed
+    assert bool(real.answer["rows"]) != bool(real.answer["messages"])
+    assert repr(real) and real.picture().png()
+
+
+def test_case_and_blanks_do_not_matter(real):
+    real.word = " CAT "
+    assert names(real)[:2] == ["dog", "rabbit"]
+
+
+def test_each_unknown_word_of_an_analogy_is_named(explorer):
+    widget = explorer(mode="analogy", analogy=("kng", "man", ""))
+    assert [m["input"] for m in widget.answer["messages"]] == ["a", "c"]
+
+
+def test_what_points_nowhere_is_said(explorer):
+    widget = explorer(word="zero")
+    assert "zero vector" in widget.answer["messages"][0]["text"]
+    widget = explorer(mode="analogy", analogy=("zero", "man", "man"))
+    assert "zero vector" in repr(widget) and widget.picture().png()
+
+
+def test_words_that_look_like_markup_or_formulas_are_drawn_as_they_are(explorer):
+    widget = explorer(word="$x$")
+    assert "<b>bold</b>" in names(widget) and widget.picture().png()
+
+
+def test_an_answer_takes_few_milliseconds(real):
+    took = []
+    for typed in ("dog", "elefant", "piano", "internationalisation", "frog"):
+        start = time.perf_counter()
+        real.word = typed
+        took.append(time.perf_counter() - start)
+    assert sorted(took)[2] < 0.05  # the median: another process may be busy
+
+
+def test_the_text_and_the_picture_are_stable(explorer):
+    text = "WordExplorer(nearest to “king”, itself left out: queen, man, woman …)"
+    first, second = explorer(), explorer()
+    assert repr(first) == repr(second) == text
+    bundle, _ = first._repr_mimebundle_()
+    assert bundle["text/plain"] == text and bundle["image/png"]
+    assert first.picture().png() == second.picture().png()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vectors": np.zeros((3, 2))}, "there are 7 words, but the shape is"),
+        ({"vectors": np.zeros(7)}, "vectors should have shape"),
+        ({"vectors": np.full((7, 2), np.nan)}, "NaN"),
+        ({"words": ["a", "a", "b", "c", "d", "e", "f"]}, "'a' is there again"),
+        ({"count": 0}, "count should be between"),
+        ({"analogy": ("king", "man")}, "three words"),
+        ({"mode": "both"}, "mode should be"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        WordExplorer(**({"words": WORDS, "vectors": VECTORS} | changes))
