@@ -188,7 +188,8 @@ class Witness(nn.Module):
 
     def __init__(self, V: int, seed: int):
         super().__init__()
-        self.table, self.calls = normal(V, V, seed=seed + 100), []
+        self.calls: list[Tensor] = []
+        self.table = normal(V, V, seed=seed + 100)
 
     def forward(self, ids: Tensor) -> Tensor:
         self.calls.append(ids.clone())

@@ -1,48 +1,60 @@
-"""Checks of chapter 00, start here."""
+"""The exercises of the chapter "Start here"."""
 
-from typing import Any
+import torch
 
-from exercises.check import call, checked, expect_close, normal
+from exercises.check import exercise, normal
 
 
-@checked
-def average(answer: Any) -> str:
+@exercise(
+    inputs=[([2.0, 4.0, 9.0],), ([5.0],), ([3.0, 3.0, 9.0],), ([-1.0, 1.0, -6.0, 4.0],)],
+    praise="The mean, also of one number and of negative ones.",
+)
+def average(numbers):
     """average(numbers): the mean of a list of numbers."""
-    for numbers in ([2.0, 4.0, 9.0], [5.0], [3.0, 3.0, 9.0], [-1.0, 1.0, -6.0, 4.0]):
-        total = sum(numbers)
-        mistakes = {
-            "This is the sum: divide it by how many numbers there are, `len(numbers)`.": total,
-            "You divide by one too few: divide by `len(numbers)`.": (
-                total / max(len(numbers) - 1, 1)
-            ),
-            "This is the number in the middle (the median), not the mean.": (
-                sorted(numbers)[len(numbers) // 2]
-            ),
-        }
-        got = call(answer, numbers, name="average")
-        expect_close(got, total / len(numbers), f"average({numbers})", mistakes=mistakes)
-    return "The mean, also of one number and of negative ones."
+    return sum(numbers) / len(numbers)
 
 
-@checked
-def centre(answer: Any) -> str:
+average.mistakes = {
+    "This is the sum: divide it by how many numbers there are, `len(numbers)`.": sum,
+    "You divide by one too few: divide by `len(numbers)`.": lambda numbers: (
+        sum(numbers) / max(len(numbers) - 1, 1)
+    ),
+    "You divide by one too many: divide by `len(numbers)`.": lambda numbers: (
+        sum(numbers) / (len(numbers) + 1)
+    ),
+    "This is the number in the middle (the median), not the mean.": lambda numbers: sorted(numbers)[
+        len(numbers) // 2
+    ],
+    "You cut off the decimals: divide with `/`.": lambda numbers: sum(numbers) // len(numbers),
+}
+
+
+def mean(x):
+    return x.mean(1, keepdim=True)
+
+
+@exercise(
+    inputs=[(normal(T, C, seed=seed) + 2,) for seed, (T, C) in enumerate([(4, 4), (3, 5), (2, 1)])],
+    praise="Every row has the mean 0, on square tables and on others.",
+    clash="The means of the rows need to be a column, (T, 1): keepdim=True.",
+)
+def centre(x):
     """centre(x): (T, C) → (T, C), minus the mean of each row."""
-    for T, C, seed in ((4, 4, 1), (3, 5, 2), (2, 1, 3)):
-        x = normal(T, C, seed=seed) + 2
-        means = x.mean(1, keepdim=True)
-        mistakes = {
-            "You subtracted the mean of each *column*: take the mean over dim=1.": x - x.mean(0),
-            "You subtracted one mean from everything: each row has its own, so use dim=1.": (
-                x - x.mean()
-            ),
-            "These are the means themselves: subtract them from x.": means,
-            "You subtracted the sum of the row: take the mean.": x - x.sum(1, keepdim=True),
-            "The sign is the other way round: x minus the mean, please.": means - x,
-        }
-        if T == C:
-            mistakes[
-                "The means of the rows were laid along the columns: x is square here, so "
-                "broadcasting found nothing wrong. Keep the dimension with keepdim=True."
-            ] = x - x.mean(1)
-        expect_close(call(answer, x, name="centre"), x - means, "centre(x)", mistakes=mistakes)
-    return "Every row has the mean 0, on square tables and on others."
+    return x - mean(x)
+
+
+centre.mistakes = {
+    "You subtracted the mean of each *column*: take the mean over dim=1.": lambda x: x - x.mean(0),
+    "You subtracted one mean from everything: each row has its own, so use dim=1.": lambda x: (
+        x - x.mean()
+    ),
+    "These are the means themselves: subtract them from x.": (mean, lambda x: x.mean(1)),
+    "You subtracted the sum of the row: take the mean.": lambda x: x - x.sum(1, keepdim=True),
+    "The sign is the other way round: x minus the mean, please.": lambda x: mean(x) - x,
+    "You divided by the mean: subtract it.": lambda x: x / mean(x),
+    "You gave back x itself: subtract the mean of each row.": torch.clone,
+    "The means of the rows were laid along the columns: x is square here, so "
+    "broadcasting found nothing wrong. Keep the dimension with keepdim=True.": lambda x: (
+        x - x.mean(1)
+    ),
+}

@@ -1,7 +1,7 @@
 """Every exercise of every chapter: its solution, stub, and answers that make no sense.
 
-The mistakes that a check should recognise differ from exercise to exercise: they are in
-test_checks_chapterNN.py.
+Of those that are declared, each mistake is told by its own words. Other right answers, and the
+mistakes that a check written by hand recognises, are in test_exercises_TOPIC.py.
 """
 
 import ast
@@ -14,6 +14,8 @@ import pytest
 import torch
 from conftest import CHAPTERS
 from torch import nn
+
+from exercises.check import Declared
 
 
 @functools.cache
@@ -75,6 +77,30 @@ def test_the_stub_is_not_attempted(path, name):
 @each_exercise
 def test_the_task_is_described(path, name):
     assert exercise(path, name).__doc__
+
+
+DECLARED = [
+    pytest.param(exercise, id=f"{path.stem[3:]}-{exercise.name}")
+    for path in CHAPTERS
+    for exercise in vars(import_module(f"exercises.{path.stem[3:]}")).values()
+    if isinstance(exercise, Declared)
+]
+MUTANTS = [
+    pytest.param(*param.values, says, mutant, id=f"{param.id}-{i}")
+    for param in DECLARED
+    for i, (says, mutant) in enumerate(param.values[0].mutants())
+]
+
+
+@pytest.mark.parametrize("declared", DECLARED)
+def test_the_right_answer_is_right(declared):
+    report = declared(declared.right() if declared.is_value else declared.right)
+    assert report.outcome == "right", report.message
+
+
+@pytest.mark.parametrize(("declared", "says", "mutant"), MUTANTS)
+def test_each_mistake_is_told_by_its_own_words(declared, says, mutant):
+    assert repr(declared(mutant)) == f"✘ not yet: {says}"
 
 
 GARBAGE = {
