@@ -1,16 +1,12 @@
-"""tools/notebooks.py: the committed form of a chapter, and how it is reached."""
+"""tools/notebooks.py: the committed form of a chapter, how it is reached, and its number."""
 
-import importlib.util
 import sys
 
 import nbformat
 import pytest
-from conftest import ROOT
 from nbformat import v4
 
-spec = importlib.util.spec_from_file_location("notebooks_tool", ROOT / "tools" / "notebooks.py")
-tool = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(tool)
+import notebooks as tool
 
 
 @pytest.fixture

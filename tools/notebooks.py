@@ -3,6 +3,7 @@
     python tools/notebooks.py run [NOTEBOOK ...]         run in place, then normalise
     python tools/notebooks.py normalise [NOTEBOOK ...]   without running
     python tools/notebooks.py check [NOTEBOOK ...]       exit 1 if one is not in that form
+    python tools/notebooks.py renumber FIRST [--by N]    move chapters FIRST, … on by N (default 1)
 
 Without names: every chapter. The form: outputs and counts kept, everything dropped that changes
 from run to run without meaning anything (widget state and ids, time stamps, editor settings, all
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 import nbformat
+import renumber
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
@@ -81,9 +83,17 @@ def write(path: Path, text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=["run", "normalise", "check"])
-    parser.add_argument("notebooks", nargs="*", type=Path)
+    parser.add_argument("what", choices=["run", "normalise", "check", "renumber"])
+    parser.add_argument("notebooks", nargs="*", type=Path, help="or FIRST, a number, to renumber")
+    parser.add_argument("--by", type=int, default=1, help="how far to move the chapters")
     arguments = parser.parse_args()
+    if arguments.what == "renumber":
+        if len(arguments.notebooks) != 1 or not str(arguments.notebooks[0]).isdigit():
+            parser.error("renumber wants one number: that of the first chapter to move")
+        changed = renumber.renumber(int(str(arguments.notebooks[0])), arguments.by)
+        print("\n".join(changed))
+        print("Now run the first chapter again (it lists all), and `make test`.")
+        return 0
     failed = False
     for path in arguments.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")):
         before = path.read_text(encoding="utf-8")

@@ -1,0 +1,88 @@
+"""tools/renumber.py: a chapter's number moves everywhere it stands, and nowhere else."""
+
+import shutil
+import subprocess
+
+import nbformat
+import pytest
+import renumber
+from conftest import ROOT
+
+
+def after_nine(text):
+    return renumber.renumbered(text, lambda n: n + 1 if n >= 10 else n)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "see [10 · Generation](10_generation.ipynb)",
+            "see [11 · Generation](11_generation.ipynb)",
+        ),
+        ("# 12 · GPTMini\n## 10 · Exercises", "# 13 · GPTMini\n## 10 · Exercises"),
+        ("Taught in chapter 10.", "Taught in chapter 11."),
+        ("In chapters 09, 10 and 12: 10 times.", "In chapters 09, 11 and 13: 10 times."),
+        ("in chapters 02 and\n    12", "in chapters 02 and\n    13"),
+        ("chapters 08–12", "chapters 08–13"),
+        ("in chapter 09, 12 of them", "in chapter 09, 12 of them"),
+        ("09 GPT → **10 generation** → 11 bytes", "09 GPT → **11 generation** → 12 bytes"),
+        (
+            "| term | chapter |\n|---|---|\n| 10 | 10 |",
+            "| term | chapter |\n|---|---|\n| 10 | 11 |",
+        ),
+        ("| size | heads |\n|---|---|\n| 10 | 12 |", "| size | heads |\n|---|---|\n| 10 | 12 |"),
+        ("### Exercise 10.2 · Draw", "### Exercise 11.2 · Draw"),
+        ("exercises 9.1 and 12.3; 10.5 nats", "exercises 9.1 and 13.3; 10.5 nats"),
+        ("12 heads of 10 numbers, 0.10", "12 heads of 10 numbers, 0.10"),
+    ],
+)
+def test_numbers_of_chapters_and_no_others_move(before, after):
+    assert after_nine(before) == after
+    assert renumber.renumbered(after, lambda n: n - 1 if n >= 11 else n) == before
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A repository with the course's own files."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file() and not name.startswith("data/c"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    for command in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def snapshot(folder):
+    files = (p for p in folder.rglob("*") if p.is_file() and ".git" not in p.parts)
+    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
+
+
+def test_room_for_a_chapter_is_made_everywhere_and_can_be_taken_back(copy):
+    before = snapshot(copy)
+    (old,) = (copy / "notebooks").glob("*_generation.ipynb")
+    n = int(old.name[:2])
+    renumber.renumber(n, root=copy)
+    after = snapshot(copy)
+    names = {name for name in after if name.startswith("notebooks/")}
+    assert f"notebooks/{n + 1}_generation.ipynb" in names
+    assert not any(name.startswith(f"notebooks/{n}_") for name in names)
+    assert f"](notebooks/{n + 1}_generation.ipynb)".encode() in after["README.md"]
+    sampling = after["helpers/sampling.py"].decode()
+    assert f"Taught in chapter {n + 1}" in sampling and f"Taught in chapter {n}" not in sampling
+    assert f"Exercise {n + 1}.1".encode() in after[f"notebooks/{n + 1}_generation.ipynb"]
+    assert old.stem.encode() not in b"".join(after.values())
+    for path in (copy / "notebooks").glob("*.ipynb"):
+        nbformat.validate(nbformat.read(path, as_version=4))
+    subprocess.run(["git", "add", "-A"], cwd=copy, check=True)
+    renumber.renumber(n + 1, by=-1, root=copy)
+    assert snapshot(copy) == before
+
+
+def test_two_chapters_never_get_one_number(copy):
+    before = snapshot(copy)
+    with pytest.raises(ValueError, match="choose another --by"):
+        renumber.renumber(5, by=-1, root=copy)
+    assert snapshot(copy) == before
