@@ -1,4 +1,4 @@
-// Shared by all explorers (widgets/base.py puts this in front of each one's own module).
+// Shared by all explorers (base.py puts this in front of each one's own module).
 // Text reaches the page through textContent only: tokens are never read as markup.
 
 /** An element: h("button", { class: "x", onclick: f }, "text", child). */
