@@ -77,8 +77,6 @@ split_heads.mistakes = {
         lambda x, H: split(x, x.shape[-1] // H),
         lambda x, H: behind_the_tokens(x, x.shape[-1] // H),
     ),
-    "Features and heads are cut right, but then their dimensions are swapped, not those of time "
-    "and heads: transpose(1, 2).": lambda x, H: behind_the_tokens(x, H).transpose(2, 3),
     "Head 0 owns the first hs features: your heads come in the opposite order.":
         lambda x, H: split(x, H).flip(1),
     "Every head has all C features in yours. They share them: hs = C // H each.":
@@ -152,8 +150,6 @@ def merge_interleaved(out):
 merge_heads.mistakes = {
     SCRAMBLE: scramble,
     INTERLEAVED: merge_interleaved,
-    "You swapped T and hs, not H and T, before you reshaped: `transpose(1, 2)`.":
-        lambda out: scramble(out.mT.reshape(out.shape)),
     "The last head comes first. Head 0 owns the first hs features.": lambda out: merge(out.flip(1)),
     "You averaged the heads. They stand side by side: (B, T, H·hs).": lambda out: out.mean(1),
     "You added the heads. They stand side by side: (B, T, H·hs).": lambda out: out.sum(1),
@@ -172,7 +168,6 @@ merge_heads.mistakes = {
         lambda out: out.flatten(2),
     "You merged the texts, too. Flatten from dimension 2 on: `.flatten(2)`.":
         (lambda out: merge(out).flatten(0, 1), lambda out: merge(out).flatten()),
-    "Your last two dimensions are (C, T). They must be (T, C).": lambda out: merge(out).mT,
     "You gave back out as it is.": lambda out: out,
 }  # fmt: skip
 
@@ -281,8 +276,6 @@ def in_both(run):
             run(uses="qkv1", join=lambda out: out),
         "You added the heads. They stand side by side, then comes W_o.":
             run(uses="qkv1", join=lambda out: out.sum(1)),
-        "You averaged the heads. They stand side by side, then comes W_o.":
-            run(uses="qkv1", join=lambda out: out.mean(1)),
         "You squeeze dimensions away: a single text or token keeps its own, of length 1.":
             lambda *a: run()(*a).squeeze(),
         "You divide the scores by √C, the whole width. A head's dot product has hs = C/H terms: "
@@ -293,7 +286,6 @@ def in_both(run):
         "You multiply by √hs. Divide by it.": run(scale=lambda C, hs: hs**-0.5),
         "You divide by √H, the root of the number of heads. It is their size that counts: √hs.":
             run(scale=lambda C, hs: (C / hs) ** 0.5),
-        "You divide by C. It is the root of the head size: √hs.": run(scale=lambda C, hs: C),
         OVER_HEADS: run(dim=1),
         "Your softmax runs over dim -2, the queries: the columns sum to 1, not the rows. Use "
         "dim=-1.": run(dim=-2),
@@ -314,7 +306,6 @@ def in_both(run):
         "You multiply by the transposed matrices. Here a projection is `x @ W`.":
             tuple(run(uses=w) for w in ("QKVO", "QKVo", "Qkvo", "qKvo", "qkVo", "QKvo")),
         "You multiply by W_o.T. Here a projection is `x @ W`, W_o included.": run(uses="qkvO"),
-        "You multiply by W_o twice.": lambda *a: run()(*a) @ a[-2],
         "You added x. The skip is for a later chapter: here only the attention is asked for.":
             lambda *a: a[0] + run()(*a),
     }  # fmt: skip
@@ -338,16 +329,12 @@ multi_head.mistakes = in_both(own) | {
     ),
     "Your mask hides each token from itself, too. The diagonal is allowed: causal_mask(T).":
         (own(mask=lambda ones: ones.tril(-1)), own(mask=lambda ones: ones.tril(-1), hide=-1e9)),
-    "Your mask lets each token hear the next one: it hides from one place too late on.":
-        own(mask=lambda ones: ones.tril(1)),
     "You mask after the softmax, so the rows no longer sum to 1. Mask the scores, with −inf.":
         own(late=True),
     "The hidden scores are 0 in yours, and e⁰ = 1: they still count. Hide them with −inf.":
         own(hide=0),
     "No token listens to another: these are its own values. Attention is missing.":
         lambda x, q, k, v, o, H: x @ v @ o,
-    "Queries, keys and values stay x itself in yours: multiply by W_q, W_k, W_v.":
-        own(uses="111o"),
 }  # fmt: skip
 
 
@@ -415,8 +402,6 @@ parameters.mistakes = {
         lambda T, C, H: 3 * C * C // H,
     "Parameters: you counted one head for all, with an output (hs, C).":
         lambda T, C, H: 4 * C * C // H,
-    "Parameters: W_q, W_k and W_v of one head only. All H of them together are (C, C).":
-        lambda T, C, H: 3 * C * C // H + C * C,
     "Parameters: there are no biases here.":
         (lambda T, C, H: 4 * C * C + 4 * C, lambda T, C, H: 4 * C * C + C),
     "Parameters: you counted one matrix. There are four: W_q, W_k, W_v, W_o.":
@@ -425,8 +410,6 @@ parameters.mistakes = {
         lambda T, C, H: 4 * T * C * C,
     "Parameters: a matrix (C, C) has C·C numbers, not C + C or C.":
         (lambda T, C, H: 4 * C, lambda T, C, H: 8 * C),
-    "Parameters: a matrix is (C, C), not (C, H) or (C, T).":
-        (lambda T, C, H: 4 * C * H, lambda T, C, H: 4 * C * T),
     "The order is the other way round: first the parameters, then the multiply-adds.":
         lambda T, C, H: 4 * T * C * C + 2 * T * T * C,
 }  # fmt: skip
@@ -551,7 +534,6 @@ head_distances.mistakes = {
         (lambda maps: half(maps).sum((0, 3)), lambda maps: 2 * half(maps).sum((0, 3))),
     "You used the first text only: average over the batch.": lambda maps: distances(maps[:1]),
     "You used the first row only: average over all rows.": lambda maps: distances(maps[:, :, :1]),
-    "You used the last row only: average over all rows.": lambda maps: distances(maps[:, :, -1:]),
     "You took the distance of the mean maps. Two heads that differ in each text may be equal "
     "on average: first the distances, then the mean.": (
         lambda maps: distances(maps.mean(0, keepdim=True)),
@@ -568,8 +550,6 @@ head_distances.mistakes = {
         lambda maps: apart(maps).square().sum(-1).mean((0, 3)) / 2,
         lambda maps: apart(maps).square().mean((0, 3, 4)),
     ),
-    "This is the largest difference. Sum over the keys: ½ Σ |difference|.":
-        lambda maps: apart(maps).abs().amax(-1).mean((0, 3)),
     "You took the largest distance. The mean over texts and rows is asked for.":
         (lambda maps: half(maps).amax((0, 3)), lambda maps: half(maps).amax(3).mean(0)),
     "This says how alike the heads are. Their distance is 1 minus it.":
@@ -580,6 +560,4 @@ head_distances.mistakes = {
     "Texts and rows are still there: average over both.": lambda maps: half(maps),
     "Each pair stands there once only: a distance is the same in both directions.":
         (lambda maps: distances(maps).triu(), lambda maps: distances(maps).tril()),
-    "You averaged over the pairs as well: one number for each pair of heads is asked for.":
-        (lambda maps: distances(maps).mean(), lambda maps: distances(maps).mean(-1)),
 }  # fmt: skip

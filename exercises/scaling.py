@@ -72,15 +72,8 @@ head_weights.mistakes = {
         divided(lambda x, hs: x.shape[-1]),
     "You divide by √T, the number of tokens. It is √hs: how long a query is.":
         divided(lambda x, hs: x.shape[1] ** 0.5),
-    "You divide by T, the number of tokens. It is √hs: how long a query is, and its root.":
-        divided(lambda x, hs: x.shape[1]),
     "You multiply by √hs: that makes large scores larger. Divide.":
         divided(lambda x, hs: hs**-0.5),
-    "You divide by the square of hs. Its root is wanted: `** 0.5`.":
-        divided(lambda x, hs: hs**2),
-    "You divide by the fourth root of hs. That is right for q and k, each; the scores need √hs.":
-        divided(lambda x, hs: hs**0.25),
-    "You divide by the logarithm of hs. It is the root.": divided(lambda x, hs: math.log(hs)),
     "You scale after the softmax: the rows no longer sum to 1, and the softmax is as saturated as "
     "before. Scale the scores, before the softmax.": (
         lambda x, q, k: raw(x, q, k).softmax(-1) / q.out_features**0.5,
@@ -89,8 +82,6 @@ head_weights.mistakes = {
     ),
     "You scale after the softmax, and by hs. Divide the scores by √hs, before the softmax.":
         lambda x, q, k: raw(x, q, k).softmax(-1) / q.out_features,
-    "You scale twice: before the softmax and after it. Only the scores are scaled.":
-        lambda x, q, k: scaled(x, q, k).softmax(-1) / q.out_features**0.5,
     "These are the scaled scores. The softmax over the last dimension is missing.": scaled,
     "These are the raw scores: scale them, then the softmax.": raw,
     "The softmax runs over dim -2: your columns sum to 1. Rows should: dim=-1.":
@@ -99,18 +90,6 @@ head_weights.mistakes = {
         lambda *a: scaled(*a).softmax(0),
     "One softmax over all scores. Each row is a distribution of its own: dim=-1.":
         lambda *a: scaled(*a).flatten().softmax(0).view_as(scaled(*a)),
-    "One softmax over the whole table of a text. Each row is a distribution of its own: dim=-1.":
-        lambda *a: scaled(*a).flatten(1).softmax(1).view_as(scaled(*a)),
-    "This is the logarithm of the weights: softmax, not log_softmax.":
-        lambda *a: scaled(*a).log_softmax(-1),
-    "You stopped at e to the scores: divide each row by its sum, as softmax does.":
-        lambda *a: scaled(*a).exp(),
-    "A sigmoid weighs each key alone. The keys of a row share a weight of 1: softmax.":
-        lambda *a: scaled(*a).sigmoid(),
-    "You divide the scores by their sum: without e to the power these are no weights. Use softmax.":
-        lambda *a: scaled(*a) / scaled(*a).sum(-1, keepdim=True),
-    "The softmax comes twice: its result are weights already.":
-        lambda *a: scaled(*a).softmax(-1).softmax(-1),
     "Queries and keys are swapped: row i should belong to query i.":
         lambda *a: scaled(*a).mT.softmax(-1),
     "The weights are transposed: row i should belong to query i.":
@@ -133,14 +112,10 @@ head_weights.mistakes = {
     "You masked the future. Here no mask is asked for: every query sees all keys.":
         lambda *a: scaled(*a).masked_fill(torch.ones_like(scaled(*a)).triu(1) > 0, -math.inf)
         .softmax(-1),
-    "You went on to the outputs. The weights themselves are asked for.":
-        lambda x, q, k: scaled(x, q, k).softmax(-1) @ x,
     "You squeeze dimensions away: a single text is still (1, T, T).":
         (lambda *a: scaled(*a).softmax(-1).squeeze(), lambda *a: scaled(*a).softmax(-1).squeeze(0)),
     "Only one text comes back. Keep all of them: (B, T, T).":
         lambda *a: scaled(*a).softmax(-1)[0],
-    "These are the mean weights of all texts. Keep each text's own: (B, T, T).":
-        lambda *a: scaled(*a).softmax(-1).mean(0),
 }  # fmt: skip
 
 # --- 5.2 ----------------------------------------------------------------------------------------
@@ -168,8 +143,6 @@ right_divisor.mistakes = {
         lambda d, a, b: math.sqrt(d * a * b),
     "You squared std_q and std_k, but did not take the root of the squares.":
         lambda d, a, b: math.sqrt(d) * a**2 * b**2,
-    "Only one of std_q and std_k is squared under your root: the variance has both squares.":
-        (lambda d, a, b: math.sqrt(d * a**2 * b), lambda d, a, b: math.sqrt(d * a * b**2)),
     "This is what q·k must be multiplied by. Asked for is the divisor.":
         lambda d, a, b: 1 / (math.sqrt(d) * a * b),
     "You divide by std_q and std_k: larger entries need a larger divisor.":
@@ -197,7 +170,6 @@ right_divisor.mistakes = {
     ),
     "You cut off the decimals of √d: use math.sqrt(d), or d ** 0.5.":
         (lambda d, a, b: math.isqrt(d) * a * b, lambda d, a, b: round(math.sqrt(d)) * a * b),
-    "d is squared here. Take its root.": lambda d, a, b: d**2 * a * b,
 }  # fmt: skip
 
 # --- 5.3 ----------------------------------------------------------------------------------------
@@ -249,8 +221,6 @@ row_entropy.mistakes = {
     "You used log2, and the sign is wrong.": lambda w: -entropy(w) / math.log(2),
     "You used log10. Nats need the natural logarithm, log.": lambda w: entropy(w) / math.log(10),
     "This is e to the entropy, the number of tokens heard.": lambda w: entropy(w).exp(),
-    "You divide by ln T, the largest entropy of a row. Asked for is the entropy in nats.":
-        lambda w: entropy(w) / math.log(w.shape[-1]),
     "The weight in front of the logarithm is missing: the mean surprise weighs each token by "
     "its own weight.":
         (lambda w: -w.log().sum(-1), lambda w: -w.clamp_min(1e-30).log().sum(-1)),
@@ -269,16 +239,8 @@ row_entropy.mistakes = {
         lambda w: terms(w).sum(0),
     "You summed over dim 1, which is the last one only in a table. dim=-1 is always the last.":
         lambda w: terms(w).sum(1),
-    "You summed over dim -2. A row's weights lie along the last dimension: dim=-1.":
-        lambda w: terms(w).sum(-2),
     "You took a softmax of the weights, but they are weights already.":
         lambda w: entropy(w.softmax(-1)),
-    "Only the largest weight counts in yours. An entropy sums -w · ln w over the whole row.":
-        (lambda w: -w.amax(-1).log(), lambda w: terms(w).amax(-1)),
-    "These are the squares of the weights, not the weights times their logarithms.": (
-        lambda w: (w**2).sum(-1), lambda w: 1 - (w**2).sum(-1), lambda w: -(w**2).sum(-1).log(),
-        lambda w: 1 / (w**2).sum(-1),
-    ),
 }  # fmt: skip
 
 # --- 5.4 ----------------------------------------------------------------------------------------
@@ -340,8 +302,6 @@ softmax_jacobian.mistakes = {
     ),
     "You put the scores into the formula. It needs the weights: the softmax first.":
         lambda s: torch.diag(s) - torch.outer(s, s),
-    "You put e to the scores into the formula. It needs the weights: divide by the sum first.":
-        lambda s: torch.diag(s.exp()) - torch.outer(s.exp(), s.exp()),
     "This is the sigmoid's derivative of each score, as if the keys did not compete.": (
         lambda s: torch.diag(s.sigmoid() * (1 - s.sigmoid())),
         lambda s: s.sigmoid() * (1 - s.sigmoid()),
@@ -349,12 +309,6 @@ softmax_jacobian.mistakes = {
     ),
     "These are the weights. Asked for is how each of them changes with each score.":
         jacobian_by(lambda d, o: d.diagonal()),
-    "You added the table up: all its entries are asked for. (Its rows sum to 0.)":
-        (jacobian_by(lambda d, o: (d - o).sum(-1)), jacobian_by(lambda d, o: (d - o).sum())),
-    "This is (w_i - w_j)² or the like: the entry [i, j] is -w_i w_j, and w_i more if i = j.": (
-        jacobian_by(lambda d, o: d.diagonal()[:, None] - d.diagonal()),
-        jacobian_by(lambda d, o: (d.diagonal()[:, None] - d.diagonal()) ** 2),
-    ),
 }  # fmt: skip
 
 
@@ -398,30 +352,16 @@ OTHER_TARGETS = {
         lambda s, d: entropy((s / d).softmax(-1)).mean() / math.log(2),
     "You took the entropy of the averaged weights. Take each row's entropy, then the mean.":
         lambda s, d: entropy((s / d).softmax(-1).mean(0)),
-    "You took the entropy of averaged scores. Take each row's entropy, then the mean.":
-        lambda s, d: entropy((s / d).mean(0).softmax(-1)),
     "The target is the mean entropy of the rows, not their sum.":
         lambda s, d: entropy((s / d).softmax(-1)).sum(),
     "Your first row hits the target. It is meant for the mean over all rows.":
         lambda s, d: entropy((s / d)[0].softmax(-1)),
-    "Your last row hits the target. It is meant for the mean over all rows.":
-        lambda s, d: entropy((s / d)[-1].softmax(-1)),
     "Your flattest row hits the target. It is meant for the mean over all rows.":
         lambda s, d: entropy((s / d).softmax(-1)).max(),
-    "Your sharpest row hits the target. It is meant for the mean over all rows.":
-        lambda s, d: entropy((s / d).softmax(-1)).min(),
-    "The median of your rows hits the target. The mean should.":
-        lambda s, d: entropy((s / d).softmax(-1)).median(),
     "e to your entropy hits the target: that is the number of tokens heard. The target is in nats.":
         lambda s, d: entropy((s / d).softmax(-1)).mean().exp(),
     "Your softmax runs over the queries (dim 0). Each row is a distribution: dim=-1.":
         lambda s, d: entropy((s / d).softmax(0)).mean(),
-    "One softmax over all scores hits the target. Each row is a distribution: dim=-1.":
-        lambda s, d: entropy((s / d).flatten().softmax(-1)),
-    "Divided by the square of your number the scores have the right entropy.":
-        lambda s, d: entropy((s / d**2).softmax(-1)).mean(),
-    "Divided by the root of your number the scores have the right entropy. Return the divisor "
-    "itself.": lambda s, d: entropy((s / d**0.5).softmax(-1)).mean(),
     "Your number is right on top of a division by √S. The scores come undivided.":
         lambda s, d: entropy((s / d / s.shape[1] ** 0.5).softmax(-1)).mean(),
 }  # fmt: skip
