@@ -39,6 +39,7 @@ from exercises.watch import TimeIsUp, calls_of, executed, time_limit
 SECONDS = 10.0  # what one call of a learner's function may take
 Diagnosis = str
 Answer = Callable[..., Any]
+_SHAPES_CLASH = r"must match the size|cannot be multiplied|Expected size for first two dimensions"
 
 
 class NotYet(Exception):
@@ -210,14 +211,14 @@ class Declared(Exercise):
         if self.is_value:
             return self.called
         names = list(inspect.signature(self.right).parameters)
-        large = {
-            i: f"{name} of shape {tuple(x.shape)}"
-            for i, (name, x) in enumerate(zip(names, given, strict=False))
-            if isinstance(x, Tensor) and x.numel() > 6
-        }
-        shown = [names[i] if i in large else _shown(x) for i, x in enumerate(given)]
-        shapes = " for " + ", ".join(large.values()) if large else ""
-        return f"{self.called}({', '.join(shown)}){shapes}"
+        large: dict[tuple, list[str]] = {}  # shape → the names of what has it
+        for name, x in zip(names, given, strict=False):
+            if isinstance(x, Tensor) and x.numel() > 6:
+                large.setdefault(tuple(x.shape), []).append(name)
+        named = {name for has in large.values() for name in has}
+        shown = [n if n in named else _shown(x) for n, x in zip(names, given, strict=False)]
+        shapes = ", ".join(f"{', '.join(has)} of shape {shape}" for shape, has in large.items())
+        return f"{self.called}({', '.join(shown)}){f' for {shapes}' * bool(shapes)}"
 
     def _try(self, answer: Any, given: tuple) -> "Tried":
         want = self.right(*fresh(given))
@@ -229,8 +230,8 @@ class Declared(Exercise):
 
     def _explained(self, error: NotYet) -> NotYet:
         """The shapes in an error of torch say little: `clash` says what they often mean."""
-        if self.clash and re.search(r"must match the size|cannot be multiplied", str(error)):
-            return NotYet(f"{error}. {self.clash}")
+        if self.clash and re.search(_SHAPES_CLASH, str(error)):
+            return NotYet(f"{str(error).rstrip('.')}. {self.clash}")
         return error
 
     def _expect_gradients(self, answer: Any, given: tuple) -> None:
@@ -239,7 +240,8 @@ class Declared(Exercise):
         def gradients(function: Answer) -> list[Tensor | None]:
             args = fresh(given)
             leaves = [x.requires_grad_() for x in args if _is_float(x)]
-            out = function(*args)
+            leaves += [p for m in args if isinstance(m, nn.Module) for p in m.parameters()]
+            out = call(function, *args, name=f"{self.called}, given tensors that want gradients,")
             out = out if isinstance(out, Tensor) else torch.as_tensor(out)
             if not out.requires_grad:
                 return [None] * len(leaves)

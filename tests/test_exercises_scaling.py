@@ -1,14 +1,15 @@
-"""The exercises of chapter 05: each known mistake gets its diagnosis, other right answers pass."""
+"""The exercises on scaling beyond what their declarations say: other answers, right and wrong."""
 
 import math
 
+import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
-from exercises import mistakes05
+from exercises import check as frame
 from exercises import scaling as check
-
-# --- other right answers ----------------------------------------------------------------------
+from exercises.scaling import entropy, mean_entropy, terms
 
 
 def scaled_query(x, query, key):
@@ -16,8 +17,20 @@ def scaled_query(x, query, key):
     return (q * q.shape[-1] ** -0.5 @ key(x).mT).softmax(-1)
 
 
-def by_autograd(scores):
-    return torch.autograd.functional.jacobian(lambda s: s.softmax(-1), scores)
+def from_the_weights(x, query, key):
+    q, k = (F.linear(x, layer.weight, layer.bias) for layer in (query, key))
+    return torch.einsum("btd,bsd->bts", q, k).div(len(query.weight) ** 0.5).softmax(-1)
+
+
+def in_rows(x, query, key):
+    rows = [[key(one) @ query(token) for token in one] for one in x]
+    return torch.stack([torch.stack(r) for r in rows]).div(query.out_features**0.5).softmax(-1)
+
+
+def each_row(w):
+    if w.dim() > 1:
+        return [each_row(row) for row in w]
+    return -sum(p * math.log(p) for p in w.tolist() if p)
 
 
 def two_loops(scores):
@@ -25,150 +38,156 @@ def two_loops(scores):
     return [[a * ((i == j) - b) for j, b in enumerate(w)] for i, a in enumerate(w)]
 
 
+def in_numpy(scores):
+    e = np.exp(scores.numpy() - scores.numpy().max())
+    w = e / e.sum()
+    return np.diag(w) - w[:, None] * w
+
+
+def double_softmax(scores):
+    w = scores.double().log_softmax(-1).exp()
+    return w.diag_embed() - torch.outer(w, w)
+
+
+def bisect(measure=mean_entropy, *, low=1e-3, high=1e3, steps=60, middle=None, swap=False):
+    """A search with the mean entropy or something else; middle: of low and high."""
+
+    def answer(scores, target):
+        a, b = low, high
+        for _ in range(steps):
+            m = middle(a, b) if middle else math.sqrt(a * b)
+            a, b = (m, b) if (measure(scores, m) < target) != swap else (a, m)
+        return m
+
+    return answer
+
+
+def half(a, b):
+    return (a + b) / 2
+
+
+def outwards(scores, target):
+    a = b = 1.0
+    while mean_entropy(scores, a) > target:
+        a /= 2
+    while mean_entropy(scores, b) < target:
+        b *= 2
+    return bisect(low=a, high=b, middle=half)(scores, target)
+
+
+def until_near(by):
+    def answer(scores, target):
+        a, b, heard = 1e-4, 1e4, math.inf
+        while abs(heard - target) > by:
+            m = math.sqrt(a * b)
+            heard = float(mean_entropy(scores, m))
+            a, b = (m, b) if heard < target else (a, m)
+        return m
+
+    return answer
+
+
 @pytest.mark.parametrize(
-    ("name", "answer"),
+    ("exercise", "answer"),
     [
-        ("head_weights", scaled_query),
-        ("right_divisor", lambda d, a, b: torch.tensor(d).sqrt() * a * b),
-        ("row_entropy", lambda w: torch.special.entr(w).sum(-1)),
-        ("row_entropy", lambda w: torch.distributions.Categorical(probs=w).entropy()),
-        ("softmax_jacobian", by_autograd),
-        ("softmax_jacobian", two_loops),
+        (check.head_weights, scaled_query),
+        (check.head_weights, from_the_weights),
+        (check.head_weights, in_rows),
+        (check.right_divisor, lambda d, a, b: torch.tensor(d).sqrt() * a * b),
+        (check.right_divisor, lambda d, a, b: np.float32(a) * np.sqrt(d) * b),
+        (check.row_entropy, lambda w: torch.distributions.Categorical(probs=w).entropy()),
+        (check.row_entropy, lambda w: -torch.where(w > 0, w * w.log(), 0).sum(-1)),
+        (check.row_entropy, lambda w: -(w * (w + 1e-9).log()).sum(-1)),
+        (check.row_entropy, lambda w: -torch.special.xlogy(w, w).sum(-1).numpy()),
+        (check.row_entropy, each_row),
+        (check.softmax_jacobian, two_loops),
+        (check.softmax_jacobian, in_numpy),
+        (check.softmax_jacobian, double_softmax),
+        (check.softmax_jacobian, torch.no_grad()(check.softmax_jacobian.right)),
+        (check.find_divisor, bisect()),
+        (check.find_divisor, bisect(low=1e-9, high=1e6, steps=100, middle=half)),
+        (check.find_divisor, lambda s, t: torch.tensor([bisect()(s.double(), t)])),
+        (check.find_divisor, outwards),
+        (check.find_divisor, until_near(1e-4)),
     ],
 )
-def test_other_ways_are_right_too(name, answer):
-    report = getattr(check, name)(answer)
+def test_other_ways_are_right_too(exercise, answer):
+    report = exercise(answer)
     assert report.outcome == "right", report.message
 
 
-# --- mistakes ---------------------------------------------------------------------------------
+def quotients(scores, step=1e-3):
+    moved = [(scores + step * e).softmax(-1) - (scores - step * e).softmax(-1) for e in
+             torch.eye(len(scores), dtype=scores.dtype)]  # fmt: skip
+    return torch.stack(moved, 1) / (2 * step)
 
 
-def weights_with(power=0.5, length=lambda q, x: q.shape[-1], dim=-1, after=1.0):
-    def answer(x, query, key):
-        q, k = query(x), key(x)
-        n = length(q, x)
-        return (q @ k.mT / n**power).softmax(dim) / n ** (after - 1)
-
-    return answer
-
-
-def masked(q, k):
-    scores = q @ k.mT / q.shape[-1] ** 0.5
-    return scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf).softmax(-1)
+def by_backward(scores):
+    rows = []
+    for i in range(len(scores)):
+        s = scores.clone().requires_grad_()
+        s.softmax(-1)[i].backward()
+        rows.append(s.grad)
+    return torch.stack(rows)
 
 
-def jacobian_with(combine):
-    return lambda scores: combine(scores.softmax(-1), torch.outer(*[scores.softmax(-1)] * 2))
+def cut_weights(x, query, key):
+    q, k = (F.linear(x, layer.weight.data, layer.bias.data) for layer in (query, key))
+    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
 
 
-def bisect(measure, *, invert=False, low=1e-5, high=1e5):
-    def answer(scores, target):
-        a, b = low, high
-        for _ in range(80):
-            middle = math.sqrt(a * b)
-            a, b = (middle, b) if measure((scores / middle).softmax(-1)) < target else (a, middle)
-        return 1 / middle if invert else middle
-
-    return answer
-
-
-def nats(w):
-    return torch.special.entr(w).sum(-1)
-
-
-def width(q, x):
-    return x.shape[-1]
-
-
-MISTAKES = [
-    ("head_weights", weights_with(power=0), "scale is missing"),
-    ("head_weights", weights_with(power=1), "hs itself"),
-    ("head_weights", weights_with(length=width), "√C, the width of x"),
-    ("head_weights", weights_with(power=1, length=width), "by C, the width"),
-    ("head_weights", weights_with(length=lambda q, x: q.shape[1]), "√T"),
-    ("head_weights", weights_with(power=-0.5), "You multiply by √hs"),
-    ("head_weights", weights_with(power=0, after=1.5), "after the softmax"),
-    ("head_weights", weights_with(power=0, after=2), "after the softmax, and by hs"),
-    ("head_weights", weights_with(dim=-2), "over dim -2"),
-    ("head_weights", lambda x, q, k: q(x) @ k(x).mT, "raw scores"),
-    ("head_weights", lambda x, q, k: q(x) @ k(x).mT / q(x).shape[-1] ** 0.5, "softmax over the la"),
-    ("head_weights", lambda x, q, k: scaled_query(x, k, q), "swapped"),
-    ("head_weights", lambda x, q, k: masked(q(x), k(x)), "no mask is asked for"),
-    ("head_weights", weights_with(length=lambda q, x: 3), "should be"),  # not "you divide by √T"
-    ("right_divisor", lambda d, a, b: d * a**2 * b**2, "This is the variance"),
-    ("right_divisor", lambda d, a, b: math.sqrt(d), "right for standard deviations of 1"),
-    ("right_divisor", lambda d, a, b: d, "This is d"),
-    ("right_divisor", lambda d, a, b: d * a * b, "variances add up"),
-    ("right_divisor", lambda d, a, b: math.sqrt(d * a * b), "roots already"),
-    ("right_divisor", lambda d, a, b: 1 / (math.sqrt(d) * a * b), "multiplied by"),
-    ("right_divisor", lambda d, a, b: math.sqrt(d) / a / b, "larger divisor"),
-    ("right_divisor", lambda d, a, b: a * b, "√d is missing"),
-    ("right_divisor", lambda d, a, b: math.sqrt(d) * (a + b), "do not add here"),
-    ("row_entropy", lambda w: -nats(w), "sign is wrong"),
-    ("row_entropy", lambda w: -(w * w.log2()).sum(-1), "in bits"),
-    ("row_entropy", lambda w: (w * w.log2()).sum(-1), "log2, and the sign"),
-    ("row_entropy", lambda w: -(w * w.log10()).sum(-1), "log10"),
-    ("row_entropy", lambda w: -(w * w.log()).sum(-1), "0 · ln 0"),
-    ("row_entropy", lambda w: nats(w).exp(), "number of tokens heard"),
-    ("row_entropy", lambda w: -w.log().sum(-1), "in front of the logarithm is missing"),
-    ("row_entropy", lambda w: -w.log().mean(-1), "plain mean of the surprises"),
-    ("row_entropy", lambda w: torch.special.entr(w).mean(-1), "averaged over the row"),
-    ("row_entropy", torch.special.entr, "single terms"),
-    ("row_entropy", lambda w: nats(w).sum(), "summed everything"),
-    ("row_entropy", lambda w: nats(w).mean(), "averaged over the rows"),
-    ("row_entropy", lambda w: torch.special.entr(w).sum(0), "dim 0"),
-    ("softmax_jacobian", jacobian_with(lambda w, o: w.diag() + o), "minus w wᵀ"),
-    ("softmax_jacobian", jacobian_with(lambda w, o: w.diag() + o - 2 * (w * w).diag()), "positive"),
-    ("softmax_jacobian", jacobian_with(lambda w, o: o - w.diag()), "turned round"),
-    ("softmax_jacobian", jacobian_with(lambda w, o: (w * (1 - w)).diag()), "diagonal alone"),
-    ("softmax_jacobian", jacobian_with(lambda w, o: w * (1 - w)), "only the numbers"),
-    ("softmax_jacobian", jacobian_with(lambda w, o: (w - w * w).diag() - o), "twice"),
-    ("softmax_jacobian", jacobian_with(lambda w, o: w.diag() - w * w), "only the squares"),
-    ("softmax_jacobian", jacobian_with(lambda w, o: w.diag() - w @ w), "single number"),
-    ("softmax_jacobian", jacobian_with(lambda w, o: w.diag()), "- w wᵀ is missing"),
-    ("softmax_jacobian", jacobian_with(lambda w, o: -o), "diag(w) is missing"),
-    ("softmax_jacobian", jacobian_with(lambda w, o: torch.eye(len(w)) - o), "identity"),
-    ("softmax_jacobian", lambda s: s.diag() - torch.outer(s, s), "softmax first"),
-    ("softmax_jacobian", lambda s: (s.sigmoid() * (1 - s.sigmoid())).diag(), "sigmoid"),
-    ("find_divisor", bisect(lambda w: nats(w).mean(), invert=True), "divisor is 1 over it"),
-    ("find_divisor", bisect(lambda w: nats(w).mean() / math.log(2)), "in bits"),
-    ("find_divisor", bisect(lambda w: nats(w.mean(0))), "averaged weights"),
-    ("find_divisor", bisect(lambda w: nats(w).sum()), "not their sum"),
-    ("find_divisor", lambda scores, target: scores.std(), "divide by"),
-    ("find_divisor", lambda scores, target: scores.shape[-1] ** 0.5, "too sharp"),
-    ("find_divisor", lambda scores, target: 1e6, "too flat"),
-    ("find_divisor", lambda scores, target: -1.0, "positive finite number"),
-    ("find_divisor", lambda scores, target: scores, "one number"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "answer", "diagnosis"), MISTAKES)
-def test_a_known_mistake_is_named(name, answer, diagnosis):
-    report = getattr(check, name)(answer)
-    assert report.outcome == "not yet"
-    assert diagnosis in report.message, report.message
+by_autograd = torch.autograd.functional.jacobian
+FOUND = "autograd found them"
+CUT = "a wrong gradient comes back"
 
 
 @pytest.mark.parametrize(
-    ("mistakes", "shapes"),
+    ("exercise", "answer", "words"),
     [
-        (mistakes05.weight_mistakes, [(2, 5, 12), (2, 5, 3), (2, 5, 3)]),
-        (mistakes05.entropy_mistakes, [(4, 6)]),
-        (mistakes05.jacobian_mistakes, [(5,)]),
+        (check.head_weights, lambda x, q, k: (q(x) @ k(x).mT / 3**0.5).softmax(-1), "should be"),
+        (check.head_weights, lambda x, q, k: (q(x) @ k(x)).softmax(-1), "Turn the keys first"),
+        (check.head_weights, torch.no_grad()(scaled_query), "no gradient"),
+        (check.head_weights, lambda x, q, k: scaled_query(x.detach(), q, k), CUT),
+        (check.head_weights, lambda x, q, k: scaled_query(x, q, lambda y: k(y).detach()), CUT),
+        (check.head_weights, cut_weights, CUT),
+        (check.head_weights, lambda *a: (scaled_query(*a), 0), "return the first alone"),
+        (check.row_entropy, lambda w: entropy(w.clamp_(1e-3)), "in place"),
+        (check.row_entropy, lambda w: -(w * (w + 1e-4).log()).sum(-1), "should be"),
+        (check.softmax_jacobian, lambda s: by_autograd(lambda t: t.softmax(-1), s), FOUND),
+        (check.softmax_jacobian, by_backward, FOUND),
+        (check.softmax_jacobian, quotients, "should be"),
+        (check.softmax_jacobian, lambda s: quotients(s.double()), "quotients of small differences"),
+        (check.find_divisor, bisect(lambda s, d: terms((s / d).softmax(-1)).mean()), "runs away"),
+        (check.find_divisor, bisect(lambda s, d: -mean_entropy(s, d)), "runs away"),
+        (check.find_divisor, bisect(swap=True), "runs away"),
+        (check.find_divisor, bisect(swap=True, middle=half), "runs away"),
+        (check.find_divisor, bisect(low=0.01, high=100), "as far apart as 0.001 and 1000"),
+        (check.find_divisor, bisect(low=1, high=5000), "as far apart as 0.001 and 1000"),
+        (check.find_divisor, bisect(steps=15, middle=half), "are there enough steps"),
+        (check.find_divisor, bisect(steps=10), "divide by"),
+        (check.find_divisor, lambda s, t: bisect()(s, t) * 1.05, "too flat: divide by less"),
+        (check.find_divisor, lambda s, t: s.std(), "is `target` used"),
+        (check.find_divisor, lambda s, t: s.shape[-1] ** 0.5, "too sharp: divide by more"),
+        (check.find_divisor, lambda s, t: -1.0, "positive finite number"),
+        (check.find_divisor, lambda s, t: math.nan, "positive finite number"),
+        (check.find_divisor, lambda s, t: s, "one number"),
     ],
-)
-def test_no_two_mistakes_look_alike(mistakes, shapes):
-    given = [
-        torch.randn(s, generator=torch.Generator().manual_seed(i)) for i, s in enumerate(shapes)
-    ]
-    if mistakes is mistakes05.entropy_mistakes:
-        given = [given[0].softmax(-1)]
-    values = list(mistakes(*given).values())
-    for i, one in enumerate(values):
-        for other in values[:i]:
-            assert one.shape != other.shape or not torch.allclose(one, other, atol=1e-3)
+)  # fmt: skip
+def test_other_mistakes_are_told_by_what_differs(exercise, answer, words):
+    report = exercise(answer)
+    assert report.outcome == "not yet"
+    assert words in report.message, report.message
 
 
-def test_inputs_must_not_be_changed():
-    assert "in place" in check.row_entropy(lambda w: nats(w.clamp_(1e-3))).message
+@pytest.mark.parametrize(("says", "measure"), check.OTHER_TARGETS.items())
+def test_a_search_for_something_else_is_named(says, measure):
+    small, large = (float(measure(torch.eye(4, 6), d)) for d in (0.1, 10.0))
+    report = check.find_divisor(bisect(measure, low=1e-6, high=1e6, swap=small > large))
+    assert repr(report) == f"✘ not yet: {says}"
+
+
+def test_a_search_that_wants_to_be_too_exact_is_ended(monkeypatch):
+    monkeypatch.setattr(frame, "SECONDS", 0.3)
+    report = check.find_divisor(until_near(1e-12))
+    assert "does a loop never end?" in report.message
+    assert "never come within 1e-12" in report.message
