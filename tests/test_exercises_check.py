@@ -238,3 +238,17 @@ scaled_both_ways.mistakes = {
 )
 def test_several_tensors_of_one_shape_are_compared_one_by_one(answer, words):
     assert words in repr(scaled_both_ways(answer))
+
+
+@f.exercise(inputs=[([n] * n,) for n in range(1, 6)])
+def count(numbers):
+    """count(numbers): how many there are."""
+    return len(numbers)
+
+
+count.mistakes = {"This is one too many.": lambda numbers: len(numbers) + 1}
+
+
+def test_a_mistake_that_explains_few_of_the_inputs_is_not_named():
+    assert "count([1]) should be 1, but is 2." in repr(count(lambda numbers: 2))
+    assert "one too many" in repr(count(lambda numbers: len(numbers) + (len(numbers) > 2)))
