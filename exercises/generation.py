@@ -41,8 +41,9 @@ draw.mistakes = {
     "This is the likeliest token, wherever the dart is.": lambda p, u: p.argmax(),
     "This is one piece too far to the right.": lambda p, u: draw.right(p, u) + 1,
     "This is one piece too far to the left.": lambda p, u: draw.right(p, u) - 1,
-    "You compare u with the probabilities. The pieces end at their running sums: `cumsum`.":
-        lambda p, u: (p <= u).sum(),
+    "You compare u with the probabilities. The pieces end at their running sums: `cumsum`.": (
+        lambda p, u: (p <= u).sum(), lambda p, u: (p < u).sum(), lambda p, u: (p >= u).sum()),
+    "This is the same piece, wherever the dart is.": (lambda p, u: 0, lambda p, u: len(p) - 1),
     "You look for the first single probability above u. The pieces end at the running sums of "
     "the probabilities: `cumsum`.": lambda p, u: (p > u).float().argmax(),
     "You sort the pieces. No sorting is needed: the ruler may have any order.": (
@@ -81,10 +82,11 @@ def one_hot(z):
         *((2 * normal(*shape, seed=seed), tau) for seed, (shape, tau) in enumerate(
             [((4,), 0.5), ((2, 5), 3.0), ((2, 3, 6), 0.3), ((3, 3), 1), ((5, 4), 2.5)])),
         # Between logits that are near each other a low temperature still leaves a choice.
-        *((tau * normal(2, 4, seed=7), tau) for tau in (0.29, 0.05, 0.005, 1e-5)),
+        *((tau * normal(2, 4, seed=7), tau) for tau in (0.29, 0.05, 0.005, 1e-4)),
+        (normal(3, 5, seed=8) + 9, 0.01),
         *((normal(*shape, seed=5) + shift, tau) for tau in (0, 2e-38) for shape, shift in
             [((5,), 9), ((2, 3, 4), 9), ((2, 5), -9)]),
-        (torch.tensor([[9.0, 8.0], [1.0, 0.0]]), 2e-38),
+        (torch.tensor([[9.0, 8.0], [1.0, 0.0]]), 2e-38), (torch.tensor([40.0, -9.0, 2.0]), 2e-38),
         (torch.tensor([1.0, 1.000002, -1.0]), 0),
     ],
     praise="squared, levelled, and steady at both ends.",
@@ -164,11 +166,17 @@ heat.mistakes = {
     "At tau = 0 the largest logit gets all, however small its lead. A small number added to "
     "tau is not enough: treat tau == 0 apart.": (
         *(lambda z, tau, more=more: steady(z, tau + more).softmax(-1)
-          for more in (1e-6, 1e-5, 1e-4, 1e-3)),
+          for more in (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)),
         *(lambda z, tau, least=least: steady(z, max(tau, least)).softmax(-1)
-          for least in (1e-6, 1e-4, 1e-3, 1e-2))),
+          for least in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2))),
+    "By hand exp overflows, and ∞ / ∞ is NaN. `softmax` takes the largest logit away first.": (
+        lambda z, tau: by_sum((z / tau).exp()) if tau else one_hot(z),
+        lambda z, tau: by_sum((z / tau).exp()) if tau > 1e-9 else one_hot(z)),
+    "By hand the powers underflow, and 0 / 0 is NaN. Divide the logits: `softmax` is steady.": (
+        lambda z, tau: by_sum(z.softmax(-1) ** (1 / tau)) if tau else one_hot(z),
+        lambda z, tau: by_sum(z.softmax(-1) ** (1 / tau)) if tau > 1e-9 else one_hot(z)),
     "Only tau == 0 is greedy. You treat small temperatures, too, as if they were 0.":
-        tuple(greedy_below(limit) for limit in (1.0, 0.4, 0.295, 0.1, 0.01, 1e-3, 1e-4)),
+        tuple(greedy_below(limit) for limit in (1.0, 0.4, 0.295, 0.1, 0.011, 1e-3)),
 }  # fmt: skip
 
 
@@ -448,7 +456,7 @@ attend_new.mistakes = {
     "The new tokens look at the old ones only. A token may look at itself, too.":
         (attended(no_mask, oldest), attended(no_mask, oldest, oldest)),
     "The outputs come first: return (out, all_k, all_v).":
-        (changed(lambda out, k, v: (k, v, out)), changed(lambda out, k, v: (k, out, v))),
+        (changed(lambda out, k, v: (k, v, out)), changed(lambda out, k, v: (v, k, out))),
     "all_k and all_v are swapped: return (out, all_k, all_v).":
         changed(lambda out, k, v: (out, v, k)),
     "The outputs are right, but in the cache new tokens stand before old ones. They are read "
@@ -522,13 +530,16 @@ def greedy(logits):
     return logits[:, -1].argmax(-1, keepdim=True)
 
 
-def writing(read=last, choose=greedy, more=0, keep=lambda ids, window: ids):
-    """Write greedily; a mistake is another part of it. keep: what stays of the text."""
+def appended(ids, new):
+    return torch.cat([ids, new], dim=1)
+
+
+def writing(read=last, choose=greedy, append=appended, more=0):
+    """Write greedily; a mistake is another part of it."""
 
     def write(model, ids, n_tokens, block_size):
         for _ in range(n_tokens + more):
-            new = choose(model(read(ids, block_size)))
-            ids = torch.cat([keep(ids, block_size), new], dim=1)
+            ids = append(ids, choose(model(read(ids, block_size))))
         return ids
 
     return write
@@ -542,6 +553,12 @@ def text(change):
         return change(written, ids.shape[1], n_tokens, block_size)
 
     return wrong
+
+
+def shortened(model, ids, n_tokens, block_size):
+    return writing(append=lambda ids, new: appended(last(ids, block_size), new))(
+        model, ids, n_tokens, block_size
+    )
 
 
 def never_appended(model, ids, n_tokens, block_size):
@@ -561,7 +578,7 @@ CROPPED = (
 write_greedily.mistakes = {
     "You return the new tokens without the prompt.": text(lambda ids, T, n, W: ids[:, T:]),
     "You return the last new token alone.": text(lambda ids, T, n, W: ids[:, -1:]),
-    CROPPED: (windows_only, writing(keep=last), text(lambda ids, T, n, W: ids[:, -W:])),
+    CROPPED: (windows_only, shortened, text(lambda ids, T, n, W: ids[:, -W:])),
     "The logits are those of the first place. What comes next is told at the last one: "
     "`[:, -1]`.": writing(choose=lambda logits: logits[:, 0].argmax(-1, keepdim=True)),
     "You take the least likely token: argmax, not argmin.":
@@ -589,7 +606,7 @@ write_greedily.mistakes = {
     "You write until the window is full. Write n_tokens.":
         lambda model, ids, n, W: write_greedily.right(model, ids, max(0, W - ids.shape[1]), W),
     "You put the new tokens before the text: they go to its end.":
-        text(lambda ids, T, n, W: torch.cat((ids[:, T:], ids[:, :T]), 1)),
+        writing(append=lambda ids, new: torch.cat([new, ids], dim=1)),
     "You gave the prompt back: nothing was written.": text(lambda ids, T, n, W: ids[:, :T]),
     "These are logits. Give the text.": lambda model, ids, n, W: model(last(ids, W)),
 }  # fmt: skip

@@ -120,7 +120,8 @@ surprises.mistakes = {
     "The first token has no surprise: (B, T − 1).": result(lambda s: F.pad(s, (1, 0))),
     "The sign is missing: these are log-probabilities. A surprise is −ln p, never negative.":
         result(torch.neg),
-    "These are probabilities. A surprise is −ln p.": result(lambda s: (-s).exp()),
+    "These are probabilities. A surprise is −ln p.":
+        (result(lambda s: (-s).exp()), result(lambda s: -(-s).exp())),
     "This is 1 − p. A surprise is −ln p.": result(lambda s: 1 - (-s).exp()),
     "This is 1 / p. A surprise is its logarithm, −ln p.": result(torch.exp),
     "These are the logits themselves: without a softmax they are no probabilities.":
@@ -145,7 +146,7 @@ surprises.mistakes = {
         with_p(lambda z: z.exp() / z.exp().sum(-1, keepdim=True)),
         with_log_p(lambda z: z - z.exp().sum(-1, keepdim=True).log())),
     CUT: (
-        lambda z, ids: reshaped(z[:, :-1], ids[:, 1:]),
+        lambda z, ids: reshaped(z[:, :-1], ids[:, 1:]), lambda z, ids: reshaped(z, ids)[:, 1:],
         with_log_p(lambda z: z.reshape(len(z), z.shape[2], -1).log_softmax(1).mT)),
     CUT + " And row t is about token t + 1.": reshaped,
     "You averaged. Keep a number for each token: shape (B, T − 1).": result(torch.mean),
@@ -521,6 +522,7 @@ mixed_steps.mistakes = {
     "You begin with rung 0, which has none before it: rungs[-1] is the last one.":
         lambda r: [i for i in range(len(r)) if changes(r[i - 1], r[i], r[i - 1] | r[i]) > 1],
     "You leave out the last rung: `range(1, len(rungs))`.": lambda r: mixed_steps.right(r[:-1]),
+    "You leave out rung 1.": lambda r: [i for i in mixed_steps.right(r) if i > 1],
 }  # fmt: skip
 
 
