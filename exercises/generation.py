@@ -51,21 +51,17 @@ draw.mistakes = {
         lambda p, u: draw.right(p.sort().values, u),
         lambda p, u: p.argsort(descending=True)[draw.right(p.sort(descending=True).values, u)],
         lambda p, u: p.argsort()[draw.right(p.sort().values, u)]),
-    "You count from the wrong end: these are the pieces that end after the dart.":
+    "You count from the wrong end: pieces that end after the dart.":
         lambda p, u: (ends(p) > u).sum(),
     "You laid the pieces from the right. The ruler begins with piece 0.":
         lambda p, u: len(p) - 1 - draw.right(p.flip(-1), u),
     "You throw the dart from the right: u, not 1 − u.": lambda p, u: draw.right(p, 1 - u),
-    "You cut the ruler into pieces of one length. Each is as long as its probability.":
-        lambda p, u: int(u * len(p)),
-    "This is the end that is nearest to the dart. Which piece contains it?":
-        lambda p, u: (ends(p) - u).abs().argmin(),
-    "This is the probability nearest to u. Which piece contains the dart?":
-        lambda p, u: (p - u).abs().argmin(),
+    "Your pieces are all of one length, not of their probability's.": lambda p, u: int(u * len(p)),
+    "This is the nearest end. Which piece has the dart?": lambda p, u: (ends(p) - u).abs().argmin(),
+    "This is the nearest probability, not the piece.": lambda p, u: (p - u).abs().argmin(),
     "This is the probability of the piece. Give its index.": lambda p, u: p[draw.right(p, u)],
     "This is the end of the piece. Give its index.": lambda p, u: ends(p)[draw.right(p, u)],
-    "This says of each end whether it is before the dart. Count those that are: `.sum()`.":
-        lambda p, u: ends(p) <= u,
+    "This says which ends are before the dart. Count them: `.sum()`.": lambda p, u: ends(p) <= u,
     "These are the ends of the pieces. How many are not after the dart?": lambda p, u: ends(p),
     "This is a one-hot row. Give the index alone.":
         lambda p, u: F.one_hot(torch.tensor(draw.right(p, u)), len(p)),
@@ -131,12 +127,10 @@ heat.mistakes = {
     "These are logits. The softmax is missing.": lambda z, tau: z / tau,
     "These are powers that do not sum to 1.":
         (lambda z, tau: z.softmax(-1) ** (1 / tau), with_ends(lambda z, tau: (z / tau).exp())),
-    "You took the logarithms of the probabilities, without a softmax.":
-        lambda z, tau: (z / tau).log_softmax(-1),
+    "These are logarithms of probabilities.": lambda z, tau: (z / tau).log_softmax(-1),
     "You divided by the sum of all rows. Each row is a distribution of its own: `sum(-1, "
     "keepdim=True)`.": lambda z, tau: (z / tau).flatten().softmax(0).view_as(z),
-    "Your softmax runs over another dimension. The vocabulary is the last one: dim=-1.":
-        (over(0), over(1), over(-2)),
+    "Your softmax runs over another dim: the vocabulary is the last.": (over(0), over(1), over(-2)),
     "tau = 0 gives NaN. You divided by 0. In the limit the largest logit gets all: treat "
     "tau == 0 apart.":
         (lambda z, tau: (z / tau).softmax(-1), lambda z, tau: steady(z, tau).softmax(-1)),
@@ -151,8 +145,7 @@ heat.mistakes = {
         lambda z, tau: (z / tau).softmax(-1).nan_to_num(0.0),
     "For tau = 0 you gave the tokens equal chances. That is the other end, τ → ∞.":
         at_zero(lambda z: torch.full_like(z, 1 / z.shape[-1])),
-    "For tau = 0 you gave plain softmax. All belongs to the largest logit.":
-        at_zero(lambda z: z.softmax(-1)),
+    "For tau = 0 you gave plain softmax, not all to the largest.": at_zero(lambda z: z.softmax(-1)),
     "For tau = 0 you gave the index of the largest logit in a one-hot of the wrong axis.":
         at_zero(lambda z: one_hot(z.transpose(0, -1)).transpose(0, -1)),
     "For tau = 0 you gave all to the largest logit of the whole batch. Each row has its own.":
@@ -161,8 +154,7 @@ heat.mistakes = {
     "0 elsewhere.": at_zero(lambda z: z.argmax(-1)),
     "For tau = 0 you gave the largest logit itself. Its probability is 1.":
         (at_zero(lambda z: z.amax(-1)), at_zero(lambda z: one_hot(z) * z)),
-    "For tau = 0 all goes to the smallest logit: argmax, not argmin.":
-        at_zero(lambda z: one_hot(-z)),
+    "For tau = 0 you chose the smallest logit: argmax.": at_zero(lambda z: one_hot(-z)),
     "At tau = 0 the largest logit gets all, however small its lead. A small number added to "
     "tau is not enough: treat tau == 0 apart.": (
         *(lambda z, tau, more=more: steady(z, tau + more).softmax(-1)
@@ -258,8 +250,7 @@ def sorted_rows(rows):
 
 nucleus.mistakes = {
     "Nothing is cut: all the tokens are still there.": lambda rows, p: rows.clone(),
-    "The result is sorted: bring the tokens back to their own places with scatter.":
-        cut(back=lambda kept, order: kept),
+    "The result is sorted: scatter brings the tokens back.": cut(back=lambda kept, order: kept),
     "The rows no longer sum to 1: divide by what is left.": cut(norm=torch.clone),
     "The result is sorted (scatter brings the tokens back), and its rows do not sum to 1.":
         cut(norm=torch.clone, back=lambda kept, order: kept),
@@ -267,7 +258,7 @@ nucleus.mistakes = {
         (cut(until_p), cut(lambda ranked, p: ranked.cumsum(-1) < p)),
     "You dropped the token that crosses p, unless nothing else is left. It stays always.":
         cut(lambda ranked, p: until_p(ranked, p) | (torch.arange(ranked.shape[-1]) == 0)),
-    "You dropped the token that crosses p (it stays), and the rows do not sum to 1.":
+    "You dropped the token that crosses p, and rows do not sum to 1.":
         cut(until_p, norm=torch.clone),
     "You keep one token too many: the one that crosses p is the last.": (
         cut(lambda ranked, p: F.pad(before_p(ranked, p)[:, :-1], (1, 0), value=True))),
@@ -288,8 +279,7 @@ nucleus.mistakes = {
     "You keep a share p of the tokens (top-k). Keep as many as hold the share p together.":
         cut(lambda ranked, p: torch.arange(ranked.shape[-1]) < math.ceil(p * ranked.shape[-1])),
     "You keep the likeliest token alone.": lambda rows, p: one_hot(rows),
-    "You keep what should go: the tokens after p is reached.":
-        cut(lambda ranked, p: ~before_p(ranked, p)),
+    "You keep what should go, after p is reached.": cut(lambda ranked, p: ~before_p(ranked, p)),
     "You divided by the sum of the whole batch: each row should sum to 1, "
     "`sum(-1, keepdim=True)`.": cut(norm=lambda kept: kept / kept.sum()),
     "You divided by p. What is left holds more than p: divide by its sum.":
@@ -342,22 +332,17 @@ cache_size.mistakes = {
     "This is a quarter of it: keys and values, and 2 bytes a number.": off_by(lambda *_: 1 / 4),
     "This is twice too much: a 16-bit number has 2 bytes, not 4.": off_by(lambda *_: 2),
     "This is 8 times too much: bytes are asked for, not bits.": off_by(lambda *_: 8),
-    "This is 4 times too much: bits, and keys alone? Keys and values, 2 bytes a number.":
-        off_by(lambda *_: 4),
-    "You multiplied by the heads, but a head has only n_embd / n_head numbers.":
-        off_by(lambda L, H, C, T, B: H),
+    "This is 4 times too much: did you count bits, and keys alone?": off_by(lambda *_: 4),
+    "You multiplied by the heads: each has n_embd / n_head.": off_by(lambda L, H, C, T, B: H),
     "You counted one head only.": off_by(lambda L, H, C, T, B: 1 / H),
-    "You counted one layer only: each has keys and values of its own.":
-        off_by(lambda L, H, C, T, B: 1 / L),
+    "You counted one layer only: each has its own keys.": off_by(lambda L, H, C, T, B: 1 / L),
     "You counted one text only: each has its own cache.": off_by(lambda L, H, C, T, B: 1 / B),
     "You counted one token only: the cache keeps all T.": off_by(lambda L, H, C, T, B: 1 / T),
-    "T stands twice in your formula. The weights (T, T) are not kept.":
-        off_by(lambda L, H, C, T, B: T),
+    "T stands twice. The weights (T, T) are not kept.": off_by(lambda L, H, C, T, B: T),
     "You kept the queries, too. Nobody asks for old ones.": off_by(lambda *_: 3 / 2),
     "This is in millions of bytes. The task asks for bytes.":
         (off_by(lambda *_: 1e-6), off_by(lambda *_: 2**-20)),
-    "You counted one number a head. A head has n_embd / n_head numbers.":
-        off_by(lambda L, H, C, T, B: H / C),
+    "You counted one number a head, not n_embd / n_head.": off_by(lambda L, H, C, T, B: H / C),
     "n_embd stands twice in your formula. Keys are kept, not the weights that make them.":
         off_by(lambda L, H, C, T, B: C),
     "You divided by 2. A number of 16 bits has 2 bytes: multiply.": off_by(lambda *_: 1 / 8),
@@ -441,8 +426,7 @@ attend_new.mistakes = {
     "You put the new tokens before the old ones, so your mask hides the wrong ones. Old first.": (
         attended(joined=new_first, kept=new_first), attended(joined=new_first)),
     "The scale is missing or wrong: divide the scores by √hs once.": attended(scale=math.sqrt),
-    "The scale is there twice: `attention` divides by √hs already.":
-        attended(scale=lambda hs: hs**-0.5),
+    "The scale is there twice: `attention` has it already.": attended(scale=lambda hs: hs**-0.5),
     "Your mask is one key too generous: each new token sees the one after it, too. The rows of "
     "the new tokens begin at row S: causal_mask(S + T)[S:].": attended(triangle(1)),
     "A new token does not see itself: your mask is one row too high. Token S is row S, counted "
@@ -457,16 +441,14 @@ attend_new.mistakes = {
         (attended(no_mask, oldest), attended(no_mask, oldest, oldest)),
     "The outputs come first: return (out, all_k, all_v).":
         (changed(lambda out, k, v: (k, v, out)), changed(lambda out, k, v: (v, k, out))),
-    "all_k and all_v are swapped: return (out, all_k, all_v).":
-        changed(lambda out, k, v: (out, v, k)),
+    "all_k and all_v are swapped: (out, all_k, all_v).": changed(lambda out, k, v: (out, v, k)),
     "The outputs are right, but in the cache new tokens stand before old ones. They are read "
     "later: the old ones come first.": attended(kept=new_first),
     "The outputs are right, but the cache that you return holds the new tokens only: the next call "
     "would have forgotten the rest.": attended(kept=newest),
     "The outputs are right, but what you return is the old cache: the new tokens are missing, and "
     "the next call would not see them.": attended(kept=oldest),
-    "These are the outputs alone. Return three tensors: (out, all_k, all_v).":
-        changed(lambda out, k, v: out),
+    "These are the outputs alone, not (out, all_k, all_v).": changed(lambda out, k, v: out),
     "Keys and values are one tensor here. Return three: (out, all_k, all_v).": (
         changed(lambda out, k, v: (out, torch.stack((k, v)))),
         changed(lambda out, k, v: (out, (k, v)))),

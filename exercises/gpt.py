@@ -111,29 +111,23 @@ surprises.mistakes = {
     " (And the first token has no row.)": own,
     "You compare row t with token t, which the model has just read. Row t is about token "
     "t + 1.": lambda z, ids: own(z, ids)[:, :-1],
-    "You compare row t with token t: shift logits and ids against each other by one.":
-        lambda z, ids: own(z, ids)[:, 1:],
+    "You compare row t with token t: shift them by one.": lambda z, ids: own(z, ids)[:, 1:],
     "You shifted the wrong way: you compare row t + 1 with token t, which is behind it.":
         lambda z, ids: own(z[:, 1:], ids[:, :-1]),
-    "The last row has no token: `roll` brings the first one there. Leave it out.":
-        lambda z, ids: own(z, ids.roll(-1, 1)),
+    "The last row has no token. Leave it out.": lambda z, ids: own(z, ids.roll(-1, 1)),
     "The first token has no surprise: (B, T − 1).": result(lambda s: F.pad(s, (1, 0))),
-    "The sign is missing: these are log-probabilities. A surprise is −ln p, never negative.":
-        result(torch.neg),
+    "The sign is missing: these are log-probabilities. A surprise is −ln p.": result(torch.neg),
     "These are probabilities. A surprise is −ln p.":
         (result(lambda s: (-s).exp()), result(lambda s: -(-s).exp())),
     "This is 1 − p. A surprise is −ln p.": result(lambda s: 1 - (-s).exp()),
     "This is 1 / p. A surprise is its logarithm, −ln p.": result(torch.exp),
-    "These are the logits themselves: without a softmax they are no probabilities.":
-        with_log_p(torch.neg),
-    "These are the negative logits: without a softmax they are no probabilities.":
-        with_log_p(torch.clone),
+    "These are the logits themselves, without a softmax.": with_log_p(torch.neg),
+    "These are the negative logits, without a softmax.": with_log_p(torch.clone),
     "These are logarithms of logits: a softmax comes before.": with_p(torch.clone),
     "Your softmax runs over the tokens, dim 1. It runs over the symbols: dim=-1.": (
         with_log_p(lambda z: z.log_softmax(1)),
         lambda z, ids: -picked(z.log_softmax(1)[:, :-1], ids[:, 1:])),
-    "Your softmax runs over the texts, dim 0. It runs over the symbols: dim=-1.":
-        with_log_p(lambda z: z.log_softmax(0)),
+    "Your softmax runs over dim 0, the texts: dim=-1.": with_log_p(lambda z: z.log_softmax(0)),
     "Your softmax runs over all numbers. Each row is a distribution of its own: dim=-1.":
         with_log_p(lambda z: z - z.logsumexp((0, 1, 2))),
     "One softmax too many: log_softmax and cross_entropy want the logits.":
@@ -149,11 +143,9 @@ surprises.mistakes = {
         lambda z, ids: reshaped(z[:, :-1], ids[:, 1:]), lambda z, ids: reshaped(z, ids)[:, 1:],
         with_log_p(lambda z: z.reshape(len(z), z.shape[2], -1).log_softmax(1).mT)),
     CUT + " And row t is about token t + 1.": reshaped,
-    "You averaged. Keep a number for each token: shape (B, T − 1).": result(torch.mean),
-    "You averaged over each text. Keep a number for each token: shape (B, T − 1).":
-        result(lambda s: s.mean(1)),
-    "You summed. Keep a number for each token: shape (B, T − 1).":
-        (result(torch.sum), result(lambda s: s.sum(1))),
+    "You averaged. Keep a number for each token.": result(torch.mean),
+    "You averaged over each text. Keep a number for each token.": result(lambda s: s.mean(1)),
+    "You summed. Keep a number for each token.": (result(torch.sum), result(lambda s: s.sum(1))),
     "Right numbers, but all in a row (cross_entropy wants that). Give them the shape "
     "(B, T − 1) again.": result(torch.flatten),
     "Drop the last dimension, of size 1: `[..., 0]`.": result(lambda s: s[..., None]),
@@ -229,8 +221,7 @@ clip.mistakes = {
     "Where the length is 0 you divide 0 by 0, which is NaN. Shorten only what is too long.":
         lambda gs, c: [g / length(gs) * min(c, length(gs)) for g in gs],
     "You did not shorten anything.": lambda gs, c: list(gs),
-    "You divide by the square of the length: take the root of the sum of squares.":
-        measured(lambda gs: length(gs) ** 2),
+    "You divide by the square of the length: take the root.": measured(lambda gs: length(gs) ** 2),
     "You compare the square of the length with `longest`: take the root first.":
         lambda gs, c: times(gs, c / length(gs) if length(gs) ** 2 > c else 1.0),
     f"You divide by a mean of squares. {ROOT}.": (
@@ -244,9 +235,8 @@ clip.mistakes = {
         measured(lambda gs: gs[-1].norm())),
     f"You added absolute values. {ROOT}.": measured(lambda gs: row(gs).abs().sum()),
     f"You added without squaring. {ROOT}.": measured(lambda gs: row(gs).sum().abs()),
-    "All in one row: give a list of tensors, each in the shape that it came with.":
-        lambda gs, c: row(clip.right(gs, c)),
-    "You flattened them: each keeps the shape of the one it got.":
+    "All in one row: give a list, each tensor in its shape.": lambda gs, c: row(clip.right(gs, c)),
+    "You flattened them: each keeps its shape.":
         lambda gs, c: [g.flatten() for g in clip.right(gs, c)],
     "This is the factor, or the length. Give the list of the shortened tensors.":
         (lambda gs, c: min(1.0, c / length(gs)), lambda gs, c: length(gs)),
@@ -335,8 +325,7 @@ decay_groups.mistakes = {
     "Tables (nn.Embedding) should decay, too.": only(nn.Linear),
     "All decay here. Vectors (gains and biases) should not.": if_name(lambda n, p: True),
     "Nothing decays here. Each matrix and each table should.": if_name(lambda n, p: False),
-    "Name those that do not decay, too: some are in neither group.":
-        groups(lambda _, a, b: (a, [])),
+    "Name those that do not decay, too.": groups(lambda _, a, b: (a, [])),
     "A parameter is in your groups twice.":
         (groups(lambda _, a, b: (a * 2, b)), groups(lambda _, a, b: (a + b, b))),
     "These are the parameters. Give their names.": (
@@ -388,14 +377,13 @@ equalised.mistakes = {
     "This is the matrix itself: the singular values are still in it. Leave them out.": torch.clone,
     "This is the matrix divided by its length: all singular values shrink alike. Leave them "
     "out: U Vᵀ.": lambda m: m / m.norm(),
-    "This is the matrix divided by its largest singular value. Leave all of them out: U Vᵀ.":
+    "The matrix divided by its largest singular value: leave all of them out.":
         lambda m: m / svd(m)[1][0],
     "All singular values are alike, but not 1: U Vᵀ alone.":
         (of_parts(lambda U, S, Vt: U @ Vt * S.mean()), of_parts(lambda U, S, Vt: U @ Vt * S[0])),
     "You cut singular values off at 1: the small ones are small still. Leave them out: U Vᵀ.":
         of_parts(lambda U, S, Vt: U * S.clamp(max=1) @ Vt),
-    "These are the roots of the singular values. Leave them out: U Vᵀ.":
-        of_parts(lambda U, S, Vt: U * S.sqrt() @ Vt),
+    "These are roots of the singular values.": of_parts(lambda U, S, Vt: U * S.sqrt() @ Vt),
     "These are the signs of the entries. Make the singular values 1, not the entries.": torch.sign,
     "This is the transposed matrix.": lambda m: equalised.right(m).T,
     "You scaled each row to length 1. The rows should also be perpendicular: U Vᵀ.":
@@ -404,20 +392,17 @@ equalised.mistakes = {
         lambda m: m / m.norm(dim=0, keepdim=True),
     "This is the inverse with the directions turned round: the singular values are 1/σ.":
         lambda m: torch.linalg.pinv(m).T,
-    "This is the (pseudo-)inverse: its singular values are 1/σ. Leave them out: U Vᵀ.":
-        torch.linalg.pinv,
+    "This is the (pseudo-)inverse: its singular values are 1/σ, not 1.": torch.linalg.pinv,
     "QR gives perpendicular directions, too, but others, which depend on the order of the columns. "
     "Use torch.linalg.svd: U Vᵀ.": (
         lambda m: torch.linalg.qr(m).Q, wide(lambda m: torch.linalg.qr(m.T).Q.T),
         lambda m: (qr := torch.linalg.qr(m)).Q * qr.R.diagonal().sign()),
-    "torch.linalg.svd gives Vᵀ already: you turned it round once more.":
-        of_parts(lambda U, S, Vt: U @ Vt.T),
+    "torch.linalg.svd gives Vᵀ already: you turned it.": of_parts(lambda U, S, Vt: U @ Vt.T),
     "You turned U round: U Vᵀ.": of_parts(lambda U, S, Vt: U.T @ Vt),
     "The order is wrong: U Vᵀ, not Vᵀ U.": of_parts(lambda U, S, Vt: Vt @ U),
     "This is U alone. Multiply by Vᵀ.": of_parts(lambda U, S, Vt: U),
     "This is Vᵀ alone. U @ Vt, please.": of_parts(lambda U, S, Vt: Vt),
-    "These are the singular values, or all three parts. Give U @ Vt.":
-        (svd, of_parts(lambda U, S, Vt: S)),
+    "These are the singular values, or all parts.": (svd, of_parts(lambda U, S, Vt: S)),
     "Muon's five multiplications only come near. Use torch.linalg.svd.": wide(quintic),
     "This is the identity. The directions U and Vᵀ should stay.": lambda m: torch.eye(*m.shape),
 }  # fmt: skip
@@ -471,11 +456,9 @@ def unequal(xs, ys):
 
 
 mixed_steps.mistakes = {
-    "These are the steps with at least one change. Mixed are those with more than one.":
-        if_changes(lambda n: n >= 1),
+    "At least one change is not enough: mixed steps have more.": if_changes(lambda n: n >= 1),
     "More than one means two or more: you ask for three.": if_changes(lambda n: n > 2),
-    "These are the steps with exactly two changes. Three are mixed, too.":
-        if_changes(lambda n: n == 2),
+    "These have exactly two changes. Three are mixed, too.": if_changes(lambda n: n == 2),
     "These are the steps that are clean, or change nothing: you have it the wrong way round.":
         (if_changes(lambda n: n <= 1), if_changes(lambda n: n == 1)),
     "You compare each rung with the first one. Compare it with the one before it.":
@@ -499,8 +482,7 @@ mixed_steps.mistakes = {
         counting(lambda a, b: unequal(a.values(), b.values()))),
     "You compare the values without their names. What is each setting before and after?":
         counting(lambda a, b: len(set(a.values()) ^ set(b.values()))),
-    "Where a setting is missing your code takes None for it. But None can be a setting.":
-        taking(None),
+    "Where a setting is missing you take None for it. But None can be a setting.": taking(None),
     "Where a setting is missing your code takes False, 0 or an empty text for it. But these can be "
     "settings.": (taking(False), taking(""), counting(lambda a, b: sum(
         (a.get(n) or 0) != (b.get(n) or 0) for n in a | b))),
@@ -509,16 +491,13 @@ mixed_steps.mistakes = {
     "You find no mixed step at all: is the list filled, and returned at the end?": lambda r: [],
     "These are the numbers of the rungs before the mixed steps. Give those of the later rung.":
         lambda r: [i - 1 for i in mixed_steps.right(r)],
-    "You count from 1. The first rung has the number 0.":
+    "You count from 1. The first rung is number 0.":
         lambda r: [i + 1 for i in mixed_steps.right(r)],
-    "These are the rungs themselves. Give their numbers.":
-        lambda r: [r[i] for i in mixed_steps.right(r)],
-    "This is how many mixed steps there are. Give the list of their numbers.":
-        lambda r: len(mixed_steps.right(r)),
+    "These are rungs. Give their numbers.": lambda r: [r[i] for i in mixed_steps.right(r)],
+    "This is how many there are. Give their numbers.": lambda r: len(mixed_steps.right(r)),
     "These are the numbers of changes. Give the numbers of the rungs with more than one.":
         lambda r: [changes(a, b, a | b) for a, b in pairwise(r)],
-    "You stop at the first mixed step: is `return` in the loop?":
-        lambda r: mixed_steps.right(r)[:1],
+    "You stop at the first one: is `return` in the loop?": lambda r: mixed_steps.right(r)[:1],
     "You begin with rung 0, which has none before it: rungs[-1] is the last one.":
         lambda r: [i for i in range(len(r)) if changes(r[i - 1], r[i], r[i - 1] | r[i]) > 1],
     "You leave out the last rung: `range(1, len(rungs))`.": lambda r: mixed_steps.right(r[:-1]),
@@ -553,7 +532,7 @@ unfuse.mistakes = {
         lambda w: turned(w[:, i::3] for i in range(3)),
     "You took every third column, and did not turn the matrices. Side by side means C columns "
     "each.": lambda w: [w[:, i::3] for i in range(3)],
-    "You reshaped (C, 3C) to (3, C, C): that cuts rows to pieces. Take columns.":
+    "A reshape to (3, C, C) cuts rows to pieces. Take columns.":
         lambda w: w.reshape(3, len(w), len(w)),
     "You reshaped (C, 3C) to (3, C, C) and turned the pieces: that cuts rows to pieces. Take "
     "columns.": lambda w: w.reshape(3, len(w), len(w)).mT,
