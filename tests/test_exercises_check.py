@@ -211,3 +211,44 @@ def test_fresh_inputs_are_the_same_every_time_and_leave_the_stream_alone():
     assert torch.equal(f.normal(2, 3, seed=4), f.normal(2, 3, seed=4))
     assert not torch.equal(f.normal(2, 3, seed=4), f.normal(2, 3, seed=5))
     assert torch.equal(torch.get_rng_state(), state)
+
+
+@f.exercise(inputs=[(f.normal(3, seed=1), 2.0), (f.normal(3, seed=2), 1.0)])
+def scaled_both_ways(x, s):
+    """both(x, s): (x · s, x / s)."""
+    return x * s, x / s
+
+
+scaled_both_ways.mistakes = {
+    "You forgot s.": lambda x, s: (x, x),
+    "The two are swapped.": (lambda x, s: (x / s, x * s), lambda x, s: (x / s, x)),
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda x, s: [x * s, x / s], "right"),
+        (lambda x, s: torch.stack((x * s, x / s)), "right"),
+        (lambda x, s: (x / s, x * s), "The two are swapped."),
+        (lambda x, s: (x * s, x), "entry 1 of both(["),
+        (lambda x, s: x, "should be 2 tensors, but is [0.6614, 0.2669, 0.0617]"),
+        (lambda x, s: (x, x, x), "should be 2 tensors, but is [… (3,), … (3,), … (3,)]"),
+    ],
+)
+def test_several_tensors_of_one_shape_are_compared_one_by_one(answer, words):
+    assert words in repr(scaled_both_ways(answer))
+
+
+@f.exercise(inputs=[([n] * n,) for n in range(1, 6)])
+def count(numbers):
+    """count(numbers): how many there are."""
+    return len(numbers)
+
+
+count.mistakes = {"This is one too many.": lambda numbers: len(numbers) + 1}
+
+
+def test_a_mistake_that_explains_few_of_the_inputs_is_not_named():
+    assert "count([1]) should be 1, but is 2." in repr(count(lambda numbers: 2))
+    assert "one too many" in repr(count(lambda numbers: len(numbers) + (len(numbers) > 2)))
