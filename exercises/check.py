@@ -45,6 +45,10 @@ class NotYet(Exception):
     """The answer is wrong; the message is the diagnosis that the learner reads."""
 
 
+class TooLong(NotYet):
+    """A call did not end in time: nothing more is asked of this answer."""
+
+
 class NotAttempted(Exception):
     """The stub is untouched: it is, returns or raises the placeholder."""
 
@@ -189,16 +193,16 @@ class Declared(Exercise):
         wrong = [t for t in tried if t.error or not same(t.got, t.want, self.tolerance)]
         if not wrong:
             return True
-        given = next((t for t in wrong if not t.error), None)
-        if given is not None:  # what only fails may fail for many reasons
-            explained = {
-                says: sum(t.is_given_by(mistake, self.tolerance) for t in tried)
-                for says, mistake in self.each_mistake()
-                if given.is_given_by(mistake, self.tolerance)
-            }
-            if explained:
-                raise NotYet(max(explained, key=lambda says: explained[says]))
-        first = wrong[0]
+        first = next((t for t in wrong if not t.error), wrong[0])
+        explained = [
+            (sum(t.is_given_by(mistake, self.tolerance) for t in tried), says)
+            for says, mistake in self.each_mistake()
+            if first.is_given_by(mistake, self.tolerance)
+        ]
+        if first.error:  # what only fails may fail for many reasons: all must fit
+            explained = [(n, says) for n, says in explained if n == len(tried)]
+        if explained:
+            raise NotYet(max(explained, key=lambda found: found[0])[1])
         if first.error:
             raise NotYet(str(first.error))
         why = self.why[tried.index(first)] if self.why else ""
@@ -224,6 +228,8 @@ class Declared(Exercise):
         try:
             got = answer if self.is_value else call(answer, *given, name=self.called)
             return Tried(given, want, plain(got))
+        except TooLong:
+            raise
         except NotYet as error:
             return Tried(given, want, error=self._explained(error))
 
@@ -276,6 +282,8 @@ class ModuleExercise(Declared):
         again = (right, *rest)
         try:
             got = call(module, *rest, name="its forward")
+        except TooLong:
+            raise
         except NotYet as error:
             return Tried(again, want, error=self._explained(error))
         expect(
@@ -344,8 +352,8 @@ class Tried:
         try:
             with torch.no_grad():
                 value = plain(mistake(*fresh(self.given)))
-        except Exception:
-            return self.error is not None
+        except Exception as error:
+            return f" raised {type(error).__name__}: {error}" in str(self.error)
         return self.error is None and same(self.got, value, tolerance)
 
 
@@ -373,7 +381,7 @@ def call(function: Any, *args: Any, name: str = "your function") -> Any:
         with time_limit(SECONDS):
             result = function(*given)
     except TimeIsUp:
-        raise NotYet(
+        raise TooLong(
             f"{name} was stopped after {SECONDS:g} seconds: does a loop never end? Look at what "
             "ends it, and whether that can come."
         ) from None

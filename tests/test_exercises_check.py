@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from exercises import check as f
-from exercises.check import checked, expect_close
+from exercises.check import checked, exercise, expect_close
 
 
 @checked
@@ -211,3 +211,42 @@ def test_fresh_inputs_are_the_same_every_time_and_leave_the_stream_alone():
     assert torch.equal(f.normal(2, 3, seed=4), f.normal(2, 3, seed=4))
     assert not torch.equal(f.normal(2, 3, seed=4), f.normal(2, 3, seed=5))
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def last_alone(xs):
+    """last_alone(xs): how many entries of a list have no right neighbour that is equal."""
+    return sum(a != b for a, b in zip(xs, [*xs[1:], None], strict=True))
+
+
+def behind_the_end(xs):
+    return sum(xs[i] != xs[i + 1] for i in range(len(xs)))
+
+
+def test_an_answer_that_only_fails_is_named_if_a_mistake_fails_alike_everywhere():
+    declared = exercise(inputs=[([1, 1, 2],), ([],), ([3],)])(last_alone)
+    assert "list index out of range" in declared(behind_the_end).message
+    declared.mistakes = {"The last one has no neighbour.": behind_the_end}
+    assert declared(behind_the_end).message == "The last one has no neighbour."
+    assert "list index out of range" in declared(lambda xs: xs[7]).message  # fails on [], too
+
+
+def test_of_the_ways_to_make_a_mistake_the_one_that_explains_most_counts():
+    declared = exercise(inputs=[(1,), (2,), (3,)])(lambda n: n)
+    declared.mistakes = {
+        "Doubled.": (lambda n: 2 * n, lambda n: 2 if n == 1 else n),
+        "Doubled below 3.": lambda n: 2 * n if n < 3 else n,
+    }
+    assert declared(lambda n: 2 * n).message == "Doubled."
+
+
+def test_after_a_call_without_end_no_other_is_made(monkeypatch):
+    monkeypatch.setattr(f, "SECONDS", 0.2)
+    calls = []
+
+    def endless(n):
+        calls.append(n)
+        while True:
+            pass
+
+    report = exercise(inputs=[(1,), (2,), (3,)])(lambda n: n)(endless)
+    assert "does a loop never end?" in report.message and calls == [1]
