@@ -181,14 +181,14 @@ class Declared(Exercise):
 
     def _judge(self, answer: Any) -> str:
         tried = [self._try(answer, given) for given in self.inputs]
-        if self._right_so_far(tried) and self.backward:
+        if self._right_so_far(answer, tried) and self.backward:
             for given in self.inputs:
                 self._expect_gradients(answer, given)
         for more in self._more:
             more(answer)
         return self.praise
 
-    def _right_so_far(self, tried: Sequence["Tried"]) -> bool:
+    def _right_so_far(self, answer: Any, tried: Sequence["Tried"]) -> bool:
         """Raise NotYet unless all is right: the mistake that explains most, else what differs."""
         wrong = [t for t in tried if t.error or not same(t.got, t.want, self.tolerance)]
         if not wrong:
@@ -205,9 +205,18 @@ class Declared(Exercise):
             raise NotYet(max(explained, key=lambda found: found[0])[1])
         if first.error:
             raise NotYet(str(first.error))
+        self._expect_the_same_again(answer, first)
         why = self.why[tried.index(first)] if self.why else ""
         problem = difference(first.got, first.want, self.what(first.given), self.tolerance)
         raise NotYet(f"{problem} {why}".strip())
+
+    def _expect_the_same_again(self, answer: Any, first: "Tried") -> None:
+        again = self._try(answer, first.given)
+        expect(
+            not again.error and same(again.got, first.got, self.tolerance),
+            f"{self.what(first.given)} gave two different results in two calls. Does it draw at "
+            "random, or keep something between calls, such as a list as a default value?",
+        )
 
     def what(self, given: tuple) -> str:
         """The call in words: small arguments as they are, large tensors by name and shape."""
@@ -259,6 +268,9 @@ class ModuleExercise(Declared):
     """The learner's class must have the parameters of the right one and, with the same numbers in
     them, give the same. inputs: (arguments of the class, x, ...); a mistake is a `forward`, given
     the right module and what follows it in the inputs."""
+
+    def _expect_the_same_again(self, answer: Any, first: "Tried") -> None:
+        """A module that is made anew draws other weights."""
 
     def mutants(self) -> Iterator[tuple[Diagnosis, Any]]:
         for says, wrong in self.each_mistake():
@@ -470,8 +482,9 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
     """What is wrong with `got`, in a sentence about `what`; None if nothing is.
 
     Numbers and tensors are equal in shape and, within `tolerance` (absolute and relative), in
-    value; texts, bools and whole numbers to the letter; lists, tuples and dicts entry by entry.
-    What is wanted decides how: a tensor or an array will do for a list of numbers.
+    value; texts, bools and whole numbers to the letter; lists, tuples and dicts entry by entry,
+    dicts in any order. What is wanted decides how: a tensor or an array will do for a list of
+    numbers, at every depth.
     """
     got, want = plain(got), plain(want)
     wrong = f"{what} should be {_shown(want)}, but is {_shown(got)}."
@@ -482,12 +495,18 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
     if isinstance(want, (str, bytes, set)) or want is None:
         return None if type(got) is type(want) and got == want else wrong
     if isinstance(want, dict):
-        if not isinstance(got, dict) or list(got) != list(want):
+        if not isinstance(got, dict):
             return wrong
+        for key in [*want, *got]:
+            if key not in got:
+                return f"{what} lacks {key!r}, which should be {_shown(want[key])}."
+            if key not in want:
+                return f"{what} should have no entry {key!r:.60}."
         found = (difference(got[k], want[k], f"{what}[{k!r}]", tolerance) for k in want)
         return next(filter(None, found), None)
+    if isinstance(want, (list, tuple)):
+        got = _listed(got)
     if isinstance(want, (list, tuple)) and not _is_numbers(want):
-        got = got.tolist() if isinstance(got, Tensor) else got
         if not isinstance(got, (list, tuple)) or len(got) != len(want):
             return wrong
         pairs = zip(got, want, strict=True)
@@ -495,10 +514,13 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
     if isinstance(want, Tensor) and isinstance(got, tuple) and got:
         alone = ": return the first alone" if same(got[0], want, tolerance) else ""
         return f"{what} should be one tensor, but is a tuple of {len(got)}{alone}."
+    target = tensor(want, what)
     try:
-        return _numbers_differ(tensor(got, what), tensor(want, what), want, what, tolerance)
-    except NotYet as problem:
-        return str(problem)
+        problem = _numbers_differ(tensor(got, what), target, want, what, tolerance)
+    except NotYet as not_numbers:
+        problem = str(not_numbers)
+    few = isinstance(want, (list, tuple)) and target.numel() <= 40
+    return wrong if problem and few and _is_whole(want) else problem
 
 
 def _numbers_differ(
@@ -530,6 +552,18 @@ def _is_numbers(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_numbers, value)) and len({np.shape(v) for v in value}) <= 1
     return isinstance(value, (int, float, Tensor)) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    """Whole numbers only, all the way down?"""
+    return all(map(_is_whole, value)) if isinstance(value, (list, tuple)) else type(value) is int
+
+
+def _listed(value: Any) -> Any:
+    """Tensors as lists, at every depth."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_listed, value))
+    return value.tolist() if isinstance(value, Tensor) else value
 
 
 def _is_float(value: Any) -> bool:

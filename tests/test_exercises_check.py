@@ -2,6 +2,7 @@
 
 import random
 import warnings
+from itertools import pairwise
 
 import pytest
 import torch
@@ -213,9 +214,9 @@ def test_fresh_inputs_are_the_same_every_time_and_leave_the_stream_alone():
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def last_alone(xs):
-    """last_alone(xs): how many entries of a list have no right neighbour that is equal."""
-    return sum(a != b for a, b in zip(xs, [*xs[1:], None], strict=True))
+def steps(xs):
+    """steps(xs): how often neighbours differ."""
+    return sum(a != b for a, b in pairwise(xs))
 
 
 def behind_the_end(xs):
@@ -223,7 +224,7 @@ def behind_the_end(xs):
 
 
 def test_an_answer_that_only_fails_is_named_if_a_mistake_fails_alike_everywhere():
-    declared = exercise(inputs=[([1, 1, 2],), ([],), ([3],)])(last_alone)
+    declared = exercise(inputs=[([1, 1, 2],), ([],), ([3],)])(steps)
     assert "list index out of range" in declared(behind_the_end).message
     declared.mistakes = {"The last one has no neighbour.": behind_the_end}
     assert declared(behind_the_end).message == "The last one has no neighbour."
@@ -250,3 +251,38 @@ def test_after_a_call_without_end_no_other_is_made(monkeypatch):
 
     report = exercise(inputs=[(1,), (2,), (3,)])(lambda n: n)(endless)
     assert "does a loop never end?" in report.message and calls == [1]
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "words"),
+    [
+        ([torch.tensor([1, 2]), [3, 4]], [(1, 2), (3, 4)], None),
+        ([([1], torch.tensor([2]))], [([1], [2])], None),
+        ([(1, 2)], [(1, 2), (3, 4)], "x should be [(1, 2), (3, 4)], but is [(1, 2)]."),
+        (torch.tensor([[1, 2]]), [(1, 3)], "x should be [(1, 3)], but is [[1, 2]]."),
+        ([(1,), (2, 3)], [(1, 2)], "x should be [(1, 2)], but is [(1,), (2, 3)]."),
+        (7, [1, 2], "x should be [1, 2], but is 7."),
+        ({"b": 2, "a": 1}, {"a": 1, "b": 2}, None),
+        ({"a": 1}, {"a": 1, "b": 2}, "x lacks 'b', which should be 2."),
+        ({"a": 1, "c": 0}, {"a": 1}, "x should have no entry 'c'."),
+        ({"a": 3}, {"a": 1}, "x['a'] should be 1, but is 3."),
+        ([1, 2], {"a": 1}, "x should be {'a': 1}, but is [1, 2]."),
+    ],
+)
+def test_lists_and_dicts_are_compared_entry_by_entry(got, want, words):
+    assert f.difference(got, want, "x") == words
+
+
+def test_an_answer_that_differs_from_call_to_call_is_told_so():
+    def collected(xs, kept=[]):  # noqa: B006
+        kept += xs
+        return kept
+
+    def same_list(xs):
+        """same_list(xs): the list itself."""
+        return xs
+
+    copied = exercise(inputs=[([1, 2],), ([3],)])(same_list)
+    assert "two different results in two calls" in copied(collected).message
+    assert "two different results" in copied(lambda xs: torch.rand(1)).message
+    assert copied(lambda xs: [0]).message == "same_list([1, 2]) should be [1, 2], but is [0]."
