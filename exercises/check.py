@@ -195,14 +195,18 @@ class Declared(Exercise):
             return True
         first = next((t for t in wrong if not t.error), wrong[0])
         explained = [
-            (sum(t.is_given_by(mistake, self.tolerance) for t in tried), says)
+            (says, [t for t in tried if t.is_given_by(mistake, self.tolerance)])
             for says, mistake in self.each_mistake()
             if first.is_given_by(mistake, self.tolerance)
         ]
         if first.error:  # what only fails may fail for many reasons: all must fit
-            explained = [(n, says) for n, says in explained if n == len(tried)]
+            explained = [(says, fits) for says, fits in explained if len(fits) == len(tried)]
+        else:  # what explains less than half of what is wrong is a coincidence
+            half = len(wrong) / 2
+            explained = [(says, fits) for says, fits in explained
+                         if sum(t in wrong for t in fits) >= half]  # fmt: skip
         if explained:
-            raise NotYet(max(explained, key=lambda found: found[0])[1])
+            raise NotYet(max(explained, key=lambda found: len(found[1]))[0])
         if first.error:
             raise NotYet(str(first.error))
         self._expect_the_same_again(answer, first)

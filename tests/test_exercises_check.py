@@ -286,3 +286,15 @@ def test_an_answer_that_differs_from_call_to_call_is_told_so():
     assert "two different results in two calls" in copied(collected).message
     assert "two different results" in copied(lambda xs: torch.rand(1)).message
     assert copied(lambda xs: [0]).message == "same_list([1, 2]) should be [1, 2], but is [0]."
+
+
+def test_a_mistake_that_explains_little_is_a_coincidence():
+    def twice(n):
+        """twice(n): 2 n."""
+        return 2 * n
+
+    declared = exercise(inputs=[(3,), (4,), (5,)])(twice)
+    declared.mistakes = {"Squared.": lambda n: n * n}
+    assert declared(lambda n: n * n).message == "Squared."
+    assert declared(lambda n: min(n * n, 20)).message == "Squared."
+    assert declared(lambda n: 9).message == "twice(3) should be 6, but is 9."
