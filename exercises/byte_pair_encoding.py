@@ -31,6 +31,7 @@ def expect_whole_numbers(declared):
 
 @exercise(
     inputs=[
+        ({(2, 2): 2, (1, 1, 1, 1, 3, 1): 4},),  # here all mistakes differ
         ({(1, 2, 1): 3, (2, 1): 4},),
         ({(7, 7, 7, 7): 2, (7, 8): 5, (8, 7, 7): 1},),
         ({(3, 4): 2, (4, 3): 3, (3,): 9, (): 1, (5, 3, 4, 3, 4): 1},),
@@ -131,6 +132,7 @@ count.mistakes = {
 
 @exercise(
     inputs=[
+        ([1, 1, 1, 12, 2, 1, 1, 1, 1], (1, 1), 9),
         ([1, 2, 3, 1, 2], (1, 2), 9),
         ([4, 4, 4, 8, 4, 4], (4, 4), 9),
         ([5, 5, 5, 5, 5], (5, 5), 6),
@@ -538,7 +540,7 @@ encode_ids.mistakes = {
         encode_by(replace=replace_from_the_right),
     "Nothing was merged.": lambda ids, merges: ids,
     "No known pair is left at the end, and there is no smallest of none: stop then.":
-        lambda ids, merges: min([pair for pair in [] if pair in merges], key=merges.get),
+        lambda ids, merges: min([], key=merges.get),
     "Not every pair was learnt. Look only at those of which `pair in merges` is true.":
         tuple(partial(encode_asking_for_all, rank=rank) for rank in (dict.get, dict.__getitem__)),
     "A list can be no key of a dictionary, so it cannot be looked up in `merges`: make it a tuple.":
@@ -558,9 +560,9 @@ LN2 = math.log(2)
 
 @exercise(
     inputs=[
+        (3.0, 9, "Löwe 🦉!"),
         (math.log(2), 6, "abc"),
         (1.25, 5, "a tale of two"),
-        (3.0, 9, "Löwe 🦉!"),
         (2.25, 11, "  Two lines,\nand ÉT É.\n\n"),
         (0.5, 1, "x"),
     ],
