@@ -224,6 +224,8 @@ BEHIND = "IndexError: the last id has no neighbour, `ids[i + 1]` lies behind the
 replace.mistakes = {
     "After a match you went on by one id, so its right half was used again. Go on by two.":
         replace_overlapping,
+    "After a match you went on by one id, so its right half was used again: go on by two. And the "
+    "last id got lost.": lambda ids, pair, new: replace_overlapping(ids, pair, new)[:-1],
     "You went from right to left: then [5, 5, 5] becomes [5, 9], not [9, 5].":
         replace_from_the_right,
     "You replaced the first occurrence and stopped. Replace each.": replace_first,
@@ -468,15 +470,11 @@ def encode_what_was_known(ids, merges):
     return ids
 
 
-def encode_in_one_walk(ids, merges, back=False):
-    """From left to right; back: what was merged may at once be merged with what is before it."""
+def encode_in_one_walk(ids, merges):
     out = []
     for i in ids:
-        out.append(i)
-        while tuple(out[-2:]) in merges:
-            out[-2:] = [merges[tuple(out[-2:])]]
-            if not back:
-                break
+        pair = (*out[-1:], i)
+        out[-1 if pair in merges else len(out) :] = [merges.get(pair, i)]
     return out
 
 
@@ -504,11 +502,13 @@ encode_ids.mistakes = {
     "That is the longest match. BPE does not ask for the longest piece: the merge that was "
     "learnt first goes first.": encode_by_longest_match,
     "You merged the pair that comes first in the word. The one that was learnt first (with "
-    "the smallest new id) goes first, wherever it stands.":
+    "the smallest new id) goes first, wherever it stands.": (
         encode_by(lambda known, merges: known[0]),
+        encode_by(lambda known, merges: known[0], replace=replace_first),
+    ),
     "You walked through the word once, from left to right, and merged what is known. The merge "
     "that was learnt first (with the smallest new id) goes first, wherever it stands.":
-        (encode_in_one_walk, partial(encode_in_one_walk, back=True)),
+        encode_in_one_walk,
     "You merged the pair that comes last in the word. The one that was learnt first goes "
     "first.": encode_by(lambda known, merges: known[-1]),
     "You took the merge that was learnt last. The one with the smallest new id goes first.": (
@@ -541,6 +541,8 @@ encode_ids.mistakes = {
     "Nothing was merged.": lambda ids, merges: ids,
     "No known pair is left at the end, and there is no smallest of none: stop then.":
         lambda ids, merges: min([], key=merges.get),
+    "A single id has no pair, and there is no smallest of none: nothing is left to merge then.":
+        lambda ids, merges: found if len(found := encode(ids, merges)) > 1 else min([], key=len),
     "Not every pair was learnt. Look only at those of which `pair in merges` is true.":
         tuple(partial(encode_asking_for_all, rank=rank) for rank in (dict.get, dict.__getitem__)),
     "A list can be no key of a dictionary, so it cannot be looked up in `merges`: make it a tuple.":

@@ -55,8 +55,8 @@ windows_of.mistakes = {
     "does not belong to it.": windows_at(lambda n, T, stride: range(0, n - T - 1, stride)),
     "One window is missing: their number is (len(ids) − T) / stride, rounded *up*, but `//` "
     "rounds down.": windows_at(lambda n, T, stride: range(0, (n - T) // stride * stride, stride)),
-    "One window is missing: (len(ids) − T − 1) // stride is the number of the last one, "
-    "counted from 0.":
+    "One window is missing: you end a stride too early. (len(ids) − T − 1) // stride is the number "
+    "of the last one, counted from 0.":
         windows_at(lambda n, T, stride: range(0, (n - T - 1) // stride * stride, stride)),
     "The first window begins at 0.": windows_at(lambda n, T, stride: range(stride, n - T, stride)),
     "y equals x. The targets are one id later.": windows_at(shift=0),
@@ -502,6 +502,7 @@ batch_of.mistakes = {
     "An epoch has `n // B` steps, not n: `step // n` counts windows as if they were batches.": (
         dealt(epoch=lambda step, n, B: step // n),
         dealt(lambda step, n, B: step // n, lambda step, n, B: step % n),
+        lambda step, n, B, seed: shuffled(n, seed + step // n)[step * B % n : step * B % n + B],
     ),
     "An epoch has `n // B` steps, not B.":
         (dealt(epoch=lambda step, n, B: step // B),
