@@ -46,6 +46,10 @@ class NotYet(Exception):
     """The answer is wrong; the message is the diagnosis that the learner reads."""
 
 
+class TooLong(NotYet):
+    """A call did not end in time: nothing more is asked of this answer."""
+
+
 class NotAttempted(Exception):
     """The stub is untouched: it is, returns or raises the placeholder."""
 
@@ -178,34 +182,49 @@ class Declared(Exercise):
 
     def _judge(self, answer: Any) -> str:
         tried = [self._try(answer, given) for given in self.inputs]
-        if self._right_so_far(tried) and self.backward:
+        if self._right_so_far(answer, tried) and self.backward:
             for given in self.inputs:
                 self._expect_gradients(answer, given)
         for more in self._more:
             more(answer)
         return self.praise
 
-    def _right_so_far(self, tried: Sequence["Tried"]) -> bool:
+    def _right_so_far(self, answer: Any, tried: Sequence["Tried"]) -> bool:
         """Raise NotYet unless all is right: the mistake that explains most, else what differs."""
         wrong = [t for t in tried if t.error or not same(t.got, t.want, self.tolerance)]
         if not wrong:
             return True
-        given = next((t for t in wrong if not t.error), None)
-        if given is not None:  # what only fails may fail for many reasons
-            explained = [
-                (sum(t.is_given_by(mistake, self.tolerance) for t in tried), says)
-                for says, mistake in self.each_mistake()
-                if given.is_given_by(mistake, self.tolerance)
-            ]
-            most, says = max(explained, key=lambda pair: pair[0], default=(0, ""))
-            if 2 * most >= len(tried):  # fewer may be chance, where answers are small numbers
-                raise NotYet(says)
-        first = wrong[0]
+        first = next((t for t in wrong if not t.error), wrong[0])
+        explained = [
+            (says, [t for t in tried if t.is_given_by(mistake, self.tolerance)])
+            for says, mistake in self.each_mistake()
+            if first.is_given_by(mistake, self.tolerance)
+        ]
+        # What only fails may fail for many reasons, and a True may be chance: all must fit then.
+        # Elsewhere what explains less than half of what is wrong is a coincidence.
+        all_must_fit = first.error or isinstance(first.want, bool)
+        explained = [
+            (says, fits)
+            for says, fits in explained
+            if len(fits) == len(tried)
+            or (not all_must_fit and 2 * sum(t in wrong for t in fits) >= len(wrong))
+        ]
+        if explained:
+            raise NotYet(max(explained, key=lambda found: len(found[1]))[0])
         if first.error:
             raise NotYet(str(first.error))
+        self._expect_the_same_again(answer, first)
         why = self.why[tried.index(first)] if self.why else ""
         problem = difference(first.got, first.want, self.what(first.given), self.tolerance)
         raise NotYet(f"{problem} {why}".strip())
+
+    def _expect_the_same_again(self, answer: Any, first: "Tried") -> None:
+        again = self._try(answer, first.given)
+        expect(
+            not again.error and same(again.got, first.got, self.tolerance),
+            f"{self.what(first.given)} gave two different results in two calls. Does it draw at "
+            "random, or keep something between calls, such as a list as a default value?",
+        )
 
     def what(self, given: tuple) -> str:
         """The call in words: small arguments as they are, large tensors by name and shape."""
@@ -226,6 +245,8 @@ class Declared(Exercise):
         try:
             got = answer if self.is_value else call(answer, *given, name=self.called)
             return Tried(given, want, plain(got))
+        except TooLong:
+            raise
         except NotYet as error:
             return Tried(given, want, error=self._explained(error))
 
@@ -257,6 +278,9 @@ class ModuleExercise(Declared):
     them, give the same. inputs: (arguments of the class, x, ...); a mistake is a `forward`, given
     the right module and what follows it in the inputs."""
 
+    def _expect_the_same_again(self, answer: Any, first: "Tried") -> None:
+        """A module that is made anew draws other weights."""
+
     def mutants(self) -> Iterator[tuple[Diagnosis, Any]]:
         for says, wrong in self.each_mistake():
             yield says, type(self.name, (self.right,), {"forward": wrong})
@@ -279,6 +303,8 @@ class ModuleExercise(Declared):
         again = (right, *rest)
         try:
             got = call(module, *rest, name="its forward")
+        except TooLong:
+            raise
         except NotYet as error:
             return Tried(again, want, error=self._explained(error))
         expect(
@@ -347,8 +373,8 @@ class Tried:
         try:
             with torch.no_grad():
                 value = plain(mistake(*fresh(self.given)))
-        except Exception:
-            return self.error is not None
+        except Exception as error:
+            return f" raised {type(error).__name__}: {error}" in str(self.error)
         return self.error is None and same(self.got, value, tolerance)
 
 
@@ -376,7 +402,7 @@ def call(function: Any, *args: Any, name: str = "your function") -> Any:
         with time_limit(SECONDS):
             result = function(*given)
     except TimeIsUp:
-        raise NotYet(
+        raise TooLong(
             f"{name} was stopped after {SECONDS:g} seconds: does a loop never end? Look at what "
             "ends it, and whether that can come."
         ) from None
@@ -465,8 +491,9 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
     """What is wrong with `got`, in a sentence about `what`; None if nothing is.
 
     Numbers and tensors are equal in shape and, within `tolerance` (absolute and relative), in
-    value; texts, bools and whole numbers to the letter; lists, tuples and dicts entry by entry.
-    What is wanted decides how: a tensor or an array will do for a list of numbers.
+    value; texts, bools and whole numbers to the letter; lists, tuples and dicts entry by entry,
+    dicts in any order. What is wanted decides how: a tensor or an array will do for a list of
+    numbers, at every depth.
     """
     got, want = plain(got), plain(want)
     wrong = f"{what} should be {_shown(want)}, but is {_shown(got)}."
@@ -477,15 +504,24 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
     if isinstance(want, (str, bytes, set)) or want is None:
         return None if type(got) is type(want) and got == want else wrong
     if isinstance(want, dict):
-        if not isinstance(got, dict) or list(got) != list(want):
+        if not isinstance(got, dict):
             return wrong
+        for key in [*want, *got]:
+            if key not in got:
+                return f"{what} lacks {key!r}, which should be {_shown(want[key])}."
+            if key not in want:
+                return f"{what} should have no entry {key!r:.60}."
         found = (difference(got[k], want[k], f"{what}[{k!r}]", tolerance) for k in want)
         return next(filter(None, found), None)
+    several = isinstance(want, (list, tuple)) and any(
+        isinstance(w, Tensor) and w.dim() for w in want
+    )
+    if several:
+        wrong = f"{what} should be {len(want)} tensors, but is {_shown(got)}."
+    if isinstance(want, (list, tuple)) and not several:
+        got = _listed(got)
     if isinstance(want, (list, tuple)) and not _is_numbers(want):
-        several = any(isinstance(w, Tensor) and w.dim() for w in want)
-        if several:
-            wrong = f"{what} should be {len(want)} tensors, but is {_shown(got)}."
-        got = got.tolist() if isinstance(got, Tensor) else got
+        got = list(got) if several and isinstance(got, Tensor) and got.dim() else got
         if not isinstance(got, (list, tuple)) or len(got) != len(want):
             return wrong
         pairs = enumerate(zip(got, want, strict=True))
@@ -495,10 +531,13 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
     if isinstance(want, Tensor) and isinstance(got, tuple) and got:
         alone = ": return the first alone" if same(got[0], want, tolerance) else ""
         return f"{what} should be one tensor, but is a tuple of {len(got)}{alone}."
+    target = tensor(want, what)
     try:
-        return _numbers_differ(tensor(got, what), tensor(want, what), want, what, tolerance)
-    except NotYet as problem:
-        return str(problem)
+        problem = _numbers_differ(tensor(got, what), target, want, what, tolerance)
+    except NotYet as not_numbers:
+        problem = str(not_numbers)
+    few = isinstance(want, (list, tuple)) and target.numel() <= 40
+    return wrong if problem and few and _is_whole(want) else problem
 
 
 def _numbers_differ(
@@ -532,6 +571,18 @@ def _is_numbers(value: Any) -> bool:
     if isinstance(value, Tensor):
         return value.dim() == 0  # tensors of more than that are compared one by one
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    """Whole numbers only, all the way down?"""
+    return all(map(_is_whole, value)) if isinstance(value, (list, tuple)) else type(value) is int
+
+
+def _listed(value: Any) -> Any:
+    """Tensors as lists, at every depth."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_listed, value))
+    return value.tolist() if isinstance(value, Tensor) else value
 
 
 def _is_float(value: Any) -> bool:

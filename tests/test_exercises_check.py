@@ -2,12 +2,13 @@
 
 import random
 import warnings
+from itertools import pairwise
 
 import pytest
 import torch
 
 from exercises import check as f
-from exercises.check import checked, expect_close
+from exercises.check import checked, exercise, expect_close
 
 
 @checked
@@ -252,3 +253,89 @@ count.mistakes = {"This is one too many.": lambda numbers: len(numbers) + 1}
 def test_a_mistake_that_explains_few_of_the_inputs_is_not_named():
     assert "count([1]) should be 1, but is 2." in repr(count(lambda numbers: 2))
     assert "one too many" in repr(count(lambda numbers: len(numbers) + (len(numbers) > 2)))
+
+
+def steps(xs):
+    """steps(xs): how often neighbours differ."""
+    return sum(a != b for a, b in pairwise(xs))
+
+
+def behind_the_end(xs):
+    return sum(xs[i] != xs[i + 1] for i in range(len(xs)))
+
+
+def test_an_answer_that_only_fails_is_named_if_a_mistake_fails_alike_everywhere():
+    declared = exercise(inputs=[([1, 1, 2],), ([],), ([3],)])(steps)
+    assert "list index out of range" in declared(behind_the_end).message
+    declared.mistakes = {"The last one has no neighbour.": behind_the_end}
+    assert declared(behind_the_end).message == "The last one has no neighbour."
+    assert "list index out of range" in declared(lambda xs: xs[7]).message  # fails on [], too
+
+
+def test_of_the_ways_to_make_a_mistake_the_one_that_explains_most_counts():
+    declared = exercise(inputs=[(1,), (2,), (3,)])(lambda n: n)
+    declared.mistakes = {
+        "Doubled.": (lambda n: 2 * n, lambda n: 2 if n == 1 else n),
+        "Doubled below 3.": lambda n: 2 * n if n < 3 else n,
+    }
+    assert declared(lambda n: 2 * n).message == "Doubled."
+
+
+def test_after_a_call_without_end_no_other_is_made(monkeypatch):
+    monkeypatch.setattr(f, "SECONDS", 0.2)
+    calls = []
+
+    def endless(n):
+        calls.append(n)
+        while True:
+            pass
+
+    report = exercise(inputs=[(1,), (2,), (3,)])(lambda n: n)(endless)
+    assert "does a loop never end?" in report.message and calls == [1]
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "words"),
+    [
+        ([torch.tensor([1, 2]), [3, 4]], [(1, 2), (3, 4)], None),
+        ([([1], torch.tensor([2]))], [([1], [2])], None),
+        ([(1, 2)], [(1, 2), (3, 4)], "x should be [(1, 2), (3, 4)], but is [(1, 2)]."),
+        (torch.tensor([[1, 2]]), [(1, 3)], "x should be [(1, 3)], but is [[1, 2]]."),
+        ([(1,), (2, 3)], [(1, 2)], "x should be [(1, 2)], but is [(1,), (2, 3)]."),
+        (7, [1, 2], "x should be [1, 2], but is 7."),
+        ({"b": 2, "a": 1}, {"a": 1, "b": 2}, None),
+        ({"a": 1}, {"a": 1, "b": 2}, "x lacks 'b', which should be 2."),
+        ({"a": 1, "c": 0}, {"a": 1}, "x should have no entry 'c'."),
+        ({"a": 3}, {"a": 1}, "x['a'] should be 1, but is 3."),
+        ([1, 2], {"a": 1}, "x should be {'a': 1}, but is [1, 2]."),
+    ],
+)
+def test_lists_and_dicts_are_compared_entry_by_entry(got, want, words):
+    assert f.difference(got, want, "x") == words
+
+
+def test_an_answer_that_differs_from_call_to_call_is_told_so():
+    def collected(xs, kept=[]):  # noqa: B006
+        kept += xs
+        return kept
+
+    def same_list(xs):
+        """same_list(xs): the list itself."""
+        return xs
+
+    copied = exercise(inputs=[([1, 2],), ([3],)])(same_list)
+    assert "two different results in two calls" in copied(collected).message
+    assert "two different results" in copied(lambda xs: torch.rand(1)).message
+    assert copied(lambda xs: [0]).message == "same_list([1, 2]) should be [1, 2], but is [0]."
+
+
+def test_a_mistake_that_explains_little_is_a_coincidence():
+    def twice(n):
+        """twice(n): 2 n."""
+        return 2 * n
+
+    declared = exercise(inputs=[(3,), (4,), (5,)])(twice)
+    declared.mistakes = {"Squared.": lambda n: n * n}
+    assert declared(lambda n: n * n).message == "Squared."
+    assert declared(lambda n: min(n * n, 20)).message == "Squared."
+    assert declared(lambda n: 9).message == "twice(3) should be 6, but is 9."
