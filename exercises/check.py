@@ -513,15 +513,14 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
                 return f"{what} should have no entry {key!r:.60}."
         found = (difference(got[k], want[k], f"{what}[{k!r}]", tolerance) for k in want)
         return next(filter(None, found), None)
-    several = isinstance(want, (list, tuple)) and any(
-        isinstance(w, Tensor) and w.dim() for w in want
-    )
-    if several:
-        wrong = f"{what} should be {len(want)} tensors, but is {_shown(got)}."
-    if isinstance(want, (list, tuple)) and not several:
-        got = _listed(got)
+    if isinstance(want, (list, tuple)):
+        several = any(isinstance(w, Tensor) and w.dim() for w in want)
+        if several:
+            wrong = f"{what} should be {len(want)} tensors, but is {_shown(got)}."
+            got = list(got) if isinstance(got, Tensor) and got.dim() else got
+        else:
+            got = _listed(got)
     if isinstance(want, (list, tuple)) and not _is_numbers(want):
-        got = list(got) if several and isinstance(got, Tensor) and got.dim() else got
         if not isinstance(got, (list, tuple)) or len(got) != len(want):
             return wrong
         pairs = enumerate(zip(got, want, strict=True))
