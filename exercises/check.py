@@ -117,14 +117,18 @@ def _own_randomness() -> Iterator[None]:
     """What an answer draws is the same each time, and the notebook's own draws do not notice."""
     before = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)  # torch.manual_seed would touch the GPU's too
-        random.seed(0)
-        np.random.seed(0)
+        _begin_to_draw()
         try:
             yield
         finally:
             random.setstate(before[0])
             np.random.set_state(before[1])
+
+
+def _begin_to_draw() -> None:
+    torch.default_generator.manual_seed(0)  # torch.manual_seed would touch the GPU's too
+    random.seed(0)
+    np.random.seed(0)
 
 
 def checked(check: Callable[[Any], str | None]) -> Exercise:
@@ -223,6 +227,7 @@ class Declared(Exercise):
 
     def _try(self, answer: Any, given: tuple) -> "Tried":
         want = self.right(*fresh(given))
+        _begin_to_draw()  # as a mistake does that is compared with it
         try:
             got = answer if self.is_value else call(answer, *given, name=self.called)
             return Tried(given, want, plain(got))
@@ -343,6 +348,7 @@ class Tried:
 
     def is_given_by(self, mistake: Answer, tolerance: float) -> bool:
         """Does the mistake give the same here, or fail in the words in which the answer does?"""
+        _begin_to_draw()
         try:
             with torch.no_grad():
                 value = plain(mistake(*fresh(self.given)))
