@@ -183,7 +183,14 @@ class Declared(Exercise):
         tried = [self._try(answer, given) for given in self.inputs]
         if self._right_so_far(tried) and self.backward:
             for given in self.inputs:
-                self._expect_gradients(answer, given)
+                try:
+                    self._expect_gradients(answer, given)
+                except RuntimeError as error:
+                    raise NotYet(
+                        f"{self.what(given)} has the right values, but no gradient comes back "
+                        "through it. Compute with tensors only, and make new ones instead of "
+                        f"changing one in place (as `x += …` does). PyTorch says: {error}"
+                    ) from None
         for more in self._more:
             more(answer)
         return self.praise
@@ -246,8 +253,7 @@ class Declared(Exercise):
         def gradients(function: Answer) -> list[Tensor | None]:
             args = fresh(given)
             leaves = [x.requires_grad_() for x in args if _is_float(x)]
-            out = function(*args)
-            out = out if isinstance(out, Tensor) else torch.as_tensor(out)
+            out = torch.as_tensor(function(*args))
             if not out.requires_grad:
                 return [None] * len(leaves)
             out = (out * normal(*out.shape, seed=0)).sum()
