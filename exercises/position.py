@@ -1,6 +1,7 @@
 """The exercises of chapter 07: position."""
 
 import re
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -342,7 +343,7 @@ position_vectors.mistakes = {
     "then of pair 1.": with_angles(lambda a: torch.cat((a.cos(), a.sin()), -1)),
     **dict(wrong_angles("n_embd", lambda wrong: lambda *given: waves(wrong(*given)))),
     "Sine and cosine of a pair need the *same* frequency: it depends on the pair, not on "
-    "the column.": (lambda *given: columns(*given, 1), lambda *given: columns(*given, 2)),
+    "the column.": (partial(columns, power=1), partial(columns, power=2)),
     "There are sines only: the odd columns are cosines.":
         (with_angles(lambda a: side_by_side(a.sin(), a.sin())),
          with_angles(lambda a: side_by_side(a.sin(), 0 * a))),
