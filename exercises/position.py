@@ -37,8 +37,8 @@ JUDGED = {  # name → (function, what to say about it)
     "mean_of_the_past": (lambda x: x.cumsum(0) / torch.arange(1, len(x) + 1)[:, None],
                          "Another order is another past."),
     "rounded_attention": (lambda x: heard(x) * (1 + 3e-7 * x[0, 0]), "Only rounding differs."),
-    "plus_a_little": (lambda x: x + 1e-3 * torch.arange(len(x))[:, None],
-                      "A difference of 0.001 is not rounding: take a smaller tolerance."),
+    "plus_a_little": (lambda x: x + 2e-4 * torch.arange(len(x))[:, None],
+                      "A difference of 0.0002 is not rounding: take a smaller tolerance."),
     "positions_then_LayerNorm": (lambda x: F.layer_norm(numbered(x), x.shape[-1:], eps=1e-9),
                                  "After LayerNorm all rows have one mean and length. " + ALL),
     "positions_then_RMSNorm": (lambda x: F.rms_norm(numbered(x), x.shape[-1:], eps=1e-9),
@@ -96,7 +96,8 @@ is_equivariant.mistakes = {
     "torch.allclose gives one for whole tensors.": (
         lambda f, x, order: f(x[order]) == f(x)[order],
         lambda f, x, order: torch.isclose(f(x[order]), f(x)[order], atol=1e-6),
-        lambda f, x, order: (f(x[order]) - f(x)[order]).abs() < 1e-6),
+        lambda f, x, order: (f(x[order]) - f(x)[order]).abs() < 1e-6,
+        lambda f, x, order: bool(f(x[order]) == f(x)[order])),
     "A few equal numbers are not enough: all have to be equal, `.all()`, not `.any()`.":
         lambda f, x, order: torch.isclose(f(x[order]), f(x)[order], atol=1e-6).any(),
     "Different outputs can have the same sum. Compare the outputs themselves.":
@@ -112,8 +113,11 @@ is_equivariant.mistakes = {
     "You compare the first feature only. Compare all of them.": comparing(lambda y: y[:, 0]),
     "A negative difference is a difference: take `.abs()` before the maximum.":
         lambda f, x, order: bool((f(x[order]) - f(x)[order]).max() < 1e-5),
-    "Your tolerance is too wide: a difference of 0.001 is more than rounding. Take atol=1e-6.":
+    "Your tolerance is too wide: a difference of 0.0002 is more than rounding. Take atol=1e-6.": (
         lambda f, x, order: close(f(x[order]), f(x)[order], 1e-2),
+        lambda f, x, order: close(f(x[order]), f(x)[order], 1e-3)),
+    "It is the other way round: True if the outputs are shuffled alike.":
+        lambda f, x, order: not close(f(x[order]), f(x)[order]),
     "You shuffle the *features*. `x[order]` shuffles the rows.":
         lambda f, x, order: close(f(x[:, order]), f(x)[:, order]),
 }  # fmt: skip
@@ -484,6 +488,8 @@ rotate.mistakes = {
     "Nothing is turned: x comes back as it was.": lambda x, base: x,
     "The positions run along the wrong dimension: time is the last but one.":
         (along(-3), along(0)),
+    "Every sequence begins at position 0: you count on from head to head, as if x were flat.":
+        lambda x, base: rotate.right(x.flatten(0, -2), base).view(x.shape),
     "You take the first dimension for T. It may be the batch: T, hs = x.shape[-2:].":
         time_from(lambda shape: shape[0]),
     "You take dimension 1 for T. It may be the heads: T, hs = x.shape[-2:].":
@@ -569,8 +575,10 @@ rotary_attention.mistakes = {
     "The mask is missing: every token hears the future.": attending(mask=lambda T: None),
     "The mask is missing, and v is rotated: rotate q and k only, and pass causal_mask(T).":
         attending(to_v=turned, mask=lambda T: None),
-    "The mask is missing, and nothing is rotated.":
-        attending(unchanged, unchanged, mask=lambda T: None),
+    "The mask is missing, and so are rotations: rotate q and k, both of them.":
+        (attending(unchanged, unchanged, mask=lambda T: None),
+         attending(turned, unchanged, mask=lambda T: None),
+         attending(unchanged, turned, mask=lambda T: None)),
     "The mask is the wrong way round: a token hears itself and the *past*.":
         attending(mask=lambda T: causal_mask(T).T),
     "The mask leaves a token nothing to hear: it is True where a token may look, and each token "
@@ -621,6 +629,8 @@ rotary_attention.mistakes = {
         lambda q, k, v: masked(scores(q, k), 0).softmax(-1) @ v,
     "You set weights to 0 after the softmax, so the rows do not sum to 1: mask the scores with "
     "−∞ before it.": lambda q, k, v: masked(scores(q, k).softmax(-1), 0) @ v,
+    "You add the values to the output: attention is their weighted sum alone.":
+        lambda q, k, v: attending()(q, k, v) + v,
     "Every token hears the past evenly: the weights come from the scores of q and k.":
         attending(torch.zeros_like),
     "You gave back the values: each output is a weighted sum of them.": lambda q, k, v: v,

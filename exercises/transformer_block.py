@@ -112,6 +112,9 @@ layer_norm.mistakes = {
          lambda x: (x - x.amin(-1, True)) / (x.amax(-1, True) - x.amin(-1, True) + EPS)),
     "You take the middle number (the median): take the mean.":
         lambda x: (x - x.median(-1, True).values) / (variance(x) + EPS).sqrt(),
+    "Mean and variance are taken over different dimensions: dim -1 for both.":
+        (*(lambda x, dim=dim: (x - mean(x, dim)) / (variance(x) + EPS).sqrt() for dim in (0, 1)),
+         *(lambda x, dim=dim: (x - mean(x)) / (variance(x, dim) + EPS).sqrt() for dim in (0, 1))),
     "The mean is that of each token, but the variance is taken over all numbers. dim -1 for "
     "both.": lambda x: (x - mean(x)) / (x.var(correction=0) + EPS).sqrt(),
     "The variance is that of each token, but the mean is taken over all numbers. dim -1 for "
@@ -119,7 +122,12 @@ layer_norm.mistakes = {
     "This is a softmax: LayerNorm subtracts the mean and divides by the root of the variance.":
         lambda x: x.softmax(-1),
     **{f"Your epsilon is {eps:g}. Here it is 0.00001, 1e-5.": partial(standardised, eps=eps)
-       for eps in (1e-2, 1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12)},
+       for eps in (1e-2, 1e-3, 1e-4, 1e-6, 1e-7, 1e-8)},
+    "Your epsilon is next to nothing. Here 0.00001, 1e-5, is added to the variance.":
+        (partial(standardised, eps=1e-12), lambda x: (x - mean(x)) / (variance(x).sqrt() + 1e-8),
+         lambda x: (x - mean(x)) / variance(x).sqrt().clamp_min(EPS)),
+    "Epsilon is added to the variance: it is no lower bound.":
+        lambda x: (x - mean(x)) / variance(x).clamp_min(EPS).sqrt(),
     "keepdim=True is missing: token t's mean was subtracted from feature t (and where T and C "
     "differ, the shapes do not fit).": (
         without_keepdim(False, False), without_keepdim(False, True),
@@ -167,7 +175,8 @@ gated.mistakes = {
     "This gate is a sigmoid (GLU). silu(z) is z · sigmoid(z): use F.silu.": bent(torch.sigmoid),
     "This gate is a sigmoid on the wrong path: the gate is F.silu(x @ W_gate).":
         lambda x, g, u, o: ((x @ g) * (x @ u).sigmoid()) @ o,
-    "This gate is a GELU. Use F.silu.": (bent(F.gelu), bent(partial(F.gelu, approximate="tanh"))),
+    "This gate is a GELU. Use F.silu.": tuple(map(bent, (
+        F.gelu, partial(F.gelu, approximate="tanh"), lambda z: z * (1.702 * z).sigmoid()))),
     "This gate is a relu. Use F.silu.": (bent(F.relu), bent(F.leaky_relu), bent(F.elu)),
     "This gate is a squared relu. Use F.silu.": bent(lambda z: F.relu(z) ** 2),
     "This gate is a tanh. Use F.silu.": (bent(torch.tanh), bent(lambda z: z * z.tanh())),
@@ -198,6 +207,11 @@ gated.mistakes = {
         lambda x, g, u, o: (F.silu(x @ g) @ u.T @ u) @ o,
     "You gate the result: the gate multiplies x @ W_up, and W_out comes last.":
         lambda x, g, u, o: F.silu(x @ g) @ o * ((x @ u) @ o),
+    "Join the paths entry by entry: F.silu(x @ W_gate) * (x @ W_up), with * and not @.":
+        (lambda x, g, u, o: F.silu(x @ g) @ (x @ u) @ o, lambda x, g, u, o: F.silu(x @ g) @ x @ u),
+    "The matrices are used as they are, x @ W: do not transpose them.":
+        (lambda x, g, u, o: (F.silu(x @ g.T) * (x @ u.T)) @ o.T,
+         lambda x, g, u, o: (F.silu(x @ g) * (x @ u)) @ o.T),
     "Mind the brackets: a * x @ W is (a * x) @ W. Make both products with x first.":
         lambda x, g, u, o: F.silu(x @ g) * x @ u @ o,
 }  # fmt: skip
@@ -512,10 +526,6 @@ def heard(x):
     return attention(q, k, v, causal_mask(x.shape[1]))[0]
 
 
-def times_next(x):
-    return x * x.roll(1, 1)
-
-
 OWN = "A token may change the output at its own place, and here it changes no other."
 EVERY = "Do you change every token, and look at every place?"
 SIGN = "Do you look at every feature, and at changes up and down? (.abs() before .amax)"
@@ -547,7 +557,11 @@ LAYERS = {  # name → (function, what to say about it)
         "After a norm each token has the same length: compare its features themselves."),
     "place_0_hears_a_square": (
         moving(1, 0, of=torch.square), "Does the new token differ by more than its sign?"),
-    "times_the_token_before": (times_next, "Zeros hide a product: use numbers drawn at random."),
+    "times_the_token_before": (
+        lambda x: x * x.roll(1, 1), "Zeros hide a product: use numbers drawn at random."),
+    "feature_0_hears_feature_3": (
+        lambda x: x + x[:, 1:2, 3:4] * torch.eye(*x.shape[1:]) * torch.eye(8)[0],
+        "Do you change every feature, and look at every feature?"),
     "place_0_hears_a_little": (
         moving(1, 0, share=3e-5, of=lambda y: (1000 * y).sin()),
         "Only differences below 1e-5 are rounding."),
@@ -592,6 +606,8 @@ is_tokenwise.mistakes = {
     "You say True to everything: attention is not token by token.": lambda *_: True,
     "You say False to everything, also to nn.Identity(). A change at its own place is allowed: "
     "look at the other places only.": (lambda *_: False, testing(own=True)),
+    "It is the other way round: True if no token changes another place.":
+        lambda *given: not testing()(*given),
     "You change token 0 only: change every token in turn.": testing(lambda T: [0]),
     "You change the last token only: change every token in turn.": testing(lambda T: [T - 1]),
     "You change token 1 only: change every token in turn.": testing(lambda T: [1]),
@@ -629,7 +645,15 @@ is_tokenwise.mistakes = {
     "Different tokens can have the same length: compare their features.":
         testing(size=lambda a, b: (a.norm(dim=-1) - b.norm(dim=-1))[0].abs()),
     "Your tolerance is too wide: differences from 1e-5 on count.":
-        (testing(tolerance=1e-2), testing(tolerance=1e-3)),
+        tuple(testing(tolerance=tolerance) for tolerance in (0.1, 1e-2, 1e-3)),
+    "You show the layer single tokens. Place 2 may be treated differently from place 0: change a "
+    "token of the whole input, and look at the others.": lambda layer, T, C: (
+        x := torch.randn(1, T, C), out := layer(x),
+        all(torch.allclose(layer(x[:, t : t + 1]), out[:, t : t + 1], atol=1e-5)
+            for t in range(T)))[-1],
+    "You shuffle the tokens. That tests whether the order matters, not whether they meet.":
+        lambda layer, T, C: torch.allclose(layer((x := torch.randn(1, T, C)).flip(1)),
+                                           layer(x).flip(1), atol=1e-5),
     "You compare to the last digit: differences below 1e-5 are rounding.": testing(tolerance=0.0),
 }  # fmt: skip
 
