@@ -122,14 +122,18 @@ def _own_randomness() -> Iterator[None]:
     """What an answer draws is the same each time, and the notebook's own draws do not notice."""
     before = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)  # torch.manual_seed would touch the GPU's too
-        random.seed(0)
-        np.random.seed(0)
+        _begin_to_draw()
         try:
             yield
         finally:
             random.setstate(before[0])
             np.random.set_state(before[1])
+
+
+def _begin_to_draw() -> None:
+    torch.default_generator.manual_seed(0)  # torch.manual_seed would touch the GPU's too
+    random.seed(0)
+    np.random.seed(0)
 
 
 def checked(check: Callable[[Any], str | None]) -> Exercise:
@@ -184,7 +188,14 @@ class Declared(Exercise):
         tried = [self._try(answer, given) for given in self.inputs]
         if self._right_so_far(answer, tried) and self.backward:
             for given in self.inputs:
-                self._expect_gradients(answer, given)
+                try:
+                    self._expect_gradients(answer, given)
+                except RuntimeError as error:
+                    raise NotYet(
+                        f"{self.what(given)} has the right values, but no gradient comes back "
+                        "through it. Compute with tensors only, and make new ones instead of "
+                        f"changing one in place (as `x += …` does). PyTorch says: {error}"
+                    ) from None
         for more in self._more:
             more(answer)
         return self.praise
@@ -242,6 +253,7 @@ class Declared(Exercise):
 
     def _try(self, answer: Any, given: tuple) -> "Tried":
         want = self.right(*fresh(given))
+        _begin_to_draw()  # as a mistake does that is compared with it
         try:
             got = answer if self.is_value else call(answer, *given, name=self.called)
             return Tried(given, want, plain(got))
@@ -264,7 +276,7 @@ class Declared(Exercise):
             leaves = [x.requires_grad_() for x in args if _is_float(x)]
             leaves += [p for m in args if isinstance(m, nn.Module) for p in m.parameters()]
             out = call(function, *args, name=f"{self.called}, given tensors that want gradients,")
-            out = out if isinstance(out, Tensor) else torch.as_tensor(out)
+            out = torch.as_tensor(out)
             if not out.requires_grad:
                 return [None] * len(leaves)
             out = (out * normal(*out.shape, seed=0)).sum()
@@ -369,7 +381,8 @@ class Tried:
     error: NotYet | None = None
 
     def is_given_by(self, mistake: Answer, tolerance: float) -> bool:
-        """Does the mistake give the same here, or fail as the answer does?"""
+        """Does the mistake give the same here, or fail in the words in which the answer does?"""
+        _begin_to_draw()
         try:
             with torch.no_grad():
                 value = plain(mistake(*fresh(self.given)))

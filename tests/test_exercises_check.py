@@ -339,3 +339,20 @@ def test_a_mistake_that_explains_little_is_a_coincidence():
     assert declared(lambda n: n * n).message == "Squared."
     assert declared(lambda n: min(n * n, 20)).message == "Squared."
     assert declared(lambda n: 9).message == "twice(3) should be 6, but is 9."
+
+
+def test_a_mistake_that_only_fails_or_only_says_true_is_named_if_it_fits_every_input():
+    @f.exercise(inputs=[([1, 2],), ([1, 2, 3],), ([1, 1],)])
+    def falls(numbers):
+        "falls(numbers): do they fall?"
+        return numbers[0] > numbers[-1]
+
+    def two(numbers):
+        a, b = numbers
+        return a > b
+
+    falls.mistakes = {"You expect two.": two, "You say True to everything.": lambda numbers: True}
+    assert falls(two).message == "You expect two."
+    assert "raised ValueError: too many" in falls(lambda numbers: two([*numbers, 0])).message
+    assert falls(lambda numbers: True).message == "You say True to everything."
+    assert "should be False, but is True" in falls(lambda numbers: numbers[1] > 1).message

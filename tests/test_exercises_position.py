@@ -1,306 +1,214 @@
-"""The exercises of chapter 07: each known mistake gets its diagnosis, other right answers pass."""
+"""The exercises of chapter 07 beyond what their declaration says."""
 
+import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from exercises import position as check
-from helpers.attention import attention, causal_mask
-from helpers.positions import Rotary, half_split, rotary_angles, sinusoidal
+from helpers.attention import attention
+from helpers.positions import Rotary, half_split, sinusoidal
 
 # --- other right answers ----------------------------------------------------------------------
 
 
-def overflow(x, table):
+def added(x, table):
     if x.shape[1] > len(table):
         raise ValueError(f"{x.shape[1]} tokens, {len(table)} positions")
-
-
-def added(x, table):
-    overflow(x, table)
     return x + table[: x.shape[1]]
 
 
+def added_by_loops(x, table):
+    if x.shape[1] > len(table):
+        raise IndexError
+    return torch.stack([torch.stack([row + table[t] for t, row in enumerate(seq)]) for seq in x])
+
+
+def added_and_translated(x, table):
+    try:
+        return added_by_loops(x, table)
+    except IndexError:
+        raise ValueError(f"table {tuple(table.shape)}, x {tuple(x.shape)}") from None
+
+
 def vectors_by_loop(T, C, base):
-    table = torch.zeros(T, C)
+    table = np.zeros((T, C))
     for p in range(T):
         for i in range(C // 2):
-            angle = torch.tensor(p * base ** (-2 * i / C))
-            table[p, 2 * i], table[p, 2 * i + 1] = angle.sin(), angle.cos()
+            angle = p * base ** (-2 * i / C)
+            table[p, 2 * i : 2 * i + 2] = np.sin(angle), np.cos(angle)
     return table
-
-
-def turn(x, angles):
-    a, b = x.chunk(2, -1)
-    c, s = angles.cos(), angles.sin()
-    return torch.cat((a * c - b * s, a * s + b * c), -1)
-
-
-def all_angles(x, base):
-    return rotary_angles(x.shape[-2], x.shape[-1], base)
 
 
 def by_complex_numbers(x, base):
     a, b = x.chunk(2, -1)
-    angles = all_angles(x, base)
+    angles = check.of(x, base)
     z = torch.complex(a, b) * torch.polar(torch.ones_like(angles), angles)
     return torch.cat((z.real, z.imag), -1)
 
 
-def with_weights(q, k, v):
+def by_halves_in_place(x, base):
+    angles = torch.cat([check.of(x, base)] * 2, -1)
+    swapped = x.roll(x.shape[-1] // 2, -1).clone()
+    swapped[..., : x.shape[-1] // 2] *= -1
+    return x * angles.cos() + swapped * angles.sin()
+
+
+def fused(q, k, v):
     rotary = Rotary(q.shape[-1])
-    return attention(rotary(q), rotary(k), v, causal_mask(q.shape[-2]))
+    return F.scaled_dot_product_attention(rotary(q), rotary(k), v, is_causal=True)
+
+
+def token_by_token(q, k, v):
+    "Only distances matter: all positions may be moved by 3."
+    rotary, T = Rotary(q.shape[-1]), q.shape[-2]
+    q, k = rotary(q, 3), rotary(k, 3)
+    outs = [attention(q[:, :, t : t + 1], k[:, :, : t + 1], v[:, :, : t + 1])[0] for t in range(T)]
+    return torch.cat(outs, 2)
+
+
+def halves_by_index(weight, n_head):
+    hs = len(weight) // n_head
+    order = [h * hs + i for h in range(n_head) for start in (0, 1) for i in range(start, hs, 2)]
+    return weight.numpy()[order]
 
 
 @pytest.mark.parametrize(
-    ("name", "answer"),
+    ("exercise", "answer"),
     [
-        ("is_equivariant", lambda f, x, o: (f(x[o]) - f(x)[o]).abs().max().item() < 1e-5),
-        ("is_equivariant", lambda f, x, o: ((f(x[o]) - f(x)[o]).abs() < 1e-5).all()),
-        ("add_positions", added),
-        ("position_vectors", vectors_by_loop),
-        ("position_vectors", sinusoidal),
-        ("rotate", by_complex_numbers),
-        ("rotate", lambda x, base: Rotary(x.shape[-1], base)(x)),
-        ("rotary_attention", with_weights),
-        ("to_halves", half_split),
+        (check.is_equivariant, lambda f, x, o: (f(x[o]) - f(x)[o]).abs().max().item() < 1e-5),
+        (check.is_equivariant, lambda f, x, o: ((f(x[o]) - f(x)[o]).abs() < 1e-5).all()),
+        (check.is_equivariant, lambda f, x, o: np.allclose(f(x[o]), f(x)[o], atol=1e-6)),
+        (check.is_equivariant, lambda f, x, o: np.bool_((f(x[o]) - f(x)[o]).norm() < 1e-5)),
+        (check.is_equivariant, lambda f, x, o: torch.allclose(f(x[o])[o.argsort()], f(x), 1e-4)),
+        (check.add_positions, added),
+        (check.add_positions, added_and_translated),
+        (check.position_vectors, vectors_by_loop),
+        (check.position_vectors, sinusoidal),
+        (check.position_vectors, lambda T, C, base: sinusoidal(T, C, base).double().tolist()),
+        (check.rotate, by_complex_numbers),
+        (check.rotate, by_halves_in_place),
+        (check.rotate, lambda x, base: Rotary(x.shape[-1], base)(x)),
+        (check.rotary_attention, fused),
+        (check.rotary_attention, token_by_token),
+        (check.to_halves, half_split),
+        (check.to_halves, halves_by_index),
     ],
 )
-def test_another_right_answer_is_right(name, answer):
-    report = getattr(check, name)(answer)
+def test_another_right_answer_is_right(exercise, answer):
+    report = exercise(answer)
     assert report.outcome == "right", report.message
 
 
-# --- mistakes ---------------------------------------------------------------------------------
+# --- what else is told ------------------------------------------------------------------------
 
 
-def close(a, b):
-    return torch.allclose(a, b, atol=1e-6)
-
-
-def angles(T, C, base, *, first=0, power=1.0):
-    p = torch.arange(first, first + T)[:, None]
-    return p * base ** (-power * torch.arange(0, C, 2) / C)
-
-
-def table(angle):
-    return torch.stack((angle.sin(), angle.cos()), -1).flatten(-2)
-
-
-def own_frequency(T, C, base):
-    angle = torch.arange(T)[:, None] * base ** (-torch.arange(C) / C)
-    return torch.where(torch.arange(C) % 2 == 0, angle.sin(), angle.cos())
-
-
-def interleaved(x, base):
-    a, b, g = x[..., 0::2], x[..., 1::2], all_angles(x, base)
-    return torch.stack((a * g.cos() - b * g.sin(), a * g.sin() + b * g.cos()), -1).flatten(-2)
-
-
-def turned(x, base):
-    return turn(x, all_angles(x, base)).chunk(2, -1)
-
-
-def as_neighbours(x, base):
-    return torch.stack(turned(x, base), -1).flatten(-2)
-
-
-def overwritten(x, base):
-    a, b = (part.clone() for part in x.chunk(2, -1))
-    g = all_angles(x, base)
-    a = a * g.cos() - b * g.sin()
-    b = a * g.sin() + b * g.cos()
-    return torch.cat((a, b), -1)
-
-
-def pieces(x, base):
-    a, b = x.chunk(2, -1)
-    g = all_angles(x, base)
-    return a, b, g.cos(), g.sin()
-
-
-def mirror(x, base):
-    a, b, c, s = pieces(x, base)
-    return torch.cat((a * c + b * s, a * s - b * c), -1)
-
-
-def both_plus(x, base):
-    a, b, c, s = pieces(x, base)
-    return torch.cat((a * c + b * s, a * s + b * c), -1)
-
-
-def by_head(x, base):
-    if x.dim() == 2:
-        return turn(x, all_angles(x, base))
-    return by_complex_numbers(x.transpose(-3, -2), base).transpose(-3, -2)
-
-
-def attend(turn_q=True, turn_k=True, turn_v=False, mask=True, scale=None, backwards=False):
-    def answer(q, k, v):
-        r = Rotary(q.shape[-1])
-        g = rotary_angles(q.shape[-2], q.shape[-1])
-        q = r(q) if turn_q else q
-        k = turn(k, -g) if backwards else r(k) if turn_k else k
-        m = causal_mask(q.shape[-2]) if mask else None
-        return attention(q, k, r(v) if turn_v else v, m, scale=scale)[0]
-
-    return answer
-
-
-def rotated_output(q, k, v):
-    return Rotary(q.shape[-1])(attention(q, k, v, causal_mask(q.shape[-2]))[0])
-
-
-def guarded(wrong):
-    def answer(x, table):
-        overflow(x, table)
-        return wrong(x, table)
-
-    return answer
+def instead(wrong):
+    """`added`, but something else where the table is too short."""
+    return lambda x, table: added(x, table) if x.shape[1] <= len(table) else wrong(x, table)
 
 
 def raising(error):
+    def wrong(x, table):
+        raise error
+
+    return instead(wrong)
+
+
+def refusing(too_many):
     def answer(x, table):
-        if x.shape[1] > len(table):
-            raise error
+        if too_many(x.shape[1], len(table)):
+            raise ValueError(f"{x.shape[1]} tokens, {len(table)} positions")
         return x + table[: x.shape[1]]
 
     return answer
 
 
-def too_careful(x, table):
-    if x.shape[1] >= len(table):
-        raise ValueError(f"{x.shape[1]} tokens, {len(table)} positions")
-    return x + table[: x.shape[1]]
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusing(lambda T, size: T >= size), "raise only when T > len(table)"),
+        (refusing(lambda T, size: T > size + 1), "For 12 tokens and 11 rows you leave it to torch"),
+        (instead(lambda x, t: x + t[: x.shape[1]]), "leave it to torch, which raises RuntimeError"),
+        (instead(lambda x, t: x + t[torch.arange(x.shape[1])]), "raises IndexError"),
+        (raising(KeyError("7 and 5")), "raises KeyError"),
+        (raising(AssertionError("7 and 5")), "with an AssertionError"),
+        (raising(ValueError("too long")), "both numbers"),
+        (raising(ValueError("7 tokens do not fit")), "both numbers"),
+        (raising(ValueError("7 tokens, 5 rows")), "(12), and how many positions the table has"),
+        (raising(ValueError("17 tokens, 15 rows")), "both numbers"),
+        (instead(lambda x, t: "too long"), "raise a ValueError"),
+        *((instead(silent), says) for says, silent in check.SILENT.items()),
+    ],
+)
+def test_what_happens_where_the_table_ends(answer, words):
+    report = check.add_positions(answer)
+    assert report.outcome == "not yet" and words in report.message, report.message
 
 
-def half_covered(x, table):
-    out = x.clone()
-    T = min(x.shape[1], len(table))
-    out[:, :T] += table[:T]
-    return out
+def cut(right, parts):
+    """The answer with some of its arguments cut off from the gradients."""
+    return lambda *args: right(*(x.detach() if i in parts else x for i, x in enumerate(args)))
 
 
-def per_sequence(x, table):
-    overflow(x, table)
-    return x + table[: len(x), None]
+@torch.no_grad()
+def ungraded(x, base):
+    return check.turn(x, check.of(x, base))
 
 
-MUTANTS = [
-    ("is_equivariant", lambda f, x, o: close(f(x[o]), f(x)), "That is invariance"),
-    ("is_equivariant", lambda f, x, o: close(f(x[o])[o], f(x)), "Shuffling twice"),
-    ("is_equivariant", lambda f, x, o: torch.equal(f(x[o]), f(x)[o]), "torch.allclose"),
-    ("is_equivariant", lambda f, x, o: True, "always equal"),
-    ("is_equivariant", lambda f, x, o: close(f(x), f(x)), "always equal"),
-    ("is_equivariant", lambda f, x, o: False, "You say False to everything"),
-    ("is_equivariant", lambda f, x, o: f(x[o]) == f(x)[o], "one True or False"),
-    ("is_equivariant", lambda f, x, o: close(f(x)[:1], x[:1]), "the answer is"),
-    ("is_equivariant", lambda f, x, o: close(f(x[o])[0], f(x)[o][0]), "changes row 1 alone"),
-    ("is_equivariant", lambda f, x, o: close(f(x[o])[-1], f(x)[o][-1]), "changes row 1 alone"),
-    ("add_positions", guarded(lambda x, t: x + t.roll(-1, 0)[: x.shape[1]]), "begin at position 1"),
-    ("add_positions", guarded(lambda x, t: x + t[len(t) - x.shape[1] :]), "*last* T rows"),
-    ("add_positions", guarded(lambda x, t: t[: x.shape[1]].expand_as(x)), "add them to x"),
-    ("add_positions", guarded(lambda x, t: x + t[0]), "the same row"),
-    (
-        "add_positions",
-        guarded(lambda x, t: torch.cat((x, t[: x.shape[1]].expand_as(x)), -1)),
-        "*beside* x",
-    ),
-    ("add_positions", guarded(lambda x, t: x * t[: x.shape[1]]), "You multiply"),
-    ("add_positions", per_sequence, "number the sequences"),
-    ("add_positions", too_careful, "only when T > len(table)"),
-    ("add_positions", lambda x, t: x + t[torch.arange(x.shape[1]).clamp(max=len(t) - 1)], "share"),
-    ("add_positions", lambda x, t: x + t[torch.arange(x.shape[1]) % len(t)], "begin the table"),
-    ("add_positions", lambda x, t: x[:, : len(t)] + t[: x.shape[1]], "leave tokens out"),
-    ("add_positions", half_covered, "no position"),
-    ("add_positions", lambda x, t: x + t[: x.shape[1]], "leave it to torch"),
-    ("add_positions", lambda x, t: x + t[torch.arange(x.shape[1])], "raises IndexError"),
-    ("add_positions", raising(ValueError("too long")), "both numbers"),
-    ("add_positions", raising(KeyError("7 and 5")), "raises KeyError"),
-    ("add_positions", raising(AssertionError("7 and 5")), "with an AssertionError"),
-    (
-        "position_vectors",
-        lambda T, C, base: torch.stack(
-            (angles(T, C, base).cos(), angles(T, C, base).sin()), -1
-        ).flatten(-2),
-        "exchanged",
-    ),
-    (
-        "position_vectors",
-        lambda T, C, base: torch.cat((angles(T, C, base).sin(), angles(T, C, base).cos()), -1),
-        "All sines come before",
-    ),
-    ("position_vectors", lambda T, C, b: table(angles(T, C, b, first=1)), "begin at 1"),
-    ("position_vectors", lambda T, C, b: table(angles(T, C, b, power=0.5)), "the 2 is missing"),
-    ("position_vectors", lambda T, C, b: table(angles(T, C, b, power=2)), "counts twice"),
-    ("position_vectors", lambda T, C, b: table(angles(T, C, b, power=-1)), "minus sign"),
-    ("position_vectors", own_frequency, "*same* frequency"),
-    (
-        "position_vectors",
-        lambda T, C, b: angles(T, C, b).sin().repeat_interleave(2, -1),
-        "sines only",
-    ),
-    ("position_vectors", lambda T, C, b: sinusoidal(T, C, b).T, "should have shape"),
-    ("position_vectors", lambda T, C, b: sinusoidal(T, C), "third argument"),
-    ("position_vectors", lambda T, C, b: sinusoidal(T, C, 2 * b), "should be"),
-    ("rotate", interleaved, "interleaved layout"),
-    ("rotate", lambda x, b: turn(x, -all_angles(x, b)), "backwards"),
-    ("rotate", lambda x, b: turn(x, angles(*x.shape[-2:], b, first=1)), "begin at 1"),
-    ("rotate", lambda x, b: x + torch.cat([all_angles(x, b)] * 2, -1), "*add* the angles"),
-    (
-        "rotate",
-        lambda x, b: x + torch.cat((all_angles(x, b).sin(), all_angles(x, b).cos()), -1),
-        "*add* sines",
-    ),
-    ("rotate", lambda x, b: x + sinusoidal(*x.shape[-2:], b), "sinusoidal table"),
-    ("rotate", lambda x, b: turn(x, angles(*x.shape[-2:], b, power=0.5)), "you have −i / hs"),
-    ("rotate", lambda x, b: turn(x, angles(*x.shape[-2:], b, power=2)), "counts twice"),
-    ("rotate", lambda x, b: turn(x, angles(*x.shape[-2:], b, power=-1)), "minus sign: later"),
-    ("rotate", mirror, "mirror"),
-    ("rotate", as_neighbours, "write them out as neighbours"),
-    ("rotate", lambda x, b: torch.cat(turned(x, b)[::-1], -1), "changed places"),
-    ("rotate", both_plus, "Both sines"),
-    ("rotate", overwritten, "keep the old"),
-    ("rotate", lambda x, b: x * torch.cat([all_angles(x, b).cos()] * 2, -1), "only multiply"),
-    ("rotate", by_head, "wrong dimension"),
-    ("rotate", lambda x, b: 2 * turn(x, all_angles(x, b)), "lengths of the vectors"),
-    ("rotate", lambda x, b: turn(x, torch.deg2rad(all_angles(x, b))), "should be"),
-    ("rotate", lambda x, b: Rotary(x.shape[-1])(x), "second argument"),
-    ("rotate", lambda x, b: x, "should be"),
-    ("rotary_attention", attend(turn_v=True), "rotate the values too"),
-    ("rotary_attention", attend(turn_k=False), "queries only"),
-    ("rotary_attention", attend(turn_q=False), "keys only"),
-    ("rotary_attention", attend(turn_q=False, turn_k=False), "Nothing is rotated"),
-    ("rotary_attention", rotated_output, "rotate the output"),
-    ("rotary_attention", attend(mask=False), "The mask is missing"),
-    ("rotary_attention", attend(scale=1.0), "not divided"),
-    ("rotary_attention", attend(backwards=True), "keys backwards"),
-    ("to_halves", lambda w, H: w.clone(), "as they were"),
-    (
-        "to_halves",
-        lambda w, H: w.unflatten(0, (H, 2, -1)).transpose(1, 2).flatten(0, 2),
-        "the way back",
-    ),
-    ("to_halves", lambda w, H: torch.cat((w[0::2], w[1::2])), "all rows at once"),
-    ("to_halves", lambda w, H: w.unflatten(0, (-1, 2)).flip(1).flatten(0, 1), "reverse the order"),
-    (
-        "to_halves",
-        lambda w, H: half_split(w, H).unflatten(0, (H, 2, -1)).flip(1).flatten(0, 2),
-        "second members",
-    ),
-    ("to_halves", lambda w, H: w.flip(0), "should be"),
-]
+@pytest.mark.parametrize(
+    ("exercise", "answer"),
+    [
+        (check.add_positions, cut(added, {0})),
+        (check.add_positions, cut(added, {1})),
+        (check.add_positions, cut(added, {0, 1})),
+        (check.rotate, ungraded),
+        (check.rotate, lambda x, base: torch.tensor(by_complex_numbers(x, base).tolist())),
+        *((check.rotary_attention, cut(fused, {part})) for part in range(3)),
+    ],
+)
+def test_gradients_come_back(exercise, answer):
+    assert "has the right values, but" in exercise(answer).message
 
 
-@pytest.mark.parametrize(("name", "mutant", "diagnosis"), MUTANTS)
-def test_a_classic_mistake_is_named(name, mutant, diagnosis):
-    report = getattr(check, name)(mutant)
-    assert report.outcome == "not yet" and diagnosis in report.message, report.message
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda y: torch.stack((y.mean(-1), y.norm(dim=-1))),
+        lambda y: y.amax(-1),
+        lambda y: y.argmax(-1).float(),
+        lambda y: y.sort(-1).values,
+        torch.abs,
+        lambda y: y @ y.T,
+        lambda y: y[:3],
+        lambda y: y[:, 1:],
+    ],
+)
+def test_a_test_of_equivariance_that_compares_a_part_is_found(measure):
+    assert check.is_equivariant(check.comparing(measure)).outcome == "not yet"
 
 
-def test_reordering_columns_is_named_where_it_fits():
-    def columns(weight, n_head):
-        if weight.shape[0] == weight.shape[1]:
-            return half_split(weight.T, n_head).T
-        return half_split(weight, n_head)
+def test_a_test_of_equivariance_uses_the_order_that_it_is_given():
+    def own_order(f, x, _):
+        return check.is_equivariant.right(f, x, torch.arange(len(x)).roll(1))
 
-    assert "You reorder columns" in check.to_halves(columns).message
+    assert "use `order` as it is given" in check.is_equivariant(own_order).message
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer", "words"),
+    [
+        (check.rotate, lambda x, base: check.turn(x, check.of(x, 3 * base)), "keeps the lengths"),
+        (check.rotate, lambda x, base: x.view(7, 11), "rotate raised RuntimeError"),
+        (check.rotate, lambda x, base: tuple(x.chunk(2, -1)), "one tensor, but is a tuple of 2"),
+        (check.position_vectors, lambda T, C, b: sinusoidal(T, C, 2 * b), "should be"),
+        (
+            check.rotary_attention,
+            lambda q, k, v: (fused(q, k, v), check.scores(q, k)),
+            "is a tuple of 2: return the first alone",
+        ),
+    ],
+)
+def test_other_mistakes_are_told_by_what_differs(exercise, answer, words):
+    report = exercise(answer)
+    assert report.outcome == "not yet" and words in report.message, report.message
