@@ -8,6 +8,7 @@ import torch
 
 from exercises import check as f
 from exercises.check import checked, expect_close
+from exercises.watch import TimeIsUp, executed, time_limit
 
 
 @checked
@@ -211,3 +212,11 @@ def test_fresh_inputs_are_the_same_every_time_and_leave_the_stream_alone():
     assert torch.equal(f.normal(2, 3, seed=4), f.normal(2, 3, seed=4))
     assert not torch.equal(f.normal(2, 3, seed=4), f.normal(2, 3, seed=5))
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_loops_are_still_counted_after_calls_with_a_time_limit():
+    f.call(sum, [1, 2])
+    with pytest.raises(TimeIsUp), time_limit(0.05):
+        while True:
+            pass
+    assert executed(lambda n: [i for i in range(n)], 3) > executed(lambda n: list(range(n)), 3)
