@@ -173,7 +173,7 @@ masked_softmax.mistakes = {
         (lambda s: block(s).softmax(-1).softmax(-1), lambda s: block(s.softmax(-1)).softmax(-1)),
     "This is the plain mean of the past: your scores have no effect.":
         lambda s: block(s * 0).softmax(-1),
-    FINITE: tuple(lambda s, v=v: block(s, v).softmax(-1) for v in (-1.0, -5.0)),
+    FINITE: tuple(lambda s, v=v: block(s, v).softmax(-1) for v in (-1.0, -2.0, -5.0, -10.0)),
 }  # fmt: skip
 
 
