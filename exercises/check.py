@@ -259,7 +259,8 @@ class ModuleExercise(Declared):
             yield says, type(self.name, (self.right,), {"forward": wrong})
 
     def what(self, given: tuple) -> str:
-        settings, *rest = given
+        made, *rest = given
+        settings = getattr(made, "made_of", made)
         shapes = ", ".join(str(tuple(x.shape)) for x in rest if isinstance(x, Tensor))
         return f"{self.called}({', '.join(map(_shown, settings))}) given {shapes}"
 
@@ -278,6 +279,7 @@ class ModuleExercise(Declared):
         right.load_state_dict(module.state_dict(), strict=False)
         with torch.no_grad():
             want = right(*fresh(rest))
+        right.made_of = settings  # for `what`
         again = (right, *rest)
         try:
             got = call(module, *rest, name="its forward")

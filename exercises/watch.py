@@ -89,6 +89,23 @@ def calls_of(function: Any, *args: Any) -> Calls:
     return calls
 
 
+def functions_of(function: Any, *args: Any) -> set[str]:
+    """Call the function and tell the names of all Python functions that it calls, at any depth."""
+    names: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_back is not here:
+            names.add(frame.f_code.co_name)
+
+    here, before = sys._getframe(), sys.getprofile()
+    sys.setprofile(note)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(before)
+    return names
+
+
 def executed(function: Any, *args: Any) -> int:
     """How many instructions of the function's own file one call runs; libraries do not count.
 
