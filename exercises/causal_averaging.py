@@ -156,7 +156,10 @@ masked_softmax.mistakes = {
     "Everything is NaN: −infinity times 0 is not a number. Do not multiply by −infinity, write it "
     "with masked_fill(~mask, -inf).":
         lambda s: (s + ~causal_mask(s.shape[-1]) * -torch.inf).softmax(-1),
-    "You wrote NaN into the blocked scores, and one NaN spoils its whole row: write −infinity.":
+    "Your mask reaches one token into the future: row i ends with column i.":
+        lambda s: s.masked_fill(torch.ones_like(s).triu(2) > 0, -torch.inf).softmax(-1),
+    LINE_UP: lambda s: s.exp().tril() / s.exp().tril().sum(-1),
+    "Blocked scores are NaN, as −infinity · 0 is, and one NaN spoils its row: fill in −infinity.":
         lambda s: block(s, torch.nan).softmax(-1),
     "These are masked scores, not weights: take the softmax of each row.":
         (torch.tril, block, lambda s: block(s, -1e9)),
@@ -287,6 +290,8 @@ decay_weights.mistakes = {
     ),
     "This is the transpose of what is wanted: row i belongs to output i.":
         lambda T, d: decay_weights.right(T, d).T,
+    "This is the upper triangle, the future: use tril, and i − j for the distance.":
+        lambda T, d: rows(faded(T, d).T),
     "For T = 50 you get NaN: 0.1 to the power of −49 is infinite in the future, and infinity times "
     "0 is not a number. Cut it off with .tril(), or let no distance be negative.":
         lambda T, d: rows(d ** distance(T) * lower(T)),

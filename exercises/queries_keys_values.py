@@ -226,7 +226,7 @@ causal_weights.mistakes = {
 def in_half_precision(answer):
     """Scores as low as the type has them, high ones, and a past far below the future."""
     lowest, few = torch.full((1, 4, 4), torch.finfo(torch.float16).min), normal(2, 4, 4, seed=5)
-    below = (few.tril() + torch.full((4, 4), float(low)).tril() for low in (-30, -30000))
+    below = ((few * spread + low).tril() for spread, low in [(1, -30), (1000, -30000)])
     for scores in (x.half() for x in (lowest, few + 30, *below)):
         try:
             got = call(answer, scores, name="causal_weights, given float16 scores,")
@@ -296,6 +296,10 @@ causal_attention.mistakes = {
     ),
     SELF: lambda q, k, v: formula(q, k, v, allowed=itself_too),
     TURNED: lambda q, k, v: formula(q, k, v, allowed=lambda T: ~causal_mask(T)),
+    "Your mask hides the token itself too: keep the diagonal, j <= i.":
+        lambda q, k, v: formula(q, k, v, allowed=itself_too).nan_to_num(),
+    "You mixed with e^score. Weights are e^score divided by the sum of its row: the softmax.":
+        lambda q, k, v: hide(scores_of(q, k)).exp() @ v,
     INF_TIMES_0: lambda q, k, v: v * math.nan,
     UNDERFLOW: lambda q, k, v: formula(q, k, v, softmax=by_hand),
     PADDING: lambda q, k, v: formula(q, k, v, allowed=lambda T: causal_mask(T)[:, None, None, :]),

@@ -163,6 +163,7 @@ WRONG = [
     (check.causal_weights, without_softmax, "every e^score that you kept"),
     (check.causal_weights, renormalised, "every e^score that you kept"),
     (check.causal_weights, lambda s: renormalised(s).nan_to_num(), "do not sum to 1"),
+    (check.causal_weights, lambda s: check.hide(s.clamp(-50, 50)).softmax(-1), "half precision"),
     (check.causal_weights, lambda s: check.hide(s.detach()).softmax(-1), "no gradient comes back"),
     (check.causal_weights, lambda s: s.masked_fill_(~causal_mask(s.shape[-1]), -INF).softmax(-1),
      "in place"),
