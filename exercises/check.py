@@ -26,7 +26,7 @@ import inspect
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,10 +130,10 @@ def _own_randomness() -> Iterator[None]:
             np.random.set_state(before[1])
 
 
-def _begin_to_draw() -> None:
-    torch.default_generator.manual_seed(0)  # torch.manual_seed would touch the GPU's too
-    random.seed(0)
-    np.random.seed(0)
+def _begin_to_draw(seed: int = 0) -> None:
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed would touch the GPU's too
+    random.seed(seed)
+    np.random.seed(seed)
 
 
 def checked(check: Callable[[Any], str | None]) -> Exercise:
@@ -230,7 +230,7 @@ class Declared(Exercise):
         raise NotYet(f"{problem} {why}".strip())
 
     def _expect_the_same_again(self, answer: Any, first: "Tried") -> None:
-        again = self._try(answer, first.given)
+        again = self._try(answer, first.given, seed=1)
         expect(
             not again.error and same(again.got, first.got, self.tolerance),
             f"{self.what(first.given)} gave two different results in two calls. Does it draw at "
@@ -251,9 +251,9 @@ class Declared(Exercise):
         shapes = ", ".join(f"{', '.join(has)} of shape {shape}" for shape, has in large.items())
         return f"{self.called}({', '.join(shown)}){f' for {shapes}' * bool(shapes)}"
 
-    def _try(self, answer: Any, given: tuple) -> "Tried":
+    def _try(self, answer: Any, given: tuple, seed: int = 0) -> "Tried":
         want = self.right(*fresh(given))
-        _begin_to_draw()  # as a mistake does that is compared with it
+        _begin_to_draw(seed)  # as a mistake does that is compared with it
         try:
             got = answer if self.is_value else call(answer, *given, name=self.called)
             return Tried(given, want, plain(got))
@@ -298,20 +298,27 @@ class ModuleExercise(Declared):
             yield says, type(self.name, (self.right,), {"forward": wrong})
 
     def what(self, given: tuple) -> str:
-        settings, *rest = given
+        made, *rest = given
+        settings = getattr(made, "made_of", made)
         shapes = ", ".join(str(tuple(x.shape)) for x in rest if isinstance(x, Tensor))
         return f"{self.called}({', '.join(map(_shown, settings))}) given {shapes}"
 
-    def _try(self, answer: Any, given: tuple) -> "Tried":
+    def _try(self, answer: Any, given: tuple, seed: int = 0) -> "Tried":
         settings, *rest = given
         module = call(answer, *settings, name=self.called)
         expect(isinstance(module, nn.Module), f"{self.called} should be made from nn.Module.")
         right = self.right(*settings)
-        _expect_parameters(module, right)
+        try:
+            _expect_parameters(module, right)
+        except NotYet:
+            with suppress(NotYet):
+                call(module, *rest)  # NotAttempted, if this is the stub, which has no parameters
+            raise
         before = {name: id(p) for name, p in module.named_parameters()}
         right.load_state_dict(module.state_dict(), strict=False)
         with torch.no_grad():
             want = right(*fresh(rest))
+        right.made_of = settings  # for `what`
         again = (right, *rest)
         try:
             got = call(module, *rest, name="its forward")
@@ -349,8 +356,9 @@ def _expect_parameters(module: nn.Module, right: nn.Module) -> None:
         for m in (module, right)
     )
     for name, shape in ours.items():
-        found = theirs.get(name, "is not there")
-        expect(found == shape, f"{name} should have shape {shape}, but {found}.")
+        expect(name in theirs, f"The parameter {name} {shape} is missing: make it in `__init__`.")
+        found = theirs[name]
+        expect(found == shape, f"{name} should have shape {shape}, but has {found}.")
     extra = sorted(theirs.keys() - ours.keys())
     expect(not extra, f"There is a parameter too many: {', '.join(extra)}.")
     first: dict[int, str] = {}

@@ -1,167 +1,437 @@
-"""Exercise checks of chapter 04: queries, keys and values."""
+"""The exercises of the chapter "Queries, keys and values"."""
 
-from typing import Any
+import math
 
 import torch
-from torch import Tensor, nn
+import torch.nn.functional as F
+from torch import nn
 
 from exercises.check import (
     NotYet,
     call,
     checked,
+    exercise,
     expect,
     expect_close,
     expect_shape,
     normal,
-    tensor,
 )
-from exercises.mistakes04 import (
-    BATCH,
-    FINITE,
-    HALF,
-    HALF_NAN,
-    UNDERFLOW,
-    attention_mistakes,
-    explain_nan,
-    hide,
-    lookup_mistakes,
-    masking_mistakes,
-    window_mistakes,
-)
-from helpers.attention import attention, causal_mask
+from exercises.watch import calls_of, functions_of
+from helpers.attention import causal_mask
 
+WRONG_DIM = (
+    "The columns of your weights sum to 1 and the rows do not: the softmax runs over dim -2. "
+    "Each row is one query's distribution over the keys: dim=-1."
+)
+NO_SCALE = "The scale is missing: divide the scores by √hs, the root of the last dimension."
+SCALE_HS = "You divide by hs itself. The scale is 1/√hs: the root of the last dimension."
+SCALE_UP = "You multiply by √hs. The scale makes scores smaller: divide."
+SCALE_T = "You divide by √T, the number of tokens. The scale is √hs, the length of a query or key."
+SCALE_LATE = "You scale after the softmax, and the weights no longer sum to 1. Scale the scores."
+UPPER = (
+    "This is the upper triangle: each token looks at itself and the future. The past is the "
+    "lower one: keep column j of row i where j <= i."
+)
+AFTER = (
+    "The rows of your weights do not sum to 1: you masked after the softmax without renormalising, "
+    "and the hidden future still takes its share. Put -inf into the scores before the softmax."
+)
+ZEROS = (
+    "You put 0 into the scores where looking is forbidden. But e⁰ = 1, so the future still gets "
+    "weight. Put -inf there: e^(-inf) is 0."
+)
+NO_MASK = "The future is not hidden: row i has weight on columns after i. Mask the scores."
+PADDING = (
+    "You indexed the mask as [:, None, None, :]. That makes a padding mask of it, one row per "
+    "sequence, and not a causal one. A (T, T) mask broadcasts as it is."
+)
+SELF = (
+    "Your mask hides the token itself too, so the first row has nothing to look at: NaN. Keep "
+    "the diagonal: j <= i."
+)
+BATCH = (
+    "The softmax runs over dim 0, the batch: other sequences decide what a token sees. Each row "
+    "is one query's distribution over the keys: dim=-1."
+)
+TURNED = (
+    "Your mask is the wrong way round, so the last row has nothing to look at: NaN. masked_fill "
+    "writes where its mask is True, and causal_mask is True where looking is allowed: use ~mask."
+)
+INF_TIMES_0 = (
+    "Everything is NaN: -inf times 0 is not a number. Do not multiply by -inf; write it with "
+    "masked_fill(~mask, -inf)."
+)
+FINITE = (
+    "The future gets in: your stand-in for -inf is a finite number, and scores can be as low. "
+    "Use float('-inf')."
+)
+UNDERFLOW = (
+    "With very low scores the output is NaN: each e^score of a row rounds to 0, and 0 is divided "
+    "by 0. F.softmax avoids that."
+)
+HALF = (
+    "In half precision (float16) this fails or lets the future in: your stand-in for -inf is a "
+    "finite number. It may not fit into the type, and scores can be as low. Use float('-inf')."
+)
+HALF_NAN = (
+    "In half precision (float16) your weights are NaN or do not sum to 1. Either -inf was "
+    "multiplied by 0, or every e^score that you kept of a row was too small for the type, or one "
+    "too large. Write -inf into the scores with masked_fill, then take F.softmax."
+)
+TURN_KEYS = "Scores are q @ k.transpose(-2, -1), (B, T, T), and the output is weights @ v."
+KEY_UNUSED = "Queries and keys come from the same matrix: self.key is not used."
 TOKENS = ("Anna", "met", "Tom", ".", "He")
 # What each token says of itself: is it a person, female, male, something that is done?
-KEYS = torch.tensor(
-    [[1.0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 1, 0], [0, 0, 0, 0], [0, 0, 1, 0]],
-)
+KEYS = torch.tensor([[1.0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 1, 0], [0, 0, 0, 0], [0, 0, 1, 0]])
 
 
 @checked
-def ask_for_the_verb(answer: Any) -> str:
+def ask_for_the_verb(answer):
     """A query, 4 numbers, that puts more than 0.8 of its weight on "met"."""
     query = expect_shape(answer, (4,), "the query")
     expect(bool(torch.isfinite(query).all()), "The query contains NaN or infinity.")
-    expect(
-        bool(query.any()),
-        "A query of zeros asks for nothing: every score is 0 and every weight 1/5.",
-    )
+    zeros = "A query of zeros asks for nothing: every score is 0 and every weight 1/5."
+    expect(bool(query.any()), zeros)
     scores = KEYS.double() @ query
-    weights, loud = torch.softmax(scores / 2, -1), torch.softmax(scores, -1)
-    best = int(weights.argmax())
+    weights, loud = torch.softmax(scores / 2, -1), torch.softmax(scores, -1)[1]
+    met, best = weights[1], int(weights.argmax())
+
+    def shown(weight):  # cut off, not rounded: 0.7996 is not 0.80
+        return f"{math.floor(100 * weight) / 100:.2f}"
+
+    other = f'Your query finds "{TOKENS[best]}" instead, with weight {shown(weights[best])}.'
+    expect(bool(met == weights[best]), other)
     expect(
-        best == 1, f'Your query finds "{TOKENS[best]}" instead, with weight {weights[best]:.2f}.'
+        bool(met > 0.8 or loud <= 0.8),
+        f'Without the scale, "met" would have {shown(loud)}. But scores are divided by √4 = 2, and '
+        f"that leaves {shown(met)}. A longer query asks louder.",
     )
     expect(
-        not (weights[1] <= 0.8 < loud[1]),
-        f'Without the scale, "met" would have {loud[1]:.2f}. But scores are divided by √4 = 2, and '
-        f"that leaves {weights[1]:.2f}. A longer query asks louder.",
+        bool(met > 0.8),
+        f'"met" has weight {shown(met)}, more than any other, but not above 0.8. Ask louder, or '
+        "ask against the others.",
     )
-    expect(
-        bool(weights[1] > 0.8),
-        f'"met" is first, with weight {weights[1]:.2f}, but not above 0.8. Ask louder, or ask '
-        "against the others.",
-    )
-    return f'"met" gets {weights[1]:.2f} of the weight.'
+    return f'"met" gets {shown(met)} of the weight.'
 
 
-@checked
-def weights_of(answer: Any) -> str:
+@exercise(
+    inputs=[
+        (normal(hs, seed=1), normal(T, hs, seed=2)) for T, hs in [(6, 4), (3, 9), (4, 4), (1, 5)]
+    ],
+    praise="T weights that sum to 1.",
+    clash="One score per key: `K @ q` has shape (T,).",
+)
+def weights_of(q, K):
     """weights_of(q, K): the weights (T,) of one query (hs,) over the keys (T, hs)."""
-    for T, hs, seed in ((6, 4, 1), (3, 9, 3)):
-        q, K = normal(hs, seed=seed), normal(T, hs, seed=seed + 1)
-        expect_close(
-            call(answer, q, K, name="weights_of"),
-            torch.softmax(K @ q / hs**0.5, -1),
-            f"weights_of(q, K) for {T} keys of {hs} numbers",
-            mistakes=lookup_mistakes(q, K),
-        )
-    return "T weights that sum to 1."
+    return torch.softmax(K @ q / len(q) ** 0.5, -1)
 
 
-@checked
-def causal_weights(answer: Any) -> str:
+weights_of.mistakes = {
+    "These are the raw scores, any real numbers: scale them and take the softmax.":
+        lambda q, K: K @ q,
+    "These are the scaled scores. Weights are what the softmax makes of them.":
+        lambda q, K: K @ q / len(q) ** 0.5,
+    NO_SCALE: lambda q, K: (K @ q).softmax(-1),
+    SCALE_HS: lambda q, K: (K @ q / len(q)).softmax(-1),
+    SCALE_UP: lambda q, K: (K @ q * len(q) ** 0.5).softmax(-1),
+    SCALE_T: lambda q, K: (K @ q / len(K) ** 0.5).softmax(-1),
+    SCALE_LATE: lambda q, K: (K @ q).softmax(-1) / len(q) ** 0.5,
+    "These are e^score, not yet divided by their sum.": (
+        lambda q, K: (K @ q / len(q) ** 0.5).exp(),
+        lambda q, K: (K @ q).exp(),
+    ),
+    "You divide by the length of q as an arrow, q.norm(). The scale is √hs: how many numbers a "
+    "query has.": lambda q, K: (K @ q / q.norm()).softmax(-1),
+    "You compare by the cosine. Scores are dot products: long keys call louder.":
+        lambda q, K: (K @ q / K.norm(dim=-1) / q.norm()).softmax(-1),
+    "You divide the scores by their sum. Weights come from e^score: take the softmax.":
+        lambda q, K: K @ q / (K @ q).sum(),
+    "You squeeze each score by itself, with the sigmoid. Weights share one 1: take the softmax.":
+        lambda q, K: (K @ q / len(q) ** 0.5).sigmoid(),
+    "These are the logarithms of the weights: use softmax, not log_softmax.":
+        lambda q, K: (K @ q / len(q) ** 0.5).log_softmax(-1),
+    "All weight is on the best key. The softmax is softer: each key gets its share.":
+        lambda q, K: F.one_hot((K @ q).argmax(), len(K)),
+    "This is a weighted sum of the keys. Only the weights are asked for.":
+        lambda q, K: weights_of.right(q, K) @ K,
+    "These are the columns of K times q. Each *row* of K is a key: K @ q.":
+        lambda q, K: (q @ K / len(q) ** 0.5).softmax(-1),
+    "The softmax runs over the features of a key: first the dot product, one score per key.":
+        lambda q, K: (K * q / len(q) ** 0.5).softmax(-1).sum(-1),
+}  # fmt: skip
+
+
+def hide(scores, allowed=causal_mask, fill=-math.inf):
+    return scores.masked_fill(~allowed(scores.shape[-1]), fill)
+
+
+def itself_too(T):
+    return causal_mask(T).tril(-1)
+
+
+def upper(T):
+    return causal_mask(T).T
+
+
+def everything(T):
+    return torch.ones(T, T, dtype=torch.bool)
+
+
+@exercise(
+    inputs=[(2 * normal(*BTT, seed=1),) for BTT in [(2, 5, 5), (4, 4, 4), (1, 3, 3), (3, 1, 1)]],
+    praise="rows sum to 1, the future is exactly 0, in half precision too.",
+    clash="The mask is (T, T), and T is `scores.shape[-1]`.",
+    backward=True,
+)
+def causal_weights(scores):
     """causal_weights(scores): masked scores (B, T, T) to weights (B, T, T)."""
-    for B, T, seed in ((2, 5, 1), (4, 4, 2), (1, 3, 3)):
-        scores = normal(B, T, T, seed=seed) * 2
-        got = tensor(call(answer, scores, name="causal_weights"), "causal_weights(scores)")
-        future = ~causal_mask(T).expand(B, T, T)
-        expect(not (got.shape == scores.shape and torch.equal(got.isnan(), future)), BATCH)
-        _expect_no_nan(got)
-        what = f"causal_weights(scores) for scores of shape {(B, T, T)}"
-        expect_close(got, torch.softmax(hide(scores, causal_mask(T)), -1), what,
-                     mistakes=masking_mistakes(scores))  # fmt: skip
-    # Scores that a finite stand-in for -inf cannot get below, and a type it does not fit in.
-    low = torch.full((1, 4, 4), torch.finfo(torch.float16).min, dtype=torch.float16)
-    try:
-        got = call(answer, low, name="causal_weights, given float16 scores,")
-    except NotYet as problem:
-        raise NotYet(HALF if "overflow" in str(problem) else str(problem)) from None
-    got = expect_shape(got, (1, 4, 4), "causal_weights(scores) in half precision")
-    expect(not got.isnan().any(), HALF_NAN)
-    expect(bool((got.triu(1) == 0).all()), HALF)
-    want = torch.softmax(hide(low.double(), causal_mask(4)), -1)
-    expect_close(got, want, "causal_weights(scores) in half precision", tolerance=5e-3)
-    return "rows sum to 1, the future is exactly 0, in half precision too."
+    return hide(scores).softmax(-1)
 
 
-@checked
-def causal_attention(answer: Any) -> str:
+causal_weights.mistakes = {
+    AFTER: lambda s: s.softmax(-1).tril(),
+    ZEROS: lambda s: s.tril().softmax(-1),
+    FINITE: tuple(lambda s, f=f: hide(s, fill=f).softmax(-1) for f in (-1.0, -5.0, -10.0)),
+    WRONG_DIM: lambda s: hide(s).softmax(-2),
+    "Your columns sum to 1 and your rows do not: dim=1 of (B, T, T) are the queries. Use -1, and "
+    "mask before the softmax.": lambda s: s.softmax(1).tril(),
+    BATCH: (lambda s: s.softmax(0).tril(), lambda s: hide(s).softmax(0)),
+    UPPER: lambda s: hide(s, upper).softmax(-1),
+    NO_MASK: lambda s: s.softmax(-1),
+    "You scale again. These scores are scaled already: only mask them and take the softmax.":
+        lambda s: hide(s / s.shape[-1] ** 0.5).softmax(-1),
+    "These are the masked scores: the softmax over the last dimension is missing.":
+        (hide, torch.tril, lambda s: hide(s, fill=-1e9)),
+    PADDING: lambda s: hide(s, lambda T: causal_mask(T)[:, None, None, :]).softmax(-1),
+    SELF: lambda s: hide(s, itself_too).softmax(-1),
+    "The diagonal is 0: each token may look at itself too, j <= i.":
+        lambda s: hide(s, itself_too).softmax(-1).nan_to_num(),
+    TURNED: lambda s: s.masked_fill(causal_mask(s.shape[-1]), -math.inf).softmax(-1),
+    INF_TIMES_0: lambda s: (s - math.inf * ~causal_mask(s.shape[-1])).softmax(-1),
+    "Your mask has as many rows as there are sequences: T is `scores.shape[-1]`.":
+        lambda s: s.masked_fill(~causal_mask(len(s)), -math.inf).softmax(-1),
+    "These are e^score, not yet divided by the sum of their row.": lambda s: s.exp().tril(),
+    "You wrote -inf into the weights. It belongs into the scores, before the softmax.":
+        lambda s: hide(s.softmax(-1)),
+    "You took the softmax twice: once is enough, over the masked scores.":
+        (lambda s: hide(s.softmax(-1)).softmax(-1), lambda s: hide(s).softmax(-1).softmax(-1)),
+    "These are the logarithms of the weights: use softmax, not log_softmax.":
+        lambda s: hide(s).log_softmax(-1),
+    "This is the plain average of the past, as in chapter 03: the scores have no effect.":
+        lambda s: hide(s * 0).softmax(-1),
+}  # fmt: skip
+
+
+@causal_weights.then
+def in_half_precision(answer):
+    """Scores as low as the type has them, high ones, and a past far below the future."""
+    lowest, few = torch.full((1, 4, 4), torch.finfo(torch.float16).min), normal(2, 4, 4, seed=5)
+    below = ((few * spread + low).tril() for spread, low in [(1, -30), (1000, -30000)])
+    for scores in (x.half() for x in (lowest, few + 30, *below)):
+        try:
+            got = call(answer, scores, name="causal_weights, given float16 scores,")
+        except NotYet as problem:
+            raise NotYet(HALF if "overflow" in str(problem) else str(problem)) from None
+        got = expect_shape(got, scores.shape, "causal_weights(scores) in half precision")
+        expect(not got.isnan().any(), HALF_NAN)
+        expect(not got.triu(1).any(), HALF)
+        expect(bool(((got.sum(-1) - 1).abs() < 1e-2).all()), HALF_NAN)
+        want = causal_weights.right(scores.double())
+        expect_close(got, want, "causal_weights(scores) in half precision", tolerance=5e-3)
+
+
+def low_scores(B, T, hs):
+    """q, k, v with scores around -20000, of whole numbers: sums of them have no rounding errors."""
+    q, k = normal(B, T, hs, seed=10).abs() + 4, normal(B, T, hs, seed=11) - 1000
+    return q.round(), k.round(), normal(B, T, hs, seed=12)
+
+
+def formula(q, k, v, scale=None, allowed=causal_mask, fill=-math.inf, softmax=F.softmax, dim=-1):
+    """Attention; each setting can be made a mistake."""
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+    return softmax(hide(scores, allowed, fill), dim=dim) @ v
+
+
+@exercise(
+    inputs=[
+        *(tuple(normal(*BTC, seed=i) for i in (1, 2, 3))
+          for BTC in [(2, 5, 3), (3, 4, 4), (2, 2, 2), (2, 1, 3), (4, 4, 4)]),
+        low_scores(1, 4, 16),
+    ],
+    praise="equal to the formula, for three shapes.",
+    clash=TURN_KEYS,
+    backward=True,
+)  # fmt: skip
+def causal_attention(q, k, v):
     """causal_attention(q, k, v): all (B, T, hs), written out without a ready-made attention."""
-    for B, T, hs, seed in ((2, 5, 3, 1), (3, 4, 4, 4), (2, 2, 2, 7)):
-        q, k, v = (normal(B, T, hs, seed=seed + i) for i in range(3))
-        got = call(answer, q, k, v, name="causal_attention")
-        if isinstance(got, tuple):
-            raise NotYet("causal_attention should return the output alone, not a tuple.")
-        what = f"causal_attention(q, k, v) for q, k, v of shape {(B, T, hs)}"
-        want = attention(q, k, v, causal_mask(T))[0]
-        _expect_no_nan(tensor(got, what))
-        expect_close(got, want, what, mistakes=attention_mistakes(q, k, v))
-    # Scores far below any modest stand-in for -inf: with one, rows 0 to 2 see the future alone.
-    k, v = normal(1, 4, 4, seed=11) - 1000, normal(1, 4, 4, seed=12)
-    q = normal(1, 4, 4, seed=10).abs() + 1
-    want = attention(q, k, v, causal_mask(4))[0]
-    fooled = attention(0 * q, k, v, ~causal_mask(4) | (torch.arange(4) == 3))[0]
-    fooled[:, 3] = want[:, 3]
-    what = "causal_attention(q, k, v) for very low scores"
-    got = tensor(call(answer, q, k, v, name="causal_attention"), what)
-    expect(not got.isnan().any(), UNDERFLOW)
-    expect_close(got, want, what, mistakes={FINITE: fooled}, tolerance=1e-2)
-    return "equal to the formula, for three shapes."
+    return formula(q, k, v)
 
 
-@checked
-def window_head(answer: Any) -> str:
-    """A head that sees itself and the window - 1 tokens before: WindowHead(C, hs, window)."""
-    for C, hs, window, T in ((6, 4, 3, 7), (5, 5, 2, 4), (6, 4, 3, 2)):
-        head = call(answer, C, hs, window, name="WindowHead")
-        x = normal(2, T, C, seed=T)
-        got = call(head, x, name="your head")
-        expect(
-            not isinstance(got, tuple),
-            "Your head returns a tuple. `attention` gives (output, weights): return its [0] alone.",
-        )
-        expect(isinstance(head, nn.Module), "WindowHead should be a class made from nn.Module.")
-        q, k, v = (_projected(head, name, C, hs, x) for name in ("query", "key", "value"))
-        want = attention(q, k, v, causal_mask(T) & ~causal_mask(T).tril(-window))[0]
-        what = f"the head with window {window} for x of shape {(2, T, C)}"
-        expect_close(got, want, what, mistakes=window_mistakes(x, q, k, v, window))
-    return "itself and the window before, no older token and no future."
+def by_hand(scores, dim):
+    shares = scores.exp()
+    return shares / shares.sum(dim, keepdim=True)
 
 
-def _expect_no_nan(got: Tensor) -> None:
-    problem = explain_nan(got)
-    expect(problem is None, problem or "")
+def scores_of(q, k):
+    return q @ k.mT / q.shape[-1] ** 0.5
 
 
-def _projected(head: nn.Module, name: str, C: int, hs: int, x: Tensor) -> Tensor:
-    layer = getattr(head, name, None)
-    expect(isinstance(layer, nn.Linear), f"The head needs an nn.Linear called {name}.")
-    assert isinstance(layer, nn.Linear)
+causal_attention.mistakes = {
+    NO_SCALE: lambda q, k, v: formula(q, k, v, scale=1),
+    SCALE_HS: lambda q, k, v: formula(q, k, v, scale=1 / q.shape[-1]),
+    SCALE_UP: lambda q, k, v: formula(q, k, v, scale=q.shape[-1] ** 0.5),
+    SCALE_T: lambda q, k, v: formula(q, k, v, scale=q.shape[-2] ** -0.5),
+    SCALE_LATE: lambda q, k, v: formula(q, k, v, scale=1) / q.shape[-1] ** 0.5,
+    NO_MASK: lambda q, k, v: formula(q, k, v, allowed=everything),
+    UPPER: lambda q, k, v: formula(q, k, v, allowed=upper),
+    AFTER: lambda q, k, v: scores_of(q, k).softmax(-1).tril() @ v,
+    ZEROS: lambda q, k, v: scores_of(q, k).tril().softmax(-1) @ v,
+    FINITE: tuple(lambda q, k, v, f=f: formula(q, k, v, fill=f) for f in (-10.0, -1e3, -1e4)),
+    WRONG_DIM: lambda q, k, v: formula(q, k, v, dim=-2),
+    "Your columns sum to 1 and your rows do not, and the future has been in the sums: use dim=-1, "
+    "and mask before the softmax.": lambda q, k, v: scores_of(q, k).softmax(-2).tril() @ v,
+    BATCH: (
+        lambda q, k, v: formula(q, k, v, dim=0),
+        lambda q, k, v: scores_of(q, k).softmax(0).tril() @ v,
+    ),
+    SELF: lambda q, k, v: formula(q, k, v, allowed=itself_too),
+    TURNED: lambda q, k, v: formula(q, k, v, allowed=lambda T: ~causal_mask(T)),
+    "Your mask hides the token itself too: keep the diagonal, j <= i.":
+        lambda q, k, v: formula(q, k, v, allowed=itself_too).nan_to_num(),
+    "You mixed with e^score. Weights are e^score divided by the sum of its row: the softmax.":
+        lambda q, k, v: hide(scores_of(q, k)).exp() @ v,
+    INF_TIMES_0: lambda q, k, v: v * math.nan,
+    UNDERFLOW: lambda q, k, v: formula(q, k, v, softmax=by_hand),
+    PADDING: lambda q, k, v: formula(q, k, v, allowed=lambda T: causal_mask(T)[:, None, None, :]),
+    "You mixed the values with the scores. Mix them with the weights, after the softmax.":
+        (lambda q, k, v: scores_of(q, k).tril() @ v, lambda q, k, v: hide(scores_of(q, k)) @ v),
+    "You mixed the values with the scores, unmasked. Mix them with the weights.":
+        (lambda q, k, v: scores_of(q, k) @ v, lambda q, k, v: q @ k.mT @ v),
+    "Queries and keys are swapped: your scores are k @ qᵀ. Row i should belong to query i.":
+        lambda q, k, v: formula(k, q, v),
+    "You used the transposed weights: row i should mix the values for query i.":
+        lambda q, k, v: hide(scores_of(q, k)).softmax(-1).mT @ v,
+    "These are the weights: mix the values with them, weights @ v.":
+        lambda q, k, v: hide(scores_of(q, k)).softmax(-1),
+    "You mixed the keys. The weights come from the keys, what is mixed are the values.":
+        lambda q, k, v: formula(q, k, k),
+    "You mixed the queries. The weights come from them, what is mixed are the values.":
+        lambda q, k, v: formula(q, k, q),
+    "Keys and values are swapped: compare with the keys, mix the values.":
+        lambda q, k, v: formula(q, v, k),
+    "The keys are not used: your scores compare queries with queries.":
+        lambda q, k, v: formula(q, q, v),
+    "The queries are not used: your scores compare keys with keys.":
+        lambda q, k, v: formula(k, k, v),
+    "This is the plain average of the past, as in chapter 03: the scores have no effect.":
+        lambda q, k, v: formula(q * 0, k, v),
+    "You left the keys as they are: q @ k. It should be q @ k.transpose(-2, -1).":
+        lambda q, k, v: formula(q, k.mT, v),
+    "`.T` turns round all three dimensions, the batch too: use k.transpose(-2, -1).":
+        lambda q, k, v: formula(q, k.permute(2, 1, 0).mT, v),
+}  # fmt: skip
+
+READY_MADE = {"attend", "attention", "scaled_dot_product_attention", "multi_head_attention_forward"}
+
+
+@causal_attention.then
+def written_out(answer):
+    given = causal_attention.inputs[0]
+    used = calls_of(answer, *given).names | functions_of(answer, *given)
     expect(
-        tuple(layer.weight.shape) == (hs, C),
-        f"{name} should map {C} numbers to {hs}: nn.Linear(n_embd, head_size, bias=False).",
+        not used & READY_MADE,
+        "The values are right, but a ready-made attention worked them out. Write the formula "
+        "yourself: scores, mask, softmax, weights @ v.",
     )
-    expect(layer.bias is None, f"{name} has a bias. Make it with bias=False.")
-    with torch.no_grad():
-        return layer(x)
+
+
+def near(T, window):
+    """True where a token may look: at itself and the window - 1 tokens before it."""
+    return causal_mask(T) & ~causal_mask(T).tril(-window)
+
+
+class WindowHead(nn.Module):
+    """WindowHead(C, hs, window): a head that sees itself and the window - 1 tokens before."""
+
+    def __init__(self, n_embd, head_size, window):
+        super().__init__()
+        self.window = window
+        self.query = nn.Linear(n_embd, head_size, bias=False)
+        self.key = nn.Linear(n_embd, head_size, bias=False)
+        self.value = nn.Linear(n_embd, head_size, bias=False)
+
+    def forward(self, x, near=near, change=lambda *qkv: qkv, **wrong):
+        q, k, v = change(self.query(x), self.key(x), self.value(x))
+        return formula(q, k, v, allowed=lambda T: near(T, self.window), **wrong)
+
+
+window_head = exercise(
+    inputs=[
+        ((C, hs, window), 4 * normal(B, T, C, seed=T))
+        for C, hs, window, B, T in [(6, 4, 3, 2, 7), (5, 5, 2, 2, 4), (6, 4, 3, 2, 2),
+                                    (4, 3, 1, 2, 5), (4, 2, 5, 1, 40)]
+    ],
+    praise="itself and the window before, no older token and no future.",
+    clash="Is the mask made in `__init__`? Texts differ in length: make it in `forward`.",
+    backward=True,
+)(WindowHead)  # fmt: skip
+
+forward = WindowHead.forward
+window_head.mistakes = {
+    "The window is one too long: window tokens in all, the token itself among them.":
+        lambda h, x: forward(h, x, lambda T, w: near(T, w + 1)),
+    "The window is one too short: the token itself and window - 1 before it.":
+        lambda h, x: forward(h, x, lambda T, w: near(T, w - 1)),
+    "This looks at the whole past: older tokens than the window are not hidden.":
+        lambda h, x: forward(h, x, lambda T, w: causal_mask(T)),
+    "Your window is a fixed one, whatever `window` says: keep it as self.window.":
+        lambda h, x: forward(h, x, lambda T, w: near(T, 3)),
+    "Your window reaches into the future as well: keep j <= i.":
+        lambda h, x: forward(h, x, lambda T, w: near(T, w) | near(T, w).T),
+    "Your window ends in the past, but reaches over the whole future: keep j <= i.":
+        lambda h, x: forward(h, x, lambda T, w: ~causal_mask(T).tril(-w)),
+    "Your window lies in the future: token i sees i, i + 1 … Turn i - j round.":
+        lambda h, x: forward(h, x, lambda T, w: near(T, w).T),
+    "This hides the window and keeps the older tokens: turn the second part of the mask round.":
+        lambda h, x: forward(h, x, lambda T, w: causal_mask(T) & causal_mask(T).tril(-w)),
+    "Your windows are blocks that lie side by side. Each token has its own, which ends with it.":
+        lambda h, x: forward(h, x, lambda T, w: causal_mask(T) & (blocks(T, w) == blocks(T, w).T)),
+    "Your window hides the token itself: it is one of the `window` tokens.":
+        (lambda h, x: forward(h, x, lambda T, w: near(T, w) & itself_too(T)),
+         lambda h, x: forward(h, x, lambda T, w: near(T, w + 1) & itself_too(T))),
+    NO_MASK: lambda h, x: forward(h, x, lambda T, w: everything(T)),
+    AFTER: lambda h, x: scores_of(h.query(x), h.key(x)).softmax(-1) * near(x.shape[1], h.window)
+        @ h.value(x),
+    ZEROS: lambda h, x: forward(h, x, fill=0.0),
+    FINITE: tuple(lambda h, x, f=f: forward(h, x, fill=f) for f in (-1.0, -10.0)),
+    TURNED: lambda h, x: forward(h, x, lambda T, w: ~near(T, w)),
+    WRONG_DIM: lambda h, x: forward(h, x, dim=-2),
+    "Queries and keys are swapped: self.query(x) makes the queries.":
+        lambda h, x: forward(h, x, change=lambda q, k, v: (k, q, v)),
+    NO_SCALE: lambda h, x: forward(h, x, scale=1),
+    SCALE_HS: lambda h, x: forward(h, x, scale=1 / h.query.out_features),
+    SCALE_UP: lambda h, x: forward(h, x, scale=h.query.out_features**0.5),
+    "You scale by the width of x, √C. The scale is √head_size, the length of a query.":
+        lambda h, x: forward(h, x, scale=x.shape[-1] ** -0.5),
+    KEY_UNUSED: lambda h, x: forward(h, x, change=lambda q, k, v: (q, q, v)),
+    "Queries and keys come from the same matrix: self.query is not used.":
+        lambda h, x: forward(h, x, change=lambda q, k, v: (k, k, v)),
+    "Keys and values come from the same matrix: self.value is not used.":
+        lambda h, x: forward(h, x, change=lambda q, k, v: (q, k, k)),
+    "You mix x itself: the values are self.value(x).":
+        lambda h, x: forward(h, x, change=lambda q, k, v: (q, k, x)),
+}  # fmt: skip
+
+
+def blocks(T, window):
+    """Which block each token lies in, as a column."""
+    return torch.arange(T)[:, None] // window
+
+
+@window_head.then
+def for_one_text_after_another(answer):
+    head, right = answer(4, 3, 2), WindowHead(4, 3, 2)
+    right.load_state_dict(head.state_dict(), strict=False)
+    for T in (5, 3, 9):
+        x, what = normal(1, T, 4, seed=T), f"the same head, now given {T} tokens,"
+        expect_close(call(head, x, name=what), right(x), what)

@@ -4,7 +4,7 @@ import ctypes
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -25,12 +25,15 @@ def time_limit(seconds: float) -> Iterator[None]:
     (it is sent again, twice a second). The thread that waits has ended when the block has.
     """
     thread, done, over = threading.get_ident(), threading.Event(), threading.Lock()
+    sent = False
 
     def send() -> None:
+        nonlocal sent
         wait = seconds
         while not done.wait(wait):
             with over:
                 if not done.is_set():
+                    sent = True
                     _raise_in(thread, TimeIsUp)
             wait = 0.5
 
@@ -44,16 +47,20 @@ def time_limit(seconds: float) -> Iterator[None]:
                 with over:  # from here on nothing is sent
                     done.set()
                 watch.join()
-                _raise_in(thread, None)  # what was sent at the last moment is taken back
                 break
-            except TimeIsUp:  # or came through while we were at it
+            except TimeIsUp:  # came through while we were at it
                 continue
+        if sent:  # what was sent at the last moment must come now, and not later
+            # subtle: to take it back (by sending None) would leave Python 3.11 looking for it at
+            # every instruction, and a trace of instructions, as in `executed`, would never end.
+            with suppress(TimeIsUp):
+                _raise_in(thread, TimeIsUp)
+                while True:
+                    pass
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
-    )
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
 
 
 class Calls(TorchFunctionMode):
@@ -80,6 +87,23 @@ def calls_of(function: Any, *args: Any) -> Calls:
     with Calls() as calls:
         function(*args)
     return calls
+
+
+def functions_of(function: Any, *args: Any) -> set[str]:
+    """Call the function and tell the names of all Python functions that it calls, at any depth."""
+    names: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_back is not here:
+            names.add(frame.f_code.co_name)
+
+    here, before = sys._getframe(), sys.getprofile()
+    sys.setprofile(note)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(before)
+    return names
 
 
 def executed(function: Any, *args: Any) -> int:

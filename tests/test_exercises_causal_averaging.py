@@ -1,165 +1,180 @@
-"""The exercises of chapter 03: each known mistake gets its diagnosis, other right answers pass."""
+"""The exercises of "Causal averaging" beyond what their declaration says."""
 
+import itertools
+
+import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from exercises import causal_averaging as check
 from helpers.attention import causal_mask
 
 
-def rows(w):
-    return w / w.sum(-1, keepdim=True)
+def probe(change=torch.randn_like, same=torch.allclose, places=range, seen=lambda t: slice(t)):
+    """A hears_the_future; change: what becomes of a token; seen: the outputs that are compared."""
+
+    def hears_the_future(mix, x):
+        before = mix(x)
+        for t in places(len(x)):
+            changed = x.clone()
+            changed[t] = change(x[t])
+            if not same(mix(changed)[seen(t)], before[seen(t)]):
+                return True
+        return False
+
+    return hears_the_future
 
 
-def test_a_leak_can_also_be_found_by_cutting_the_future_off():
-    def cut(mix, x):
-        return any(not torch.allclose(mix(x[:t]), mix(x)[:t]) for t in range(1, len(x)))
-
-    assert check.hears_the_future(cut).outcome == "right"
+def cut_off(mix, x):
+    return any(not torch.allclose(mix(x[:t]), mix(x)[:t]) for t in range(1, len(x)))
 
 
-def counts(x, dim=-2):
-    return torch.arange(1, x.shape[dim] + 1)
+def by_gradients(mix, x):
+    gradients = torch.autograd.functional.jacobian(mix, x).abs().amax((1, 3))
+    return bool((gradients.triu(1) > 1e-7).any())
 
 
-def lower(T):
-    return torch.ones(T, T).tril()
+def one_number_at_a_time(mix, x):
+    tests = (
+        torch.equal(mix(x + torch.eye(x.numel())[i].view_as(x))[: i // x.shape[1]],
+                    mix(x)[: i // x.shape[1]])
+        for i in range(x.numel())
+    )  # fmt: skip
+    return np.bool_(not all(tests))
 
 
-def faded(T, decay):
-    places = torch.arange(T)
-    return decay ** (places[:, None] - places)
+def row_by_row(scores):
+    out = torch.zeros_like(scores)
+    for t in range(scores.shape[-1]):
+        out[..., t, : t + 1] = scores[..., t, : t + 1].softmax(-1)
+    return out
 
 
-def late_mask(scores):
-    return scores.softmax(-1) * causal_mask(scores.shape[-1])
+def renormalised(scores):
+    weights = scores.exp() * causal_mask(scores.shape[-1])
+    return weights / weights.sum(-1, keepdim=True)
 
 
-def block(scores, value=-torch.inf):
-    return scores.masked_fill(~causal_mask(scores.shape[-1]), value)
+@pytest.mark.parametrize(
+    ("exercise", "answer"),
+    [
+        (check.past_mean, lambda x: torch.stack([x[: t + 1].mean(0) for t in range(len(x))])),
+        (check.past_mean, lambda x: x.numpy().cumsum(0) / np.arange(1, len(x) + 1)[:, None]),
+        (check.mean_weights, lambda T: [[(j <= i) / (i + 1) for j in range(T)] for i in range(T)]),
+        (check.mean_weights, lambda T: np.tri(T) / np.tri(T).sum(1, keepdims=True)),
+        (check.masked_softmax, row_by_row),
+        (check.masked_softmax, renormalised),
+        (check.masked_softmax, lambda s: (s + causal_mask(s.shape[-1]).float().log()).softmax(-1)),
+        (check.running_mean, lambda x: x.double().cumsum(-2) / torch.ones_like(x).cumsum(-2)),
+        (check.running_mean, lambda x: x.numpy().cumsum(1) / np.arange(1, x.shape[1] + 1)[:, None]),
+        (check.decay_weights, lambda T, d: check.block(
+            check.distance(T) * np.log(d)).softmax(-1).numpy()),
+        (check.hears_the_future, cut_off),
+        (check.hears_the_future, by_gradients),
+        (check.hears_the_future, one_number_at_a_time),
+        (check.hears_the_future, probe(same=torch.equal)),
+        (check.hears_the_future, probe(lambda token: token + 10 * torch.rand_like(token))),
+        (check.hears_the_future, probe(lambda token: token + 0.1 * torch.randn_like(token))),
+        (check.hears_the_future, probe(lambda token: token + torch.arange(1, 1 + len(token)))),
+    ],
+)  # fmt: skip
+def test_there_is_more_than_one_right_answer(exercise, answer):
+    report = exercise(answer)
+    assert report.outcome == "right", report.message
 
 
-def no_present(x):
-    return torch.stack([x[: max(t, 1)].mean(0) if t else 0 * x[0] for t in range(len(x))])
+def without_a_copy(mix, x):
+    before = mix(x)
+    x[3:] += 1
+    return not torch.allclose(mix(x)[:3], before[:3])
 
 
-def only_the_last(mix, x):
-    other = x.clone()
-    other[-1] += 1
-    return not torch.allclose(mix(other)[:-1], mix(x)[:-1])
+def the_first_t_alone(mix, x):
+    return probe(places=lambda T: range(1, T)[:1])(mix, x)
 
 
-def only_the_first(mix, x):
-    other = x.clone()
-    other[0] += 1
-    return not torch.allclose(mix(other)[:0], mix(x)[:0])
+def the_last_t_wins(mix, x):
+    return bool([probe(places=lambda T, t=t: [t])(mix, x) for t in range(len(x))][-1])
 
 
-def counts_the_present(mix, x):
-    other = x.clone()
-    other[2] += 1
-    return not torch.allclose(mix(other)[:3], mix(x)[:3])
-
-
-def stops_early(mix, x):
-    for t in range(len(x) - 1):
-        other = x.clone()
-        other[t] += 1
-        if not torch.allclose(mix(other)[:t], mix(x)[:t]):
+def in_one_copy(mix, x):
+    changed = x.clone()
+    for t in range(len(x)):
+        changed[t] = torch.randn_like(x[t])
+        if not torch.allclose(mix(changed)[:t], mix(x)[:t]):
             return True
     return False
 
 
-def changes(mix, x):
-    """For each t the change of the outputs before t, when token t changes."""
-    for t in range(1, len(x)):
-        other = x.clone()
-        other[t] += 1
-        yield (mix(other) - mix(x))[:t]
+def compare(of):
+    """A probe that compares no more than this of the outputs."""
+    return probe(same=lambda a, b: not len(a) or torch.allclose(of(a), of(b), atol=1e-6))
 
 
-def next_token_only(mix, x):
-    return any(change[-1].abs().max() > 1e-6 for change in changes(mix, x))
-
-
-def one_feature(mix, x):
-    return any(change[:, 0].abs().max() > 1e-6 for change in changes(mix, x))
-
-
-def compares_sums(mix, x):
-    return any(change.sum().abs() > 1e-5 for change in changes(mix, x))
-
-
-def spoils_its_input(mix, x):
-    before = mix(x)
-    x[3] += 1
-    return not torch.allclose(mix(x)[:3], before[:3])
-
-
-MISTAKES = [
-    ("past_mean", lambda x: x.cumsum(0), "These are sums"),
-    ("past_mean", lambda x: x.cumsum(0) / len(x), "You divide by T everywhere"),
-    ("past_mean", no_present, "leave out the present token"),
-    ("past_mean", lambda x: torch.stack([x[:t].mean(0) for t in range(len(x))]), "0 / 0"),
-    ("past_mean", lambda x: x.cumsum(0) / torch.arange(len(x))[:, None], "You divide by t"),
-    ("past_mean", lambda x: x.mean(0).expand_as(x), "hears the whole sequence"),
-    ("past_mean", lambda x: (x.flip(0).cumsum(0) / counts(x)[:, None]).flip(0), "*future*"),
-    ("past_mean", lambda x: x.cumsum(1) / counts(x, 1), "over features"),
-    ("past_mean", lambda x: x.mean(0), "should have shape (5, 3)"),
-    ("past_mean", lambda x: x, "should be"),
-    ("mean_weights", lower, "row i sums to i + 1"),
-    ("mean_weights", lambda T: lower(T) / lower(T).sum(0), "columns sum to 1"),
-    ("mean_weights", lambda T: lower(T) / lower(T).sum(1), "Without keepdim"),
-    ("mean_weights", lambda T: torch.ones(T, T) / T, "Every entry is 1/T"),
-    ("mean_weights", lambda T: lower(T) / T, "Only your last row sums to 1"),
-    ("mean_weights", lambda T: rows(torch.ones(T, T).triu()), "upper triangle"),
-    ("mean_weights", lambda T: rows(lower(T)).T, "transpose"),
-    ("mean_weights", lambda T: rows(lower(T).tril(-1)), "0 divided by 0"),
-    ("mean_weights", lambda T: rows(lower(T).tril(-1)).nan_to_num(), "The diagonal is 0"),
-    ("mean_weights", lambda T: rows(lower(4)), "should have shape (7, 7)"),
-    ("masked_softmax", lambda s: s.softmax(-1), "no mask"),
-    ("masked_softmax", lambda s: block(s, 0.0).softmax(-1), "e⁰ = 1"),
-    ("masked_softmax", late_mask, "after the softmax"),
-    ("masked_softmax", lambda s: block(s).softmax(-2), "dim −2"),
-    ("masked_softmax", lambda s: block(s).softmax(-2 if s.dim() == 2 else 0), "dim −2"),
-    ("masked_softmax", lambda s: block(s).softmax(-1 if s.dim() == 2 else 0), "the batch here"),
-    ("masked_softmax", lambda s: s.masked_fill(s.new_ones(s.shape).tril(-1) > 0, -torch.inf)
-     .softmax(-1), "kept the future"),
-    ("masked_softmax", lambda s: block(s, 0.0), "not weights"),
-    ("masked_softmax", block, "infinity"),
-    ("masked_softmax", lambda s: block(s, -1.0).softmax(-1), "should be"),
-    ("masked_softmax", lambda s: block(s, -20.0).softmax(-1), "not exactly 0"),
-    ("running_mean", lambda x: x.cumsum(1), "These are running sums"),
-    ("running_mean", lambda x: x.cumsum(1) / x.shape[1], "You divide by T everywhere"),
-    ("running_mean", lambda x: x.cumsum(0) / counts(x)[:, None], "dim 0, the batch"),
-    ("running_mean", lambda x: x.cumsum(2) / counts(x)[:, None], "over the features"),
-    ("running_mean", lambda x: x.cumsum(1) / (counts(x)[:, None] - 1), "You divide by 0, 1"),
-    ("running_mean", lambda x: x.cumsum(1) / counts(x), "shape (T, 1)"),
-    ("running_mean", lambda x: x.mean(1), "should have shape (3, 4, 4)"),
-    ("decay_weights", lambda T, d: faded(T, d).tril(), "do not sum to 1 yet"),
-    ("decay_weights", lambda T, d: faded(T, d).tril() / faded(T, d).tril().sum(0), "columns sum"),
-    ("decay_weights", lambda T, d: rows(d ** torch.arange(T) * lower(T)), "oldest"),
-    ("decay_weights", lambda T, d: rows(faded(T, d)), "keep the lower triangle"),
-    ("decay_weights", lambda T, d: rows(faded(T, d).tril() + faded(T, d).tril(-1).T), "both ways"),
-    ("decay_weights", lambda T, d: rows(lower(T)), "plain mean"),
-    ("decay_weights", lambda T, d: rows(faded(T, d).tril(-1)).nan_to_num(), "diagonal is 0"),
-    ("decay_weights", lambda T, d: rows(faded(T, 0.5).tril()), "decay_weights(6, 0.8)"),
-    ("hears_the_future", lambda mix, x: False, "says False for the mean of the whole"),
-    ("hears_the_future", lambda mix, x: True, "says True for the causal mean"),
-    ("hears_the_future", only_the_last, "only output 0 hears token 2"),
-    ("hears_the_future", only_the_first, "says False for the mean of the whole"),
-    ("hears_the_future", counts_the_present, "compare only the outputs before t"),
-    ("hears_the_future", stops_early, "let t run to T − 1"),
-    ("hears_the_future", next_token_only, "for every t"),
-    ("hears_the_future", one_feature, "says False for a mix"),
-    ("hears_the_future", compares_sums, "says False for a mix"),
-    ("hears_the_future", spoils_its_input, "changed its input"),
-    ("hears_the_future", lambda mix, x: 7, "True or False"),
+WRONG = [
+    (check.past_mean, lambda x: x.mean(0), "should have shape (5, 3), but has (3,)"),
+    (check.past_mean, lambda x: list(x), "torch.stack"),
+    (check.mean_weights, lambda T: check.mean_weights.right(4), "should have shape (7, 7)"),
+    (check.masked_softmax, lambda s: check.block(s, -10).softmax(-1), "not exactly 0"),
+    (check.masked_softmax, lambda s: check.block(s, -20).softmax(-1), "not exactly 0"),
+    (check.masked_softmax, lambda s: check.block(s, -100).softmax(-1), "not exactly 0"),
+    (check.masked_softmax, lambda s: check.block(s.detach()).softmax(-1), "no gradient comes back"),
+    (check.masked_softmax, lambda s: s.masked_fill(~causal_mask(len(s)), -torch.inf).softmax(-1),
+     "T is `scores.shape[-1]`"),
+    (check.running_mean, lambda x: x.mean(1), "should have shape (2, 5, 3)"),
+    (check.running_mean, lambda x: x.cumsum(1).squeeze() / check.counts(x.shape[1]), "shape"),
+    (check.running_mean, lambda x: check.mean_weights.right(x.shape[1]) @ x, "a (T, T) matrix"),
+    (check.running_mean, lambda x: torch.stack([x[:, : t + 1].mean(1) for t in range(x.shape[1])],
+                                               1), "your code loops"),
+    (check.running_mean, lambda x: torch.stack([check.past_mean.right(one) for one in x]),
+     "your code loops"),
+    (check.hears_the_future, lambda mix, x: False, "says False for the mean of the whole"),
+    (check.hears_the_future, lambda mix, x: True, "says True for the causal mean"),
+    (check.hears_the_future, lambda mix, x: 7, "True or False"),
+    (check.hears_the_future, lambda mix, x: [1, 2], "should have shape ()"),
+    (check.hears_the_future, without_a_copy, "changed its input"),
+    (check.hears_the_future, in_one_copy, "in a fresh copy"),
+    (check.hears_the_future, the_first_t_alone, "only output 2 hears token 3"),
+    (check.hears_the_future, the_last_t_wins, "only output 0 hears token 2"),
+    (check.hears_the_future, probe(places=lambda T: [0]), "says False for the mean of the whole"),
+    (check.hears_the_future, probe(places=lambda T: [T - 1]), "only output 0 hears token 2"),
+    (check.hears_the_future, probe(places=lambda T: range(T - 1)), "only output 2 hears token 3"),
+    (check.hears_the_future, probe(places=lambda T: range(2, T)), "only output 0 hears token 1"),
+    (check.hears_the_future, probe(places=lambda T: range(min(T, 4))), "a mix of 7 tokens"),
+    (check.hears_the_future, probe(seen=lambda t: slice(t + 1)), "compare only the outputs"),
+    (check.hears_the_future, probe(seen=lambda t: slice(max(t - 1, 0), t)), "compare all outputs"),
+    (check.hears_the_future, probe(seen=lambda t: slice(min(t, 1))), "compare all outputs"),
+    (check.hears_the_future, probe(lambda token: token * 2), "Change it to random numbers"),
+    (check.hears_the_future, probe(lambda token: token * 3), "a mix of unit vectors"),
+    (check.hears_the_future, probe(lambda token: -token), "a mix of squares"),
+    (check.hears_the_future, probe(lambda token: token.roll(1)), "a mix of squares"),
+    (check.hears_the_future, probe(torch.zeros_like), "for an x of zeros"),
+    (check.hears_the_future, probe(lambda token: token + torch.arange(len(token))), "feature 0"),
+    (check.hears_the_future, probe(lambda token: token + 1e6 * torch.randn_like(token)), "0 · ∞"),
+    (check.hears_the_future, probe(lambda token: token * torch.nan), "0 · ∞"),
+    (check.hears_the_future, lambda mix, x: probe()(mix, 0 * x), "Change x itself"),
+    (check.hears_the_future, compare(lambda out: out[:, 0]), "compare all of them"),
+    (check.hears_the_future, compare(lambda out: out.sum(0)), "cancel in every sum"),
+    (check.hears_the_future, compare(lambda out: out.sum(1)), "cancel in every sum"),
+    (check.hears_the_future, compare(lambda out: out.norm(dim=1)), "keeps their lengths"),
+    (check.hears_the_future, compare(lambda out: out.round(decimals=1)), "one part in a thousand"),
+    *((check.hears_the_future, probe(lambda token, add=add: token + add, same), "Adding the same")
+      for add, same in itertools.product((0.1, 1, 100), (torch.allclose, torch.equal))),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "mistake", "fragment"), MISTAKES)
-def test_each_mistake_gets_its_own_diagnosis(name, mistake, fragment):
-    report = getattr(check, name)(mistake)
+@pytest.mark.parametrize(("exercise", "answer", "words"), WRONG)
+def test_a_wrong_answer_is_told_what_is_wrong(exercise, answer, words):
+    report = exercise(answer)
     assert report.outcome == "not yet"
-    assert fragment in report.message, report.message
+    assert words in report.message, report.message
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_random_change_sees_through_normalisation(seed):
+    """The solution finds what + 1 is blind to, whatever is drawn."""
+    torch.manual_seed(seed)
+    x = torch.randn(5, 16)
+    leak = lambda x: F.layer_norm(x, (16,)).mean(0, keepdim=True).expand_as(x)  # noqa: E731
+    assert probe()(leak, x) and not probe(lambda token: token + 1)(leak, x)

@@ -6,9 +6,11 @@ from itertools import pairwise
 
 import pytest
 import torch
+from torch import nn
 
 from exercises import check as f
 from exercises.check import checked, exercise, expect_close
+from exercises.watch import TimeIsUp, executed, functions_of, time_limit
 
 
 @checked
@@ -356,3 +358,42 @@ def test_a_mistake_that_only_fails_or_only_says_true_is_named_if_it_fits_every_i
     assert "raised ValueError: too many" in falls(lambda numbers: two([*numbers, 0])).message
     assert falls(lambda numbers: True).message == "You say True to everything."
     assert "should be False, but is True" in falls(lambda numbers: numbers[1] > 1).message
+
+
+def test_loops_are_still_counted_after_calls_with_a_time_limit():
+    f.call(sum, [1, 2])
+    with pytest.raises(TimeIsUp), time_limit(0.05):
+        while True:
+            pass
+    assert executed(lambda n: [i for i in range(n)], 3) > executed(lambda n: list(range(n)), 3)
+
+
+def test_functions_that_run_inside_an_answer_are_named_and_the_answer_is_not():
+    def answer(x):
+        return row_sums(lambda y: y) or helper(x)
+
+    def helper(x):
+        return x
+
+    names = functions_of(answer, 1)
+    assert "call" in names and "answer" not in names
+
+
+def test_a_module_that_differs_is_told_by_its_settings():
+    class Line(nn.Module):
+        "Line(n, m): a line."
+
+        def __init__(self, n, m):
+            super().__init__()
+            self.line = nn.Linear(n, m)
+
+        def forward(self, x):
+            return self.line(x)
+
+    class Twice(Line):
+        def forward(self, x):
+            return 2 * self.line(x)
+
+    line = f.exercise(inputs=[((2, 3), f.normal(5, 2, seed=1))])(Line)
+    assert "Line(2, 3) given (5, 2) should be" in line(Twice).message
+    assert line(lambda *_: nn.Identity()).message.startswith("The parameter line.weight (3, 2)")

@@ -1,20 +1,17 @@
-"""The exercises of chapter 04: each known mistake gets its diagnosis, other right answers pass."""
+"""The exercises of "Queries, keys and values" beyond what their declaration says."""
 
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from exercises import mistakes04
 from exercises import queries_keys_values as check
-from helpers.attention import attention, causal_mask
+from helpers.attention import Head, attention, causal_mask
 
 INF = math.inf
-
-
-# --- other right answers ----------------------------------------------------------------------
 
 
 def one_by_one(q, k, v):
@@ -26,13 +23,16 @@ def one_by_one(q, k, v):
     return out
 
 
+def with_einsum(q, k, v):
+    scale = q.shape[-1] ** -0.25
+    scores = torch.einsum("bth,bsh->bts", q * scale, k * scale)
+    scores = torch.where(causal_mask(q.shape[1]), scores, -INF)
+    shares = (scores - scores.amax(-1, keepdim=True)).exp()
+    return torch.einsum("bts,bsh->bth", shares / shares.sum(-1, keepdim=True), v)
+
+
 def fused(q, k, v):
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-
-
-def renormalised(scores):
-    weights = scores.softmax(-1) * causal_mask(scores.shape[-1])
-    return weights / weights.sum(-1, keepdim=True)
 
 
 def added_bias(scores):
@@ -40,85 +40,53 @@ def added_bias(scores):
     return (scores + torch.full((T, T), -INF, dtype=scores.dtype).triu(1)).softmax(-1)
 
 
-def right_head(**changes):
-    """A WindowHead whose parts can be swapped for broken ones."""
+class FusedWindow(check.WindowHead):
+    def forward(self, x):
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        mask = torch.zeros(x.shape[1], x.shape[1], dtype=torch.bool)
+        for i in range(x.shape[1]):
+            mask[i, max(0, i - self.window + 1) : i + 1] = True
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
-    def changed(name, default):
-        return changes.get(name, default)
 
-    class Head(nn.Module):
-        def __init__(self, n_embd, head_size, window):
-            super().__init__()
-            self.window = window
-            bias = changed("bias", False)
-            self.query = nn.Linear(n_embd, head_size, bias=bias)
-            self.key = nn.Linear(n_embd, head_size, bias=bias)
-            self.value = nn.Linear(n_embd, changed("value_size", head_size), bias=bias)
+class LongBuffer(check.WindowHead):
+    def __init__(self, n_embd, head_size, window):
+        super().__init__(n_embd, head_size, window)
+        self.register_buffer("mask", check.near(1024, window))
 
-        def forward(self, x):
-            near = lambda past, window: past & ~past.tril(-window)  # noqa: E731
-            mask = changed("near", near)(causal_mask(x.shape[1]), self.window)
-            project = lambda h, x: (h.query(x), h.key(x), h.value(x))  # noqa: E731
-            q, k, v = changed("project", project)(self, x)
-            scale = changed("scale", lambda hs, C: hs**-0.5)(q.shape[-1], x.shape[-1])
-            if "mix" in changes:
-                return changes["mix"](q @ k.mT * scale, mask, v)
-            return attention(q, k, v, mask, scale=scale)[0]
-
-    return Head
+    def forward(self, x):
+        T = x.shape[1]
+        return attention(self.query(x), self.key(x), self.value(x), self.mask[:T, :T])[0]
 
 
 @pytest.mark.parametrize(
-    ("name", "answer"),
+    ("exercise", "answer"),
     [
-        ("ask_for_the_verb", [0, 0, 0, 6]),
-        ("ask_for_the_verb", torch.tensor([-9.0, -1, -9, 3])),
-        ("weights_of", lambda q, K: F.softmax((K * q).sum(-1) * len(q) ** -0.5, 0)),
-        ("causal_attention", one_by_one),
-        ("causal_attention", fused),
-        ("causal_weights", renormalised),
-        ("causal_weights", added_bias),
-        ("window_head", right_head()),
+        (check.ask_for_the_verb, [0, 0, 0, 6]),
+        (check.ask_for_the_verb, np.array([0, 0, 0, 5.55])),
+        (check.ask_for_the_verb, torch.tensor([-9.0, -1, -9, 3])),
+        (check.weights_of, lambda q, K: F.softmax((K * q).sum(-1) * len(q) ** -0.5, 0)),
+        (check.weights_of, lambda q, K: torch.tensor(
+            [math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K]) / sum(
+            math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K)),
+        (check.weights_of, lambda q, K: (q @ K.mT / len(q) ** 0.5).softmax(-1).numpy()),
+        (check.causal_weights, added_bias),
+        (check.causal_weights, lambda s: check.hide(s.float()).softmax(-1).to(s.dtype)),
+        (check.causal_attention, one_by_one),
+        (check.causal_attention, with_einsum),
+        (check.causal_attention, lambda q, k, v: added_bias((q / q.shape[-1] ** 0.5) @ k.mT) @ v),
+        (check.window_head, FusedWindow),
+        (check.window_head, LongBuffer),
     ],
-)
-def test_there_is_more_than_one_right_answer(name, answer):
-    report = getattr(check, name)(answer)
+)  # fmt: skip
+def test_there_is_more_than_one_right_answer(exercise, answer):
+    report = exercise(answer)
     assert report.outcome == "right", report.message
 
 
-# --- known mistakes ---------------------------------------------------------------------------
-
-
-def weights_with(allowed=causal_mask, dim=-1, value=-INF):
-    """A causal_weights with one thing wrong."""
-
-    def causal_weights(given):
-        return given.masked_fill(~allowed(given.shape[-1]), value).softmax(dim)
-
-    return causal_weights
-
-
-def attend_with(power=0.5, allowed=causal_mask, mix=None, dim=-1, value=-INF):
-    """A causal_attention with one thing wrong."""
-
-    def causal_attention(q, k, v):
-        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** power
-        weights = scores.masked_fill(~allowed(q.shape[-2]), value).softmax(dim)
-        return weights @ v if mix is None else mix(scores, weights, k, v)
-
-    return causal_attention
-
-
-def keys_from_query(head, x):
-    return head.query(x), head.query(x), head.value(x)
-
-
-def values_from_key(head, x):
-    return head.query(x), head.key(x), head.key(x)
-
-
-def swapped(head, x):
-    return head.key(x), head.query(x), head.value(x)
+def renormalised(scores):
+    weights = scores.softmax(-1).tril()
+    return weights / weights.sum(-1, keepdim=True)
 
 
 def without_softmax(scores):
@@ -127,135 +95,116 @@ def without_softmax(scores):
     return shares / shares.sum(-1, keepdim=True)
 
 
-def everything(T):
-    return torch.ones(T, T, dtype=torch.bool)
+def head(forward=check.WindowHead.forward, made=lambda head: None):
+    """A WindowHead with another forward; made: what else is done in __init__."""
+
+    class WindowHead(check.WindowHead):
+        def __init__(self, n_embd, head_size, window):
+            super().__init__(n_embd, head_size, window)
+            made(self)
+
+    WindowHead.forward = forward
+    return WindowHead
 
 
-def upper(T):
-    return causal_mask(T).T
+def with_layer(name, **settings):
+    def make(head):
+        hs, C = head.query.weight.shape
+        setattr(head, name, nn.Linear(C, settings.get("size", hs), bias="bias" in settings))
+
+    return make
 
 
-MISTAKES = [
-    ("ask_for_the_verb", torch.tensor([0.0, 0, 0, 4]), "Without the scale"),
-    ("ask_for_the_verb", torch.tensor([1.0, 0, 1, 0]), 'finds "Tom"'),
-    ("ask_for_the_verb", torch.tensor([0.0, 0, 0, 1]), "not above 0.8"),
-    ("ask_for_the_verb", torch.zeros(4), "asks for nothing"),
-    ("ask_for_the_verb", torch.tensor([[0.0, 0, 0, 8]]), "shape (4,)"),
-    ("ask_for_the_verb", torch.tensor([0, 0, 0, INF]), "NaN or infinity"),
-    ("weights_of", lambda q, K: K @ q, "raw scores"),
-    ("weights_of", lambda q, K: K @ q / len(q) ** 0.5, "scaled scores"),
-    ("weights_of", lambda q, K: (K @ q).softmax(-1), "scale is missing"),
-    ("weights_of", lambda q, K: (K @ q / len(q)).softmax(-1), "hs itself"),
-    ("weights_of", lambda q, K: (K @ q * len(q) ** 0.5).softmax(-1), "multiply by √hs"),
-    ("weights_of", lambda q, K: (K @ q / len(K) ** 0.5).softmax(-1), "√T"),
-    ("weights_of", lambda q, K: (K @ q).softmax(-1) / len(q) ** 0.5, "after the softmax"),
-    ("weights_of", lambda q, K: (K @ q / len(q) ** 0.5).exp(), "not yet divided"),
-    ("weights_of", lambda q, K: (K @ q / len(q) ** 0.5).softmax(-1) @ K, "Only the weights"),
-    ("weights_of", lambda q, K: (K @ q / q.norm()).softmax(-1), "q.norm()"),
-    ("weights_of", lambda q, K: K @ q / (K @ q).sum(), "by their sum"),
-    ("causal_weights", lambda s: s.softmax(-1) * causal_mask(s.shape[-1]), "after the softmax"),
-    ("causal_weights", weights_with(value=0.0), "e⁰ = 1"),
-    ("causal_weights", lambda s: (s * causal_mask(s.shape[-1])).softmax(-1), "e⁰ = 1"),
-    ("causal_weights", weights_with(dim=-2), "over dim -2"),
-    ("causal_weights", lambda s: s.softmax(1) * causal_mask(s.shape[-1]), "dim=1"),
-    ("causal_weights", weights_with(dim=0), "over dim 0"),
-    ("causal_weights", lambda s: s.softmax(0) * causal_mask(s.shape[-1]), "over dim 0"),
-    ("causal_weights", weights_with(allowed=upper), "upper triangle"),
-    ("causal_weights", weights_with(allowed=everything), "future is not hidden"),
-    ("causal_weights", lambda s: s.masked_fill(~causal_mask(s.shape[-1]), -INF), "missing"),
-    ("causal_weights", weights_with(allowed=lambda T: causal_mask(T)[:, None, None, :]), "padding"),
-    ("causal_weights", weights_with(allowed=lambda T: causal_mask(T).tril(-1)), "token itself"),
-    ("causal_weights", weights_with(value=-1e9), "half precision"),
-    ("causal_weights", weights_with(value=-1e4), "half precision"),
-    ("causal_weights", weights_with(value=-6e4), "finite number"),
-    ("causal_weights", weights_with(value=-65504), "finite number"),
-    ("causal_weights", weights_with(value=-10.0), "finite number"),
-    ("causal_weights", weights_with(allowed=lambda T: ~causal_mask(T)), "use ~mask"),
-    ("causal_weights", lambda s: (s - INF * ~causal_mask(s.shape[-1])).softmax(-1), "times 0"),
-    ("causal_weights", without_softmax, "0 by 0"),
-    ("causal_weights", lambda s: weights_with()(s / s.shape[-1] ** 0.5), "scale again"),
-    ("causal_attention", attend_with(power=0), "scale is missing"),
-    ("causal_attention", attend_with(power=1), "hs itself"),
-    ("causal_attention", attend_with(allowed=everything), "future is not hidden"),
-    ("causal_attention", attend_with(allowed=upper), "upper triangle"),
-    ("causal_attention", attend_with(dim=-2), "over dim -2"),
-    ("causal_attention", attend_with(mix=lambda s, w, k, v: s.softmax(-1).tril() @ v), "after the"),
-    ("causal_attention", attend_with(mix=lambda s, w, k, v: s.tril().softmax(-1) @ v), "e⁰ = 1"),
-    ("causal_attention", attend_with(mix=lambda s, w, k, v: s.tril() @ v), "with the scores"),
-    ("causal_attention", attend_with(mix=lambda s, w, k, v: s @ v), "scores, unmasked"),
-    ("causal_attention", attend_with(mix=lambda s, w, k, v: w.mT @ v), "transposed weights"),
-    ("causal_attention", attend_with(mix=lambda s, w, k, v: w @ k), "mixed the keys"),
-    ("causal_attention", attend_with(mix=lambda s, w, k, v: (w @ v, w)), "not a tuple"),
-    ("causal_attention", lambda q, k, v: fused(k, q, v), "swapped"),
-    ("causal_attention", attend_with(value=-10.0), "finite number"),
-    ("causal_attention", attend_with(value=-20.0), "finite number"),
-    ("causal_attention", attend_with(value=-1e3), "finite number"),
-    ("causal_attention", attend_with(mix=lambda s, w, k, v: without_softmax(s) @ v), "rounds to 0"),
-    ("causal_attention", attend_with(allowed=lambda T: ~causal_mask(T)), "use ~mask"),
-    ("causal_attention", attend_with(allowed=lambda T: causal_mask(T).tril(-1)), "token itself"),
-    ("causal_attention", attend_with(dim=0), "over dim 0"),
-    ("causal_attention", attend_with(power=-0.5), "multiply by √hs"),
-    ("causal_attention", lambda q, k, v: fused(q * (q.shape[2] / q.shape[1]) ** 0.5, k, v), "√T"),
-    ("causal_attention", lambda q, k, v: fused(q * q.shape[2] ** 0.5, k, v) / q.shape[2] ** 0.5,
-     "after the softmax"),
-    ("causal_attention", lambda q, k, v: fused(q * 0, k, v), "plain average"),
-    ("window_head", right_head(near=lambda past, w: past & ~past.tril(-w - 1)), "one too long"),
-    ("window_head", right_head(near=lambda past, w: past & ~past.tril(1 - w)), "one too short"),
-    ("window_head", right_head(near=lambda past, w: past), "whole past"),
-    ("window_head", right_head(near=lambda past, w: ~past.tril(-w) & ~past.tril(-w).T), "into the"),
-    ("window_head", right_head(near=lambda past, w: past | True), "future is not hidden"),
-    ("window_head", right_head(scale=lambda hs, C: 1.0), "scale is missing"),
-    ("window_head", right_head(scale=lambda hs, C: 1 / hs), "hs itself"),
-    ("window_head", right_head(scale=lambda hs, C: C**-0.5), "√C"),
-    ("window_head", right_head(project=keys_from_query), "self.key"),
-    ("window_head", right_head(project=values_from_key), "self.value"),
-    ("window_head", right_head(project=lambda h, x: (h.query(x), h.key(x), x)), "mix x itself"),
-    ("window_head", right_head(near=lambda past, w: ~past.tril(-w)), "whole future"),
-    ("window_head", right_head(mix=lambda s, near, v: s.softmax(-1) * near @ v), "do not sum"),
-    ("window_head", right_head(mix=lambda s, near, v: (s * near).softmax(-1) @ v), "e⁰ = 1"),
-    ("window_head", right_head(mix=lambda s, near, v: s.masked_fill(~near, -INF).softmax(-2) @ v),
-     "over dim -2"),
-    ("window_head", right_head(mix=lambda s, near, v: (v, s)), "tuple"),
-    ("window_head", right_head(project=swapped), "swapped"),
-    ("window_head", right_head(bias=True), "bias"),
-    ("window_head", right_head(value_size=7), "value should map"),
+def makes_layers(self, x):
+    for name in ("query", "key", "value"):
+        with_layer(name)(self)
+    return check.WindowHead.forward(self, x)
+
+
+class LayersInForward(nn.Module):
+    def __init__(self, n_embd, head_size, window):
+        super().__init__()
+        self.n_embd, self.head_size, self.window = n_embd, head_size, window
+
+    def forward(self, x):
+        made = check.WindowHead(self.n_embd, self.head_size, self.window)
+        self.query, self.key, self.value = made.query, made.key, made.value
+        return made(x)
+
+
+def with_old_mask(self, x):
+    if not hasattr(self, "mask"):
+        self.mask = check.near(x.shape[1], self.window)
+    T = x.shape[1]
+    return attention(self.query(x), self.key(x), self.value(x), self.mask[:T, :T])[0]
+
+
+def with_short_mask(self, x):
+    T = x.shape[1]
+    mask = check.near(16, self.window)[:T, :T]
+    return attention(self.query(x), self.key(x), self.value(x), mask)[0]
+
+
+WRONG = [
+    (check.ask_for_the_verb, torch.tensor([0.0, 0, 0, 4]), "Without the scale"),
+    (check.ask_for_the_verb, torch.tensor([1.0, 0, 1, 0]), 'finds "Tom"'),
+    (check.ask_for_the_verb, torch.tensor([0.0, 0, 0, 1]), "not above 0.8"),
+    (check.ask_for_the_verb, torch.tensor([0.0, 0, 0, 5.54]), "that leaves 0.79"),
+    (check.ask_for_the_verb, torch.zeros(4), "asks for nothing"),
+    (check.ask_for_the_verb, torch.tensor([[0.0, 0, 0, 8]]), "shape (4,)"),
+    (check.ask_for_the_verb, torch.tensor([0, 0, 0, INF]), "NaN or infinity"),
+    (check.weights_of, lambda q, K: (check.weights_of.right(q, K), K), "return the first alone"),
+    (check.weights_of, lambda q, K: (K @ q[:, None] / len(q) ** 0.5).softmax(0), "shape (6,)"),
+    (check.causal_weights, lambda s: check.hide(s, fill=-1e9).softmax(-1), "half precision"),
+    (check.causal_weights, lambda s: check.hide(s, fill=-1e4).softmax(-1), "half precision"),
+    (check.causal_weights, lambda s: check.hide(s, fill=-65504).softmax(-1), "finite number"),
+    (check.causal_weights, lambda s: check.hide(s, fill=torch.finfo(s.dtype).min).softmax(-1),
+     "finite number"),
+    (check.causal_weights, without_softmax, "every e^score that you kept"),
+    (check.causal_weights, renormalised, "every e^score that you kept"),
+    (check.causal_weights, lambda s: renormalised(s).nan_to_num(), "do not sum to 1"),
+    (check.causal_weights, lambda s: check.hide(s.clamp(-50, 50)).softmax(-1), "half precision"),
+    (check.causal_weights, lambda s: check.hide(s.detach()).softmax(-1), "no gradient comes back"),
+    (check.causal_weights, lambda s: s.masked_fill_(~causal_mask(s.shape[-1]), -INF).softmax(-1),
+     "in place"),
+    (check.causal_weights, lambda s: check.causal_weights.right(s[:, :3, :3]), "shape (2, 5, 5)"),
+    (check.causal_attention, lambda q, k, v: (one_by_one(q, k, v), q), "return the first alone"),
+    (check.causal_attention, lambda q, k, v: one_by_one(q, k, v.detach()), "a wrong gradient"),
+    (check.causal_attention, lambda q, k, v: check.formula(q, k, v, fill=-20.0), "finite number"),
+    (check.causal_attention, fused, "ready-made"),
+    (check.causal_attention, lambda q, k, v: attention(q, k, v, causal_mask(q.shape[1]))[0],
+     "ready-made"),
+    (check.causal_attention, lambda q, k, v: (lambda attend: attend(q, k, v))(one_by_one_attend),
+     "ready-made"),
+    (check.window_head, head(lambda h, x: (check.forward(h, x), x)), "return the first alone"),
+    (check.window_head, head(made=with_layer("query", bias=True)), "too many: query.bias"),
+    (check.window_head, head(made=with_layer("value", size=7)), "should have shape (4, 6)"),
+    (check.window_head, head(made=with_layer("output")), "too many: output.weight"),
+    (check.window_head, head(made=lambda h: delattr(h, "key")), "key.weight (4, 6) is missing"),
+    (check.window_head, head(made=lambda h: setattr(h, "key", h.query)), "one and the same"),
+    (check.window_head, head(made=lambda h: setattr(h.key, "weight", h.query.weight)), "the same"),
+    (check.window_head, head(makes_layers), "made anew in each call"),
+    (check.window_head, LayersInForward, "make it in `__init__`"),
+    (check.window_head, head(torch.no_grad()(check.forward)), "no gradient comes back"),
+    (check.window_head, head(lambda h, x: check.forward(h, x, change=lambda q, k, v: (
+        q, k.detach(), v))), "a wrong gradient"),
+    (check.window_head, head(with_short_mask), "(1, 40, 40)"),
+    (check.window_head, head(with_old_mask), "now given 9 tokens"),
+    (check.window_head, lambda *settings: Head(*settings[:2]), "This looks at the whole past"),
+    (check.window_head, lambda *settings: lambda x: x, "should be made from nn.Module"),
+    (check.window_head, check.WindowHead(6, 4, 3), "raised"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "answer", "diagnosis"), MISTAKES)
-def test_a_known_mistake_is_named(name, answer, diagnosis):
-    report = getattr(check, name)(answer)
+def one_by_one_attend(q, k, v):
+    def attend(q, k, v):
+        return one_by_one(q, k, v)
+
+    return attend(q, k, v)
+
+
+@pytest.mark.parametrize(("exercise", "answer", "words"), WRONG)
+def test_a_wrong_answer_is_told_what_is_wrong(exercise, answer, words):
+    report = exercise(answer)
     assert report.outcome == "not yet"
-    assert diagnosis in report.message, report.message
-
-
-def test_unturned_keys_are_named_where_the_shapes_fit():
-    q, k, v = (torch.randn(2, 3, 3, generator=torch.Generator().manual_seed(i)) for i in range(3))
-    found = mistakes04.attention_mistakes(q, k, v)
-    wrong = (q @ k / 3**0.5).masked_fill(~causal_mask(3), -INF).softmax(-1) @ v
-    (diagnosis,) = [say for say, value in found.items() if torch.allclose(value, wrong)]
-    assert "k.transpose(-2, -1)" in diagnosis
-
-
-@pytest.mark.parametrize(
-    ("mistakes", "arguments"),
-    [
-        (mistakes04.lookup_mistakes, [(4,), (6, 4)]),
-        (mistakes04.masking_mistakes, [(2, 5, 5)]),
-        (mistakes04.attention_mistakes, [(2, 5, 3)] * 3),
-    ],
-)
-def test_no_two_mistakes_look_alike(mistakes, arguments):
-    given = [torch.randn(s, generator=torch.Generator().manual_seed(9)) for s in arguments]
-    given = [tensor + i for i, tensor in enumerate(given)]
-    values = list(mistakes(*given).values())
-    for i, one in enumerate(values):
-        for other in values[:i]:
-            assert one.shape != other.shape or not torch.allclose(one, other, atol=1e-3)
-
-
-def test_inputs_must_not_be_changed():
-    def in_place(scores):
-        return scores.masked_fill_(~causal_mask(scores.shape[-1]), -INF).softmax(-1)
-
-    assert "in place" in check.causal_weights(in_place).message
+    assert words in report.message, report.message
