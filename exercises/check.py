@@ -191,13 +191,13 @@ class Declared(Exercise):
             return True
         given = next((t for t in wrong if not t.error), None)
         if given is not None:  # what only fails may fail for many reasons
-            explained = {
-                says: sum(t.is_given_by(mistake, self.tolerance) for t in tried)
+            explained = [
+                (sum(t.is_given_by(mistake, self.tolerance) for t in tried), says)
                 for says, mistake in self.each_mistake()
                 if given.is_given_by(mistake, self.tolerance)
-            }
+            ]
             if explained:
-                raise NotYet(max(explained, key=lambda says: explained[says]))
+                raise NotYet(max(explained, key=lambda count_and_says: count_and_says[0])[1])
         first = wrong[0]
         if first.error:
             raise NotYet(str(first.error))
@@ -479,11 +479,16 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
         found = (difference(got[k], want[k], f"{what}[{k!r}]", tolerance) for k in want)
         return next(filter(None, found), None)
     if isinstance(want, (list, tuple)) and not _is_numbers(want):
+        several = any(isinstance(w, Tensor) and w.dim() for w in want)
+        if several:
+            wrong = f"{what} should be {len(want)} tensors, but is {_shown(got)}."
         got = got.tolist() if isinstance(got, Tensor) else got
         if not isinstance(got, (list, tuple)) or len(got) != len(want):
             return wrong
-        pairs = zip(got, want, strict=True)
-        return wrong if any(difference(g, w, what, tolerance) for g, w in pairs) else None
+        pairs = enumerate(zip(got, want, strict=True))
+        found = (difference(g, w, f"entry {i} of {what}", tolerance) for i, (g, w) in pairs)
+        problem = next(filter(None, found), None)
+        return problem if several or not problem else wrong
     if isinstance(want, Tensor) and isinstance(got, tuple) and got:
         alone = ": return the first alone" if same(got[0], want, tolerance) else ""
         return f"{what} should be one tensor, but is a tuple of {len(got)}{alone}."
@@ -521,7 +526,9 @@ def _is_numbers(value: Any) -> bool:
     """Numbers only, all the way down, in lists that a tensor could hold?"""
     if isinstance(value, (list, tuple)):
         return all(map(_is_numbers, value)) and len({np.shape(v) for v in value}) <= 1
-    return isinstance(value, (int, float, Tensor)) and not isinstance(value, bool)
+    if isinstance(value, Tensor):
+        return value.dim() == 0  # tensors of more than that are compared one by one
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _is_float(value: Any) -> bool:
@@ -537,10 +544,19 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _shown(value: Any) -> str:
-    """A value in a sentence."""
+def _holds_tensors(value: Any) -> bool:
+    return isinstance(value, Tensor) or (
+        isinstance(value, (list, tuple)) and any(map(_holds_tensors, value))
+    )
+
+
+def _shown(value: Any, most: int = 6) -> str:
+    """A value in a sentence; most: of how many numbers a tensor is shown by more than its shape."""
     if isinstance(value, Tensor):
-        return str(_whole(value.tolist())) if value.numel() <= 6 else f"… {tuple(value.shape)}"
+        return str(_whole(value.tolist())) if value.numel() <= most else f"… {tuple(value.shape)}"
+    if isinstance(value, (list, tuple)) and _holds_tensors(value):
+        text = f"[{', '.join(_shown(item, most // len(value)) for item in value)}]"
+        return text if len(text) <= 120 else text[:117] + "…"
     if isinstance(value, float):
         return f"{value:.6g}"
     if callable(value):

@@ -211,3 +211,30 @@ def test_fresh_inputs_are_the_same_every_time_and_leave_the_stream_alone():
     assert torch.equal(f.normal(2, 3, seed=4), f.normal(2, 3, seed=4))
     assert not torch.equal(f.normal(2, 3, seed=4), f.normal(2, 3, seed=5))
     assert torch.equal(torch.get_rng_state(), state)
+
+
+@f.exercise(inputs=[(f.normal(3, seed=1), 2.0), (f.normal(3, seed=2), 1.0)])
+def scaled_both_ways(x, s):
+    """both(x, s): (x · s, x / s)."""
+    return x * s, x / s
+
+
+scaled_both_ways.mistakes = {
+    "You forgot s.": lambda x, s: (x, x),
+    "The two are swapped.": (lambda x, s: (x / s, x * s), lambda x, s: (x / s, x)),
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda x, s: [x * s, x / s], "right"),
+        (lambda x, s: torch.stack((x * s, x / s)), "right"),
+        (lambda x, s: (x / s, x * s), "The two are swapped."),
+        (lambda x, s: (x * s, x), "entry 1 of both(["),
+        (lambda x, s: x, "should be 2 tensors, but is [0.6614, 0.2669, 0.0617]"),
+        (lambda x, s: (x, x, x), "should be 2 tensors, but is [… (3,), … (3,), … (3,)]"),
+    ],
+)
+def test_several_tensors_of_one_shape_are_compared_one_by_one(answer, words):
+    assert words in repr(scaled_both_ways(answer))
