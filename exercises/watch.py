@@ -4,7 +4,7 @@ import ctypes
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -25,12 +25,15 @@ def time_limit(seconds: float) -> Iterator[None]:
     (it is sent again, twice a second). The thread that waits has ended when the block has.
     """
     thread, done, over = threading.get_ident(), threading.Event(), threading.Lock()
+    sent = False
 
     def send() -> None:
+        nonlocal sent
         wait = seconds
         while not done.wait(wait):
             with over:
                 if not done.is_set():
+                    sent = True
                     _raise_in(thread, TimeIsUp)
             wait = 0.5
 
@@ -44,16 +47,20 @@ def time_limit(seconds: float) -> Iterator[None]:
                 with over:  # from here on nothing is sent
                     done.set()
                 watch.join()
-                _raise_in(thread, None)  # what was sent at the last moment is taken back
                 break
-            except TimeIsUp:  # or came through while we were at it
+            except TimeIsUp:  # came through while we were at it
                 continue
+        if sent:  # what was sent at the last moment must come now, and not later
+            # subtle: to take it back (by sending None) would leave Python 3.11 looking for it at
+            # every instruction, and a trace of instructions, as in `executed`, would never end.
+            with suppress(TimeIsUp):
+                _raise_in(thread, TimeIsUp)
+                while True:
+                    pass
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
-    )
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
 
 
 class Calls(TorchFunctionMode):

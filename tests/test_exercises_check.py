@@ -8,6 +8,7 @@ import torch
 
 from exercises import check as f
 from exercises.check import checked, expect_close
+from exercises.watch import TimeIsUp, executed, time_limit
 
 
 @checked
@@ -238,3 +239,11 @@ scaled_both_ways.mistakes = {
 )
 def test_several_tensors_of_one_shape_are_compared_one_by_one(answer, words):
     assert words in repr(scaled_both_ways(answer))
+
+
+def test_loops_are_still_counted_after_calls_with_a_time_limit():
+    f.call(sum, [1, 2])
+    with pytest.raises(TimeIsUp), time_limit(0.05):
+        while True:
+            pass
+    assert executed(lambda n: [i for i in range(n)], 3) > executed(lambda n: list(range(n)), 3)
