@@ -6,7 +6,15 @@ import inspect
 import torch
 from torch import Tensor
 
-from exercises.check import call, exercise, expect, expect_no_loop, expect_without, normal
+from exercises.check import (
+    call,
+    exercise,
+    expect,
+    expect_close,
+    expect_no_loop,
+    expect_without,
+    normal,
+)
 
 
 def unit(E, dim=-1):
@@ -19,7 +27,7 @@ def top(scores, k, out=(), low=-torch.inf):
 
 
 @exercise(
-    inputs=[(normal(n, seed=n), normal(n, seed=n + 1)) for n in (5, 2, 60, 1, 3)],
+    inputs=[(3 * normal(n, seed=n), 3 * normal(n, seed=n + 1)) for n in (5, 2, 60, 1, 3)],
     praise="n products, one sum.",
 )
 def dot(a, b):
@@ -69,7 +77,8 @@ dot.mistakes = {
     "This is the cosine. The dot product is not divided by the lengths.":
         lambda a, b: unit(a) @ unit(b),
     "The decimals are cut off: add the numbers as they are, without `int`.":
-        (lambda a, b: (a @ b).trunc(), lambda a, b: (a * b).trunc().sum()),
+        (lambda a, b: (a @ b).trunc(), lambda a, b: (a * b).trunc().sum(),
+         lambda a, b: a.trunc() @ b.trunc(), lambda a, b: (a @ b).round()),
     "A number, please, not a list or a vector with one number in it.": lambda a, b: (a @ b)[None],
 }  # fmt: skip
 
@@ -133,11 +142,12 @@ cosine.mistakes = {
     "You divided by the length of a only: b's length is still in it.": lambda a, b: unit(a) @ b,
     "You divided by the length of b only: a's length is still in it.": lambda a, b: a @ unit(b),
     "Mind the brackets: a @ b / la * lb divides by la and *multiplies* by lb.":
-        lambda a, b: a @ b / a.norm() * b.norm(),
+        (lambda a, b: a @ b / a.norm() * b.norm(), lambda a, b: a @ b / a.norm() + b.norm()),
     "You multiplied by the lengths: divide by them.": lambda a, b: a @ b * a.norm() * b.norm(),
     "You divided by the squared lengths: take the square root.":
         lambda a, b: a @ b / ((a @ a) * (b @ b)),
-    "You added the lengths: multiply them.": lambda a, b: a @ b / (a.norm() + b.norm()),
+    "You added the lengths: multiply them.":
+        (lambda a, b: a @ b / (a.norm() + b.norm()), lambda a, b: a @ b / (a @ a + b @ b).sqrt()),
     "You divided by ‖a‖² (a·a): that is right only if b is as long as a.":
         lambda a, b: a @ b / (a @ a),
     "You divided by ‖b‖² (b·b): that is right only if a is as long as b.":
@@ -150,6 +160,13 @@ cosine.mistakes = {
         (lambda a, b: a @ b / (a.sum() * b.sum()), lambda a, b: a @ b / (a.norm(1) * b.norm(1))),
     "These are the products of the entries of unit vectors: add them up.":
         lambda a, b: unit(a) * unit(b),
+    "This is the mean of the products, divided by the lengths. Take their sum, a @ b.":
+        lambda a, b: (unit(a) * unit(b)).mean(),
+    "A number, please, not a list or a vector with one number in it.":
+        lambda a, b: cosine.right(a, b)[None],
+    "The cosine is rounded. Return it as it is.":
+        (lambda a, b: cosine.right(a, b).round(decimals=2),
+         lambda a, b: cosine.right(a, b).round()),
     "This is 1 − cosine, a distance. Return the cosine itself.":
         lambda a, b: 1 - cosine.right(a, b),
     "This is the angle. Return its cosine, without acos.":
@@ -227,6 +244,8 @@ cosine_matrix.mistakes = {
     "The length of a row is the root of the sum of its squares, not its sum.":
         (lambda A, B: (A / A.sum(1, keepdim=True)) @ (B / B.sum(1, keepdim=True)).T,
          lambda A, B: A @ B.T / (A.norm(1, dim=1)[:, None] * B.norm(1, dim=1))),
+    "You divided the products by the lengths of *their* rows: divide by those of A and of B.":
+        lambda A, B: unit(A @ B.T),
     "This is 1 − cosine, a distance. Return the cosines themselves.":
         lambda A, B: 1 - unit(A) @ unit(B).T,
     "These are distances. The cosine is the dot product of unit rows.":
@@ -268,9 +287,9 @@ def cosines(E, i):
     # where row i does, before it or behind it.
     inputs=[
         *((table(30, 5, 30), 7, 4), (table(50, 3, 31), 0, 6), (table(12, 8, 32), 11, 1)),
-        *((table(6, 3, 34), 2, 5), (doubled(7, 4, 37, i=2, j=0), 2, 6)),
-        *((doubled(9, 3, 35, i=4, j=1), 4, 3), (doubled(9, 3, 36, i=4, j=6), 4, 3)),
-        *((doubled(20, 6, 38, i=19, j=3), 19, 1), (doubled(20, 6, 39, i=0, j=13), 0, 2)),
+        *((table(6, 3, 34), 2, 5), (doubled(9, 3, 35, i=4, j=1), 4, 3)),
+        *((doubled(9, 3, 36, i=4, j=6), 4, 3), (doubled(20, 6, 38, i=19, j=3), 19, 1)),
+        *((doubled(20, 6, 39, i=0, j=13), 0, 2), (doubled(7, 4, 37, i=2, j=0), 2, 6)),
     ],
     praise="and it never answers with the question.",
 )
@@ -304,7 +323,8 @@ nearest.mistakes = {
     "These are the rows themselves. Return their numbers.":
         lambda E, i, k: E[nearest.right(E, i, k)],
     "These rows are the least alike: you sorted from small to large.":
-        lambda E, i, k: top(-cosines(E, i), k, [i]),
+        (lambda E, i, k: top(-cosines(E, i), k, [i]),
+         lambda E, i, k: top(-cosines(E, i), k, [i], torch.inf)),
     "You ranked by the raw dot product, so long rows win. Use the cosine.":
         (lambda E, i, k: top(E @ E[i], k, [i]), lambda E, i, k: top(E @ E[i], k + 1)[1:]),
     "You ranked by distance (the length of the difference). Use the cosine.":
@@ -368,7 +388,8 @@ def best(E, target, out, low=-torch.inf, place=0):
 
 analogy.mistakes = {
     "You answered with a row of the question itself: leave out a, b and c.":
-        (lambda E, a, b, c: best(E, aim(E, a, b, c), []),
+        (lambda E, a, b, c: a, lambda E, a, b, c: b, lambda E, a, b, c: c,
+         lambda E, a, b, c: best(E, aim(E, a, b, c), []),
          lambda E, a, b, c: best(E, aim(E, a, b, c), [a]),
          lambda E, a, b, c: best(E, aim(E, a, b, c), [b]),
          lambda E, a, b, c: best(E, aim(E, a, b, c), [c]),
@@ -424,7 +445,10 @@ analogy.mistakes = {
     "This is the row itself. Return its number.": lambda E, a, b, c: E[analogy.right(E, a, b, c)],
     "This is the aim itself. Return the number of the row nearest to it.": aim,
     "This is the cosine of the right row. Return the row's number: `argmax`.":
-        lambda E, a, b, c: unit(E)[analogy.right(E, a, b, c)] @ unit(aim(E, a, b, c)),
+        (lambda E, a, b, c: unit(E)[analogy.right(E, a, b, c)] @ unit(aim(E, a, b, c)),
+         lambda E, a, b, c: unit(E)[analogy.right(E, a, b, c)] @ aim(E, a, b, c)),
+    "These are all rows in order. Return the first alone: `argmax`.":
+        lambda E, a, b, c: top(E @ aim(E, a, b, c) / lengths(E), len(E), [a, b, c]),
 }  # fmt: skip
 
 
@@ -437,7 +461,7 @@ def some_ids(*shape, V):
     # unnoticed by the shapes; and the largest id is not always V − 1.
     inputs=[
         *((torch.tensor([2, 0, 4, 2]), 6), (torch.tensor([[1, 3, 0], [4, 4, 2]]), 5)),
-        *((torch.tensor([0]), 3), (torch.tensor(1), 3), (torch.tensor([[3, 1], [0, 3]]), 5)),
+        *((torch.tensor([0]), 3), (torch.tensor([[3, 1], [0, 3]]), 5)),
         *((torch.tensor([[2, 0, 0], [1, 2, 1]]), 3), (some_ids(2, 3, 4, V=5), 5)),
         (some_ids(2, 2, 2, V=2), 4),
     ],
@@ -469,8 +493,9 @@ one_hot.mistakes = {
         (lambda ids, V: hot(ids, V).reshape(-1, V).amax(0),
          lambda ids, V: hot(ids, V).reshape(-1, V).sum(0), lambda ids, V: hot(ids, V).amax(-2)),
     "You fill row t with the id in place t. ids can have any shape: `ids[..., None]` compares "
-    "them all.": lambda ids, V: torch.zeros(len(ids), V).index_put(
-        (torch.arange(len(ids)), ids), torch.tensor(1.0)),
+    "them all.": (lambda ids, V: torch.zeros(len(ids), V).index_put(
+                      (torch.arange(len(ids)), ids), torch.tensor(1.0)),
+                  lambda ids, V: hot(ids.reshape(len(ids), -1), V).amax(1)),
     "`[:, None]` puts the new axis second. It belongs at the end: `ids[..., None]`.":
         lambda ids, V: (ids[:, None] == torch.arange(V)).float(),
     "The new axis is missing, or first. It belongs at the end: `ids[..., None]`.":
@@ -503,6 +528,11 @@ one_hot.mistakes = {
 
 @one_hot.then
 def floats_and_by_hand(answer):
+    ready = "The numbers are right, but torch's own `one_hot` made them. Make them yourself."
+    expect_without(answer, one_hot.inputs[0], ["one_hot"], ready)
+    loop = "The numbers are right, but a loop sets them. `==` compares all ids with all places."
+    expect_no_loop(answer, (some_ids(2, 3, V=4), 4), (some_ids(6, 8, V=7), 7), loop)
+    expect_close(call(answer, torch.tensor(1), 3), [0, 1, 0], "one_hot(1, 3), for a single id,")
     for given in one_hot.inputs:
         got = call(answer, *given)
         expect(
@@ -510,7 +540,3 @@ def floats_and_by_hand(answer):
             "The numbers are right, but they are not floats in a tensor, so `@` with a table of "
             "vectors fails: add .float().",
         )
-    ready = "The numbers are right, but torch's own `one_hot` made them. Make them yourself."
-    expect_without(answer, one_hot.inputs[0], ["one_hot"], ready)
-    loop = "The numbers are right, but a loop sets them. `==` compares all ids with all places."
-    expect_no_loop(answer, (some_ids(2, 3, V=4), 4), (some_ids(6, 8, V=7), 7), loop)

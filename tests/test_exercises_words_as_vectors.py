@@ -91,7 +91,7 @@ def hot_in_a_loop(ids, V):
         (check.one_hot, lambda ids, V: hot(ids, V).long(), ".float()"),
         (check.one_hot, lambda ids, V: hot(ids, V).bool(), ".float()"),
         (check.one_hot, lambda ids, V: hot(ids, V).tolist(), ".float()"),
-        (check.one_hot, F.one_hot, ".float()"),
+        (check.one_hot, F.one_hot, "torch's own"),
         (check.one_hot, lambda ids, V: F.one_hot(ids, V).double(), "torch's own"),
         (check.one_hot, hot_in_a_loop, "a loop sets them"),
         (check.one_hot, lambda ids, V: hot(ids.reshape(-1, ids.shape[-1]), V), "should have shape"),
