@@ -32,7 +32,7 @@ def top(scores, k, out=(), low=-torch.inf):
 )
 def dot(a, b):
     """my_dot(a, b) of two vectors of n entries is one number."""
-    return a @ b
+    return (a * b).sum()
 
 
 dot.mistakes = {
