@@ -26,8 +26,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from helpers import data
 from helpers.text import BPETokenizer
-from helpers.text.bpe import WORDS
-from helpers.text.files import to_file
+from helpers.text.bpe import WORDS, to_file
 
 VOCAB_SIZE = 1024
 MINBPE_MERGES = 30

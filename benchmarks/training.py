@@ -42,11 +42,18 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from helpers.gpt import GPT
-from helpers.optimisers import adamw, cosine
-from helpers.recipes import fast_gpt, fast_optimisers, hold_then_fall
+from helpers.gpt import GPT, GPTConfig
 from helpers.text import CharTokenizer
-from helpers.training import estimate_loss, language_model_loss, train
+from helpers.training import (
+    adamw,
+    cosine,
+    estimate_loss,
+    fast_gpt,
+    fast_optimisers,
+    hold_then_fall,
+    language_model_loss,
+    train,
+)
 
 SIZES = dict(block_size=64, n_layer=4, n_head=4, n_embd=128)
 LARGE = dict(block_size=256, n_layer=6, n_head=4, n_embd=256)
@@ -85,10 +92,10 @@ def nanogpt(checkout: Path, text: Text, steps: int) -> tuple[float, float, float
         times = [float(ms) for ms in re.findall(r"loss [\d.]+, time ([\d.]+)ms", log)][1:-1]
         sys.path.insert(0, str(folder))
         from model import GPT as Theirs  # type: ignore[import-not-found]
-        from model import GPTConfig
+        from model import GPTConfig as TheirConfig
 
         kept = torch.load(folder / "out-shakespeare-char" / "ckpt.pt", weights_only=True)
-        model = Theirs(GPTConfig(**kept["model_args"]))
+        model = Theirs(TheirConfig(**kept["model_args"]))
         model.load_state_dict(kept["model"])
         sys.path.remove(str(folder))
 
@@ -103,7 +110,7 @@ def nanogpt(checkout: Path, text: Text, steps: int) -> tuple[float, float, float
 def ours_plain(text: Text, steps: int) -> float:
     """Median milliseconds a step of the course's GPT with nanoGPT's sizes and optimiser."""
     torch.manual_seed(0)
-    model = GPT(text.tokenizer.vocab_size, **SIZES, bias=False)
+    model = GPT(GPTConfig(text.tokenizer.vocab_size, **SIZES, bias=False))
     ends: list[float] = []
 
     def schedule(step: int, of: int) -> float:

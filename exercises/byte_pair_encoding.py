@@ -22,7 +22,7 @@ from exercises.mistakes11 import (
     replace_mistakes,
 )
 from exercises.pairs11 import Ids, Pair, Words, learnt, pair_counts, replaced
-from helpers.text.merging import merge_word
+from helpers.text.bpe import merge_word
 
 
 def plain(value: Any) -> Any:

@@ -22,7 +22,7 @@ from exercises.mistakes09 import (
     surprise_mistakes,
     unfuse_mistakes,
 )
-from helpers.gpt import GPT
+from helpers.gpt import GPT, GPTConfig
 
 
 @checked
@@ -83,8 +83,11 @@ def _flat(got: Any, given: list[Tensor]) -> Tensor:
 @checked
 def decay_groups(answer: Any) -> str:
     """decay_groups(model): the names that decay and the names that do not."""
-    gpt = GPT(11, 5, 2, 2, 8)
-    models: dict[str, nn.Module] = {"a GPT": gpt, "an untied GPT": GPT(7, 3, 1, 1, 4, tied=False)}
+    gpt = GPT(GPTConfig(11, 5, 2, 2, 8))
+    models: dict[str, nn.Module] = {
+        "a GPT": gpt,
+        "an untied GPT": GPT(GPTConfig(7, 3, 1, 1, 4, tied=False)),
+    }
     models["nn.Linear"] = nn.Linear(2, 3)
     models["nn.LayerNorm"] = nn.LayerNorm(3)
     models["an nn.Embedding"] = nn.Embedding(4, 3)

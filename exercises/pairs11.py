@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from helpers.text.merging import Pair, replace_pair
+from helpers.text.bpe import Pair, replace_pair
 
 Ids = list[int]
 Words = dict[tuple[int, ...], int]

@@ -1,5 +1,17 @@
-"""What the chapters share: real data, pictures, explorers, exercise checks, and the parts of a GPT.
+"""What the chapters share. Rooms stand on those above them; import the one you need.
 
-Import the part you need (``from helpers import data, plots``). Importing ``helpers`` alone loads
-nothing else, so that a cell that only reads data does not wait for torch.
+    files        a file written in one piece or not at all
+    plots        still pictures in one look
+    data         real data by name: word vectors, plays, articles, trained models
+    text         tokenizers: characters, byte pairs
+    positions    learned and sinusoidal vectors, rotary angles
+    attention    mask, the formula, one head, many heads, the cache
+    gpt          the parts of a block, and the whole model from a config
+    checkpoints  models in files, runs that can be taken up again, published weights
+    training     batches, loss, optimisers, schedules, the loop
+    sampling     writing: temperature, top-k, top-p, with a cache
+    recording    the attention maps of a model that hands out none
+
+The exercises that answer back are in `exercises`, what moves is in `explorers`. Importing
+``helpers`` alone loads nothing else, so that a cell that only reads data does not wait for torch.
 """

@@ -1,4 +1,5 @@
-"""Attention, in the order in which it is taught: mask, one formula, one head, many heads.
+"""Attention, in the order in which it is taught: mask, one formula, one head, many heads, and the
+cache with which a model that writes works nothing out twice.
 
 `attention` is the formula written out, and returns its weights. `Head` and `MultiHeadAttention`
 compute the same through PyTorch's fused kernel, which never builds the (T, T) matrix; when you want
@@ -14,7 +15,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.cache import KVCache
 from helpers.positions import Rotary
 
 
@@ -132,21 +132,77 @@ class Head(nn.Module):
         return attention(q, k, k, mask)[1].unsqueeze(-3)
 
 
+class KVCache:
+    """Keys and values (B, H, S, hs) that one attention layer has made for the S tokens read so far.
+
+    Starts empty. A model with L layers needs L of them, `model.empty_cache()`, which belong to that
+    model and to one batch of texts. len(cache): S.
+
+    Pope et al. 2022, "Efficiently Scaling Transformer Inference". Taught in chapter 10.
+    """
+
+    def __init__(self) -> None:
+        self._room: Tensor | None = None  # (2, B, H, more than S, hs): keys, values
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def keys(self) -> Tensor | None:
+        """(B, H, S, hs), or None while the cache is empty."""
+        return None if self._room is None else self._room[0, :, :, : self._length]
+
+    @property
+    def values(self) -> Tensor | None:
+        """(B, H, S, hs), or None while the cache is empty."""
+        return None if self._room is None else self._room[1, :, :, : self._length]
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the keys and values (B, H, T, hs) of T new tokens; returns those of all tokens.
+
+        Raises ValueError for another batch than the one in the cache.
+        """
+        old, end = self._room, self._length + k.shape[2]
+        if old is not None and len(k) != old.shape[1]:
+            raise ValueError(
+                f"the cache belongs to a batch of {old.shape[1]} texts, but {len(k)} were given: "
+                "start each batch with an empty cache"
+            )
+        if old is None or end > old.shape[3]:
+            # Twice the room that is needed: copying everything for each token would be slow.
+            self._room = k.new_empty(2, *k.shape[:2], 2 * end, k.shape[3])
+            if old is not None:
+                self._room[:, :, :, : self._length] = old[:, :, :, : self._length]
+        room = self._room
+        assert room is not None
+        room[0, :, :, self._length : end] = k
+        room[1, :, :, self._length : end] = v
+        self._length = end
+        return room[0, :, :, :end], room[1, :, :, :end]
+
+    def crop(self, length: int) -> None:
+        """Forget all tokens but the first `length`. Raises ValueError if there are fewer."""
+        if not 0 <= length <= self._length:
+            raise ValueError(f"the cache holds {self._length} tokens, so not the first {length}")
+        self._length = length
+
+
 class MultiHeadAttention(nn.Module):
     """Several heads side by side in one batched computation, mixed by an output projection.
 
-    n_embd: C, the width of input and output; n_head: H, which must divide C; causal: may a token
-    look at earlier tokens and itself only?; bias: of the four linear maps; rotary: rotates queries
-    and keys by their positions (chapter 07); dropout: of the output, in training (a CPU has no
-    fast kernel that drops weights as well); n_kv_head: heads of keys and values, each shared by
-    n_head / n_kv_head queries; qk_norm: bring queries and keys to the length √hs.
+    n_embd: C, the width of input and output; n_head: H; causal: may a token look at earlier tokens
+    and itself only?; bias: of the four linear maps; rotary: rotates queries and keys by their
+    positions (chapter 07); dropout: of the output, in training (a CPU has no fast kernel that drops
+    weights as well); n_kv_head: heads of keys and values, each shared by n_head / n_kv_head
+    queries; head_size: hs, C / H if None; qk_norm: bring queries and keys to the length √hs.
 
     Called with x (B, T, C), gives (B, T, C): self-attention. Called with x and source (B, S, C),
     the queries come from x, keys and values from source: cross-attention, which is never causal.
     Called with x and a cache, x are the tokens that follow those in the cache (chapter 10).
 
-    Raises ValueError if H does not divide C, or n_kv_head H, for inputs of another width, and for
-    x and source with different B.
+    Raises ValueError if H does not divide C and no head_size is given, if n_kv_head does not divide
+    H, for inputs of another width, and for x and source with different B.
 
     Vaswani et al. 2017, section 3.2.2. Taught in chapter 06.
     """
@@ -161,24 +217,20 @@ class MultiHeadAttention(nn.Module):
         rotary: Rotary | None = None,
         dropout: float = 0.0,
         n_kv_head: int | None = None,
+        head_size: int | None = None,
         qk_norm: bool = False,
     ):
         super().__init__()
-        n_kv_head = n_head if n_kv_head is None else n_kv_head
-        for name, whole, heads in (("n_embd", n_embd, n_head), ("n_head", n_head, n_kv_head)):
-            if heads < 1 or whole % heads:
-                raise ValueError(
-                    f"{name} {whole} cannot be split evenly over {heads} heads: choose "
-                    f"{'n_head' if name == 'n_embd' else 'n_kv_head'} among "
-                    f"{[n for n in range(1, whole + 1) if whole % n == 0]}"
-                )
-        self.head_size, self.causal, self.dropout = n_embd // n_head, causal, dropout
-        self.n_head, self.n_kv_head = n_head, n_kv_head
+        self.n_head, self.n_kv_head = n_head, n_head if n_kv_head is None else n_kv_head
+        self.head_size = _split(n_embd, n_head, "n_embd") if head_size is None else head_size
+        _split(n_head, self.n_kv_head, "n_head")
+        self.causal, self.dropout = causal, dropout
         self.rotary, self.qk_norm = rotary, qk_norm
-        self.query = nn.Linear(n_embd, n_embd, bias=bias)
-        self.key = nn.Linear(n_embd, n_kv_head * self.head_size, bias=bias)
-        self.value = nn.Linear(n_embd, n_kv_head * self.head_size, bias=bias)
-        self.output = nn.Linear(n_embd, n_embd, bias=bias)
+        of_queries, of_keys = n_head * self.head_size, self.n_kv_head * self.head_size
+        self.query = nn.Linear(n_embd, of_queries, bias=bias)
+        self.key = nn.Linear(n_embd, of_keys, bias=bias)
+        self.value = nn.Linear(n_embd, of_keys, bias=bias)
+        self.output = nn.Linear(of_queries, n_embd, bias=bias)
 
     def forward(
         self, x: Tensor, source: Tensor | None = None, cache: KVCache | None = None
@@ -187,21 +239,7 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self.project(x, source, start)
         if cache is not None:
             k, v = cache.append(k, v)
-        causal, mask = self.causal and source is None, None
-        if causal and start:  # the fused kernel's own mask takes the first query for token 0
-            causal = False
-            if x.shape[1] > 1:  # one new token may look at all of them
-                mask = causal_mask(k.shape[2], x.device)[start:]
-        grouped = self.n_kv_head < self.n_head
-        if _slow_kernel(q) and not (start or grouped):
-            scores = q * self.head_size**-0.5 @ k.mT
-            if causal:  # adding −∞ is faster than filling it in
-                scores = scores + torch.full_like(scores[0, 0], -math.inf).triu(1)
-            out = F.softmax(scores, dim=-1) @ v
-        else:
-            out = F.scaled_dot_product_attention(
-                q, k, v, mask, is_causal=causal, enable_gqa=grouped
-            )
+        out = _attend(q, k, v, self.causal and source is None, start)
         out = self.output(out.transpose(1, 2).flatten(2))  # (B, H, T, hs) → (B, T, C)
         return F.dropout(out, self.dropout, self.training)
 
@@ -238,13 +276,45 @@ class MultiHeadAttention(nn.Module):
         """(B, T, C) → (B, H, T, hs): the features are split over the heads, never the time."""
         return x.unflatten(-1, (-1, self.head_size)).transpose(1, 2)
 
+    def extra_repr(self) -> str:
+        return (
+            f"n_head={self.n_head}, n_kv_head={self.n_kv_head}, head_size={self.head_size}, "
+            f"causal={self.causal}, qk_norm={self.qk_norm}, dropout={self.dropout}"
+        )
+
+
+def _split(whole: int, heads: int, name: str) -> int:
+    if heads < 1 or whole % heads:
+        choose = "n_head" if name == "n_embd" else "n_kv_head"
+        raise ValueError(
+            f"{name} {whole} cannot be split evenly over {heads} heads: choose {choose} among "
+            f"{[n for n in range(1, whole + 1) if whole % n == 0]}"
+        )
+    return whole // heads
+
 
 def _check_width(x: Tensor, n_embd: int) -> None:
     if x.dim() != 3 or x.shape[-1] != n_embd:
         raise ValueError(f"attention wants x of shape (B, T, {n_embd}), not {tuple(x.shape)}")
 
 
-def _slow_kernel(q: Tensor) -> bool:
-    """PyTorch's fused kernel for bfloat16 on a CPU goes backwards 2 to 4 times slower than the
-    formula written out (benchmarks/training.py)."""
-    return q.dtype == torch.bfloat16 and q.requires_grad and q.device.type == "cpu"
+def _attend(q: Tensor, k: Tensor, v: Tensor, causal: bool, start: int) -> Tensor:
+    """`attention` by the kernel that is fastest for these tensors: (B, H, T, hs), no weights.
+
+    start: how many of the keys come before the first query. Fewer heads in k and v are shared.
+    """
+    grouped = k.shape[1] < q.shape[1]
+    # PyTorch's fused kernel for bfloat16 on a CPU goes backwards 2 to 4 times slower than the
+    # formula written out (benchmarks/training.py).
+    slow = q.dtype == torch.bfloat16 and q.requires_grad and q.device.type == "cpu"
+    if slow and not (start or grouped):
+        scores = q * q.shape[-1] ** -0.5 @ k.mT
+        if causal:  # adding −∞ is faster than filling it in
+            scores = scores + torch.full_like(scores[0, 0], -math.inf).triu(1)
+        return F.softmax(scores, dim=-1) @ v
+    mask = None
+    if causal and start:  # the kernel's own mask would take the first query for token 0
+        causal = False
+        if q.shape[2] > 1:  # one new token may look at all of them
+            mask = causal_mask(k.shape[2], q.device)[start:]
+    return F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=grouped)

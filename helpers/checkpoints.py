@@ -1,12 +1,13 @@
-"""A trained model in one file: weights, the model's settings, its tokenizer, notes.
+"""Models in files: saved and loaded, a training run that can be taken up again, published weights.
 
 The files are safetensors: numbers and text, nothing that could be executed. They are written beside
 their place and moved into it, so that a crash leaves the old file or the new one, never half of it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from helpers.files import write_whole
-from helpers.gpt import GPT
+from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, CharTokenizer
-from helpers.text.files import from_file, to_file
+from helpers.text.bpe import from_file, to_file
 
 Tokenizer = CharTokenizer | BPETokenizer
 
@@ -46,11 +48,11 @@ def save_checkpoint(
     """Write a model to a safetensors file, in one piece or not at all.
 
     notes: what to remember, anything that JSON can hold; dtype: of the numbers in the file, for
-    example torch.float16 for half the size. Taught in chapter 09.
+    example torch.float16 for half the size. Raises ValueError for a GPT with a part that
+    `load_checkpoint` could not give back. Taught in chapter 09.
     """
-    config = getattr(model, "config", None)  # a GPT's; others may mean something else by it
     about = {
-        "config": config if isinstance(config, dict) else None,
+        "config": _settings(model),
         **_described(tokenizer),
         "notes": dict(notes or {}),
     }
@@ -72,12 +74,37 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     if about.get("config") is None:
         raise ValueError(f"{path} holds weights but no settings of a GPT to put them into")
     try:
-        model = GPT.from_config(about["config"])
+        model = GPT(GPTConfig.from_dict(about["config"]))
         tokenizer = _tokenizer(about)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} does not describe a GPT of this course: {error}") from error
     load_weights(model, tensors, path)
     return Checkpoint(model.eval(), tokenizer, about.get("notes", {}))
+
+
+def _settings(model: nn.Module) -> dict[str, Any] | None:
+    """The settings from which a GPT is built anew, None for any other model.
+
+    Raises ValueError if what they build is not this model: a part was exchanged afterwards.
+    """
+    config = getattr(model, "config", None)
+    if not isinstance(config, GPTConfig):
+        return None
+    settings = config.to_dict()
+    with torch.device("meta"):  # shapes only
+        again = GPT(GPTConfig.from_dict(settings))
+    for mine, built in zip_longest(model.named_modules(), again.named_modules()):
+        if mine is None or built is None or not _alike(mine[1], built[1]):
+            name, part = mine or built
+            raise ValueError(
+                f"{name or 'the model'} is {type(part).__name__}({part.extra_repr()}), which its "
+                "config does not build: a checkpoint would give back another model"
+            )
+    return settings
+
+
+def _alike(a: nn.Module, b: nn.Module) -> bool:
+    return type(a) is type(b) and a.extra_repr() == b.extra_repr()
 
 
 def _described(tokenizer: Tokenizer | None) -> dict[str, Any]:
@@ -95,14 +122,20 @@ def _tokenizer(about: Mapping[str, Any]) -> Tokenizer | None:
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """All that a model has learnt: parameters and buffers by name, what is shared only once."""
+    """All that a model has learnt: parameters and buffers by name, what is shared only once.
+
+    Taught in chapter 09.
+    """
     first: dict[int, str] = {}  # state_dict names a shared tensor twice
     whole = model.state_dict(keep_vars=True)
     return {name: t.detach() for name, t in whole.items() if first.setdefault(id(t), name) == name}
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
-    """Copy tensors to the weights of the same names; all must fit before one is changed."""
+    """Copy tensors to the weights of the same names; all must fit before one is changed.
+
+    Raises ValueError for missing or surplus names and for other shapes. Taught in chapter 09.
+    """
     own = weights_of(model)
     if missing := sorted(set(own) - set(tensors)):
         raise ValueError(f"{source} lacks {len(missing)} weights of the model: {missing[:3]} …")
@@ -119,7 +152,10 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], about: Any) -> None:
-    """A safetensors file with a description that JSON can hold, replaced in one step."""
+    """A safetensors file with a description that JSON can hold, replaced in one step.
+
+    Taught in chapter 09.
+    """
     content = save(
         {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
         metadata={"about": json.dumps(about)},
@@ -131,6 +167,7 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and the description in a file that `write_tensors` wrote.
 
     Raises FileNotFoundError, and ValueError for a file that is damaged or of another kind.
+    Taught in chapter 09.
     """
     path = Path(path)
     if not path.is_file():
@@ -151,3 +188,222 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not isinstance(about, dict):
         raise ValueError(f"the description in {path} is damaged: it is a {type(about).__name__}")
     return tensors, about
+
+
+# --- a run that can be taken up again ------------------------------------------------------------
+
+
+class RunFolder:
+    """What a run keeps on disk: `last.safetensors`, all that the next step depends on, and
+    `best.safetensors`, the weights with the lowest validation loss.
+
+    settings: what must not change when the run is taken up again. Taught in chapter 09.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        model: nn.Module,
+        optimisers: Sequence[Optimizer],
+        generator: torch.Generator | None,
+        settings: dict[str, Any],
+    ):
+        self.folder, self.last = Path(folder), Path(folder) / "last.safetensors"
+        self.model, self.optimisers, self.generator = model, optimisers, generator
+        self.settings = {
+            **settings,
+            "model": _settings(model) or type(model).__name__,
+            "optimisers": [[type(o).__name__, *_shapes(o)] for o in optimisers],
+            "generator": generator is not None,
+        }
+
+    def start(self, resume: bool) -> dict[str, Any]:
+        """The record of the run in the folder, its state put back; empty for a fresh run.
+
+        Raises FileExistsError rather than overwrite a run, and ValueError if the one in the folder
+        belongs to another model, other optimisers or other settings.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)  # if that fails, then now
+        last = self.last
+        if not last.exists():
+            return {}
+        if not resume:
+            raise FileExistsError(
+                f"{self.folder} holds a run already: take it up again with resume=True, or choose "
+                "another folder"
+            )
+        tensors, about = read_tensors(last)
+        parts: dict[str, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition("/")
+            parts.setdefault(part, {})[rest] = tensor
+        if "random/torch" not in tensors or not {"run", "settings"} <= set(about):
+            raise ValueError(f"{last} is not the state of a training run")
+        for name, value in self.settings.items():
+            before = about["settings"].get(name, value)
+            if json.dumps(before) != json.dumps(value):  # JSON knows no tuples
+                raise ValueError(f"the run in {last} had {name} {before}, not {value}")
+        load_weights(self.model, parts.get("model", {}), last)
+        for number, optimiser in enumerate(self.optimisers):
+            states: dict[int, dict[str, Tensor]] = {}
+            # An optimiser may have nothing to remember: before its first step, or ever.
+            for name, tensor in parts.get(f"optimiser{number}", {}).items():
+                index, _, key = name.partition("/")
+                states.setdefault(int(index), {})[key] = tensor
+            groups = optimiser.state_dict()["param_groups"]
+            optimiser.load_state_dict({"state": states, "param_groups": groups})
+        _set_random_states(self.generator, parts["random"])
+        return about["run"]
+
+    def keep_best(self, notes: Mapping[str, Any]) -> None:
+        """Write `best.safetensors`: the weights as they are now."""
+        save_checkpoint(self.folder / "best.safetensors", self.model, notes=notes)
+
+    def keep(self, record: Mapping[str, Any]) -> None:
+        """Write `last.safetensors`, with a record of the run so far."""
+        tensors = {f"model/{name}": tensor for name, tensor in weights_of(self.model).items()}
+        for number, optimiser in enumerate(self.optimisers):
+            for index, state in optimiser.state_dict()["state"].items():
+                for name, value in state.items():
+                    tensors[f"optimiser{number}/{index}/{name}"] = value
+        for name, value in _random_states(self.generator).items():
+            tensors[f"random/{name}"] = value
+        write_tensors(self.last, tensors, {"run": record, "settings": self.settings})
+
+
+def _shapes(optimiser: Optimizer) -> list[list[list[int]]]:
+    """The shapes of what an optimiser steps, group by group."""
+    return [[list(p.shape) for p in group["params"]] for group in optimiser.param_groups]
+
+
+def _random_states(generator: torch.Generator | None) -> dict[str, Tensor]:
+    """Dropout draws from torch's own generators, batches from the one that was given."""
+    states = {"torch": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    if generator is not None:
+        states["batches"] = generator.get_state()
+    return states
+
+
+def _set_random_states(generator: torch.Generator | None, states: dict[str, Tensor]) -> None:
+    torch.set_rng_state(states["torch"])
+    if "cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state(states["cuda"])
+    if "batches" in states and generator is not None:
+        generator.set_state(states["batches"])
+
+
+# --- weights that others have published ----------------------------------------------------------
+
+
+def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) -> GPT:
+    """GPT-2 in the layout of Hugging Face's `transformers`, as a GPT of this course.
+
+    weights: a state dict, a safetensors file, or a folder with `model.safetensors` and
+    `config.json`; n_head: heads a layer; if None, that of `config.json`, or else C / 64, which is
+    right for all published sizes. Tied or untied: if `lm_head.weight` is there and differs from the
+    embeddings, the model is untied.
+
+    Returns the model in evaluation mode. Raises FileNotFoundError, and ValueError for weights of
+    another layout and a `config.json` that asks for what this GPT does not compute.
+    Radford et al. 2019. Taught in chapter 09.
+    """
+    source: str | Path = "the state dict"
+    if not isinstance(weights, Mapping):
+        path = source = Path(weights)
+        if path.is_dir():
+            settings, path = path / "config.json", path / "model.safetensors"
+            if settings.is_file():
+                published = _heads(settings)
+                n_head = published if n_head is None else n_head
+        weights, _ = read_tensors(path)
+    # With a language model's head the names begin with "transformer."; the masks are no weights.
+    theirs = {name.removeprefix("transformer."): tensor for name, tensor in weights.items()}
+    theirs = {n: t for n, t in theirs.items() if not n.endswith((".attn.bias", ".masked_bias"))}
+    if not {"wte.weight", "wpe.weight", "ln_f.weight"} <= set(theirs):
+        raise ValueError(f"{source} is not in the layout of GPT-2: it has {sorted(theirs)[:4]} …")
+    if theirs["wte.weight"].dim() != 2:
+        raise ValueError(
+            f"{source}: wte.weight should be (V, C), not {(*theirs['wte.weight'].shape,)}"
+        )
+    vocab_size, n_embd = theirs["wte.weight"].shape
+    if n_head is None and n_embd % 64:
+        raise ValueError(f"{source} is {n_embd} wide, no multiple of 64: give n_head, too")
+    head = theirs.pop("lm_head.weight", theirs["wte.weight"])
+    tied = bool(head.equal(theirs["wte.weight"]))
+    config = GPTConfig(
+        vocab_size,
+        block_size=len(theirs["wpe.weight"]),
+        n_layer=len({name.split(".")[1] for name in theirs if name.startswith("h.")}),
+        n_head=n_embd // 64 if n_head is None else n_head,
+        n_embd=n_embd,
+        tied=tied,
+    )
+    model = GPT(config)
+    ours = {_our_name(name): tensor for name, tensor in _unfused(theirs, source).items()}
+    load_weights(model, ours if tied else {**ours, "head.weight": head}, source)
+    return model.eval()
+
+
+# What changes the result without changing a weight: the names in config.json, and what is meant
+# where they are missing, first.
+COMPUTED = {
+    "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
+    "layer_norm_epsilon": (1e-5,),
+    "scale_attn_weights": (True,),
+    "scale_attn_by_inverse_layer_idx": (False,),
+}
+
+
+def _heads(path: Path) -> int | None:
+    """The number of heads in a config.json, if its other settings are those of our GPT."""
+    try:
+        config: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if not isinstance(config, dict) or not isinstance(n_head := config.get("n_head"), int | None):
+        raise ValueError(f"{path} should hold settings, n_head a whole number, not {config!r:.60}")
+    for name, known in COMPUTED.items():
+        if (given := config.get(name, known[0])) not in known:
+            raise ValueError(f"{path}: {name} {given!r} is not what this GPT computes: {known}")
+    return n_head
+
+
+def _unfused(weights: Mapping[str, Tensor], source: str | Path) -> dict[str, Tensor]:
+    """Their matrices stand the other way round, and queries, keys and values in one."""
+    result = {}
+    for name, tensor in weights.items():
+        if name.endswith(".weight") and ".c_" in name:
+            tensor = tensor.T
+        if ".c_attn." in name:
+            if tensor.shape[0] % 3:
+                raise ValueError(
+                    f"{source}: {name} should hold queries, keys and values, three in one, but has "
+                    f"shape {tuple(weights[name].shape)}"
+                )
+            for part, piece in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
+                result[name.replace("c_attn", part)] = piece
+        else:
+            result[name] = tensor
+    return result
+
+
+NAMES = {
+    "wte": "token",
+    "wpe": "position.table",
+    "ln_f": "norm",
+    "h.": "blocks.",
+    "ln_1": "attention_norm",
+    "ln_2": "mlp_norm",
+    "attn.c_proj": "attention.output",
+    "attn.": "attention.",
+    "mlp.c_fc": "mlp.up",
+    "mlp.c_proj": "mlp.output",
+}
+
+
+def _our_name(name: str) -> str:
+    for theirs, ours in NAMES.items():
+        name = name.replace(theirs, ours)
+    return name

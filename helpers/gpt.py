@@ -1,22 +1,21 @@
 """The whole model: one GPT, built from interchangeable parts.
 
-    GPT(65, 256, n_layer=6, n_head=6, n_embd=384)                      the shape of GPT-2
-    GPT(..., norm=nn.RMSNorm, mlp=SwiGLU, position=Rotary, bias=False) the shape of today's models
+    GPT(GPTConfig(65, 256, n_layer=6, n_head=6, n_embd=384))      the shape of GPT-2; and today's:
+    GPT(GPTConfig(..., norm=nn.RMSNorm, mlp=SwiGLU, position=Rotary, bias=False))
 
 Shapes: B sequences, T tokens, V = vocab_size symbols, C = n_embd.
 """
 
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.attention import MultiHeadAttention
-from helpers.cache import KVCache
+from helpers.attention import KVCache, MultiHeadAttention
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
 
 
@@ -103,60 +102,107 @@ class Block(nn.Module):
         return x + self.mlp(self.mlp_norm(x))
 
 
-class GPT(nn.Module):
-    """A decoder-only transformer: token ids (B, T) → logits (B, T, V).
+PARTS: dict[str, tuple[Any, ...]] = {  # what a file can name
+    "norm": (nn.LayerNorm, nn.RMSNorm),
+    "mlp": (FeedForward, SquaredReLU, SwiGLU),
+    "position": (LearnedPosition, SinusoidalPosition, Rotary, None),
+}
+
+
+@dataclass(frozen=True)
+class GPTConfig:
+    """What a GPT is made of, by name.
 
     vocab_size: V; block_size: the most tokens it reads at once; n_layer: blocks; n_head: heads a
     block; n_embd: C, the width of the residual stream.
-    norm, mlp: the classes of those parts; position: LearnedPosition, SinusoidalPosition, Rotary or
-    None; n_kv_head: heads of keys and values, if fewer than n_head; qk_norm: are queries and keys
-    brought to one length?; bias: of the linear maps in the blocks; dropout: share of features that
-    are silenced in training; tied: is the table of embeddings used again to make the logits?
+    norm, mlp: the classes of those parts; norm_eps: what the norms add under their root, the
+    class's own if None; hidden: the width inside mlp, its own choice if None; position:
+    LearnedPosition, SinusoidalPosition, Rotary or None; rotary_base: of Rotary's frequencies;
+    n_kv_head: heads of keys and values, if fewer than n_head; head_size: hs, if not C / n_head;
+    qk_norm: are queries and keys brought to one length?; bias: of the linear maps in the blocks;
+    dropout: share of features that are silenced in training; tied: is the table of embeddings used
+    again to make the logits?
+
+    Raises ValueError for sizes below 1. Taught in chapter 09.
+    """
+
+    vocab_size: int
+    block_size: int
+    n_layer: int
+    n_head: int
+    n_embd: int
+    norm: Callable[..., nn.Module] = nn.LayerNorm
+    norm_eps: float | None = None
+    mlp: Callable[..., nn.Module] = FeedForward
+    hidden: int | None = None
+    position: type[nn.Module] | None = LearnedPosition
+    rotary_base: float = 10_000.0
+    n_kv_head: int | None = None
+    head_size: int | None = None
+    qk_norm: bool = False
+    bias: bool = True
+    dropout: float = 0.0
+    tied: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} should be at least 1, but is {getattr(self, name)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As numbers and names, for a file. Raises ValueError for a part that no file can name."""
+        settings = asdict(self)
+        for name, choice in PARTS.items():
+            if settings[name] not in choice:
+                raise ValueError(
+                    f"{name} is {settings[name]!r}: a file can only name {_names(choice)}, and "
+                    "would give back another model"
+                )
+            settings[name] = _name(settings[name])
+        return settings
+
+    @classmethod
+    def from_dict(cls, settings: Mapping[str, Any]) -> Self:
+        """What `to_dict` gave. Raises ValueError for names of settings, or parts, that are unknown,
+        and TypeError if a size is missing."""
+        known = [field.name for field in fields(cls)]
+        if unknown := set(settings) - set(known):
+            raise ValueError(f"GPT has no setting {sorted(unknown)}; it has {known}")
+        parts = {}
+        for name in PARTS.keys() & settings.keys():
+            choice = {_name(part): part for part in PARTS[name]}
+            if settings[name] not in choice:
+                raise ValueError(f"{name} should be one of {list(choice)}, not {settings[name]!r}")
+            parts[name] = choice[settings[name]]
+        return cls(**{**settings, **parts})
+
+
+def _name(part: Any) -> str | None:
+    return None if part is None else part.__name__
+
+
+def _names(parts: Sequence[Any]) -> str:
+    return ", ".join(map(str, map(_name, parts)))
+
+
+class GPT(nn.Module):
+    """A decoder-only transformer: token ids (B, T) → logits (B, T, V).
 
     Raises ValueError for sizes that do not fit, for more than block_size tokens (counting those in
     the cache), for a cache of another model, and, on a CPU, for ids outside the vocabulary.
     Radford et al. 2018, 2019. Taught in chapter 09.
     """
 
-    def __init__(
-        self,
-        vocab_size: int,
-        block_size: int,
-        n_layer: int,
-        n_head: int,
-        n_embd: int,
-        *,
-        norm: Callable[[int], nn.Module] = nn.LayerNorm,
-        mlp: Callable[..., nn.Module] = FeedForward,
-        position: type[nn.Module] | None = LearnedPosition,
-        n_kv_head: int | None = None,
-        qk_norm: bool = False,
-        bias: bool = True,
-        dropout: float = 0.0,
-        tied: bool = True,
-    ):
+    def __init__(self, config: GPTConfig):
         super().__init__()
-        self.config: dict[str, Any] = dict(
-            vocab_size=vocab_size, block_size=block_size, n_layer=n_layer, n_head=n_head,
-            n_embd=n_embd, norm=_name(norm), mlp=_name(mlp), position=_name(position),
-            n_kv_head=n_kv_head, qk_norm=qk_norm, bias=bias, dropout=dropout, tied=tied,
-        )  # fmt: skip
-        for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd"):
-            if self.config[name] < 1:
-                raise ValueError(f"{name} should be at least 1, but is {self.config[name]}")
-        self.block_size = block_size
-        self.token = nn.Embedding(vocab_size, n_embd)
-        self.position = _added_position(position, block_size, n_embd)
-        self.dropout = nn.Dropout(dropout)
-        self.blocks = nn.ModuleList()
-        for _ in range(n_layer):
-            rotary = Rotary(n_embd // n_head) if position is Rotary else None
-            attention = MultiHeadAttention(n_embd, n_head, n_kv_head=n_kv_head, bias=bias,
-                rotary=rotary, qk_norm=qk_norm, dropout=dropout)  # fmt: skip
-            self.blocks.append(Block(attention, mlp(n_embd, bias=bias, dropout=dropout), norm))
-        self.norm = norm(n_embd)
-        self.head = nn.Linear(n_embd, vocab_size, bias=False)
-        if tied:
+        self.config, self.block_size = config, config.block_size
+        self.token = nn.Embedding(config.vocab_size, config.n_embd)
+        self.position = _added_position(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(_block(config) for _ in range(config.n_layer))
+        self.norm = _norm(config)(config.n_embd)
+        self.head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
+        if config.tied:
             self.head.weight = self.token.weight
         self._initialise()
 
@@ -177,23 +223,6 @@ class GPT(nn.Module):
     def empty_cache(self) -> list[KVCache]:
         """One cache a block: model(ids, cache) then reads ids as what follows the tokens in it."""
         return [KVCache() for _ in self.blocks]
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """A model with fresh weights from the `config` of another one, as checkpoints keep it.
-
-        Raises ValueError for names of parts, or settings, that are not GPT's.
-        """
-        known = set(inspect.signature(cls).parameters)
-        if unknown := set(config) - known:
-            raise ValueError(f"GPT has no setting {sorted(unknown)}; it has {sorted(known)}")
-        settings = dict(config)
-        for name in set(PARTS) & set(config):
-            choice = {_name(part): part for part in PARTS[name]}
-            if config[name] not in choice:
-                raise ValueError(f"{name} should be one of {list(choice)}, not {config[name]!r}")
-            settings[name] = choice[config[name]]
-        return cls(**settings)
 
     def n_parameters(self) -> int:
         """How many numbers training can change; the shared table of a tied model counts once."""
@@ -227,24 +256,34 @@ class GPT(nn.Module):
         return start
 
 
-PARTS: dict[str, tuple[Any, ...]] = {  # what a saved config can name
-    "norm": (nn.LayerNorm, nn.RMSNorm),
-    "mlp": (FeedForward, SquaredReLU, SwiGLU),
-    "position": (LearnedPosition, SinusoidalPosition, Rotary, None),
-}
+def _norm(config: GPTConfig) -> Callable[[int], nn.Module]:
+    eps = {} if config.norm_eps is None else {"eps": config.norm_eps}
+    return lambda width: config.norm(width, **eps)
 
 
-def _name(part: Any) -> str | None:
-    return None if part is None else getattr(part, "__name__", type(part).__name__)
+def _block(config: GPTConfig) -> Block:
+    attention = MultiHeadAttention(
+        config.n_embd,
+        config.n_head,
+        n_kv_head=config.n_kv_head,
+        head_size=config.head_size,
+        qk_norm=config.qk_norm,
+        bias=config.bias,
+        dropout=config.dropout,
+    )
+    if config.position is Rotary:
+        attention.rotary = Rotary(attention.head_size, config.rotary_base)
+    mlp = config.mlp(config.n_embd, config.hidden, bias=config.bias, dropout=config.dropout)
+    return Block(attention, mlp, _norm(config))
 
 
-def _added_position(part: Any, block_size: int, n_embd: int) -> nn.Module | None:
+def _added_position(config: GPTConfig) -> nn.Module | None:
     """The part that adds positions to the embeddings; rotary ones work inside attention."""
-    if part is LearnedPosition:
-        return LearnedPosition(block_size, n_embd)
-    if part is SinusoidalPosition:
-        return SinusoidalPosition(n_embd)
-    if part in (Rotary, None):
+    if config.position is LearnedPosition:
+        return LearnedPosition(config.block_size, config.n_embd)
+    if config.position is SinusoidalPosition:
+        return SinusoidalPosition(config.n_embd)
+    if config.position in (Rotary, None):
         return None
-    choice = [_name(part) for part in PARTS["position"]]
-    raise ValueError(f"position should be one of {choice}, not {part!r}")
+    choice = _names(PARTS["position"])
+    raise ValueError(f"position should be one of {choice}, not {config.position!r}")

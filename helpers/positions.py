@@ -66,6 +66,9 @@ class SinusoidalPosition(nn.Module):
         end = start + x.shape[-2]
         return x + sinusoidal(end, self.n_embd, self.base)[start:].to(x)
 
+    def extra_repr(self) -> str:
+        return f"{self.n_embd}, base={self.base:g}"
+
 
 def rotary_angles(T: int, head_size: int, base: float = 10_000.0) -> Tensor:
     """The angle p · θᵢ in radians for each position p and pair i: (T, head_size / 2).
@@ -108,6 +111,9 @@ class Rotary(nn.Module):
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         first, second = x.chunk(2, dim=-1)
         return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
+
+    def extra_repr(self) -> str:
+        return f"{self.head_size}, base={self.base:g}"
 
 
 def _check_start(start: int) -> None:

@@ -24,6 +24,7 @@ class AttentionRecorder(TorchFunctionMode):
     What a model must do: call `F.scaled_dot_product_attention(q, k, v, ...)` through `F` or
     `torch.nn.functional`, uncompiled, once per layer, with q (1, n_head, T, hs); fewer heads in
     k and v (`enable_gqa=True`), masks, `is_causal` and `scale` are understood. Dropout is left out.
+    Taught in chapter 09.
     """
 
     def __init__(self) -> None:
@@ -90,7 +91,7 @@ def attention_maps(model: nn.Module, ids: Any) -> Tensor:
     ids: token ids (T,) or (1, T); for a module without an embedding, vectors (T, C) or (1, T, C).
     The model runs once, without dropout or gradients, and is left as it was. For the scores too,
     use `AttentionRecorder`. Raises ValueError for a batch of several texts and for a model without
-    `F.scaled_dot_product_attention`.
+    `F.scaled_dot_product_attention`. Taught in chapter 09.
     """
     x = torch.as_tensor(ids)
     if x.dim() == (2 if x.is_floating_point() else 1):

@@ -1,23 +1,31 @@
-"""How a language model is trained: batches, the loss, its estimate, and the loop.
+"""How a language model is trained: batches, the loss and its estimate, optimisers, the loop.
 
 Every model of the course maps token ids of shape (B, T) to logits of shape (B, T, V): for each of
 the B rows and T positions, one number per symbol of the vocabulary for what may come next.
 """
 
 import math
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import FrameType
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import AdamW, Optimizer
 from tqdm import tqdm
 
-from helpers.optimisers import adamw
-from helpers.runs import Interrupt, Kept, Rates, Run
+from helpers.checkpoints import RunFolder
+from helpers.gpt import GPT, GPTConfig, SquaredReLU
+from helpers.positions import Rotary
+
+# --- what is read, and the loss ------------------------------------------------------------------
 
 
 def _check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
@@ -126,6 +134,190 @@ def _whole_stream(data: Tensor, block_size: int, batch_size: int) -> list[tuple[
     return pairs
 
 
+# --- what turns gradients into steps --------------------------------------------------------------
+
+
+def adamw(
+    model: nn.Module,
+    learning_rate: float,
+    weight_decay: float = 0.1,
+    betas: tuple[float, float] = (0.9, 0.95),
+) -> AdamW:
+    """AdamW that decays matrices and tables, but not biases and the gains of norms.
+
+    learning_rate: the size of a step; weight_decay: the share of itself, times learning_rate, that
+    a matrix loses a step; betas: how slowly the averages of the gradient and of its square move.
+
+    Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization". Taught in chapter 09.
+    """
+    matrices = [p for p in model.parameters() if p.dim() >= 2]
+    vectors = [p for p in model.parameters() if p.dim() < 2]
+    groups = [
+        {"params": matrices, "weight_decay": weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    # One kernel for the whole update, on CPU and GPU alike.
+    return AdamW([g for g in groups if g["params"]], lr=learning_rate, betas=betas, fused=True)
+
+
+class Muon(Optimizer):
+    """Momentum whose step is made orthogonal, for the matrices inside the blocks.
+
+    The step U Σ Vᵀ becomes about U Vᵀ: every direction in which the gradient asks for a change gets
+    a step of the same size, not only the strongest ones.
+
+    matrices: parameters with two dimensions; learning_rate: of a square matrix, those with more
+    rows than columns get √(rows / columns) of it; momentum: how slowly the average of the gradients
+    moves; weight_decay: as in AdamW. Raises ValueError for parameters that are not matrices, and
+    for none.
+
+    Jordan et al. 2024, "Muon". Matrices of one shape are stepped together, which on a CPU is what
+    makes it fast. Taught in chapter 09.
+    """
+
+    def __init__(
+        self,
+        matrices: list[nn.Parameter],
+        learning_rate: float = 0.02,
+        momentum: float = 0.95,
+        weight_decay: float = 0.0,
+    ):
+        matrices = list(matrices)
+        for p in matrices:
+            if p.dim() != 2:
+                raise ValueError(f"Muon steps matrices; shape {tuple(p.shape)} belongs to AdamW")
+        settings = dict(lr=learning_rate, momentum=momentum, weight_decay=weight_decay)
+        by_shape: dict[torch.Size, list[nn.Parameter]] = {}
+        for p in matrices:
+            by_shape.setdefault(p.shape, []).append(p)
+        super().__init__([{"params": group} for group in by_shape.values()], settings)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if not params:
+                continue
+            averages = []
+            for p in params:
+                state = self.state[p]
+                if not state:
+                    state["average"] = torch.zeros_like(p)
+                averages.append(state["average"])
+            gradients = [p.grad for p in params]
+            torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
+            steps = torch.stack(torch._foreach_lerp(gradients, averages, group["momentum"]))
+            steps = orthogonal(steps)
+            rate = group["lr"] * math.sqrt(max(1.0, steps.shape[-2] / steps.shape[-1]))
+            if group["weight_decay"]:
+                torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
+            torch._foreach_add_(params, list(steps.unbind()), alpha=-rate)
+        return loss
+
+
+def orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
+    """The nearest matrices with orthogonal rows or columns, roughly: U Σ Vᵀ → U Σ' Vᵀ, Σ' ≈ 1.
+
+    matrices: (..., m, n). Each iteration applies an odd polynomial to the singular values, which
+    drives them towards 1 (within about 0.7 to 1.2 after five); nothing is decomposed.
+    Taught in chapter 09.
+    """
+    a, b, c = 3.4445, -4.7750, 2.0315  # tuned by Jordan for a steep slope at 0
+    x = matrices.bfloat16()
+    tall = x.shape[-2] > x.shape[-1]
+    x = x.mT if tall else x
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)  # singular values ≤ 1 to begin with
+    for _ in range(iterations):
+        gram = x @ x.mT
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return (x.mT if tall else x).to(matrices.dtype)
+
+
+# The share of the learning rate at a step: a schedule.
+
+
+def cosine(step: int, steps: int, warmup: int = 0, final: float = 0.1) -> float:
+    """The share of the full learning rate at a step: up in a line, down in half a cosine.
+
+    step: counted from 0; steps: of the whole run; warmup: steps of the way up; final: the share
+    that is left at the end. Taught in chapter 09.
+    """
+    if step < warmup:
+        return (step + 1) / warmup
+    done = (step - warmup) / max(1, steps - warmup)
+    return final + (1 - final) * (1 + math.cos(math.pi * min(1.0, done))) / 2
+
+
+def hold_then_fall(step: int, steps: int, warmup: int = 10, fall: float = 0.6) -> float:
+    """The share of the full learning rate at a step: up in a line, level, down to zero in a line.
+
+    step: counted from 0; steps: of the whole run; warmup: steps of the way up; fall: the share of
+    the run that goes down; 0 for none of either. Taught in chapter 09.
+    """
+    up = (step + 1) / max(1, warmup)
+    down = (steps - step) / max(1.0, fall * steps)
+    return max(0.0, min(1.0, up, down))
+
+
+# --- the loop ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Run:
+    """The course of a training run.
+
+    losses: of each step's batch, in nats; evaluations: (step, seconds of steps so far, loss on the
+    validation text); seconds: spent in steps, without evaluations; stopped: why it ended,
+    "finished", "time" or "interrupted". Taught in chapter 09.
+    """
+
+    losses: list[float] = field(default_factory=list)
+    evaluations: list[tuple[int, float, float]] = field(default_factory=list)
+    seconds: float = 0.0
+    stopped: str = "finished"
+
+    @property
+    def step(self) -> int:
+        """Steps taken so far."""
+        return len(self.losses)
+
+    @property
+    def best(self) -> float:
+        """The lowest validation loss, infinite before the first evaluation."""
+        return min((loss for _, _, loss in self.evaluations), default=float("inf"))
+
+    @classmethod
+    def taken_up(cls, record: Mapping[str, Any]) -> Self:
+        """The run of which `asdict` made the record, to be gone on with; {} is a fresh one."""
+        run = cls(**record)
+        run.evaluations = [(step, seconds, loss) for step, seconds, loss in run.evaluations]
+        run.stopped = "finished"
+        return run
+
+    def __repr__(self) -> str:
+        best = f", best validation loss {self.best:.3f}" if self.evaluations else ""
+        return f"Run({self.step} steps in {self.seconds:.0f} s{best}, {self.stopped})"
+
+
+@dataclass
+class Watch:
+    """What is watched while a model is trained: its loss on other text.
+
+    data: (M,) token ids; every: how many steps from one estimate to the next, None for one at the
+    end; batches: random ones to estimate it on, always the same, or None for all of data; then: is
+    called with the run after each estimate. Taught in chapter 09.
+    """
+
+    data: Tensor
+    every: int | None = None
+    batches: int | None = None
+    then: Callable[[Run], None] | None = None
+
+
 def train(
     model: nn.Module,
     data: Tensor,
@@ -133,40 +325,32 @@ def train(
     steps: int,
     block_size: int,
     batch_size: int,
+    generator: torch.Generator | None = None,
     learning_rate: float | None = None,
-    weight_decay: float = 0.0,
     optimisers: Sequence[Optimizer] = (),
     schedule: Callable[[int, int], float] | None = None,
     clip: float | None = None,
     bf16: bool = False,
-    generator: torch.Generator | None = None,
-    validation: Tensor | None = None,
-    evaluate_every: int | None = None,
-    validation_batches: int | None = None,
-    on_evaluation: Callable[[Run], None] | None = None,
-    max_seconds: float | None = None,
+    watch: Watch | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
+    max_seconds: float | None = None,
     progress: bool = False,
 ) -> Run:
     """Train the model in place; returns the `Run`: losses, evaluations, and how it ended.
 
-    data: (N,) token ids, int64; steps: optimiser steps; block_size and batch_size: T and B of each
-    batch; generator: for the batches.
+    What it reads: data: (N,) token ids, int64; steps: optimiser steps; block_size, batch_size: T
+    and B of each batch; generator: for the batches.
 
-    How steps are made: learning_rate and weight_decay for AdamW, or else `optimisers` of your own;
+    How a step is made: learning_rate for AdamW, or else optimisers of your own;
     schedule(step, steps): the share of the learning rate at a step, for example `cosine`; clip: the
     largest length of the gradient; bf16: compute with half the digits where the hardware can.
 
-    What is watched: validation: (M,) ids whose loss is estimated every evaluate_every steps and at
-    the end, on all of it or on `validation_batches` of random ones, always the same;
-    on_evaluation: called with the run after each; progress: show a line that keeps itself up to
-    date.
-
-    What is kept: folder: gets `last.safetensors`, from which resume=True takes the run up again as
-    if it had never stopped, at each evaluation and at the end, and for a GPT `best.safetensors`,
-    the weights with the lowest validation loss. max_seconds of training end the run early, and so
-    does an interrupt of the kernel (Ctrl-C), after the step in hand.
+    What is watched, kept and shown: watch: a `Watch`; folder: gets `last.safetensors`, from which
+    resume=True takes the run up again as if it had never stopped, at each evaluation and at the
+    end, and `best.safetensors`, the weights with the lowest validation loss; max_seconds of
+    training end the run early, and so does an interrupt of the kernel (Ctrl-C), after the step in
+    hand; progress: a line that keeps itself up to date.
 
     Raises what `get_batch` raises, ValueError for settings that do not fit together, and
     FloatingPointError when the loss stops being a number. AdamW: Loshchilov and Hutter, 2019.
@@ -178,50 +362,50 @@ def train(
         raise ValueError("train wants a learning_rate, for AdamW, or else optimisers of your own")
     if resume and folder is None:
         raise ValueError("resume=True wants the folder of the run to take up again")
-    _check_stream(data, block_size, batch_size)
-    if validation is not None:
-        _check_stream(validation, block_size, batch_size)
-    elif evaluate_every is not None:
-        raise ValueError("evaluate_every wants validation, the ids to evaluate on")
+    for stream in (data,) if watch is None else (data, watch.data):
+        _check_stream(stream, block_size, batch_size)
     if learning_rate is not None:
-        optimisers = [adamw(model, learning_rate, weight_decay, betas=(0.9, 0.999))]
+        optimisers = [adamw(model, learning_rate, weight_decay=0.0, betas=(0.9, 0.999))]
     device = next(model.parameters()).device
     data = data.to(device)
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=bf16 and _has_bf16(device))
-    kept = Kept(
-        folder, model, optimisers, generator, dict(block_size=block_size, batch_size=batch_size)
-    )
-    run = kept.start(resume)
+    sizes = dict(block_size=block_size, batch_size=batch_size)
+    kept = None if folder is None else RunFolder(folder, model, optimisers, generator, sizes)
+    run = Run() if kept is None else Run.taken_up(kept.start(resume))
+    enough = math.inf if max_seconds is None else max_seconds
 
-    def evaluate() -> None:
-        if validation is None or (run.evaluations and run.evaluations[-1][0] == run.step):
+    def evaluate(watch: Watch) -> None:
+        if run.evaluations and run.evaluations[-1][0] == run.step:
             return
         same = torch.Generator().manual_seed(0)  # the same batches every time
         with autocast:
-            loss = estimate_loss(model, validation.to(device), block_size=block_size,
-                                 batches=validation_batches, generator=same)  # fmt: skip
+            loss = estimate_loss(model, watch.data.to(device), block_size=block_size,
+                                 batches=watch.batches, generator=same)  # fmt: skip
         best = loss < run.best
         run.evaluations.append((run.step, run.seconds, loss))
-        kept.keep(run, best)
-        if on_evaluation is not None:
-            on_evaluation(run)
+        if kept is not None:
+            if best:
+                kept.keep_best({"step": run.step, "validation_loss": loss})
+            kept.keep(asdict(run))
+        if watch.then is not None:
+            watch.then(run)
 
     model.train()
     bar = tqdm(total=steps, initial=run.step, disable=not progress, file=sys.stdout, unit=" steps")
     with Interrupt() as interrupt, Rates(optimisers) as rates, bar:
         while run.step < steps:
-            if interrupt.requested or (max_seconds is not None and run.seconds >= max_seconds):
+            if interrupt.requested or run.seconds >= enough:
                 run.stopped = "interrupted" if interrupt.requested else "time"
                 break
-            if evaluate_every and run.step % evaluate_every == 0:
-                evaluate()
+            if watch and watch.every and run.step % watch.every == 0:
+                evaluate(watch)
             start = time.perf_counter()
             rates.scale(1.0 if schedule is None else schedule(run.step, steps))
             x, y = get_batch(data, block_size, batch_size, generator)
             with autocast:
                 loss = language_model_loss(model, x, y)
             if not math.isfinite(loss.item()):
-                raise FloatingPointError(kept.what_failed(loss.item(), run))
+                raise FloatingPointError(_what_failed(loss.item(), run, kept))
             model.zero_grad()  # gradients add up: start each step from none
             loss.backward()
             if clip is not None:
@@ -232,10 +416,72 @@ def train(
             run.seconds += time.perf_counter() - start
             bar.update()
             bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
-        if run.stopped != "interrupted":
-            evaluate()
-        kept.keep(run)
+        if watch and run.stopped != "interrupted":
+            evaluate(watch)
+        if kept is not None:
+            kept.keep(asdict(run))
     return run
+
+
+def _what_failed(loss: float, run: Run, kept: RunFolder | None) -> str:
+    """What to say of a loss that is no number: where, what often causes it, what is left."""
+    before = ", ".join(f"{x:.3g}" for x in run.losses[-3:]) or "none"
+    left = ""
+    if kept is not None and kept.last.exists():
+        left = f" The last state that was kept is in {kept.last}."
+    return (
+        f"the loss is {loss} at step {run.step} (before: {before}). Likely causes: a learning "
+        "rate that is too high or has no warm-up, gradients that are not clipped, a mask that "
+        f"leaves a row without any token, a logarithm or division of zero in the model.{left}"
+    )
+
+
+class Rates:
+    """The learning rates of optimisers: a share of them at a time, and in full when it is over.
+
+    Without the end, another run with the same optimisers would start from the last small rates.
+    Taught in chapter 09.
+    """
+
+    def __init__(self, optimisers: Sequence[Optimizer]):
+        self.optimisers = optimisers
+
+    def __enter__(self) -> Self:
+        self._full = [[group["lr"] for group in o.param_groups] for o in self.optimisers]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.scale(1.0)
+
+    def scale(self, share: float) -> None:
+        for optimiser, full in zip(self.optimisers, self._full, strict=True):
+            for group, rate in zip(optimiser.param_groups, full, strict=True):
+                group["lr"] = rate * share
+
+
+class Interrupt:
+    """In its `with` block an interrupt (Ctrl-C, Jupyter's stop button) sets `requested`, and so the
+    step in hand is finished; a second one is a KeyboardInterrupt. Taught in chapter 09.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def __enter__(self) -> Self:
+        # Only the main thread may say what signals do; elsewhere they stay as they are.
+        self._own = threading.current_thread() is threading.main_thread()
+        if self._own:
+            self._before = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._own:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
 
 
 def _has_bf16(device: torch.device) -> bool:
@@ -246,3 +492,64 @@ def _has_bf16(device: torch.device) -> bool:
     return bool(
         device.type == "cpu" and (abilities.get("avx512_bf16") or abilities.get("amx_bf16"))
     )
+
+
+# --- a GPT that learns fast on a small machine: the selection that won (benchmarks/training.py) ---
+
+
+def fast_gpt(
+    vocab_size: int,
+    block_size: int,
+    n_layer: int,
+    n_head: int,
+    n_embd: int,
+    dropout: float = 0.0,
+) -> GPT:
+    """A GPT with rotary positions, RMSNorm, normed queries and keys, squared ReLU, no biases.
+
+    Every block starts as the identity, and all next tokens start equally likely: what adds to the
+    residual stream, and what makes the logits, begins at zero.
+    Raises what `GPT` raises. Jordan et al. 2024, "modded-nanogpt". Taught in chapter 09.
+    """
+    config = GPTConfig(
+        *(vocab_size, block_size, n_layer, n_head, n_embd),
+        norm=nn.RMSNorm,
+        mlp=SquaredReLU,
+        position=Rotary,
+        qk_norm=True,
+        bias=False,
+        dropout=dropout,
+        tied=False,
+    )
+    model = GPT(config)
+    for name, p in model.named_parameters():
+        if name.endswith("output.weight") or name == "head.weight":
+            nn.init.zeros_(p)
+        elif name == "token.weight":
+            nn.init.normal_(p)
+        elif p.dim() == 2:
+            bound = p.shape[1] ** -0.5
+            nn.init.uniform_(p, -bound, bound)
+    return model
+
+
+def fast_optimisers(
+    model: GPT,
+    matrix_rate: float = 0.02,
+    other_rate: float = 0.01,
+    weight_decay: float = 0.0,
+    momentum: float = 0.95,
+) -> list[Optimizer]:
+    """Muon for the matrices in the blocks, AdamW for tables and gains: two optimisers for `train`.
+
+    matrix_rate, other_rate: their learning rates; weight_decay, momentum: of the matrices. For runs
+    of a few hundred steps larger rates and a shorter memory (0.04, 0.85) are better.
+    Taught in chapter 09.
+    """
+    matrices = [p for p in model.blocks.parameters() if p.dim() == 2]
+    chosen = {id(p) for p in matrices}
+    others = [p for p in model.parameters() if id(p) not in chosen]
+    return [
+        Muon(matrices, matrix_rate, momentum, weight_decay),
+        AdamW(others, other_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
+    ]

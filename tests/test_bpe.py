@@ -11,7 +11,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from helpers import data
 from helpers.text import BPETokenizer, encode_documents, split_words
-from helpers.text.files import ALPHABET, from_file, to_file
+from helpers.text.bpe import ALPHABET, from_file, to_file
 
 END = "<|endoftext|>"
 TEXT = "low low low lower lowest newest widest Löwe 低い 🦉\n\n\tdon't 1234 -- don't 99\r\n  x"

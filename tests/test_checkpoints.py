@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from helpers.checkpoints import load_checkpoint, read_tensors, save_checkpoint, write_tensors
-from helpers.gpt import GPT, SwiGLU
+from helpers.gpt import GPT, FeedForward, GPTConfig, SwiGLU
 from helpers.positions import Rotary
 from helpers.text import BPETokenizer, CharTokenizer
 
@@ -23,8 +24,8 @@ from helpers.text import BPETokenizer, CharTokenizer
 def seeded(seed=0, **settings):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return GPT(**{"vocab_size": 5, "block_size": 6, "n_layer": 2, "n_head": 2, "n_embd": 8,
-                      **settings})  # fmt: skip
+        sizes = {"vocab_size": 5, "block_size": 6, "n_layer": 2, "n_head": 2, "n_embd": 8}
+        return GPT(GPTConfig(**{**sizes, **settings}))
 
 
 IDS = torch.tensor([[0, 1, 2, 3, 4, 0]])
@@ -50,6 +51,7 @@ def saved(path):
         {},
         {"tied": False, "bias": False, "norm": nn.RMSNorm, "mlp": SwiGLU, "position": Rotary},
         {"n_kv_head": 1, "qk_norm": True, "position": None, "dropout": 0.5},
+        {"position": Rotary, "rotary_base": 50.0, "head_size": 6, "hidden": 12, "norm_eps": 0.1},
     ],
 )
 def test_a_model_comes_back_with_all_that_belongs_to_it(settings, path):
@@ -232,7 +234,7 @@ def test_weights_of_others_are_explained(path):
 
 def test_a_byte_pair_tokenizer_comes_back(path):
     tokenizer = BPETokenizer.train("low lower lowest", 262, ["<|endoftext|>"])
-    model = GPT(tokenizer.vocab_size, 8, 1, 2, 8)
+    model = GPT(GPTConfig(tokenizer.vocab_size, 8, 1, 2, 8))
     save_checkpoint(path, model, tokenizer)
     assert load_checkpoint(path).tokenizer == tokenizer
 
@@ -300,3 +302,45 @@ def test_the_file_holds_numbers_and_text_only(saved):
     ends = [tensor["data_offsets"][1] for tensor in header.values()]
     assert 8 + size + max(ends) == len(content)
     assert max(ends) == 4 * seeded().n_parameters()
+
+
+# --- what a checkpoint could not give back --------------------------------------------------------
+
+
+def exchanged(place, part):
+    model = seeded(position=Rotary)
+    model.get_submodule(place.rpartition(".")[0]).__setattr__(place.rpartition(".")[2], part)
+    return model
+
+
+class Subclass(GPT):
+    """Computes something else than a GPT, maybe."""
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (exchanged("blocks.1.mlp", type("FeedForward", (FeedForward,), {})(8)), "blocks.1.mlp is"),
+        (
+            exchanged("blocks.0.attention.rotary", Rotary(4, base=7.0)),
+            "rotary is Rotary(4, base=7)",
+        ),
+        (exchanged("norm", nn.LayerNorm(8, eps=0.5)), "norm is LayerNorm((8,), eps=0.5"),
+        (exchanged("position", nn.Identity()), "position is Identity()"),
+        (Subclass(seeded().config), "the model is Subclass()"),
+        (seeded(mlp=lambda *_, **__: nn.Identity()), "a file can only name FeedForward"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_a_model_that_a_checkpoint_could_not_give_back_is_not_saved(model, words, path):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        save_checkpoint(path, model)
+    assert not path.exists()
+
+
+def test_files_from_before_a_setting_was_there_open_as_they_were(saved, path):
+    tensors, about = read_tensors(path)
+    for new in ("norm_eps", "hidden", "rotary_base", "head_size"):
+        del about["config"][new]
+    write_tensors(path, tensors, about)
+    assert load_checkpoint(path).model.config == seeded().config

@@ -11,7 +11,7 @@ import torch
 from exercises import byte_pair_encoding as check
 from exercises.mistakes11 import longest_match, replaced_overlapping
 from exercises.pairs11 import learnt, pair_counts, replaced
-from helpers.text.merging import merge_word
+from helpers.text.bpe import merge_word
 
 
 def says(report, fragment):

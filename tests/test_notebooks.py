@@ -9,6 +9,8 @@ import nbformat
 import pytest
 from conftest import CHAPTERS, ROOT
 
+import helpers
+
 CLAIMS = {
     "01": [f"W{i}" for i in range(1, 13)],
     "02": [f"L{i}" for i in range(1, 10)],
@@ -23,10 +25,16 @@ CLAIMS = {
     "11": [f"T{i}" for i in range(1, 9)],
     "12": [f"M{i}" for i in range(1, 6)],
 }
+# The rooms of helpers whose every public name a chapter teaches; data and plots are tools.
 CONCEPTS = (
-    *("text", "positions", "cache", "attention", "gpt"),
-    *("optimisers", "recipes", "training", "sampling"),
+    *("text", "positions", "attention", "gpt"),
+    *("checkpoints", "training", "sampling", "recording"),
 )
+# What a chapter uses and explains without building it: files, signals, curves, hooks.
+MACHINERY = {
+    *("checkpoints", "recording"),
+    *("training.Run", "training.Watch", "training.Rates", "training.Interrupt"),
+}
 LONGEST_CELL = 25
 NO_OUTPUT_CHECK = "nbval-ignore-output"
 
@@ -162,6 +170,14 @@ def public_concepts():
 
 
 @pytest.mark.parametrize(("module", "name"), list(public_concepts()))
+def test_every_public_name_says_which_chapter_teaches_it(module, name):
+    assert taught_in(module, name) < len(CHAPTERS)
+
+
+BUILT = [(m, n) for m, n in public_concepts() if not {m, f"{m}.{n}"} & MACHINERY]
+
+
+@pytest.mark.parametrize(("module", "name"), BUILT)
 def test_the_chapter_that_teaches_it_compares_its_own_with_the_helper(module, name):
     """A cell tagged same-as:module.name asserts that the chapter's code does what helpers does."""
     (path,) = (ROOT / "notebooks").glob(f"{taught_in(module, name):02}_*.ipynb")
@@ -172,16 +188,30 @@ def test_the_chapter_that_teaches_it_compares_its_own_with_the_helper(module, na
 
 
 LAYERS = [
-    {"data", "files", "plots"},
-    {"text"},
-    {"positions", "cache"},
+    {"files", "plots"},
+    {"data", "text"},
+    {"positions"},
     {"attention"},
     {"gpt"},
-    {"optimisers", "checkpoints"},
-    {"runs", "recipes", "published"},
+    {"checkpoints"},
     {"training", "sampling"},
     {"recording"},
 ]
+PACKAGES = ("helpers", "exercises", "explorers")
+
+
+def imports(path):
+    """(package, module or None) of every import of the course's own code in a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            package, _, rest = node.module.partition(".")
+            names = [rest.split(".")[0]] if rest else [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            package, names = node.names[0].name.split(".")[0], [None]
+        else:
+            continue
+        if package in (*PACKAGES, "tests", "tools", "benchmarks"):
+            yield from ((package, name) for name in names)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "helpers").rglob("*.py")), ids=lambda p: p.stem)
@@ -190,11 +220,25 @@ def test_helpers_import_downwards_only(path: Path):
     if own == "__init__":
         return
     level = next(i for i, layer in enumerate(LAYERS) if own in layer)
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = []
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers"):
-            parts = node.module.split(".")
-            names = parts[1:2] or [alias.name for alias in node.names]
-        for name in names:
-            above = next(i for i, layer in enumerate(LAYERS) if name in layer)
-            assert above < level or name == own, f"{path.name} imports helpers.{name}"
+    for package, name in imports(path):
+        assert package == "helpers", f"{path.name} imports {package}, which stands above helpers"
+        above = next(i for i, layer in enumerate(LAYERS) if name in layer)
+        assert above < level or name == own, f"{path.name} imports helpers.{name}"
+
+
+@pytest.mark.parametrize("package", ["exercises", "explorers"])
+def test_exercises_and_explorers_stand_on_helpers_alone(package):
+    for path in (ROOT / package).glob("*.py"):
+        assert {found for found, _ in imports(path)} <= {"helpers", package}, path.name
+
+
+def test_the_map_of_helpers_has_one_line_for_each_room():
+    rooms = {p.stem for p in (ROOT / "helpers").iterdir() if not p.name.startswith("_")}
+    described = re.findall(r"^    (\w+) {2,}\S", helpers.__doc__, re.M)
+    assert sorted(described) == sorted(rooms)
+
+
+def test_every_chapter_has_its_exercises_by_topic():
+    topics = {path.stem[3:] for path in CHAPTERS}
+    rooms = {path.stem for path in (ROOT / "exercises").glob("*.py")}
+    assert rooms - {"__init__", "check", "watch"} == topics

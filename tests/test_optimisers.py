@@ -8,10 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.gpt import GPT
-from helpers.optimisers import Muon, adamw, cosine, orthogonal
-from helpers.recipes import fast_gpt, fast_optimisers, hold_then_fall
-from helpers.training import train
+from helpers.gpt import GPT, GPTConfig
+from helpers.training import (
+    Muon,
+    adamw,
+    cosine,
+    fast_gpt,
+    fast_optimisers,
+    hold_then_fall,
+    orthogonal,
+    train,
+)
 
 
 def numbers(*shape, seed=0):
@@ -21,7 +28,7 @@ def numbers(*shape, seed=0):
 def model():
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return GPT(11, 8, n_layer=2, n_head=2, n_embd=8)
+        return GPT(GPTConfig(11, 8, n_layer=2, n_head=2, n_embd=8))
 
 
 # --- adamw ----------------------------------------------------------------------------------------
@@ -282,7 +289,7 @@ def test_the_fast_model_starts_as_a_guess_and_its_blocks_as_nothing():
     x = numbers(1, 8, 16)
     assert all(torch.equal(block(x), x) for block in gpt.blocks)
     assert not [name for name, _ in gpt.named_parameters() if name.endswith("bias")]
-    assert GPT.from_config(gpt.config).config == gpt.config
+    assert GPTConfig.from_dict(gpt.config.to_dict()) == gpt.config
 
 
 def test_the_fast_optimisers_share_the_parameters_without_overlap():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from helpers.published import gpt2
+from helpers.checkpoints import gpt2
 
 SMALL = {"vocab_size": 37, "n_positions": 12, "n_embd": 24, "n_layer": 2, "n_head": 4}
 
@@ -61,14 +61,14 @@ def test_the_logits_are_those_of_transformers(theirs, sizes, tied):
     model = theirs(**sizes, tie_word_embeddings=tied)
     ours = gpt2(weights(model), n_head=model.config.n_head)
     assert same(ours, model)
-    assert ours.config["tied"] is tied and not ours.training
+    assert ours.config.tied is tied and not ours.training
     assert ours.n_parameters() == model.num_parameters()
 
 
 def test_heads_are_64_wide_unless_told(theirs):
     model = theirs(n_embd=128, n_head=2, n_layer=1)
     ours = gpt2(weights(model))
-    assert ours.config["n_head"] == 2 and same(ours, model)
+    assert ours.config.n_head == 2 and same(ours, model)
 
 
 def test_names_without_a_prefix_and_masks_among_the_weights(theirs):

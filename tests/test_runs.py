@@ -1,4 +1,4 @@
-"""helpers.runs through train: runs that stop, are stopped, fail, and are taken up again."""
+"""helpers.training.train: runs that stop, are stopped, fail, and are taken up again."""
 
 import math
 import os
@@ -18,11 +18,18 @@ from nbformat import v4
 from torch import nn
 
 from helpers.checkpoints import load_checkpoint, read_tensors, write_tensors
-from helpers.gpt import GPT
-from helpers.optimisers import cosine
-from helpers.recipes import fast_gpt, fast_optimisers
-from helpers.runs import Interrupt, Run
-from helpers.training import estimate_loss, train
+from helpers.gpt import GPT, GPTConfig
+from helpers.training import (
+    Interrupt,
+    Run,
+    Watch,
+    adamw,
+    cosine,
+    estimate_loss,
+    fast_gpt,
+    fast_optimisers,
+    train,
+)
 
 DATA = torch.randint(7, (400,), generator=torch.Generator().manual_seed(0))
 VALIDATION = torch.randint(7, (60,), generator=torch.Generator().manual_seed(1))
@@ -35,8 +42,8 @@ def generator():
 
 def plain(seed=0, **settings):
     torch.manual_seed(seed)
-    return GPT(**{"vocab_size": 7, "block_size": 6, "n_layer": 1, "n_head": 2, "n_embd": 8,
-                  "dropout": 0.2, **settings})  # fmt: skip
+    sizes = {"vocab_size": 7, "block_size": 6, "n_layer": 1, "n_head": 2, "n_embd": 8}
+    return GPT(GPTConfig(**{**sizes, "dropout": 0.2, **settings}))
 
 
 def fast():
@@ -49,7 +56,7 @@ def with_adamw(**settings):
     model = plain()
 
     def run(**more):
-        return train(model, DATA, **SIZES, learning_rate=0.01, weight_decay=0.1, clip=1.0,
+        return train(model, DATA, **SIZES, optimisers=[adamw(model, 0.01)], clip=1.0,
                      **{"schedule": cosine, "steps": 12, **settings, **more})  # fmt: skip
 
     return model, run
@@ -113,11 +120,11 @@ class Stop(Exception):
 
 
 def crash_at(step):
-    def on_evaluation(run):
+    def then(run):
         if run.step == step:
             raise Stop
 
-    return on_evaluation
+    return then
 
 
 def undisturbed():
@@ -139,7 +146,7 @@ def same_weights(a, b):
 @pytest.mark.parametrize("crash", [0, 4, 8])
 def test_a_run_that_crashed_goes_on_as_if_it_had_not(make, seeded, crash, tmp_path):
     """The same losses to the last bit, whether it crashed before the first step or later."""
-    watch = {"validation": VALIDATION, "evaluate_every": 4}
+    watch = {"watch": Watch(VALIDATION, every=4)}
     whole, run = make(**watch)
     torch.manual_seed(5)
     want = run(generator=generator() if seeded else None)
@@ -148,7 +155,7 @@ def test_a_run_that_crashed_goes_on_as_if_it_had_not(make, seeded, crash, tmp_pa
     torch.manual_seed(5)
     with pytest.raises(Stop):
         run(generator=generator() if seeded else None, folder=tmp_path,
-            on_evaluation=crash_at(crash))  # fmt: skip
+            watch=Watch(VALIDATION, every=4, then=crash_at(crash)))  # fmt: skip
 
     model, run = make(**watch)
     torch.manual_seed(99)  # all randomness has to come from the folder
@@ -199,10 +206,10 @@ def test_resuming_in_an_empty_folder_starts(tmp_path):
 
 def test_the_best_is_the_best(tmp_path):
     """The training text says little of the validation text: its loss falls first, then rises."""
-    model, run = with_adamw(folder=tmp_path, validation=VALIDATION, evaluate_every=10, steps=200)
+    model, run = with_adamw(folder=tmp_path, watch=Watch(VALIDATION, every=10), steps=200)
     states = {}
-    result = run(generator=generator(), on_evaluation=lambda run: states.setdefault(
-        run.step, [p.detach().clone() for p in model.parameters()]))  # fmt: skip
+    result = run(generator=generator(), watch=Watch(VALIDATION, every=10, then=lambda run:
+        states.setdefault(run.step, [p.detach().clone() for p in model.parameters()])))  # fmt: skip
     best_step = min(result.evaluations, key=lambda e: e[2])[0]
     assert 0 < best_step < 200, "the test wants a best that is not the last"
     best = load_checkpoint(tmp_path / "best.safetensors")
@@ -214,10 +221,10 @@ def test_the_best_is_the_best(tmp_path):
 
 
 def test_a_best_from_before_the_crash_stays_the_best(tmp_path):
-    _, run = with_adamw(folder=tmp_path, validation=VALIDATION, evaluate_every=10, steps=200)
+    _, run = with_adamw(folder=tmp_path, watch=Watch(VALIDATION, every=10), steps=200)
     with pytest.raises(Stop):
-        run(generator=generator(), on_evaluation=crash_at(100))
-    _, run = with_adamw(folder=tmp_path, validation=VALIDATION, evaluate_every=10, steps=200)
+        run(generator=generator(), watch=Watch(VALIDATION, every=10, then=crash_at(100)))
+    _, run = with_adamw(folder=tmp_path, watch=Watch(VALIDATION, every=10), steps=200)
     result = run(generator=generator(), resume=True)
     notes = load_checkpoint(tmp_path / "best.safetensors").notes
     assert notes["validation_loss"] == result.best == min(x for _, _, x in result.evaluations)
@@ -239,11 +246,11 @@ def test_a_folder_that_cannot_be_is_told_before_the_first_step(tmp_path):
     (tmp_path / "file").write_text("a file")
     _, run = with_adamw(folder=tmp_path / "file")
     with pytest.raises(FileExistsError):
-        run(on_evaluation=pytest.fail, validation=VALIDATION, evaluate_every=1)
+        run(watch=Watch(VALIDATION, every=1, then=pytest.fail))
 
 
 def test_a_failing_write_leaves_the_state_before(tmp_path, monkeypatch):
-    watch = {"validation": VALIDATION, "evaluate_every": 4, "folder": tmp_path}
+    watch = {"watch": Watch(VALIDATION, every=4), "folder": tmp_path}
     _, run = with_adamw(**watch)
     kept = []
 
@@ -256,7 +263,7 @@ def test_a_failing_write_leaves_the_state_before(tmp_path, monkeypatch):
             monkeypatch.setattr("helpers.files.os.fsync", full)
 
     with pytest.raises(OSError, match="No space left"):
-        run(generator=generator(), on_evaluation=fill)
+        run(generator=generator(), watch=Watch(VALIDATION, every=4, then=fill))
     assert (tmp_path / "last.safetensors").read_bytes() == kept[0]
     assert sorted(os.listdir(tmp_path)) == ["best.safetensors", "last.safetensors"]
     monkeypatch.undo()
@@ -265,7 +272,7 @@ def test_a_failing_write_leaves_the_state_before(tmp_path, monkeypatch):
 
 
 def test_a_loss_that_is_no_number_names_the_state_that_was_kept(tmp_path):
-    model, run = with_adamw(folder=tmp_path, validation=VALIDATION, evaluate_every=4)
+    model, run = with_adamw(folder=tmp_path, watch=Watch(VALIDATION, every=4))
 
     def poison(result):
         if result.step == 4:
@@ -273,7 +280,7 @@ def test_a_loss_that_is_no_number_names_the_state_that_was_kept(tmp_path):
                 model.token.weight[:] = math.nan
 
     with pytest.raises(FloatingPointError, match="the loss is nan at step 4") as error:
-        run(generator=generator(), on_evaluation=poison)
+        run(generator=generator(), watch=Watch(VALIDATION, every=4, then=poison))
     assert f"kept is in {tmp_path / 'last.safetensors'}." in str(error.value)
     _, run = with_adamw(folder=tmp_path, resume=True)  # and that state is from before
     assert run(generator=generator()).losses == undisturbed()
@@ -381,11 +388,11 @@ def test_a_truncated_state_and_a_checkpoint_are_refused(finished, tmp_path):
 
 
 def interrupt(*steps):
-    def on_evaluation(run):
+    def then(run):
         for _ in range(steps.count(run.step)):
             signal.raise_signal(signal.SIGINT)
 
-    return on_evaluation
+    return then
 
 
 @pytest.fixture
@@ -402,9 +409,9 @@ def handler():
 
 
 def test_an_interrupt_ends_the_run_in_good_order(handler, tmp_path):
-    watch = {"validation": VALIDATION, "evaluate_every": 4}
+    watch = {"watch": Watch(VALIDATION, every=4)}
     model, run = with_adamw(**watch, folder=tmp_path)
-    result = run(generator=generator(), on_evaluation=interrupt(4))
+    result = run(generator=generator(), watch=Watch(VALIDATION, every=4, then=interrupt(4)))
     assert signal.getsignal(signal.SIGINT) is handler
     assert (result.stopped, result.step) == ("interrupted", 5)  # the step in hand is finished
     assert "interrupted" in repr(result)
@@ -418,19 +425,19 @@ def test_an_interrupt_ends_the_run_in_good_order(handler, tmp_path):
 
 
 def test_an_interrupt_needs_no_folder(handler):
-    _, run = with_adamw(validation=VALIDATION, evaluate_every=1)
-    assert run(on_evaluation=interrupt(2)).stopped == "interrupted"
+    _, run = with_adamw(watch=Watch(VALIDATION, every=1))
+    assert run(watch=Watch(VALIDATION, every=1, then=interrupt(2))).stopped == "interrupted"
 
 
 def test_an_interrupt_at_the_very_end_comes_too_late(handler):
-    _, run = with_adamw(validation=VALIDATION)
-    assert run(on_evaluation=interrupt(12)).stopped == "finished"
+    _, run = with_adamw(watch=Watch(VALIDATION, then=interrupt(12)))
+    assert run().stopped == "finished"
 
 
 def test_a_second_interrupt_ends_it_at_once(handler, tmp_path):
-    _, run = with_adamw(validation=VALIDATION, evaluate_every=4, folder=tmp_path)
+    _, run = with_adamw(watch=Watch(VALIDATION, every=4), folder=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        run(generator=generator(), on_evaluation=interrupt(4, 4))
+        run(generator=generator(), watch=Watch(VALIDATION, every=4, then=interrupt(4, 4)))
     assert signal.getsignal(signal.SIGINT) is handler
     _, run = with_adamw(folder=tmp_path, resume=True)
     assert run(generator=generator()).step == 12
@@ -475,18 +482,18 @@ def test_a_real_interrupt_from_outside(tmp_path):
     script = """
         import sys
         import torch
-        from helpers.gpt import GPT
-        from helpers.training import train
+        from helpers.gpt import GPT, GPTConfig
+        from helpers.training import Watch, train
 
         torch.manual_seed(0)
         data = torch.randint(7, (400,))
-        model = GPT(7, 6, n_layer=1, n_head=2, n_embd=8)
+        model = GPT(GPTConfig(7, 6, n_layer=1, n_head=2, n_embd=8))
 
         def say(run):
             print("evaluated", run.step, flush=True)
 
         run = train(model, data, steps=10**6, block_size=6, batch_size=4, learning_rate=0.01,
-                    validation=data[:50], evaluate_every=20, on_evaluation=say, folder=sys.argv[1])
+                    watch=Watch(data[:50], every=20, then=say), folder=sys.argv[1])
         print(run.stopped, run.step, bool(model(data[None, :6]).isfinite().all()))
     """
     command = [sys.executable, "-c", textwrap.dedent(script), tmp_path]

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.gpt import GPT
+from helpers.gpt import GPT, GPTConfig
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
 from helpers.sampling import generate, next_token_probabilities, stream
 
@@ -228,7 +228,7 @@ V, WINDOW = 9, 6
 def seeded(seed=0, **settings):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = GPT(V, WINDOW, n_layer=2, n_head=4, n_embd=16, **settings)
+        model = GPT(GPTConfig(V, WINDOW, n_layer=2, n_head=4, n_embd=16, **settings))
         with torch.no_grad():
             for p in model.parameters():
                 p.add_(0.3 * torch.randn(p.shape))

@@ -37,7 +37,7 @@ def test_the_file_and_the_log_of_its_run_fit_together(name):
     saved, log = shipped(name)
     assert data.checkpoint(name).stat().st_size <= MEGABYTES[name] * 1_000_000
     assert saved.model.n_parameters() == log["parameters"]
-    assert saved.tokenizer.vocab_size == saved.model.config["vocab_size"]
+    assert saved.tokenizer.vocab_size == saved.model.config.vocab_size
     rows, block_size = log["batch"]
     assert block_size == saved.model.block_size
     assert log["steps"] == len(log["training_losses"]) == log["evaluations"][-1][0]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.training import estimate_loss, get_batch, language_model_loss, train
+from helpers.training import Watch, estimate_loss, get_batch, language_model_loss, train
 
 
 def generator(seed=0):
@@ -213,8 +213,8 @@ def test_the_same_seed_gives_the_same_run():
 
 def test_one_step_is_one_adamw_step():
     data, model, twin = stream(200), Table(), Table()
-    run = train(model, data, steps=1, **SETTINGS, weight_decay=0.1, generator=generator(5))
-    optimiser = torch.optim.AdamW(twin.parameters(), lr=0.1, weight_decay=0.1)
+    run = train(model, data, steps=1, **SETTINGS, generator=generator(5))
+    optimiser = torch.optim.AdamW(twin.parameters(), lr=0.1, weight_decay=0.0)
     loss = language_model_loss(twin, *get_batch(data, 8, 16, generator(5)))
     loss.backward()
     optimiser.step()
@@ -274,9 +274,8 @@ def test_the_error_tells_the_step_what_came_before_and_what_to_look_for():
         ({"learning_rate": None}, "a learning_rate, for AdamW, or else optimisers"),
         ({"optimisers": "own"}, "a learning_rate, for AdamW, or else optimisers"),
         ({"resume": True}, "resume=True wants the folder"),
-        ({"evaluate_every": 2}, "evaluate_every wants validation"),
-        ({"validation": stream(8)}, "block_size .* = 9 tokens, but data has 8"),
-        ({"validation": stream(50).view(2, 25)}, r"has shape \(2, 25\)"),
+        ({"watch": Watch(stream(8))}, "block_size .* = 9 tokens, but data has 8"),
+        ({"watch": Watch(stream(50).view(2, 25))}, r"has shape \(2, 25\)"),
     ],
 )
 def test_settings_that_do_not_fit_are_told_before_the_first_step(settings, message):
@@ -374,7 +373,7 @@ def test_evaluations_come_on_time_and_leave_the_curve_alone():
     alone = train(Table(noise=0.3), data, steps=7, **SETTINGS, generator=generator())
     torch.manual_seed(0)
     watched = train(Table(noise=0.3), data, steps=7, **SETTINGS, generator=generator(),
-                    validation=validation, evaluate_every=3, on_evaluation=look)  # fmt: skip
+                    watch=Watch(validation, every=3, then=look))  # fmt: skip
     assert [step for step, _, _ in watched.evaluations] == [0, 3, 6, 7]
     assert seen == [(0, 1), (3, 2), (6, 3), (7, 4)]
     assert watched.losses == alone.losses
@@ -384,9 +383,9 @@ def test_evaluations_come_on_time_and_leave_the_curve_alone():
     assert f"best validation loss {watched.best:.3f}, finished" in repr(watched)
 
 
-def test_only_at_the_end_without_evaluate_every():
+def test_only_at_the_end_if_not_every_few_steps():
     model = Table()
-    run = train(model, stream(300), steps=4, **SETTINGS, validation=stream(60))
+    run = train(model, stream(300), steps=4, **SETTINGS, watch=Watch(stream(60)))
     (step, _, loss), = run.evaluations  # fmt: skip
     assert step == 4
     assert loss == estimate_loss(model, stream(60), block_size=8)
@@ -399,14 +398,14 @@ def test_random_validation_batches_are_always_the_same():
         return train(Table(), stream(300), steps=5, **SETTINGS, generator=generator(),
                      schedule=lambda *_: 0.0, **settings)  # fmt: skip
 
-    run = watched(validation=stream(500), evaluate_every=1, validation_batches=2)
+    run = watched(watch=Watch(stream(500), every=1, batches=2))
     assert len({loss for _, _, loss in run.evaluations}) == 1
     assert run.losses == watched().losses
 
 
 def test_time_runs_out():
     run = train(Table(), stream(300), steps=10_000, **SETTINGS, max_seconds=0.05,
-                validation=stream(60))  # fmt: skip
+                watch=Watch(stream(60)))  # fmt: skip
     assert run.stopped == "time" and 0 < run.step < 10_000
     assert 0.05 <= run.seconds < 5
     assert run.evaluations[-1][0] == run.step

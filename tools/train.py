@@ -23,10 +23,9 @@ from torch.optim import Optimizer
 from helpers import data
 from helpers.checkpoints import Tokenizer, load_checkpoint, save_checkpoint
 from helpers.gpt import GPT
-from helpers.recipes import fast_gpt, fast_optimisers, hold_then_fall
 from helpers.text import BPETokenizer, CharTokenizer, encode_documents
-from helpers.text.documents import END
-from helpers.training import estimate_loss, train
+from helpers.text.bpe import END
+from helpers.training import Watch, estimate_loss, fast_gpt, fast_optimisers, hold_then_fall, train
 
 ROOT = Path(__file__).resolve().parent.parent
 BATCH = 16
@@ -106,9 +105,7 @@ def main() -> None:
         schedule=partial(hold_then_fall, warmup=20, fall=recipe.fall),
         bf16=True,
         generator=torch.Generator().manual_seed(0),
-        validation=recipe.validation,
-        evaluate_every=100,
-        validation_batches=8,
+        watch=Watch(recipe.validation, every=100, batches=8),
         folder=given.folder or ROOT / "runs" / given.name,
         resume=True,
         progress=True,

@@ -4,8 +4,7 @@
 bytes that were frequent where it was trained.
 """
 
-from helpers.text.bpe import BPETokenizer, split_words
+from helpers.text.bpe import BPETokenizer, encode_documents, split_words
 from helpers.text.characters import CharTokenizer
-from helpers.text.documents import encode_documents
 
 __all__ = ["BPETokenizer", "CharTokenizer", "encode_documents", "split_words"]

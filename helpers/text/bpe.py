@@ -1,20 +1,140 @@
 """Byte-pair encoding: tokens that are pieces of words, learnt from a text.
 
-Pieces are bytes objects throughout. Only a saved file writes them as text, with GPT-2's alphabet of
-256 visible characters, because that is what other libraries read (`helpers.text.files`).
+In order: how a piece is written, the two loops (learning merges, applying them to a word), the
+tokenizer, its file, and many texts as one stream. Pieces are bytes objects throughout. Only a file
+writes them as text, with GPT-2's alphabet of 256 visible characters, because that is what other
+libraries read.
 """
 
 import codecs
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import heapq
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import regex
 
-from helpers.text.files import ALPHABET, read_tokenizer, to_file, write_tokenizer
-from helpers.text.ids import checked_ids
-from helpers.text.merging import Pair, learn_merges, merge_word
+from helpers.files import write_whole
+from helpers.text.characters import checked_ids
+
+Pair = tuple[int, int]
+END = "<|endoftext|>"  # stands between documents
+
+
+def _alphabet() -> dict[bytes, str]:
+    """Each byte and the visible character that stands for it in files, in GPT-2's order.
+
+    Bytes that are visible characters stand for themselves; the others (spaces, controls) borrow
+    the characters from U+0100 on.
+    """
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = sorted(set(range(256)) - set(visible))
+    named = [(b, chr(b)) for b in visible] + [(b, chr(256 + i)) for i, b in enumerate(hidden)]
+    return {bytes([b]): character for b, character in named}
+
+
+ALPHABET = _alphabet()
+_BYTES = {character: piece for piece, character in ALPHABET.items()}
+_BYTE_IDS = {piece[0]: i for i, piece in enumerate(ALPHABET)}
+
+
+def to_file(piece: bytes) -> str:
+    """A piece as it is written in a file: b" low" becomes "Ġlow"."""
+    return "".join(ALPHABET[bytes([b])] for b in piece)
+
+
+def from_file(written: str) -> bytes:
+    """The piece that `to_file` wrote. Raises ValueError for other characters."""
+    try:
+        return b"".join(_BYTES[character] for character in written)
+    except KeyError as error:
+        raise ValueError(f"{error.args[0]!r} in {written!r} stands for no byte") from None
+
+
+def learn_merges(
+    words: Sequence[tuple[list[int], int]], n_merges: int, first_id: int
+) -> Iterator[Pair]:
+    """Yield the most frequent pair of neighbours, merge it everywhere, and so on: up to n_merges.
+
+    words: (ids, how often the word occurs), whose lists of ids are changed; first_id: the id of the
+    first merged pair, the next ones count up.
+
+    Nothing is counted twice: a merge changes the counts of its neighbours only, and the words that
+    hold a pair are known. A heap gives the most frequent pair; its entries may be out of date, and
+    then go back with the count of today.
+    """
+    counts: Counter[Pair] = Counter()
+    places: defaultdict[Pair, set[int]] = defaultdict(set)  # may name words that lost the pair
+    for i, (ids, n) in enumerate(words):
+        for pair in pairwise(ids):
+            counts[pair] += n
+            places[pair].add(i)
+    heap = [(-n, pair) for pair, n in counts.items()]  # equally frequent: the smaller ids first
+    heapq.heapify(heap)
+    for new in range(first_id, first_id + n_merges):
+        best = _most_frequent(heap, counts)
+        if best is None:
+            return
+        yield best
+        risen: set[Pair] = set()
+        for i in places.pop(best):
+            ids, n = words[i]
+            for pair in pairwise(ids):
+                counts[pair] -= n
+            replace_pair(ids, best, new)
+            for pair in pairwise(ids):
+                counts[pair] += n
+                if new in pair:
+                    places[pair].add(i)
+                    risen.add(pair)
+        del counts[best]
+        for pair in risen:
+            heapq.heappush(heap, (-counts[pair], pair))
+
+
+def _most_frequent(heap: list[tuple[int, Pair]], counts: Counter[Pair]) -> Pair | None:
+    while heap:
+        n, pair = heapq.heappop(heap)
+        today = counts[pair]
+        if today == -n and today > 0:
+            return pair
+        if today > 0:
+            heapq.heappush(heap, (-today, pair))
+    return None
+
+
+def merge_word(ids: list[int], merges: Mapping[Pair, int]) -> list[int]:
+    """Apply merges to the ids of one word, those learnt first first; the list is changed.
+
+    merges: pair -> the id of both together, above 0, which rises in the order of learning.
+    """
+    while len(ids) > 1:
+        found = list(map(merges.get, pairwise(ids)))
+        try:
+            first = min(filter(None, found))
+        except ValueError:  # none of the pairs is one that was learnt
+            break
+        place = found.index(first)
+        ids[place : place + 2] = [first]
+    return ids
+
+
+def replace_pair(ids: list[int], pair: Pair, new: int) -> None:
+    """Put `new` for each occurrence of the pair in the list, from left to right, in place."""
+    left, right = pair
+    i = 0
+    while True:
+        try:
+            i = ids.index(left, i, len(ids) - 1)  # C speed: most places hold something else
+        except ValueError:
+            return
+        if ids[i + 1] == right:
+            ids[i : i + 2] = [new]
+        i += 1
+
 
 # GPT-2's rule: the endings 's, 't …; letters, digits or other signs, with the space before them;
 # spaces, of which the last is left to the next word. No merge ever crosses from one to the next.
@@ -206,9 +326,6 @@ class BPETokenizer:
         return f"BPETokenizer({len(self._merges)} merges, {len(self._special)} special tokens)"
 
 
-_BYTE_IDS = {piece[0]: i for i, piece in enumerate(ALPHABET)}
-
-
 def _utf8(text: str) -> bytes:
     try:
         return text.encode()
@@ -217,3 +334,90 @@ def _utf8(text: str) -> bytes:
             f"the text holds half a character, {text[error.start]!r} (a lone surrogate), which "
             "UTF-8 cannot spell: read the text anew, or text.encode('utf-8', 'replace').decode()"
         ) from None
+
+
+def write_tokenizer(
+    path: str | Path, merges: list[tuple[bytes, bytes]], special: dict[str, int]
+) -> None:
+    """Write merges and special tokens with their ids as a `tokenizer.json`."""
+    written = [to_file(piece) for piece in (*ALPHABET, *(a + b for a, b in merges))]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    content = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": i, "content": name, **plain, "special": True} for name, i in special.items()
+        ],
+        "normalizer": None,
+        "pre_tokenizer": {**byte_level, "use_regex": True},
+        "post_processor": None,
+        "decoder": {**byte_level, "use_regex": True},
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+            "vocab": {piece: i for i, piece in enumerate(written)} | special,
+            "merges": [[to_file(a), to_file(b)] for a, b in merges],
+        },
+    }
+    write_whole(path, json.dumps(content, ensure_ascii=False, indent=1).encode())
+
+
+def read_tokenizer(path: str | Path) -> tuple[list[tuple[bytes, bytes]], list[str]]:
+    """The merges and the special tokens of a file in the order in which `write_tokenizer` numbers
+    them. Raises FileNotFoundError, and ValueError for a file that says anything else.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no tokenizer at {path}")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        model, added = content["model"], content["added_tokens"]
+        if model["type"] != "BPE" or content["pre_tokenizer"]["type"] != "ByteLevel":
+            raise ValueError("it is not byte-level BPE")
+        merges = [_pair(merge) for merge in model["merges"]]
+        special = [token["content"] for token in sorted(added, key=lambda token: token["id"])]
+        vocabulary: dict[str, Any] = model["vocab"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it lacks or mistakes {error}") from None
+    numbered = [to_file(piece) for piece in (*ALPHABET, *(a + b for a, b in merges))] + special
+    if vocabulary != {piece: i for i, piece in enumerate(numbered)}:
+        raise ValueError(
+            "its ids are not numbered as here: the 256 bytes, the merges, the special tokens"
+        )
+    return merges, special
+
+
+def _pair(merge: Any) -> tuple[bytes, bytes]:
+    """["a", "b"], or "a b" in older files."""
+    left, right = merge.split(" ") if isinstance(merge, str) else merge
+    return from_file(left), from_file(right)
+
+
+def encode_documents(
+    tokenizer: BPETokenizer, documents: Iterable[str], separator: str = END
+) -> list[int]:
+    """The ids of several texts, one after the other, with the separator's id before each.
+
+    The separator tells a model that what came before has nothing to do with what follows; and
+    asked to continue it alone, the model begins a new text. Texts are encoded as they are: one that
+    spells the separator gets its letters. Raises ValueError if the separator is no special token of
+    the tokenizer. Radford et al. 2019, in the code of GPT-2. Taught in chapter 12.
+    """
+    if separator not in tokenizer.special:
+        raise ValueError(
+            f"{separator!r} is no special token of this tokenizer, which has "
+            f"{sorted(tokenizer.special)}: BPETokenizer.train(…, special=[{separator!r}])"
+        )
+    ids: list[int] = []
+    for document in documents:
+        ids.append(tokenizer.special[separator])
+        ids += tokenizer.encode(document)
+    return ids

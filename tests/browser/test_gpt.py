@@ -4,7 +4,7 @@ import pytest
 from lab import changed, in_kernel, run_all
 
 CELL = """import torch
-from helpers.recipes import fast_gpt
+from helpers.training import fast_gpt
 from helpers.recording import AttentionRecorder
 from explorers.attention import AttentionExplorer
 
