@@ -8,8 +8,8 @@
 
 Each returns a `Picture`, a plain Matplotlib figure that shows itself when it is the last line of a
 cell. There is no pyplot state, so a chapter can run its cells in any order and leaves no open
-figures behind. `alt` is the alternative text: what the picture shows, in a sentence; width and
-height are inches. With `ax` a kind draws on the axes of a picture that is there already::
+figures behind. `alt` says in a sentence what the picture shows; width and height are inches.
+With `ax` a kind draws on the axes of a picture that is there already::
 
     fig, (left, right) = plots.picture("Left: the schedule. Right: the loss.", columns=2)
     plots.curves({"cosine": shares}, ax=left, xlabel="step", ylabel="share of the rate")
@@ -18,8 +18,8 @@ height are inches. With `ax` a kind draws on the axes of a picture that is there
 
 All but diagrams take `xlabel`, `ylabel`, `title`, `xlim` and what else `Axes.set` knows; `xticks`
 and `yticks`: the values to mark, or value → its label; `log`: "x", "y" or "xy"; `levels`: name → a
-number to compare with, as a dashed line; `legend`: "above", "below" or a place in Matplotlib's
-words. A legend appears when there is more than one name.
+number to compare with, as a dashed line; `legend`: "above", "below", a place in Matplotlib's words,
+or "" for none.
 """
 
 import io
@@ -40,10 +40,9 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 
 # Okabe and Ito's palette (2008) without yellow: told apart with every kind of colour vision.
-BLUE, ORANGE, GREEN, PINK, SKY, RED = (
+_CYCLE = BLUE, ORANGE, GREEN, PINK, SKY, RED = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00",
 )  # fmt: skip
-_CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
 GREY, _INK = "#6b7280", "#374151"
 
 _STYLE: dict[str, Any] = {
@@ -66,7 +65,6 @@ _STYLE: dict[str, Any] = {
     "lines.linewidth": 2,
     "legend.frameon": False,
     "axes.prop_cycle": cycler(color=_CYCLE),
-    "hatch.color": "white",
 }
 _styled = mpl.rc_context(_STYLE)  # decorates what draws: the course's look, whoever calls
 
@@ -136,7 +134,7 @@ def _check_names(what: str, names: Iterable[str], known: Collection[str]) -> Non
 
 def _shown(labels: Iterable[Any]) -> list[str]:
     """Labels as Matplotlib should have them: an escaped $ stays, two bare ones begin a formula."""
-    return [visible(str(label)).replace("$", r"\$") for label in labels]
+    return [str(label).replace("$", r"\$") for label in labels]
 
 
 def _number(value: Any, form: str) -> str:
@@ -145,8 +143,8 @@ def _number(value: Any, form: str) -> str:
 
 def _name(ax: Axes, place: Any, text: str, colour: str, **look: Any) -> None:
     """Write a name beside a place (x, y)."""
-    look = {"xytext": (5, 5), "textcoords": "offset points", "color": colour, **look}
-    ax.annotate(text, place, **look)
+    look = {"xytext": (5, 5), "textcoords": "offset points", **look}
+    ax.annotate(text, place, color=colour, **look)
 
 
 def _places(ax: Axes, labels: Collection[Any], upright: bool = False) -> np.ndarray:
@@ -183,14 +181,16 @@ def _drawn(
                 axis.set_ticks(list(ticks), shown)
         ax.set(**labels)
         for (name, level), dashes in zip((levels or {}).items(), cycle(("--", ":", "-."))):
-            line = ax.axhline if upright else ax.axvline
-            line(level, color=GREY, linewidth=1.5, linestyle=dashes, label=name)
+            line = {"color": GREY, "linewidth": 1.5, "linestyle": dashes, "label": name}
+            (ax.axhline if upright else ax.axvline)(level, **line)
         handles, names = ax.get_legend_handles_labels()
-        if len(names) > 1 and legend in ("above", "below"):
-            side = {"above": "upper", "below": "lower"}[legend]
-            fits = int(ax.figure.get_figwidth() / (0.6 + 0.08 * max(map(len, names))))
-            ax.figure.legend(handles, names, loc=f"outside {side} center", ncols=max(1, fits))
-        elif len(names) > 1:
+        if legend in ("above", "below"):
+            side, room = {"above": "upper", "below": "lower"}[legend], ax.figure.get_figwidth()
+            wide = [0.5 + 0.08 * len(name) for name in names]  # in inches
+            columns = len(names) if sum(wide) < room else max(1, int(room / max(wide)))
+            look = {"loc": f"outside {side} center", "ncols": columns, "columnspacing": 1.2}
+            ax.figure.legend(handles, names, **look)
+        elif legend and (levels or len(names) > 1):
             ax.legend(loc=legend)
 
 
@@ -230,7 +230,7 @@ def heatmap(
         ax.spines[:].set_visible(False)
         for axis, names in ((ax.yaxis, row_labels), (ax.xaxis, column_labels)):
             if names is not None:
-                axis.set_ticks(range(len(names)), _shown(names))
+                axis.set_ticks(range(len(names)), _shown(visible(str(name)) for name in names))
         if column_labels is not None and max(map(len, map(str, column_labels)), default=0) > 2:
             ax.tick_params(axis="x", rotation=90)
         if values is not None:
@@ -241,28 +241,21 @@ def heatmap(
                 text = _number(value, values) if written is None else str(written[i, j])
                 ax.text(j, i, text, ha="center", va="center", color=ink, fontsize=9)
         if colour_bar is not None:
-            bar = ax.figure.colorbar(image, ax=ax, shrink=0.9)
-            bar.set_label(colour_bar)
+            bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=colour_bar)
             bar.outline.set_visible(False)
         return ax.figure
 
 
 def heatmaps(
-    matrices: Mapping[str, Any],
-    alt: str,
-    *,
-    ylabel: str = "",
-    width: float | None = None,
-    height: float = 3.4,
-    **options: Any,
+    matrices: Mapping[str, Any], alt: str, *, ylabel: str = "", height: float = 3.4, **options: Any
 ) -> Picture:
     """Several matrices side by side: title → (rows, columns) numbers.
 
     The options are those of `heatmap` for every map, or a mapping title → the option for that map.
     Without `limits` each map has colours of its own.
     """
-    n = len(matrices)
-    fig, axes = picture(alt, width=width or 3.2 * n, height=height, columns=n, squeeze=False)
+    size = {"width": options.pop("width", 3.2 * len(matrices)), "height": height}
+    fig, axes = picture(alt, **size, columns=len(matrices), squeeze=False)
     for ax, (title, matrix) in zip(axes[0], matrices.items(), strict=True):
         own = {k: v[title] if isinstance(v, Mapping) else v for k, v in options.items()}
         heatmap(matrix, ax=ax, title=title, **own)
@@ -278,22 +271,23 @@ def curves(
     *,
     xlabel: str,
     ylabel: str,
-    styles: Mapping[str, str] | None = None,
+    styles: Mapping[str, Any] | None = None,
     spans: Mapping[str, tuple[float, float]] | None = None,
     **options: Any,
 ) -> Picture:
     """Named curves on one pair of axes.
 
     lines: name → y values, or name → (x values, y values); styles: name → a line in Matplotlib's
-    short form ("--" dashed, "o" dots, "C0o--" in the colour of the first curve); spans: name →
-    (from, to) in x, shaded grey. Raises ValueError if `styles` names no curve.
+    short form ("--" dashed, "o" dots, "C0o--" in the colour of the first curve) or its line options
+    in a mapping; spans: name → (from, to) in x, grey. Raises ValueError if `styles` names no curve.
     """
-    styles = styles or {}
-    _check_names("styles", styles, lines)
+    _check_names("styles", styles or {}, lines)
     with _drawn(alt, xlabel=xlabel, ylabel=ylabel, **options) as ax:
         for name, line in lines.items():
             pair = line if isinstance(line, tuple) else (range(len(line)), line)
-            ax.plot(*pair, styles.get(name, "-"), label=name)
+            style = (styles or {}).get(name, {})
+            short, look = ([style], {}) if isinstance(style, str) else ([], style)
+            ax.plot(*pair, *short, label=name, **look)
         for name, (start, end) in (spans or {}).items():
             ax.axvspan(start, end, color="#e5e7eb", linewidth=0, zorder=0, label=name)
         return ax.figure
@@ -302,8 +296,7 @@ def curves(
 def smoothed(values: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
     """The mean of every `width` neighbours, for `curves`: (steps, means), both (n − width + 1,).
 
-    values: (n,) numbers, such as the loss of each step; a mean stands at the middle of its steps.
-    Raises ValueError if there are fewer than `width` values.
+    values: (n,) numbers; a mean stands at the middle of its steps. Raises ValueError if n < width.
     """
     numbers = np.asarray(values, dtype=float)
     if not 1 <= width <= len(numbers):
@@ -334,20 +327,20 @@ def bars(
         place, thick = _places(ax, labels, upright), 0.8 / len(series)
         for i, (name, lengths) in enumerate(series.items()):
             at = place + thick * (i - (len(series) - 1) / 2)
-            look = {"label": name, "hatch": ("", "//", "..")[i % 3], "edgecolor": "white"}
-            bars = (ax.bar if upright else ax.barh)(at, lengths, thick, **look)
-            for bar, label in zip(bars, labels, strict=True):
-                if label in highlight:
-                    bar.set_facecolor(ORANGE)
+            numbers = np.asarray(lengths, dtype=float)
+            look = {"hatch": ("", "//", "..")[i % 3], "label": name if len(series) > 1 else ""}
+            colour = [ORANGE if label in highlight else _CYCLE[i] for label in labels]
+            draw = ax.bar if upright else ax.barh
+            drawn = draw(at, numbers, thick, color=colour, edgecolor="white", **look)
             if values is not None:
-                ax.bar_label(bars, [_number(v, values) for v in lengths], padding=3, fontsize=9)
+                ax.bar_label(drawn, [_number(v, values) for v in numbers], padding=3, fontsize=9)
                 ax.margins(**{"y" if upright else "x": 0.15})  # room for the numbers
         ax.grid(axis="x" if upright else "y", visible=False)
         return ax.figure
 
 
 def seeds(
-    runs: Mapping[Any, Any], alt: str, paired: bool = False, upright: bool = False, **options: Any
+    runs: Mapping, alt: str = "", paired: bool = False, upright: bool = False, **options: Any
 ) -> Picture:
     """A dot for each seed and a tick at the mean: do the settings differ, or only the seeds?
 
@@ -374,7 +367,7 @@ def seeds(
         dot = {"color": SKY, "markersize": 8, "alpha": 0.8, "label": "one seed"}
         draw(every, np.concatenate(results), "o", **dot)
         if len(every) > len(place):
-            tick = {"color": BLUE, "markersize": 18, "markeredgewidth": 2.5, "label": "mean"}
+            tick = {"color": BLUE, "markersize": 14, "markeredgewidth": 2.5, "label": "mean"}
             draw(place, means, "_" if upright else "|", **tick)
         return ax.figure
 
@@ -405,24 +398,26 @@ def histograms(
         return ax.figure
 
 
-def draw_points(ax: Axes, points: Mapping[str, Any], colour: str = GREY, marker: str = "o") -> None:
+def draw_points(ax: Axes, points: Mapping[str, Any], colour: str = _INK, marker: str = "o") -> None:
     """Draw points (x, y) of a plane, each with its name beside it."""
+    paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
     for name, point in points.items():
         ax.plot(*point, marker, color=colour)
-        _name(ax, tuple(point), name, colour)
+        _name(ax, tuple(point), name, colour, bbox=paper)
 
 
 def draw_arrow(ax: Axes, vector: Any, name: str, colour: str, start: Any = (0.0, 0.0)) -> None:
-    """Draw a 2-D vector as an arrow from `start`, with its name at the tip."""
-    base = np.asarray(start, float)
-    tip = tuple(base + np.asarray(vector, float))
+    """Draw a 2-D vector as an arrow from `start`, with its name beyond the tip."""
+    base, step = np.asarray(start, float), np.asarray(vector, float)
+    tip, (left, down) = tuple(base + step), step < 0
     look = {"arrowstyle": "-|>", "color": colour, "linewidth": 2, "mutation_scale": 16}
     ax.annotate("", tip, tuple(base), arrowprops={**look, "shrinkA": 0, "shrinkB": 0})
-    _name(ax, tip, name, colour, fontweight="bold")
+    beyond = {"ha": "right" if left else "left", "va": "top" if down else "baseline"}
+    _name(ax, tip, name, colour, xytext=tuple(np.where(step < 0, -5, 5)), weight="bold", **beyond)
 
 
 _BOX, _RING = np.array([0.72, 0.26]), np.array([0.15, 0.15])  # half width and height, in inches
-_GRID = np.array([1.8, 0.85])  # from one column and row to the next
+_GRID, _ROUND = np.array([1.8, 0.85]), "round,pad=0,rounding_size=0.08"  # from box to box; corners
 
 
 @_styled
@@ -448,11 +443,7 @@ def diagram(
     if not isinstance(boxes, Mapping):
         rows: list[Sequence[str]] = [[row] if isinstance(row, str) else row for row in boxes]
         arrows = arrows or [(a, b) for low, high in pairwise(rows) for a in low for b in high]
-        boxes = {
-            name: (column - (len(row) - 1) / 2, height)
-            for height, row in enumerate(rows)
-            for column, name in enumerate(row)
-        }
+        boxes = {n: (i - len(row) / 2, j) for j, row in enumerate(rows) for i, n in enumerate(row)}
     arrows, streams, frames, colours = arrows or (), streams or {}, frames or {}, colours or {}
     _check_names("arrows", chain(*(arrow[:2] for arrow in arrows)), {**boxes, **streams})
     _check_names("streams", chain(*streams.values()), boxes)
@@ -476,8 +467,7 @@ def diagram(
         joined = [end(b, a)[0] for a, b, *_ in arrows if a in inside and b in streams]
         low, high = _corners([*(at[name] for name in inside), *joined])
         _draw_box(ax, (low + high) / 2, (high - low) / 2 + _BOX + 0.13, GREY, linestyle="--")
-        x, y = high + _BOX + (0.1, 0.17)
-        ax.text(x, y, label, ha="right", color=GREY, weight="bold")
+        _name(ax, high + _BOX + 0.13, label, GREY, xytext=(-2, 3), ha="right", weight="bold")
     for first, last in streams.values():
         _draw_path(ax, _route(at[first], at[last], half[first], half[last]), BLUE, 4)
     for a, b, *note in arrows:
@@ -521,13 +511,12 @@ def _draw_path(ax: Axes, points: np.ndarray, colour: str, width: float) -> None:
 
 
 def _draw_box(ax: Axes, centre: Any, half: Any, colour: str, **look: Any) -> None:
-    look = {"facecolor": "none", "edgecolor": colour, "linewidth": 1.4, **look}
-    look["boxstyle"] = "round,pad=0,rounding_size=0.08"
+    look = {"facecolor": "none", "edgecolor": colour, "boxstyle": _ROUND, "linewidth": 1.4, **look}
     ax.add_patch(FancyBboxPatch(centre - half, *(2 * half), **look))
 
 
 def _draw_ring(ax: Axes, centre: Any, sign: str, colour: str) -> None:
     look = {"facecolor": "white", "edgecolor": colour, "linewidth": 1.8, "zorder": 3}
     ax.add_patch(Circle(centre, _RING[0], **look))
-    middle: dict[str, Any] = {"ha": "center", "va": "center_baseline", "zorder": 4}
-    ax.text(centre[0], centre[1], sign, color=colour, fontsize=13, **middle)
+    middle: dict[str, Any] = {"xytext": (0, 0), "ha": "center", "va": "center_baseline"}
+    _name(ax, centre, sign, colour, fontsize=13, zorder=4, **middle)
