@@ -16,10 +16,9 @@ With `ax` a kind draws on the axes of a picture that is there already::
     plots.curves({"loss": losses}, ax=right, xlabel="step", ylabel="loss in nats")
     fig
 
-All but diagrams take `xlabel`, `ylabel`, `title`, `xlim` and what else `Axes.set` knows; `xticks`
-and `yticks`: the values to mark, or value → its label; `log`: "x", "y" or "xy"; `levels`: name → a
-number to compare with, as a dashed line; `legend`: "above", "below", a place in Matplotlib's words,
-or "" for none.
+All but diagrams take `xlabel`, `title`, `xlim` and what else `Axes.set` knows; `xticks`, `yticks`:
+the values to mark, or value → label; `log`: "x", "y" or "xy"; `levels`: name → a value to compare
+with, a dashed line; `legend`: "above", "below", one of Matplotlib's places, or "" for none.
 """
 
 import io
@@ -219,12 +218,11 @@ def heatmap(
     with _drawn(alt, **({"width": 5, "height": 4} | options)) as ax:
         finite = data[np.isfinite(data)]  # a masked score is −∞: its cell stays white
         largest = np.abs(finite).max(initial=0.0)
-        lowest = -largest if signed else finite.min(initial=0.0)
+        low, high = limits or (-largest if signed else finite.min(initial=0.0), largest)
         shown, colours = (
             np.where(np.isfinite(data), data, np.nan),
             "RdBu_r" if signed else "viridis",
         )
-        low, high = limits or (lowest, largest)
         image = ax.imshow(shown, colours, vmin=low, vmax=high)
         ax.grid(False)
         ax.spines[:].set_visible(False)
