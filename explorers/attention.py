@@ -155,7 +155,7 @@ class AttentionExplorer(Explorer):
         wall = np.full((layers, size + gap, heads, size + gap), np.nan, np.float32)
         wall[:, :size, :, :size] = np.where(hidden, np.nan, np.sqrt(maps)).transpose(0, 2, 1, 3)
         step = size + gap
-        plots.draw_heatmap(ax, wall.reshape(layers * step, heads * step), limits=(0, 1))
+        plots.heatmap(wall.reshape(layers * step, heads * step), ax=ax, limits=(0, 1))
         ax.set_xticks(np.arange(heads) * step + (size - 1) / 2, map(str, range(heads)))
         ax.set_yticks(np.arange(layers) * step + (size - 1) / 2, map(str, range(layers)))
         ax.tick_params(length=0)
@@ -169,9 +169,9 @@ class AttentionExplorer(Explorer):
         if self.query >= 0:  # only its row, as in the browser
             values = np.where(np.arange(len(values))[:, None] == self.query, values, np.nan)
         if self.stage != "softmax":
-            plots.draw_heatmap(ax, values, signed=True, colour_bar="scaled score")
+            plots.heatmap(values, ax=ax, signed=True, colour_bar="scaled score")
         else:  # the square root lets small weights be told apart, as in the browser
-            plots.draw_heatmap(ax, np.sqrt(values), limits=(0, 1), colour_bar="weight")
+            plots.heatmap(np.sqrt(values), ax=ax, limits=(0, 1), colour_bar="weight")
             marks = [0, 0.05, 0.25, 0.5, 1]
             bar: Any = ax.images[0].colorbar
             bar.set_ticks(np.sqrt(marks), labels=map(str, marks))

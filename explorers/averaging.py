@@ -7,7 +7,7 @@ import numpy as np
 import traitlets
 
 from explorers.base import Explorer, esm
-from helpers.plots import BLUE, GREY, ORANGE, Picture, draw_heatmap, picture, visible
+from helpers.plots import BLUE, GREY, ORANGE, Picture, heatmap, picture, visible
 
 LONGEST = 24  # tokens: more rows do not fit beside each other
 WEIGHTINGS = ("mean", "decay", "last", "learned")
@@ -110,7 +110,7 @@ class AveragingExplorer(Explorer):
             columns=3,
             width_ratios=[1.15, 0.8, 1.25],
         )
-        draw_heatmap(left, weights, row_labels=labels, column_labels=labels, limits=(0, 1))
+        heatmap(weights, ax=left, row_labels=labels, column_labels=labels, limits=(0, 1))
         left.axhspan(i - 0.5, i + 0.5, fill=False, edgecolor=ORANGE, linewidth=2)
         left.set(title="Weights", xlabel="hears token", ylabel="output")
         middle.barh(range(T), weights[i], color=BLUE)

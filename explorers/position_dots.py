@@ -71,7 +71,7 @@ class PositionDots(Explorer):
             columns=2,
         )
         dots = self.dots()
-        plots.draw_heatmap(left, dots, limits=(dots.min().item(), dots.max().item()))
+        plots.heatmap(dots, ax=left, limits=(dots.min().item(), dots.max().item()))
         left.axhline(self.p, color="white", linewidth=1)
         left.set(title="PE(p) · PE(q)", xlabel="position q", ylabel="position p")
         right.plot(dots[self.p], color=plots.BLUE)

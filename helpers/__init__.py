@@ -1,7 +1,8 @@
 """What the chapters share. Rooms stand on those above them; import the one you need.
 
     files        a file written in one piece or not at all
-    plots        still pictures in one look
+    timing       how long a call takes
+    plots        still pictures in one look, one call for each kind
     data         real data by name: word vectors, plays, articles, trained models
     text         tokenizers: characters, byte pairs
     positions    learned and sinusoidal vectors, rotary angles

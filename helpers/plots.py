@@ -1,16 +1,31 @@
-"""Still pictures in one look: heat maps, curves, bars and arrows.
+"""Still pictures in one look, one call for each kind.
 
-Every function returns a `Picture`, a plain Matplotlib figure that shows itself when it is the last
-line of a cell. There is no pyplot state, so a chapter can run its cells in any order and leaves no
-open figures behind. Draw your own with `picture()`::
+    curves      named lines; `smoothed` for noisy ones
+    heatmap     a matrix as colours; `heatmaps` for several
+    bars        lengths in order; `seeds` for the runs behind a mean
+    histograms  how numbers are spread
+    diagram     boxes and arrows: how a model is put together
 
-    fig, ax = plots.picture("A parabola: it falls to 0 and rises again.")
-    ax.plot(x, x**2)
+Each returns a `Picture`, a plain Matplotlib figure that shows itself when it is the last line of a
+cell. There is no pyplot state, so a chapter can run its cells in any order and leaves no open
+figures behind. `alt` says in a sentence what the picture shows; width and height are inches.
+With `ax` a kind draws on the axes of a picture that is there already::
+
+    fig, (left, right) = plots.picture("Left: the schedule. Right: the loss.", columns=2)
+    plots.curves({"cosine": shares}, ax=left, xlabel="step", ylabel="share of the rate")
+    plots.curves({"loss": losses}, ax=right, xlabel="step", ylabel="loss in nats")
     fig
+
+All but diagrams take `xlabel`, `title`, `xlim` and what else `Axes.set` knows; `xticks`, `yticks`:
+the values to mark, or value → label; `log`: "x", "y" or "xy"; `levels`: name → a value to compare
+with, a dashed line; `legend`: "above", "below", one of Matplotlib's places, or "" for none.
 """
 
 import io
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain, cycle, pairwise
 from typing import Any
 
 import matplotlib as mpl
@@ -18,13 +33,16 @@ import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+from matplotlib.path import Path
 
 # Okabe and Ito's palette (2008) without yellow: told apart with every kind of colour vision.
-BLUE, ORANGE, GREEN, PINK, SKY, RED = (
+_CYCLE = BLUE, ORANGE, GREEN, PINK, SKY, RED = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00",
 )  # fmt: skip
-GREY = "#6b7280"
+GREY, _INK = "#6b7280", "#374151"
 
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # ships with Matplotlib: the same glyphs on every machine
@@ -35,18 +53,19 @@ _STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": GREY,
-    "axes.labelcolor": "#374151",
+    "axes.labelcolor": _INK,
     "xtick.color": GREY,
     "ytick.color": GREY,
-    "xtick.labelcolor": "#374151",
-    "ytick.labelcolor": "#374151",
+    "xtick.labelcolor": _INK,
+    "ytick.labelcolor": _INK,
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": "#e5e7eb",
     "lines.linewidth": 2,
     "legend.frameon": False,
-    "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK, SKY, RED]),
+    "axes.prop_cycle": cycler(color=_CYCLE),
 }
+_styled = mpl.rc_context(_STYLE)  # decorates what draws: the course's look, whoever calls
 
 
 class Picture(Figure):
@@ -74,17 +93,8 @@ class Picture(Figure):
 class _Axes(Axes):
     """Axes in the course's look, also for what is drawn after `picture()` has returned."""
 
-    def set_title(self, *args: Any, **options: Any) -> Any:
-        with mpl.rc_context(_STYLE):
-            return super().set_title(*args, **options)
-
-    def legend(self, *args: Any, **options: Any) -> Any:
-        with mpl.rc_context(_STYLE):
-            return super().legend(*args, **options)
-
-    def plot(self, *args: Any, **options: Any) -> Any:
-        with mpl.rc_context(_STYLE):
-            return super().plot(*args, **options)
+    set_title, legend = _styled(Axes.set_title), _styled(Axes.legend)
+    plot = _styled(Axes.plot)
 
 
 def picture(
@@ -114,115 +124,397 @@ def visible(token: str) -> str:
     return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥")
 
 
-def draw_heatmap(
-    ax: Axes,
-    matrix: Any,
+def _check_names(what: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raise ValueError if a name stands for nothing that is drawn."""
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{what} names {name!r}, which is none of {', '.join(known)}")
+
+
+def _shown(labels: Iterable[Any]) -> list[str]:
+    """Labels as Matplotlib should have them: an escaped $ stays, two bare ones begin a formula."""
+    return [str(label).replace("$", r"\$") for label in labels]
+
+
+def _number(value: Any, form: str) -> str:
+    return format(value, form).replace("inf", "∞").replace("-", "−")
+
+
+def _name(ax: Axes, place: Any, text: str, colour: str, **look: Any) -> None:
+    """Write a name beside a place (x, y)."""
+    look = {"xytext": (5, 5), "textcoords": "offset points", **look}
+    ax.annotate(text, place, color=colour, **look)
+
+
+def _places(ax: Axes, labels: Collection[Any], upright: bool = False) -> np.ndarray:
+    """Labelled places one below the other, or side by side (upright)."""
+    (ax.xaxis if upright else ax.yaxis).set_ticks(range(len(labels)), _shown(labels))
+    if not upright:
+        ax.set_ylim(len(labels) - 0.5, -0.5)
+    return np.arange(len(labels))
+
+
+@contextmanager
+def _drawn(
+    alt: str,
     *,
-    row_labels: Sequence[str] | None = None,
-    column_labels: Sequence[str] | None = None,
-    signed: bool = False,
-    values: str | None = None,
-    limits: tuple[float, float] | None = None,
-    colour_bar: str | None = None,
-) -> None:
-    """Draw a (rows, columns) matrix on `ax`; the arguments are those of `heatmap`."""
-    data = np.asarray(matrix, dtype=float)
-    if data.ndim != 2:
-        raise ValueError(f"a heat map needs a matrix with 2 dimensions, not shape {data.shape}")
-    finite = data[np.isfinite(data)]  # a masked score is −∞: its cell stays white
-    largest = np.abs(finite).max(initial=0.0)
-    low, high = limits or ((-largest, largest) if signed else (finite.min(initial=0.0), largest))
-    image = ax.imshow(
-        np.where(np.isfinite(data), data, np.nan),
-        cmap="RdBu_r" if signed else "viridis",
-        vmin=low,
-        vmax=high,
-    )
-    ax.grid(False)
-    ax.spines[:].set_visible(False)
-    for axis, labels in ((ax.yaxis, row_labels), (ax.xaxis, column_labels)):
-        if labels is not None:
-            # An escaped $ stays a dollar; two bare ones would begin a formula.
-            shown = [visible(str(label)).replace("$", r"\$") for label in labels]
-            axis.set_ticks(range(len(labels)), shown)
-    if column_labels is not None and max(map(len, map(str, column_labels)), default=0) > 2:
-        ax.tick_params(axis="x", rotation=90)
-    if values is not None:
-        for (i, j), value in np.ndenumerate(data):
-            r, g, b, _ = image.cmap(image.norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
-            ink = "black" if 0.3 * r + 0.59 * g + 0.11 * b > 0.5 else "white"
-            number = format(value, values).replace("inf", "∞").replace("-", "−")
-            ax.text(j, i, number, ha="center", va="center", color=ink, fontsize=9)
-    if colour_bar is not None:
-        bar = ax.figure.colorbar(image, ax=ax, shrink=0.9)
-        bar.set_label(colour_bar)
-        bar.outline.set_visible(False)
+    ax: Any = None,
+    width: float = 7,
+    height: float = 3.6,
+    upright: bool = True,
+    log: str = "",
+    levels: Mapping[str, float] | None = None,
+    legend: str = "best",
+    **labels: Any,
+) -> Iterator[Any]:
+    """The axes that a kind draws on, given or new; then scales, ticks, labels, levels, legend."""
+    with mpl.rc_context(_STYLE):
+        ax = picture(alt, width=width, height=height)[1] if ax is None else ax
+        yield ax
+        ax.set(**{f"{side}scale": "log" for side in log})
+        for side, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
+            ticks = labels.pop(f"{side}ticks", None)
+            if ticks is not None:
+                shown = _shown(ticks.values() if isinstance(ticks, Mapping) else ticks)
+                axis.set_ticks([], minor=True)
+                axis.set_ticks(list(ticks), shown)
+        ax.set(**labels)
+        for (name, level), dashes in zip((levels or {}).items(), cycle(("--", ":", "-."))):
+            line = {"color": GREY, "linewidth": 1.5, "linestyle": dashes, "label": name}
+            (ax.axhline if upright else ax.axvline)(level, **line)
+        handles, names = ax.get_legend_handles_labels()
+        if legend in ("above", "below"):
+            side, room = {"above": "upper", "below": "lower"}[legend], ax.figure.get_figwidth()
+            wide = [0.5 + 0.08 * len(name) for name in names]  # in inches
+            columns = len(names) if sum(wide) < room else max(1, int(room / max(wide)))
+            look = {"loc": f"outside {side} center", "ncols": columns, "columnspacing": 1.2}
+            ax.figure.legend(handles, names, **look)
+        elif legend and (levels or len(names) > 1):
+            ax.legend(loc=legend)
 
 
 def heatmap(
     matrix: Any,
-    alt: str,
+    alt: str = "",
     *,
-    title: str = "",
-    xlabel: str = "",
-    ylabel: str = "",
-    width: float = 5,
-    height: float = 4,
+    row_labels: Sequence[Any] | None = None,
+    column_labels: Sequence[Any] | None = None,
+    signed: bool = False,
+    values: Any = None,
+    limits: tuple[float, float] | None = None,
+    colour_bar: str | None = None,
     **options: Any,
 ) -> Picture:
-    """A matrix as colours.
+    """A matrix as colours; cells that are infinite or not a number stay white.
 
-    matrix: (rows, columns) numbers; alt: alternative text; row_labels, column_labels: tokens;
-    signed: True for a map centred on 0 (red positive, blue negative); values: a format such as
-    ".2f" to write the numbers in; limits: (lowest, highest); colour_bar: its label and unit.
-    Cells that are infinite or not a number stay white.
+    matrix: (rows, columns) numbers; row_labels, column_labels: tokens; signed: True for a map
+    centred on 0 (red positive, blue negative); values: a format such as ".2f" to write the numbers
+    in, or a (rows, columns) matrix of what to write instead; limits: (lowest, highest);
+    colour_bar: its label and unit. Raises ValueError if the matrix has not 2 dimensions.
     """
-    fig, ax = picture(alt, width=width, height=height)
-    with mpl.rc_context(_STYLE):
-        draw_heatmap(ax, matrix, **options)
-    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    data = np.asarray(matrix, dtype=float)
+    if data.ndim != 2:
+        raise ValueError(f"a heat map needs a matrix with 2 dimensions, not shape {data.shape}")
+    with _drawn(alt, **({"width": 5, "height": 4} | options)) as ax:
+        finite = data[np.isfinite(data)]  # a masked score is −∞: its cell stays white
+        largest = np.abs(finite).max(initial=0.0)
+        low, high = limits or (-largest if signed else finite.min(initial=0.0), largest)
+        shown, colours = (
+            np.where(np.isfinite(data), data, np.nan),
+            "RdBu_r" if signed else "viridis",
+        )
+        image = ax.imshow(shown, colours, vmin=low, vmax=high)
+        ax.grid(False)
+        ax.spines[:].set_visible(False)
+        for axis, names in ((ax.yaxis, row_labels), (ax.xaxis, column_labels)):
+            if names is not None:
+                axis.set_ticks(range(len(names)), _shown(visible(str(name)) for name in names))
+        if column_labels is not None and max(map(len, map(str, column_labels)), default=0) > 2:
+            ax.tick_params(axis="x", rotation=90)
+        if values is not None:
+            written = None if isinstance(values, str) else np.asarray(values)
+            for (i, j), value in np.ndenumerate(data):
+                r, g, b, _ = image.cmap(image.norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
+                ink = "black" if 0.3 * r + 0.59 * g + 0.11 * b > 0.5 else "white"
+                text = _number(value, values) if written is None else str(written[i, j])
+                ax.text(j, i, text, ha="center", va="center", color=ink, fontsize=9)
+        if colour_bar is not None:
+            bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=colour_bar)
+            bar.outline.set_visible(False)
+        return ax.figure
+
+
+def heatmaps(
+    matrices: Mapping[str, Any], alt: str, *, ylabel: str = "", height: float = 3.4, **options: Any
+) -> Picture:
+    """Several matrices side by side: title → (rows, columns) numbers.
+
+    The options are those of `heatmap` for every map, or a mapping title → the option for that map.
+    Without `limits` each map has colours of its own.
+    """
+    size = {"width": options.pop("width", 3.2 * len(matrices)), "height": height}
+    fig, axes = picture(alt, **size, columns=len(matrices), squeeze=False)
+    for ax, (title, matrix) in zip(axes[0], matrices.items(), strict=True):
+        own = {k: v[title] if isinstance(v, Mapping) else v for k, v in options.items()}
+        heatmap(matrix, ax=ax, title=title, **own)
+        if max(np.shape(matrix)) > 12:
+            ax.tick_params(length=0, labelsize=7)
+    axes[0, 0].set_ylabel(ylabel)
     return fig
 
 
 def curves(
     lines: Mapping[str, Any],
-    alt: str,
+    alt: str = "",
     *,
     xlabel: str,
     ylabel: str,
-    title: str = "",
-    levels: Mapping[str, float] | None = None,
-    width: float = 7,
-    height: float = 3.6,
+    styles: Mapping[str, Any] | None = None,
+    spans: Mapping[str, tuple[float, float]] | None = None,
+    **options: Any,
 ) -> Picture:
     """Named curves on one pair of axes.
 
-    lines: name → y values, or name → (x values, y values); levels: name → height of a dashed
-    horizontal line, for a value that the curves should be compared with.
+    lines: name → y values, or name → (x values, y values); styles: name → a line in Matplotlib's
+    short form ("--" dashed, "o" dots, "C0o--" in the colour of the first curve) or its line options
+    in a mapping; spans: name → (from, to) in x, grey. Raises ValueError if `styles` names no curve.
     """
-    fig, ax = picture(alt, width=width, height=height)
-    for name, line in lines.items():
-        pair = line if isinstance(line, tuple) else (range(len(line)), line)
-        ax.plot(*pair, label=name)
-    for i, (name, level) in enumerate((levels or {}).items()):
-        style = ("--", ":", "-.")[i % 3]
-        ax.axhline(level, color=GREY, linewidth=1.5, linestyle=style, label=name)
-    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
-    ax.legend()
-    return fig
+    _check_names("styles", styles or {}, lines)
+    with _drawn(alt, xlabel=xlabel, ylabel=ylabel, **options) as ax:
+        for name, line in lines.items():
+            pair = line if isinstance(line, tuple) else (range(len(line)), line)
+            style = (styles or {}).get(name, {})
+            short, look = ([style], {}) if isinstance(style, str) else ([], style)
+            ax.plot(*pair, *short, label=name, **look)
+        for name, (start, end) in (spans or {}).items():
+            ax.axvspan(start, end, color="#e5e7eb", linewidth=0, zorder=0, label=name)
+        return ax.figure
+
+
+def smoothed(values: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of every `width` neighbours, for `curves`: (steps, means), both (n − width + 1,).
+
+    values: (n,) numbers; a mean stands at the middle of its steps. Raises ValueError if n < width.
+    """
+    numbers = np.asarray(values, dtype=float)
+    if not 1 <= width <= len(numbers):
+        raise ValueError(f"{len(numbers)} values have no mean of {width} neighbours")
+    means = np.convolve(numbers, np.full(width, 1 / width), mode="valid")
+    return np.arange(len(means)) + (width - 1) / 2, means
+
+
+def bars(
+    series: Mapping[str, Any],
+    alt: str = "",
+    *,
+    labels: Sequence[Any],
+    values: str | None = None,
+    highlight: Collection[str] = (),
+    upright: bool = False,
+    **options: Any,
+) -> Picture:
+    """Bars from left to right, the first on top: sort before, and they are a ranking.
+
+    series: name → (n,) lengths, several names for bars side by side; labels: n names, one for each
+    place; values: a format such as ".2f" to write the lengths at the bars; highlight: labels of
+    the bars that are meant; upright: True for bars that stand.
+    Raises ValueError if there are not n lengths, or `highlight` is no label.
+    """
+    _check_names("highlight", highlight, labels)
+    with _drawn(alt, upright=upright, **options) as ax:
+        place, thick = _places(ax, labels, upright), 0.8 / len(series)
+        for i, (name, lengths) in enumerate(series.items()):
+            at = place + thick * (i - (len(series) - 1) / 2)
+            numbers = np.asarray(lengths, dtype=float)
+            look = {"hatch": ("", "//", "..")[i % 3], "label": name if len(series) > 1 else ""}
+            colour = [ORANGE if label in highlight else _CYCLE[i] for label in labels]
+            draw = ax.bar if upright else ax.barh
+            drawn = draw(at, numbers, thick, color=colour, edgecolor="white", **look)
+            if values is not None:
+                ax.bar_label(drawn, [_number(v, values) for v in numbers], padding=3, fontsize=9)
+                ax.margins(**{"y" if upright else "x": 0.15})  # room for the numbers
+        ax.grid(axis="x" if upright else "y", visible=False)
+        return ax.figure
+
+
+def seeds(
+    runs: Mapping, alt: str = "", paired: bool = False, upright: bool = False, **options: Any
+) -> Picture:
+    """A dot for each seed and a tick at the mean: do the settings differ, or only the seeds?
+
+    runs: setting → the results of its seeds; paired: True to join the dots of one seed; upright:
+    True for settings that are numbers: they are x, the results y, and the means are joined.
+    Raises ValueError if `paired` settings have different numbers of seeds.
+    """
+    results = [np.asarray(numbers, dtype=float) for numbers in runs.values()]
+    if paired and len(set(map(len, results))) > 1:
+        raise ValueError(f"paired settings need equally many seeds, not {[*map(len, results)]}")
+    means = [numbers.mean() for numbers in results]
+    defaults = {"height": 3, "xticks": list(runs) if upright else None}
+    with _drawn(alt, upright=upright, **(defaults | options)) as ax:
+        place = list(runs) if upright else _places(ax, runs)
+
+        def draw(at: Any, numbers: Any, *style: str, **look: Any) -> None:
+            ax.plot(*((at, numbers) if upright else (numbers, at)), *style, **look)
+
+        for one_seed in np.stack(results, axis=1) if paired else ():
+            draw(place, one_seed, color="#d1d5db", linewidth=1)
+        if upright:
+            draw(place, means, color=BLUE, linewidth=1.5)
+        every = np.repeat(place, [*map(len, results)])
+        dot = {"color": SKY, "markersize": 8, "alpha": 0.8, "label": "one seed"}
+        draw(every, np.concatenate(results), "o", **dot)
+        if len(every) > len(place):
+            tick = {"color": BLUE, "markersize": 14, "markeredgewidth": 2.5, "label": "mean"}
+            draw(place, means, "_" if upright else "|", **tick)
+        return ax.figure
+
+
+def histograms(
+    samples: Mapping[str, Any],
+    alt: str = "",
+    *,
+    bins: int = 60,
+    limits: tuple[float, float] | None = None,
+    density: bool = False,
+    marks: Mapping[str, float] | None = None,
+    **options: Any,
+) -> Picture:
+    """How numbers are spread: name → numbers of any shape, with the same bins for all names.
+
+    bins: how many, from the smallest to the largest number or between the `limits` (low, high);
+    density: True for areas of 1; marks: name → a number that a coloured line marks, three at most.
+    """
+    with _drawn(alt, **options) as ax:
+        numbers = [np.ravel(sample) for sample in samples.values()]
+        edges = np.histogram_bin_edges(np.concatenate(numbers), bins, limits)
+        for colour, name, sample in zip(_CYCLE, samples, numbers, strict=False):
+            look = {"facecolor": (colour, 0.3), "edgecolor": colour, "linewidth": 1.5}
+            ax.hist(sample, edges, density=density, histtype="stepfilled", label=name, **look)
+        for colour, (name, mark) in zip((RED, GREEN, PINK), (marks or {}).items(), strict=False):
+            ax.axvline(mark, color=colour, linewidth=2.5, label=name)
+        return ax.figure
+
+
+def draw_points(ax: Axes, points: Mapping[str, Any], colour: str = _INK, marker: str = "o") -> None:
+    """Draw points (x, y) of a plane, each with its name beside it."""
+    paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
+    for name, point in points.items():
+        ax.plot(*point, marker, color=colour)
+        _name(ax, tuple(point), name, colour, bbox=paper)
 
 
 def draw_arrow(ax: Axes, vector: Any, name: str, colour: str, start: Any = (0.0, 0.0)) -> None:
-    """Draw a 2-D vector as an arrow from `start`, with its name at the tip."""
-    (x0, y0), (dx, dy) = np.asarray(start, float), np.asarray(vector, float)
-    ax.annotate(
-        "",
-        (x0 + dx, y0 + dy),
-        (x0, y0),
-        arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2, "shrinkA": 0,
-                    "shrinkB": 0, "mutation_scale": 16},
-    )  # fmt: skip
-    ax.annotate(
-        name, (x0 + dx, y0 + dy), xytext=(5, 5), textcoords="offset points",
-        color=colour, fontweight="bold",
-    )  # fmt: skip
+    """Draw a 2-D vector as an arrow from `start`, with its name beyond the tip."""
+    base, step = np.asarray(start, float), np.asarray(vector, float)
+    tip, (left, down) = tuple(base + step), step < 0
+    look = {"arrowstyle": "-|>", "color": colour, "linewidth": 2, "mutation_scale": 16}
+    ax.annotate("", tip, tuple(base), arrowprops={**look, "shrinkA": 0, "shrinkB": 0})
+    beyond = {"ha": "right" if left else "left", "va": "top" if down else "baseline"}
+    _name(ax, tip, name, colour, xytext=tuple(np.where(step < 0, -5, 5)), weight="bold", **beyond)
+
+
+_BOX, _RING = np.array([0.72, 0.26]), np.array([0.15, 0.15])  # half width and height, in inches
+_GRID, _ROUND = np.array([1.8, 0.85]), "round,pad=0,rounding_size=0.08"  # from box to box; corners
+
+
+@_styled
+def diagram(
+    boxes: Mapping[str, tuple[float, float]] | Sequence[str | Sequence[str]],
+    alt: str,
+    *,
+    arrows: Sequence[Sequence[str]] | None = None,
+    streams: Mapping[str, tuple[str, str]] | None = None,
+    frames: Mapping[str, Sequence[str]] | None = None,
+    colours: Mapping[str, str] | None = None,
+) -> Picture:
+    """Boxes and arrows: how a model is put together, from the bottom to the top.
+
+    boxes: name → (column, row), row 0 at the bottom; or the rows from bottom to top, each a name or
+    a list of names, and then without `arrows` each box points at all of the next row. What follows
+    a # is not shown, so that two boxes can bear one label; a sign alone (×) stands in a ring.
+    arrows: (from, to) or (from, to, label). streams: name → (first box, last box) of one column, a
+    thick line between them, like the residual stream: an arrow from its name starts on it beside
+    the other box, an arrow to its name is added (+) there. frames: label → the boxes it surrounds;
+    colours: box → colour. Raises ValueError if any of them names no box.
+    """
+    if not isinstance(boxes, Mapping):
+        rows: list[Sequence[str]] = [[row] if isinstance(row, str) else row for row in boxes]
+        arrows = arrows or [(a, b) for low, high in pairwise(rows) for a in low for b in high]
+        boxes = {n: (i - len(row) / 2, j) for j, row in enumerate(rows) for i, n in enumerate(row)}
+    arrows, streams, frames, colours = arrows or (), streams or {}, frames or {}, colours or {}
+    _check_names("arrows", chain(*(arrow[:2] for arrow in arrows)), {**boxes, **streams})
+    _check_names("streams", chain(*streams.values()), boxes)
+    _check_names("frames", chain(*frames.values()), boxes)
+    _check_names("colours", colours, boxes)
+    at = {name: np.asarray(place) * _GRID for name, place in boxes.items()}
+    shown = {name: name.partition("#")[0].strip() for name in boxes}
+    half = {name: _BOX if shown[name][1:] or shown[name].isalnum() else _RING for name in boxes}
+
+    def end(name: str, other: str) -> tuple[np.ndarray, np.ndarray]:
+        """Where an arrow meets a box, or a stream beside the other box: centre, half its size."""
+        if name in streams:
+            return np.array([at[streams[name][0]][0], at[other][1]]), _RING
+        return at[name], half[name]
+
+    (left, bottom), (right, top) = _corners(at.values()) + _BOX * [[-1.5, -2.2], [1.5, 2.2]]
+    fig, ax = picture(alt, width=right - left, height=top - bottom)
+    ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
+    ax.axis("off")
+    for label, inside in frames.items():
+        joined = [end(b, a)[0] for a, b, *_ in arrows if a in inside and b in streams]
+        low, high = _corners([*(at[name] for name in inside), *joined])
+        _draw_box(ax, (low + high) / 2, (high - low) / 2 + _BOX + 0.13, GREY, linestyle="--")
+        _name(ax, high + _BOX + 0.13, label, GREY, xytext=(-2, 3), ha="right", weight="bold")
+    for first, last in streams.values():
+        _draw_path(ax, _route(at[first], at[last], half[first], half[last]), BLUE, 4)
+    for a, b, *note in arrows:
+        (start, size), (goal, goal_size) = end(a, b), end(b, a)
+        path = _route(start, goal, 0 * size if a in streams else size, goal_size)
+        _draw_path(ax, path, _INK, 1.4)
+        level = {"ha": "center", "xytext": (0, 4)} if start[1] == goal[1] else {"xytext": (5, -3)}
+        _name(ax, (path[-2] + path[-1]) / 2, "".join(note), _INK, fontsize=9, **level)
+        if b in streams:
+            _draw_ring(ax, goal, "+", BLUE)
+    for name, place in at.items():
+        colour = colours.get(name, GREY)
+        if half[name] is _RING:
+            _draw_ring(ax, place, shown[name], colour)
+        else:
+            _draw_box(ax, place, _BOX, colour, facecolor=0.15 * np.array(to_rgb(colour)) + 0.85)
+            ax.text(*place, textwrap.fill(shown[name], 17), ha="center", va="center")
+    return fig
+
+
+def _corners(points: Iterable[np.ndarray]) -> np.ndarray:
+    """The lower left and the upper right corner of the smallest rectangle around points."""
+    stacked = np.stack(list(points))
+    return np.stack([stacked.min(axis=0), stacked.max(axis=0)])
+
+
+def _route(start: Any, goal: Any, size: Any, goal_size: Any) -> np.ndarray:
+    """From the edge of one box to that of another: straight, or with a bend before the goal."""
+    across, up = np.sign(goal - start)
+    way = np.array([0, up] if up else [across, 0])
+    start, goal = start + way * size, goal - way * goal_size
+    if not (across and up):
+        return np.array([start, goal])
+    bend = goal[1] - up * (_GRID[1] / 2 - _BOX[1])
+    return np.array([start, (start[0], bend), (goal[0], bend), goal])
+
+
+def _draw_path(ax: Axes, points: np.ndarray, colour: str, width: float) -> None:
+    look: dict[str, Any] = {"color": colour, "linewidth": width, "mutation_scale": 8 + 3 * width}
+    ax.add_patch(FancyArrowPatch(path=Path(points), arrowstyle="-|>", joinstyle="round", **look))
+
+
+def _draw_box(ax: Axes, centre: Any, half: Any, colour: str, **look: Any) -> None:
+    look = {"facecolor": "none", "edgecolor": colour, "boxstyle": _ROUND, "linewidth": 1.4, **look}
+    ax.add_patch(FancyBboxPatch(centre - half, *(2 * half), **look))
+
+
+def _draw_ring(ax: Axes, centre: Any, sign: str, colour: str) -> None:
+    look = {"facecolor": "white", "edgecolor": colour, "linewidth": 1.8, "zorder": 3}
+    ax.add_patch(Circle(centre, _RING[0], **look))
+    middle: dict[str, Any] = {"xytext": (0, 0), "ha": "center", "va": "center_baseline"}
+    _name(ax, centre, sign, colour, fontsize=13, zorder=4, **middle)

@@ -26,7 +26,7 @@ CLAIMS = {
     "byte_pair_encoding": [f"T{i}" for i in range(1, 9)],
     "gptmini": [f"M{i}" for i in range(1, 6)],
 }
-# The rooms of helpers whose every public name a chapter teaches; data and plots are tools.
+# The rooms of helpers whose every public name a chapter teaches; data, plots, timing are tools.
 CONCEPTS = (
     *("text", "positions", "attention", "gpt"),
     *("checkpoints", "training", "sampling", "recording"),
@@ -189,7 +189,7 @@ def test_the_chapter_that_teaches_it_compares_its_own_with_the_helper(module, na
 
 
 LAYERS = [
-    {"files", "plots"},
+    {"files", "plots", "timing"},
     {"data", "text"},
     {"positions"},
     {"attention"},

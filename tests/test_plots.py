@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from helpers import plots
+from helpers.timing import milliseconds
 
 
 def size(png):
@@ -148,3 +149,231 @@ def test_an_arrow_ends_at_its_vector_and_is_named():
     plots.draw_arrow(ax, torch.tensor([2.0, 1.0]), "a", plots.BLUE, start=(1, 1))
     assert texts(fig) == ["", "a"]
     assert tuple(ax.texts[1].xy) == (3.0, 2.0)
+
+
+def legend(ax):
+    return [t.get_text() for t in ax.get_legend().get_texts()] if ax.get_legend() else []
+
+
+def tick_labels(axis):
+    return [t.get_text() for t in axis.get_ticklabels()]
+
+
+LABELS = {"xlabel": "x", "ylabel": "y"}
+KINDS = {
+    "curves": lambda: plots.curves({"a": [1, 2]}, "A.", **LABELS, log="y", legend="above"),
+    "heatmaps": lambda: plots.heatmaps({"a": [[1.0]], "b": [[2.0]]}, "B."),
+    "bars": lambda: plots.bars({"a": [1, 2]}, "C.", labels="ab"),
+    "seeds": lambda: plots.seeds({"a": [1, 2], "b": [2, 3]}, "D.", paired=True),
+    "histograms": lambda: plots.histograms({"a": [1, 2, 2]}, "E.", marks={"m": 2}),
+    "diagram": lambda: plots.diagram(["a", "b"], "F."),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_the_same_file_each_time_and_leaves_nothing_behind(kind, monkeypatch):
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
+    before = {key: mpl.rcParams[key] for key in plots._STYLE}
+    assert KINDS[kind]().png() == KINDS[kind]().png()
+    assert {key: mpl.rcParams[key] for key in plots._STYLE} == before
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+@pytest.mark.parametrize("kind", ["curves", "bars", "seeds", "histograms"])
+def test_every_kind_needs_words_or_axes(kind):
+    arguments = {"curves": LABELS, "bars": {"labels": "ab"}}.get(kind, {})
+    with pytest.raises(ValueError, match="alternative text"):
+        getattr(plots, kind)({"a": [1, 2]}, **arguments)
+    fig, (left, right) = plots.picture("Two panels.", columns=2)
+    assert getattr(plots, kind)({"a": [1, 2]}, ax=right, title="T", **arguments) is fig
+    assert right.get_title(loc="left") == "T" and right.has_data() and not left.has_data()
+
+
+def test_curves_have_styles_spans_and_marked_ticks_on_logarithmic_axes():
+    fig = plots.curves(
+        {"dashed": ([1, 2, 4], [1, 10, 100]), "dots": ([1, 2, 4], [2, 20, 200])},
+        "Two lines.",
+        **LABELS,
+        styles={"dots": "o"},
+        spans={"seen": (1, 2)},
+        log="xy",
+        xticks=[1, 2, 4],
+        yticks={10: "ten"},
+    )
+    fig.png()
+    (ax,) = fig.axes
+    assert legend(ax) == ["dashed", "dots", "seen"]
+    assert (ax.lines[1].get_marker(), ax.lines[1].get_linestyle()) == ("o", "None")
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert tick_labels(ax.xaxis) == ["1", "2", "4"] and tick_labels(ax.yaxis) == ["ten"]
+    with pytest.raises(ValueError, match="styles names 'dot', which is none of dots"):
+        plots.curves({"dots": [1]}, "One.", **LABELS, styles={"dot": "o"})
+
+
+def test_a_legend_stands_where_there_is_something_to_tell_apart():
+    assert legend(plots.curves({"a": [1, 2]}, "One.", **LABELS).axes[0]) == []
+    two = {"a": [1, 2], "b": [2, 1]}
+    assert legend(plots.curves(two, "Two.", **LABELS, legend="").axes[0]) == []
+    above = plots.curves(two, "Two.", **LABELS, legend="above")
+    assert not legend(above.axes[0])
+    assert [t.get_text() for t in above.legends[0].get_texts()] == ["a", "b"]
+    plots.curves({"a name wider than the picture " * 4: [1]} | two, "!", **LABELS, legend="below")
+
+
+def test_a_smoothed_value_is_the_mean_of_its_neighbours_at_their_middle():
+    steps, means = plots.smoothed(torch.tensor([1.0, 2.0, 6.0, 4.0]), 3)
+    assert steps.tolist() == [1, 2] and means.tolist() == pytest.approx([3, 4])
+    assert plots.smoothed([5, 7], 1)[1].tolist() == [5, 7]
+    for width in (0, 3):
+        with pytest.raises(ValueError, match=f"2 values have no mean of {width} neighbours"):
+            plots.smoothed([1, 2], width)
+
+
+def test_heat_maps_stand_side_by_side_with_options_for_all_or_for_one():
+    fig = plots.heatmaps(
+        {"one": [[1.0, 2.0]], "two": [[3.0, 4.0]]},
+        "Two maps.",
+        values={"one": ".1f", "two": [["c", "d"]]},
+        limits=(0, 4),
+        xlabel="key",
+        ylabel="query",
+    )
+    assert texts(fig) == ["1.0", "2.0", "c", "d"]
+    assert [ax.get_title(loc="left") for ax in fig.axes] == ["one", "two"]
+    assert [ax.get_xlabel() for ax in fig.axes] == ["key", "key"]
+    assert [ax.get_ylabel() for ax in fig.axes] == ["query", ""]
+    assert {ax.images[0].get_clim() for ax in fig.axes} == {(0, 4)}
+
+
+def test_bars_have_labels_values_and_a_highlight_the_first_on_top():
+    fig = plots.bars(
+        {"bits": torch.tensor([2.5, -1.0])},
+        "Two bars.",
+        labels=["worst", "$best"],
+        values=".1f",
+        highlight=["$best"],
+        levels={"goal": 1.0},
+    )
+    assert texts(fig) == ["2.5", "−1.0"]
+    (ax,) = fig.axes
+    assert tick_labels(ax.yaxis) == ["worst", r"\$best"] and legend(ax) == ["goal"]
+    assert [bar.get_width() for bar in ax.patches] == [2.5, -1.0]
+    assert ax.patches[0].get_facecolor() != ax.patches[1].get_facecolor()
+    low, high = ax.get_ylim()
+    assert low > high
+    assert set(ax.lines[0].get_xdata()) == {1.0}
+
+
+def test_bars_of_several_names_stand_side_by_side():
+    fig = plots.bars({"a": [1, 2], "b": [3, 4]}, "Four.", labels="xy", upright=True)
+    (ax,) = fig.axes
+    assert [bar.get_height() for bar in ax.patches] == [1, 2, 3, 4]
+    centres = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
+    assert centres == pytest.approx([-0.2, 0.8, 0.2, 1.2]) and legend(ax) == ["a", "b"]
+    with pytest.raises(ValueError, match="highlight names 'z'"):
+        plots.bars({"a": [1]}, "One.", labels=["x"], highlight="z")
+    with pytest.raises(ValueError):
+        plots.bars({"a": [1, 2, 3]}, "Three.", labels="xy")
+
+
+def test_seeds_are_dots_with_a_tick_at_their_mean():
+    fig = plots.seeds({"pre": [1.0, 2.0], "post": torch.tensor([4.0, 6.0])}, "Two settings.")
+    fig.png()
+    (ax,) = fig.axes
+    dots, means = ax.lines
+    assert list(dots.get_xdata()) == [1, 2, 4, 6] and list(dots.get_ydata()) == [0, 0, 1, 1]
+    assert list(means.get_xdata()) == [1.5, 5.0]
+    assert tick_labels(ax.yaxis) == ["pre", "post"] and legend(ax) == ["one seed", "mean"]
+
+
+def test_seeds_can_be_paired_and_upright_settings_are_x():
+    fig = plots.seeds({1: [1, 2], 8: [3, 5]}, "Pairs.", paired=True, upright=True, log="x")
+    fig.png()
+    (ax,) = fig.axes
+    assert [list(line.get_ydata()) for line in ax.lines[:3]] == [[1, 3], [2, 5], [1.5, 4]]
+    assert list(ax.lines[0].get_xdata()) == [1, 8] and tick_labels(ax.xaxis) == ["1", "8"]
+    with pytest.raises(ValueError, match=r"equally many seeds, not \[1, 2\]"):
+        plots.seeds({"a": [1], "b": [2, 3]}, "Odd.", paired=True)
+
+
+def test_histograms_share_their_bins_and_have_marks():
+    fig = plots.histograms(
+        {"a": torch.tensor([[0.0, 1.0]]), "b": [9.0, 10.0, 10.0]},
+        "Two.",
+        bins=10,
+        density=True,
+        marks={"here": 5.0},
+    )
+    (ax,) = fig.axes
+    assert legend(ax) == ["a", "b", "here"] and set(ax.lines[0].get_xdata()) == {5.0}
+    first, second = (patch.get_path().vertices for patch in ax.patches)
+    assert set(first[:, 0]) == set(second[:, 0]) and max(second[:, 0]) == 10
+    assert first[:, 1].max() == 0.5
+
+
+def test_points_are_named():
+    fig, ax = plots.picture("A point.")
+    plots.draw_points(ax, {"p": torch.tensor([1.0, 2.0])})
+    assert texts(fig) == ["p"] and tuple(ax.texts[0].xy) == (1.0, 2.0)
+    assert list(ax.lines[0].get_xydata()[0]) == [1.0, 2.0]
+
+
+def boxes(ax):
+    return [p for p in ax.patches if isinstance(p, mpl.patches.FancyBboxPatch)]
+
+
+def ways(ax):
+    """The corner points of every arrow."""
+    arrows = [p for p in ax.patches if isinstance(p, mpl.patches.FancyArrowPatch)]
+    return [p._path_original.vertices for p in arrows]
+
+
+def test_a_diagram_of_rows_stands_centred_and_flows_upwards():
+    fig = plots.diagram(["x", ["head 0", "head 1"], "concatenate"], "Two heads.")
+    assert [t for t in texts(fig) if t] == ["x", "head 0", "head 1", "concatenate"]
+    (ax,) = fig.axes
+    middles = {t.get_text(): t.get_position() for t in ax.texts if t.get_text()}
+    assert (
+        middles["x"][0]
+        == middles["concatenate"][0]
+        == pytest.approx((middles["head 0"][0] + middles["head 1"][0]) / 2)
+    )
+    assert len(boxes(ax)) == 4 and len(ways(ax)) == 4
+    assert all(way[-1][1] > way[0][1] for way in ways(ax))
+
+
+def test_an_arrow_of_a_stream_leaves_it_and_is_added_to_it():
+    fig = plots.diagram(
+        {"x": (0, 0), "norm#1": (1, 1), "norm#2": (1, 2), "out": (0, 3)},
+        "A stream.",
+        arrows=[("stream", "norm#1"), ("norm#1", "norm#2", "(B, T, C)"), ("norm#2", "stream")],
+        streams={"stream": ("x", "out")},
+        frames={"block": ["norm#1", "norm#2"]},
+        colours={"norm#1": plots.ORANGE},
+    )
+    assert [t for t in texts(fig) if t] == ["block", "(B, T, C)", "+", "x", "norm", "norm", "out"]
+    (ax,) = fig.axes
+    stream, read, _, added = ways(ax)
+    assert stream[0][0] == stream[-1][0] == read[0][0]
+    assert read[0][1] == read[-1][1] and added[0][1] == added[-1][1] > read[0][1]
+    frame = boxes(ax)[0].get_bbox()
+    assert frame.x0 < stream[0][0] < frame.x1 and frame.y0 < read[0][1] < added[0][1] < frame.y1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"arrows": [("a", "z")]},
+        {"streams": {"s": ("a", "z")}},
+        {"frames": {"f": ["z"]}},
+        {"colours": {"z": plots.RED}},
+    ],
+)
+def test_a_diagram_names_what_is_no_box(wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} names 'z', which is none of a, b"):
+        plots.diagram(["a", "b"], "Two.", **wrong)
+
+
+def test_a_call_is_timed_by_its_shortest_run():
+    calls = []
+    assert 0 < milliseconds(calls.append, 1, repeats=3) < 1000 and calls == [1, 1, 1]
