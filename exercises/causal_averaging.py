@@ -86,6 +86,12 @@ past_mean.mistakes = {
 }  # fmt: skip
 
 
+OVERFLOW = (
+    "Right for small scores. But e^score of a large one is infinite, and ∞ / ∞ is NaN: "
+    "torch.softmax takes the largest score away first."
+)
+
+
 @exercise(inputs=[(4,), (7,), (2,), (1,)], praise="lower triangular, and every row sums to 1.")
 def mean_weights(T):
     """mean_weights(T): the (T, T) weights of the mean of the past."""
@@ -120,9 +126,19 @@ mean_weights.mistakes = {
 }  # fmt: skip
 
 
+@mean_weights.then
+def mixes_tokens(answer):
+    got = call(answer, 3, name="mean_weights")
+    expect(
+        isinstance(got, torch.Tensor) and got.dtype == torch.float32,
+        "The numbers are right, but `mean_weights(T) @ x` fails: it takes a tensor of 32-bit "
+        f"floats, as x is, and yours is a {getattr(got, 'dtype', type(got).__name__)}.",
+    )
+
+
 @exercise(
     inputs=[(2 * normal(*shape, 5, 5, seed=34),) for shape in [(), (3,), (2, 2)]]
-    + [(2 * normal(1, 1, seed=35),)],
+    + [(2 * normal(1, 1, seed=35),), (100 + normal(2, 4, 4, seed=36),)],
     praise="a distribution over the past in every row, and exactly 0 on the future.",
     clash="The mask must be (T, T), and T is `scores.shape[-1]`, whatever stands before it.",
     backward=True,
@@ -133,6 +149,10 @@ def masked_softmax(scores):
 
 
 masked_softmax.mistakes = {
+    OVERFLOW: (
+        lambda s: (e := s.exp().tril()) / e.sum(-1, keepdim=True),
+        lambda s: (e := s.exp() * torch.ones_like(s).tril()) / e.sum(-1, keepdim=True),
+    ),
     "There is no mask: the future gets weight too.": lambda s: s.softmax(-1),
     "You set the blocked scores to 0 before the softmax. e⁰ = 1, so the future still gets weight: "
     "block with −infinity.": lambda s: s.tril().softmax(-1),

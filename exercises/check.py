@@ -190,7 +190,9 @@ class Declared(Exercise):
             for given in self.inputs:
                 try:
                     self._expect_gradients(answer, given)
-                except RuntimeError as error:
+                except NotYet:
+                    raise
+                except Exception as error:
                     raise NotYet(
                         f"{self.what(given)} has the right values, but no gradient comes back "
                         "through it. Compute with tensors only, and make new ones instead of "
@@ -205,23 +207,23 @@ class Declared(Exercise):
         wrong = [t for t in tried if t.error or not same(t.got, t.want, self.tolerance)]
         if not wrong:
             return True
-        first = next((t for t in wrong if not t.error), wrong[0])
+        given = next((t for t in wrong if not t.error), wrong[0])
         explained = [
             (says, [t for t in tried if t.is_given_by(mistake, self.tolerance)])
             for says, mistake in self.each_mistake()
-            if first.is_given_by(mistake, self.tolerance)
+            if given.is_given_by(mistake, self.tolerance)
         ]
         # What only fails may fail for many reasons, and a True may be chance: all must fit then.
-        # Elsewhere what explains less than half of what is wrong is a coincidence.
-        all_must_fit = first.error or isinstance(first.want, bool)
+        # Elsewhere what explains less than half, of all or of what is wrong, is a coincidence.
+        least = len(tried) if given.error or isinstance(given.want, bool) else len(tried) / 2
         explained = [
             (says, fits)
             for says, fits in explained
-            if len(fits) == len(tried)
-            or (not all_must_fit and 2 * sum(t in wrong for t in fits) >= len(wrong))
+            if len(fits) >= least and 2 * sum(t in wrong for t in fits) >= len(wrong)
         ]
         if explained:
             raise NotYet(max(explained, key=lambda found: len(found[1]))[0])
+        first = wrong[0]
         if first.error:
             raise NotYet(str(first.error))
         self._expect_the_same_again(answer, first)
@@ -275,8 +277,7 @@ class Declared(Exercise):
             args = fresh(given)
             leaves = [x.requires_grad_() for x in args if _is_float(x)]
             leaves += [p for m in args if isinstance(m, nn.Module) for p in m.parameters()]
-            out = call(function, *args, name=f"{self.called}, given tensors that want gradients,")
-            out = torch.as_tensor(out)
+            out = torch.as_tensor(function(*fresh(args)))
             if not out.requires_grad:
                 return [None] * len(leaves)
             out = (out * normal(*out.shape, seed=0)).sum()

@@ -247,7 +247,7 @@ def models():
     """Names alone tell nothing: norms are called 1 and 3, and a matrix is in "normal"."""
     with torch.random.fork_rng(devices=[]):  # an import leaves the notebook's draws alone
         return [
-            nn.Linear(2, 3), nn.LayerNorm(3), nn.Embedding(4, 3),
+            nn.Linear(2, 3), nn.LayerNorm(3), nn.Embedding(4, 3), nn.Linear(3, 1),
             nn.Sequential(nn.Embedding(4, 3), nn.RMSNorm(3), nn.Linear(3, 4), nn.BatchNorm1d(4)),
             nn.MultiheadAttention(4, 2),
             nn.ModuleDict({"normal": nn.Linear(2, 3), "biased": nn.Linear(3, 2)}),

@@ -117,7 +117,8 @@ def ask_for_the_verb(answer):
 @exercise(
     inputs=[
         (normal(hs, seed=1), normal(T, hs, seed=2)) for T, hs in [(6, 4), (3, 9), (4, 4), (1, 5)]
-    ],
+    ]
+    + [(20 + normal(4, seed=1) / 9, 5 + normal(6, 4, seed=2) / 9)],  # too large for exp alone
     praise="T weights that sum to 1.",
     clash="One score per key: `K @ q` has shape (T,).",
 )
@@ -127,6 +128,9 @@ def weights_of(q, K):
 
 
 weights_of.mistakes = {
+    "Right for small scores. But e^score of a large one is infinite, and ∞ / ∞ is NaN: F.softmax "
+    "takes the largest score away first.":
+        lambda q, K: (e := (K @ q / len(q) ** 0.5).exp()) / e.sum(),
     "These are the raw scores, any real numbers: scale them and take the softmax.":
         lambda q, K: K @ q,
     "These are the scaled scores. Weights are what the softmax makes of them.":
@@ -241,9 +245,9 @@ def in_half_precision(answer):
 
 
 def low_scores(B, T, hs):
-    """q, k, v with scores around -20000, of whole numbers: sums of them have no rounding errors."""
+    """q, k, v with scores around -20000, in 64 bits: however they are summed, they are the same."""
     q, k = normal(B, T, hs, seed=10).abs() + 4, normal(B, T, hs, seed=11) - 1000
-    return q.round(), k.round(), normal(B, T, hs, seed=12)
+    return q.round().double(), k.round().double(), normal(B, T, hs, seed=12).double()
 
 
 def formula(q, k, v, scale=None, allowed=causal_mask, fill=-math.inf, softmax=F.softmax, dim=-1):

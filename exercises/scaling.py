@@ -254,7 +254,8 @@ def squares(scores, *, product=torch.outer):
 
 @exercise(
     inputs=[(1.5 * normal(T, seed=seed),) for seed, T in enumerate([4, 7, 2, 1], 1)]
-    + [(torch.zeros(3),), (torch.tensor([20.0, 0.0, 19.0, -30.0]),)],
+    + [(torch.zeros(3),), (torch.tensor([20.0, 0.0, 19.0, -30.0]),)]
+    + [(torch.tensor([100.0, 98.0, 99.0]),)],  # too large for exp alone
     praise="diag(w) − w wᵀ: every row sums to 0.",
     tolerance=1e-6,  # differences of weights at slightly different scores are not as exact
 )
@@ -269,6 +270,9 @@ def jacobian_by(combine):
 
 
 softmax_jacobian.mistakes = {
+    "Right for small scores. But e^score of a large one is infinite, and ∞ / ∞ is NaN: softmax "
+    "takes the largest score away first.": lambda scores: (
+        torch.diag(w := scores.exp() / scores.exp().sum()) - torch.outer(w, w)),
     "Your off-diagonal entries have the wrong sign: when one key wins weight, the others "
     "lose it. It is diag(w) minus w wᵀ.": jacobian_by(lambda d, o: d + o),
     "Your off-diagonal entries are positive, the diagonal is right: put a minus before "

@@ -540,3 +540,8 @@ def floats_and_by_hand(answer):
             "The numbers are right, but they are not floats in a tensor, so `@` with a table of "
             "vectors fails: add .float().",
         )
+        expect(
+            got.dtype == torch.float32,
+            "The numbers are right, but of 64 bits, so `@` with a table of vectors, which has 32, "
+            "fails: add .float().",
+        )

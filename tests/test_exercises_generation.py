@@ -101,7 +101,7 @@ def drawn(model, ids, n_tokens, block_size):
 @pytest.mark.parametrize(
     ("exercise", "answer", "words"),
     [
-        (check.draw, lambda p, u: torch.multinomial(p, 1).item(), "The pieces end at"),
+        (check.draw, lambda p, u: torch.multinomial(p, 1).item(), "two different results"),
         (check.draw, lambda p, u: int(torch.rand(()) < u), "should be"),
         (check.heat, ties_all_get_1, "each got all, and the sum is above 1"),
         (check.heat, ties_get_a_smaller_one, "a smaller logit got something"),
@@ -114,7 +114,7 @@ def drawn(model, ids, n_tokens, block_size):
         (check.cache_size, lambda L, H, C, T, B: (L, H), "should have shape"),
         (check.attend_new, another_first_step, "return the first alone"),
         (check.attend_new, check.attended(lambda T, S: check.causal_mask(T)), "want a mask"),
-        (check.write_greedily, drawn, "should be"),
+        (check.write_greedily, drawn, "two different results"),
         (check.write_greedily, check.writing(lambda ids, W: ids), "and it reads 6 at most"),
         (check.write_greedily, check.writing(lambda ids, W: ids[:, -8:]), "and it reads 6 at most"),
         (check.write_greedily, check.writing(lambda ids, W: ids[:, -3:]), "should be"),

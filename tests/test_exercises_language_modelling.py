@@ -216,7 +216,7 @@ def from_anywhere(table, start, n):
         (check.generate, lambda t, *of: walk(t**3, *of), "frequencies differ"),
         (check.generate, seeded(walk), "two calls"),
         (check.generate, lambda t, s, n: [0, 2, 3, 1, 0, 2], "leaves no choice"),
-        (check.generate, from_anywhere, "leaves no choice"),
+        (check.generate, from_anywhere, "from the row of `start`"),
     ],
 )  # fmt: skip
 def test_other_mistakes_are_told(exercise, answer, words):

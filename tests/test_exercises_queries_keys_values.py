@@ -66,9 +66,6 @@ class LongBuffer(check.WindowHead):
         (check.ask_for_the_verb, np.array([0, 0, 0, 5.55])),
         (check.ask_for_the_verb, torch.tensor([-9.0, -1, -9, 3])),
         (check.weights_of, lambda q, K: F.softmax((K * q).sum(-1) * len(q) ** -0.5, 0)),
-        (check.weights_of, lambda q, K: torch.tensor(
-            [math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K]) / sum(
-            math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K)),
         (check.weights_of, lambda q, K: (q @ K.mT / len(q) ** 0.5).softmax(-1).numpy()),
         (check.causal_weights, added_bias),
         (check.causal_weights, lambda s: check.hide(s.float()).softmax(-1).to(s.dtype)),
@@ -153,6 +150,9 @@ WRONG = [
     (check.ask_for_the_verb, torch.zeros(4), "asks for nothing"),
     (check.ask_for_the_verb, torch.tensor([[0.0, 0, 0, 8]]), "shape (4,)"),
     (check.ask_for_the_verb, torch.tensor([0, 0, 0, INF]), "NaN or infinity"),
+    (check.weights_of, lambda q, K: torch.tensor(
+            [math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K]) / sum(
+            math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K), "e^score of a large one is infinite"),
     (check.weights_of, lambda q, K: (check.weights_of.right(q, K), K), "return the first alone"),
     (check.weights_of, lambda q, K: (K @ q[:, None] / len(q) ** 0.5).softmax(0), "shape (6,)"),
     (check.causal_weights, lambda s: check.hide(s, fill=-1e9).softmax(-1), "half precision"),

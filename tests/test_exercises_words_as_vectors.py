@@ -55,7 +55,7 @@ def filled_flat(ids, V):
         (check.one_hot, lambda ids, V: torch.eye(V)[ids]),
         (check.one_hot, scattered),
         (check.one_hot, filled_flat),
-        (check.one_hot, lambda ids, V: torch.from_numpy(np.eye(V)[ids.numpy()])),
+        (check.one_hot, lambda ids, V: torch.from_numpy(np.eye(V, dtype="f")[ids.numpy()])),
     ],
 )  # fmt: skip
 def test_other_right_answers_are_right(exercise, answer):
@@ -91,6 +91,7 @@ def hot_in_a_loop(ids, V):
         (check.one_hot, lambda ids, V: hot(ids, V).long(), ".float()"),
         (check.one_hot, lambda ids, V: hot(ids, V).bool(), ".float()"),
         (check.one_hot, lambda ids, V: hot(ids, V).tolist(), ".float()"),
+        (check.one_hot, lambda ids, V: torch.from_numpy(np.eye(V)[ids.numpy()]), "of 64 bits"),
         (check.one_hot, F.one_hot, "torch's own"),
         (check.one_hot, lambda ids, V: F.one_hot(ids, V).double(), "torch's own"),
         (check.one_hot, hot_in_a_loop, "a loop sets them"),
