@@ -288,6 +288,7 @@ def smaller_of_equals(pairs):
         ({(1, 2, 3): 1, (4, 2, 3): 4, (1, 2): 3}, 4, 20),
         ({(1, 2, 5, 1, 2): 2, (3, 4): 3, (6, 6, 6): 2}, 4, 80),
         ({(9, 8): 2, (5, 7): 2, (5, 6): 2}, 2, 30),
+        ({(1, 9): 2, (2, 0): 2}, 2, 30),
         ({(7, 7, 7, 7): 2, (1, 2): 5}, 2, 70),
         ({(3, 3, 3, 3): 2, (3, 3, 4): 3, (4, 3, 3, 3): 1}, 3, 50),
         ({(3, 1, 2, 1, 2, 3, 1): 2, (2, 1, 2): 2, (3, 1): 1, (5, 1, 5): 1}, 5, 300),
@@ -338,6 +339,9 @@ learn_ids.mistakes = {
         )[:n],
         lambda words, n, first: [pair for pair, _ in count.right(words).most_common(n)],
     ),
+    "Of equally frequent pairs you took the one with the smaller sum. Take the smaller pair, as "
+    "Python compares tuples: (1, 9) before (2, 0).":
+        learn_by(choose=lambda pairs: min(pairs, key=lambda pair: (-pairs[pair], sum(pair)))),
     "Of equally frequent pairs you took the one that was met first. Take the smaller one, or "
     "the order of the words decides.": learn_by(choose=lambda pairs: max(pairs, key=pairs.get)),
     "Of equally frequent pairs you took the larger one. Take the smaller one: with `max` the "

@@ -399,8 +399,11 @@ MIXES = [  # a mix, does it leak, what it is, and what a tester should do that i
      "A causal one changes nothing at all: let no more pass than rounding errors."),
 ]  # fmt: skip
 BLIND = [  # leaks that some changes of a token leave unseen
-    (lambda x: to_all(layer_norm(x)), True, "a mix that first takes from each token the mean of "
-     "its features, as many models do", "Adding the same to all features stays unseen. " + DRAWN),
+    (lambda x: to_all(x - x.mean(1, keepdim=True)), True, "a mix that first takes from each token "
+     "the mean of its features", "Adding the same to all features stays unseen. " + DRAWN),
+    (lambda x: to_all(layer_norm(x)), True, "a mix that first brings each token to mean 0 and "
+     "spread 1, as many models do", "Adding the same to all features, and making a token longer, "
+     "stay unseen. " + DRAWN),
     (lambda x: to_all(x / x.norm(dim=1, keepdim=True)), True, "a mix of unit vectors",
      "Making a token longer stays unseen. " + DRAWN),
     (lambda x: to_all(x.square().sum(1, keepdim=True).expand_as(x)), True, "a mix of squares",

@@ -455,7 +455,18 @@ def unequal(xs, ys):
     return sum(x != y for x, y in zip(xs, ys, strict=False))
 
 
+def since_the_last_mixed(rungs):
+    found, before = [], rungs[0]
+    for i, rung in enumerate(rungs[1:], 1):
+        if changes(before, rung, before | rung) > 1:
+            found.append(i)
+            before = rung
+    return found
+
+
 mixed_steps.mistakes = {
+    "You compare with the last mixed rung. Compare each with the one before it, mixed or not.":
+        since_the_last_mixed,
     "At least one change is not enough: mixed steps have more.": if_changes(lambda n: n >= 1),
     "More than one means two or more: you ask for three.": if_changes(lambda n: n > 2),
     "These have exactly two changes. Three are mixed, too.": if_changes(lambda n: n == 2),

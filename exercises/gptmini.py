@@ -96,7 +96,7 @@ windows_of.mistakes = {
 @exercise(
     inputs=[
         ([math.log(4), math.log(2)], [2, 2]),
-        ([2.0, 2.5, 4.0], [16, 16, 2]),
+        ([2.0, 2.5, 4.5], [16, 16, 2]),
         ([3.25], [10]),
         ([1.0, 5.0, 3.0, 0.5], [1, 2, 3, 40]),
     ],
@@ -140,6 +140,8 @@ perplexity.mistakes = {
         lambda losses, counts: math.exp(sum(losses) / sum(counts)),
     "The sign is wrong: a perplexity is 1 or more.":
         lambda losses, counts: math.exp(-mean(losses, counts)),
+    "You weighted all batches by the first count. Each loss belongs to its own.":
+        lambda losses, counts: math.exp(sum(losses) * counts[0] / sum(counts)),
     "That is the perplexity of the last batch alone.":
         lambda losses, counts: math.exp(losses[-1]),
     "That is the perplexity of the first batch alone.":
@@ -253,6 +255,7 @@ COPIED = (
     ("one two three four five six", "five six one two seven three four five", 3),
     ("the cat sat on the mat", "a cat sat on a mat", 2),
     ("b c d", "a b c d e", 3),
+    ("a b c d", "a b d c x", 3),
     ("x y z", "p q r", 2),
     ("the end is near", "the endless end is there", 2),
     ("my car pet ran", "my carpet or carp et ran", 2),
@@ -346,6 +349,8 @@ def right_share(some, text, n):
 copied_share.mistakes = {
     "That is the share of the *runs*. Mark the words that lie in a run, and count them.":
         lambda some, text, n: len(common(some, text, n)) / (len(some) - n + 1),
+    "You always take runs of 2. Take runs of n.":
+        lambda some, text, n: copied_share.right(some, text, 2),
     "You counted words that occur anywhere in `text`. They must stand in a run of n neighbours "
     "that `text` has in the same order.":
         lambda some, text, n: sum(word in text for word in some) / len(some),

@@ -463,7 +463,14 @@ empty[1] = 0.0
 
 
 @exercise(
-    inputs=[(some, 0.0), (some[1:, 1:], 0.0), (some, 1.0), (empty, 0.1), (empty[:3, :3], 2)],
+    inputs=[
+        (some, 0.0),
+        (some[1:, 1:], 0.0),
+        (some, 1.0),
+        (some, 1.5),
+        (empty, 0.1),
+        (empty[:3, :3], 2),
+    ],
     praise="each row sums to 1, and a row without counts is uniform.",
 )
 def bigram_probabilities(counts, smoothing):
@@ -502,6 +509,9 @@ bigram_probabilities.mistakes = {
         lambda c, s: shares(c + s * torch.eye(len(c))),
     "Only rows without counts are smoothed: add the smoothing to every count.":
         lambda c, s: shares(torch.where(c.sum(1, keepdim=True) == 0, c + s, c)),
+    "You cut the smoothing to a whole number: it may be any, such as 0.5.": (
+        lambda c, s: shares(c + int(s)),
+        lambda c, s: shares((c + int(s)) + (c.sum(1, keepdim=True) + int(s) == 0))),
     "You multiplied by the smoothing: add it.": lambda c, s: shares(c * s),
     "You subtracted the smoothing: add it.": lambda c, s: shares(c - s),
     "You added the smoothing V times: once to every count.": lambda c, s: shares(c + s * len(c)),
@@ -590,7 +600,7 @@ generate.mistakes = {
 
 @generate.then
 def by_chance(answer):
-    table, texts, n = torch.tensor([[5.0, 2, 1], [1, 2, 5], [4, 1, 3]]) / 8, 8, 400
+    table, texts, n = torch.tensor([[2.0, 5, 1], [1, 2, 5], [4, 1, 3]]) / 8, 8, 400
     # Several texts, since an answer that calls itself can go only so deep.
     drawn = [tensor(call(answer, table, 0, n), "the ids").long() for _ in range(texts)]
     expect(all(ids.shape == (n,) for ids in drawn), f"generate(table, 0, {n}) should give {n} ids.")

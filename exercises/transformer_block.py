@@ -363,7 +363,11 @@ def _judge_choice(zero, p):
     together = [
         (zero.all(dim) | ~zero.any(dim)).float().mean() > 0.9 for dim in range(1, zero.dim())
     ]
-    expect(not any(together), "Whole rows are dropped together. " + EACH)
+    expect(
+        not any(together),
+        "Entries are dropped together: whole rows or columns, or the same ones in every text. "
+        + EACH,
+    )
     wrong = {
         "With `torch.randn` an entry is below p with another probability: use `torch.rand`, whose "
         "numbers lie evenly between 0 and 1.": 0.5 + 0.5 * math.erf(p / math.sqrt(2)),

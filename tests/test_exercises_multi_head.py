@@ -165,10 +165,10 @@ CUT = "a wrong gradient comes back"
         (check.cross_attention, lambda x, s, *rest: cross_attention(x, s.detach(), *rest), CUT),
         (check.cross_attention, follows_the_keys, "the output follows the queries"),
         (check.cost, lambda T, C, H: 4 * C**2, "should have shape (2,)"),
-        (check.cost, lambda T, C, H: (4 * C**2, 5), "of cost(10, 15, 5) should be 12,000"),
-        (check.cost, lambda T, C, H: (4 * C**2 + 1, 5), "of cost(10, 15, 5) should be 900"),
+        (check.cost, lambda T, C, H: (4 * C**2, 5), "of cost(11, 15, 5) should be 13,530"),
+        (check.cost, lambda T, C, H: (4 * C**2 + 1, 5), "of cost(11, 15, 5) should be 900"),
         (check.cost, lambda T, C, H: (3 * C**2, 5), "The output projection is the fourth"),
-        (check.cost, lambda T, C, H: (C**2 * (H + 2), 5), "of cost(10, 15, 5) should be 900"),
+        (check.cost, lambda T, C, H: (C**2 * (H + 2), 5), "of cost(11, 15, 5) should be 900"),
         (check.head_distances, lambda m: head_distances(m)[0], "should have shape"),
     ],
 )  # fmt: skip

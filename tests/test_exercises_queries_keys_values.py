@@ -151,8 +151,8 @@ WRONG = [
     (check.ask_for_the_verb, torch.tensor([[0.0, 0, 0, 8]]), "shape (4,)"),
     (check.ask_for_the_verb, torch.tensor([0, 0, 0, INF]), "NaN or infinity"),
     (check.weights_of, lambda q, K: torch.tensor(
-            [math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K]) / sum(
-            math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K), "e^score of a large one is infinite"),
+        [math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K]) / sum(
+        math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K), "e^score of a large one"),
     (check.weights_of, lambda q, K: (check.weights_of.right(q, K), K), "return the first alone"),
     (check.weights_of, lambda q, K: (K @ q[:, None] / len(q) ** 0.5).softmax(0), "shape (6,)"),
     (check.causal_weights, lambda s: check.hide(s, fill=-1e9).softmax(-1), "half precision"),
