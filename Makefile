@@ -17,7 +17,7 @@ NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
 help:
 	@echo "make lab           open the course in JupyterLab"
 	@echo "make test          lint, types, unit tests, notebook hygiene, every chapter compared with its outputs"
-	@echo "make test-browser  every explorer in a real JupyterLab in Chromium"
+	@echo "make test-browser  every explorer, and every chapter's outputs, in JupyterLab in Chromium"
 	@echo "make notebooks     run every chapter in place and normalise the files"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"

@@ -156,7 +156,7 @@ WRONG = [
     (check.hears_the_future, lambda mix, x: probe()(mix, 0 * x), "Change x itself"),
     (check.hears_the_future, compare(lambda out: out[:, 0]), "compare all of them"),
     (check.hears_the_future, compare(lambda out: out.sum(0)), "cancel in every sum"),
-    (check.hears_the_future, compare(lambda out: out.sum(1)), "cancel in every sum"),
+    (check.hears_the_future, compare(lambda out: out.sum(1)), "takes from each token"),
     (check.hears_the_future, compare(lambda out: out.norm(dim=1)), "keeps their lengths"),
     (check.hears_the_future, compare(lambda out: out.round(decimals=1)), "one part in a thousand"),
     *((check.hears_the_future, probe(lambda token, add=add: token + add, same), "Adding the same")

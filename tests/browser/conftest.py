@@ -8,9 +8,12 @@
         assert changed(arrows.locator("svg"), lambda: arrows.page.keyboard.press("ArrowRight"))
 
 To open a page of JupyterLab, start a kernel and import torch takes ten times as long as what most
-tests do, so the tests of a file share pages: `explorer` opens a notebook once and shows each test a
-fresh explorer in its last cell; `chapter` gives the page in which the chapter has run;
-`open_notebook` gives a page of one's own. After a failure nothing is shared.
+tests do, so there are two pages for all tests of a process: `explorer` shows each test a fresh
+explorer in the last cell of one notebook; `chapter` gives the page with a chapter, its explorers
+alive. `open_notebook` gives a page of one's own. After a failure nothing is shared.
+
+No chapter is run whole here: that is what nbval does (make test). JupyterLab shows the outputs that
+nbval compared, and of the code runs what the explorers need (see slices.py).
 
 What can be done with a page is in lab.py. At the end of each test its pages must have had no
 problems: no console error, no page error, no failed request, no request that left 127.0.0.1.
@@ -27,14 +30,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import lab
+import nbformat
 import pytest
+import slices
 from lab import CHAPTERS, ROOT
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 _numbers = itertools.count(1)
 expect.set_options(timeout=20_000)  # the usual 5 s are too short on a busy machine
-TOPICS = [path.stem[3:] for path in CHAPTERS]
-_OPEN_AT_MOST = 2  # shared pages, each with a kernel
 
 
 def pytest_sessionstart() -> None:
@@ -47,33 +50,31 @@ def pytest_sessionstart() -> None:
 
 def _group(nodeid: str) -> str:
     """ "scaling" for the tests of that chapter, in whichever file."""
-    chapter = re.search(r"test_the_chapter_runs\[\d\d_(\w+)\.ipynb\]|test_(\w+)\.py", nodeid)
+    chapter = re.search(r"test_all_chapters.*\[\d\d_(\w+)\.ipynb\]|test_(\w+)\.py", nodeid)
     assert chapter
     return chapter[1] or chapter[2]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that can share pages stand next to each other; the chapters, which run long, first."""
+    """Tests that can share a page stand next to each other: first those that need the chapter."""
     ours = [item for item in items if item.path.parent == Path(__file__).parent]
     others = [item for item in items if item not in ours]
 
-    def place(item: pytest.Item) -> tuple[bool, str, bool]:
-        group = _group(item.nodeid)  # in it, who needs the chapter comes while its page is open
-        return group not in TOPICS, group, "chapter" not in item.fixturenames
+    def place(item: pytest.Item) -> tuple[str, bool]:
+        return _group(item.nodeid), "chapter" not in item.fixturenames
 
     items[:] = others + sorted(ours, key=place)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """With pytest-xdist, a group stays in one process, whatever --dist says."""
+    """With pytest-xdist, a group stays in one process, whatever --dist says; large ones first."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByGroup(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return _group(nodeid)
 
-    config.option.loadscopereorder = False  # many tests are not a long time: keep our order
     return ByGroup(config, log)
 
 
@@ -115,10 +116,11 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Opened:
-    """A page and what went wrong in it."""
+    """A page, what went wrong in it, and what it was prepared for."""
 
     page: Page
     problems: list[str] = field(default_factory=list)
+    ready_for: object = None
 
     @classmethod
     def new(cls, browser: Browser) -> "Opened":
@@ -128,6 +130,11 @@ class Opened:
         opened.page.set_default_timeout(60_000)
         lab.watch(opened.page, opened.problems)
         return opened
+
+    def close_notebook(self) -> None:
+        lab.close_notebook(self.page)
+        lab.noticed(self.page)
+        self.problems.clear()  # what closing has interrupted is no problem
 
     def close(self) -> None:
         lab.close_notebook(self.page)
@@ -190,8 +197,8 @@ def _prepared(folder: Path, name: str | None, cells: list[str] | None) -> str:
 
 
 @pytest.fixture(scope="session")
-def _shared_pages() -> Iterator[dict[object, Opened]]:
-    pages: dict[object, Opened] = {}
+def _shared_pages() -> Iterator[dict[str, Opened]]:
+    pages: dict[str, Opened] = {}
     yield pages
     for opened in pages.values():
         opened.close()
@@ -199,28 +206,16 @@ def _shared_pages() -> Iterator[dict[object, Opened]]:
 
 @pytest.fixture
 def _shared(
-    request: pytest.FixtureRequest,
-    browser: Browser,
-    lab_url: str,
-    lab_folder: Path,
-    _shared_pages: dict[object, Opened],
-) -> Iterator[Callable[..., Page]]:
-    """_shared(key, name, cells) gives the page of `key`; made and run if there is none yet."""
-    used: dict[object, Opened] = {}
+    request: pytest.FixtureRequest, browser: Browser, _shared_pages: dict[str, Opened]
+) -> Iterator[Callable[[str], Opened]]:
+    """_shared(key) gives the page of that name, from the test before or new."""
+    used: dict[str, Opened] = {}
 
-    def shared(key: object, name: str | None, cells: list[str] | None = None) -> Page:
-        if key in _shared_pages:
-            used[key] = _shared_pages[key] = _shared_pages.pop(key)  # to be closed last
-            if cells:
-                assert lab.show_instead(used[key].page, cells[-1]) == []
-        else:
-            while len(_shared_pages) >= _OPEN_AT_MOST:
-                _shared_pages.pop(next(iter(_shared_pages))).close()
-            used[key] = _shared_pages[key] = Opened.new(browser)
-            page = used[key].page
-            lab.open_notebook(page, lab_url, _prepared(lab_folder, name, cells))
-            assert lab.run_all(page) == []
-        return used[key].page
+    def shared(key: str) -> Opened:
+        if key not in _shared_pages:
+            _shared_pages[key] = Opened.new(browser)
+        used[key] = _shared_pages[key]
+        return used[key]
 
     yield shared
     sound = not request.node.stash.get(_failed, False)
@@ -238,21 +233,54 @@ def _shared(
 
 
 @pytest.fixture
-def chapter(_shared: Callable[..., Page]) -> Callable[[str], Page]:
-    """chapter("04_queries_keys_values.ipynb"): the page in which the whole chapter has run."""
-    return lambda name: _shared(name, name)
+def chapter(
+    _shared: Callable[[str], Opened], lab_url: str, lab_folder: Path
+) -> Callable[[str], Page]:
+    """chapter("04_queries_keys_values.ipynb"): the page with the chapter, its explorers alive.
+
+    It shows the outputs of the file. The cells of the explorers and of the first exercise have run
+    again, and before them, unseen, what they need of the cells above, with trainings cut short.
+    """
+
+    def live(name: str) -> Page:
+        opened = _shared("chapter")
+        page = opened.page
+        if opened.ready_for != name:
+            if opened.ready_for:
+                opened.close_notebook()
+            lab.open_notebook(page, lab_url, _prepared(lab_folder, name, None))
+            lab.show_saved(page)
+            lab.run_hidden(page, slices.SHORT_TRAININGS)
+            notebook = nbformat.read(lab_folder / name, as_version=4)
+            for index, before in slices.needed(notebook, slices.lively(notebook)).items():
+                lab.run_hidden(page, before)
+                assert lab.run_cell_at(page, index) == []
+            opened.ready_for = name
+        return page
+
+    return live
 
 
 @pytest.fixture
-def explorer(_shared: Callable[..., Page]) -> Callable[..., Locator]:
+def explorer(
+    _shared: Callable[[str], Opened], lab_url: str, lab_folder: Path
+) -> Callable[..., Locator]:
     """explorer(css, *cells): the explorer that the last of the cells shows, fresh for this test.
 
-    The cells before it have run once for all tests that need the same ones: put there what takes
-    long, like reading data.
+    The cells before it run once for all tests that follow each other and need the same ones: put
+    there what takes long, like reading data.
     """
 
     def shown(css: str, *cells: str) -> Locator:
-        node = _shared(cells[:-1], None, list(cells)).locator(css)
+        opened = _shared("explorers")
+        page, before = opened.page, "\n".join(cells[:-1])
+        if opened.ready_for is None:
+            lab.open_notebook(page, lab_url, _prepared(lab_folder, None, [""]))
+        if opened.ready_for != before:
+            lab.run_hidden(page, before)
+            opened.ready_for = before
+        assert lab.show_instead(page, cells[-1]) == []
+        node = page.locator(css)
         node.wait_for()
         return node
 

@@ -163,18 +163,39 @@ def write_notebook(path: Path, cells: list[str]) -> None:
 
 
 def open_notebook(page: Page, url: str, name: str) -> None:
-    """Open the notebook in the light theme and wait until its kernel is ready."""
-    page.goto(f"{url}/doc/tree/{name}?reset")  # ?reset: not the workspace of an earlier test
-    page.wait_for_selector(".jp-Notebook .jp-CodeCell")
-    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady")
+    """Open the notebook in the light theme and wait until its kernel is ready.
+
+    If the page is in JupyterLab already, the notebook is opened there: to load JupyterLab again
+    would take several times as long. See close_notebook for the one before.
+    """
+    if page.url.startswith(f"{url}/doc"):
+        command = "window.jupyterapp.commands.execute('docmanager:open', {path})"
+        page.evaluate(f"async path => {{ await {command}; }}", name)
+    else:
+        page.goto(f"{url}/doc/tree/{name}?reset")  # ?reset: not the workspace of an earlier test
+    page.wait_for_function(
+        """name => {
+            const shown = window.jupyterapp?.shell.currentWidget;
+            return shown?.context?.path === name && shown.sessionContext.isReady
+                && shown.node.querySelector(".jp-CodeCell");
+        }""",
+        arg=name,
+    )
     if page.evaluate("document.body.dataset.jpThemeLight") != "true":
         theme(page, "light")
 
 
 def close_notebook(page: Page) -> None:
-    """End the kernel of the open notebook, so that kernels do not pile up during the session."""
+    """Close the open notebook, unsaved, and end its kernel, so that kernels do not pile up."""
     with contextlib.suppress(Error):
-        page.evaluate("window.jupyterapp.shell.currentWidget?.sessionContext?.shutdown()")
+        page.evaluate(
+            """async () => {
+                const shown = window.jupyterapp.shell.currentWidget;
+                await shown.sessionContext.shutdown();
+                shown.context.model.dirty = false;  // nobody is asked whether to save it
+                shown.close();
+            }"""
+        )
 
 
 def run_all(page: Page) -> list[str]:
@@ -196,10 +217,43 @@ def run_cells_until(page: Page, text: str) -> list[str]:
 
 def run_cell(page: Page, text: str) -> list[str]:
     """Run (again) the first code cell that contains `text`; returns the errors."""
-    index = find_cell(page, text)
+    return run_cell_at(page, find_cell(page, text))
+
+
+def run_cell_at(page: Page, index: int) -> list[str]:
+    """Run (again) the cell with this index; returns the errors."""
     page.evaluate(f"i => {{ {_CONTENT}.deselectAll(); {_CONTENT}.activeCellIndex = i; }}", index)
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell')")
     return errors(page)
+
+
+def run_hidden(page: Page, code: str) -> None:
+    """Run code in the notebook's kernel, in no cell; RuntimeError if it raises."""
+    reply = page.evaluate(
+        """code => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel
+            .requestExecute({code, silent: true}).done.then(reply => reply.content)""",
+        code,
+    )
+    if reply["status"] != "ok":
+        raise RuntimeError(f"{reply['ename']}: {reply['evalue']}, in:\n{code}")
+
+
+def show_saved(page: Page) -> None:
+    """Show the saved outputs as if they had just been made, and wait until they are all there.
+
+    JupyterLab does not trust a file that it has not run: it would leave scripts out of its HTML.
+    """
+    page.evaluate(f"for (const cell of {_CONTENT}.model.cells) cell.trusted = true")
+    page.wait_for_function(
+        f"""() => {_CONTENT}.widgets.every(cell => cell.model.type !== "code"
+                || cell.outputArea.widgets.length >= cell.outputArea.model.length)
+            && [...document.images].every(image => image.complete)"""
+    )
+
+
+def broken_images(page: Page) -> int:
+    """How many images of the page show nothing."""
+    return page.evaluate("[...document.images].filter(image => !image.naturalWidth).length")
 
 
 def show_instead(page: Page, code: str) -> list[str]:
@@ -464,7 +518,10 @@ _STOPWATCH = """([root, event, answer]) => {
             let drawn;
             channel.port1.onmessage = () => { drawn = since(); };
             channel.port2.postMessage(null);
-            requestAnimationFrame(() => window.d2gTimes.push([since(), drawn ?? since()]));
+            requestAnimationFrame(() => {
+                const painted = since();
+                window.d2gTimes.push([painted, drawn ?? painted]);
+            });
         });
         if (!watched) return stop();
         const observer = new MutationObserver(() => { observer.disconnect(); stop(); });

@@ -1,7 +1,7 @@
 """Chapter 09's explorer in a real JupyterLab: the maps of a model of its kind, layer by layer."""
 
 import pytest
-from lab import changed, in_kernel, run_all
+from lab import changed, in_kernel
 
 CELL = """import torch
 from helpers.training import fast_gpt
@@ -18,11 +18,10 @@ explorer"""
 
 
 @pytest.fixture
-def page(open_notebook):
-    page = open_notebook(cells=[CELL])
-    assert run_all(page) == []
-    page.locator(".attention-explorer .figure").first.wait_for()
-    return page
+def page(explorer):
+    node = explorer(".attention-explorer", CELL)
+    node.locator(".figure").first.wait_for()
+    return node.page
 
 
 def test_the_explorer_answers(page):

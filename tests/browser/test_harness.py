@@ -3,8 +3,10 @@
 import io
 
 import lab
+import nbformat
 import numpy as np
 import pytest
+import slices
 from PIL import Image
 
 TOY = """
@@ -81,11 +83,6 @@ def test_looks_are_compared_as_eyes_do():
     assert repr(look(0, 100)) == "Look(2×1)"
 
 
-def test_an_error_is_seen_unless_the_cell_may_raise(open_notebook):
-    page = open_notebook(cells=["1 / 0"])
-    assert lab.run_all(page) == ["cell 0: ZeroDivisionError: division by zero"]
-
-
 @pytest.mark.parametrize(
     ("script", "words"),
     [
@@ -97,9 +94,7 @@ def test_an_error_is_seen_unless_the_cell_may_raise(open_notebook):
         ),
     ],
 )
-def test_problems_are_seen(open_notebook, problems, script, words):
-    page = open_notebook(cells=["1"])
-
+def test_problems_are_seen(page, problems, script, words):
     def unseen() -> list[str]:
         lab.noticed(page)
         return [word for word in words if not any(word in one for one in problems)]
@@ -107,6 +102,53 @@ def test_problems_are_seen(open_notebook, problems, script, words):
     page.evaluate(f"() => {{ {script} }}")
     lab.eventually(unseen, [])
     problems.clear()
+
+
+def test_errors_and_what_saved_outputs_do_are_seen(page, lab_url, lab_folder, problems):
+    html = "<b>old</b><script>console.error('saved')</script>"
+    output = nbformat.v4.new_output("display_data", {"text/html": html})
+    path = lab_folder / "saved.ipynb"
+    lab.write_notebook(path, ["1 / 0"])
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].outputs = [output]
+    nbformat.write(notebook, path)
+    lab.open_notebook(page, lab_url, path.name)
+    lab.show_saved(page)
+    assert page.locator("b", has_text="old").is_visible()
+    lab.eventually(lambda: (lab.noticed(page), [*problems])[1], ["console: saved"])
+    problems.clear()
+    assert lab.run_all(page) == ["cell 0: ZeroDivisionError: division by zero"]
+
+
+def test_a_slice_has_what_its_cells_need_and_no_more():
+    def codes(*sources):
+        cells = [nbformat.v4.new_code_cell(source) for source in sources]
+        return nbformat.v4.new_notebook(cells=cells)
+
+    chapter = codes(
+        "import torch\nfrom helpers import plots\nx = 0\nprint(x)",
+        "torch.manual_seed(0)\nx = [1]\nlong = 1 / 0\nassert long",
+        "x[0] = 2\nplots.curves(x)\ndef f(y):\n    z = y\n    return z, scale",
+        "scale = 3\nx.append(scale)\nlength = len(x)",
+        "first = f(x), torch.rand(1)",
+        "x = 7\nscale = 4",
+        "second = x, scale, first",
+    )
+    assert slices.needed(chapter, [4, 6]) == {
+        4: "import torch\nfrom helpers import plots\n"
+        "torch.manual_seed(0)\nx = [1]\nx[0] = 2\nplots.curves(x)\n"
+        "def f(y):\n    z = y\n    return (z, scale)\nscale = 3\nx.append(scale)",
+        6: "x = 7\nscale = 4",
+    }
+
+
+def test_the_cells_to_run_are_the_explorers_and_the_first_exercise():
+    sources = ["from explorers import Dots", "[Dots(1)]", "dots = Dots(2)\ndots"]
+    sources += ["dot = ...", "check(dot)", "check(dot)"]
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    cells[3].metadata["tags"] = ["exercise"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("Dots()"), *cells])
+    assert slices.lively(notebook) == [3, 4, 5, 6]
 
 
 def test_a_missing_browser_is_an_error_that_says_how_to_get_one(monkeypatch):
