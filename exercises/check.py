@@ -185,28 +185,27 @@ class Declared(Exercise):
             yield says, wrong() if self.is_value else wrong
 
     def _judge(self, answer: Any) -> str:
-        tried = [self._try(answer, given) for given in self.inputs]
-        if self._right_so_far(answer, tried) and self.backward:
-            for given in self.inputs:
-                try:
-                    self._expect_gradients(answer, given)
-                except NotYet:
-                    raise
-                except Exception as error:
-                    raise NotYet(
-                        f"{self.what(given)} has the right values, but no gradient comes back "
-                        "through it. Compute with tensors only, and make new ones instead of "
-                        f"changing one in place (as `x += …` does). PyTorch says: {error}"
-                    ) from None
+        self._expect_values(answer, [self._try(answer, given) for given in self.inputs])
+        for given in self.inputs if self.backward else ():
+            try:
+                self._expect_gradients(answer, given)
+            except NotYet:
+                raise
+            except Exception as error:
+                raise NotYet(
+                    f"{self.what(given)} has the right values, but no gradient comes back "
+                    "through it. Compute with tensors only, and make new ones instead of "
+                    f"changing one in place (as `x += …` does). PyTorch says: {error}"
+                ) from None
         for more in self._more:
             more(answer)
         return self.praise
 
-    def _right_so_far(self, answer: Any, tried: Sequence["Tried"]) -> bool:
+    def _expect_values(self, answer: Any, tried: Sequence["Tried"]) -> None:
         """Raise NotYet unless all is right: the mistake that explains most, else what differs."""
         wrong = [t for t in tried if t.error or not same(t.got, t.want, self.tolerance)]
         if not wrong:
-            return True
+            return
         given = next((t for t in wrong if not t.error), wrong[0])
         explained = [
             (says, [t for t in tried if t.is_given_by(mistake, self.tolerance)])
