@@ -107,6 +107,16 @@ def test_the_polynomial_is_applied_to_the_singular_values(precise, shape):
     torch.testing.assert_close(orthogonal(x), u * values[..., None, :] @ vh, rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("able", [True, False])
+def test_half_the_digits_are_taken_only_where_the_hardware_has_them(able, monkeypatch):
+    monkeypatch.setattr("helpers.training._has_bf16", lambda device: able)
+    x = numbers(6, 5)
+    u, _, vh = torch.linalg.svd(x, full_matrices=False)
+    off = (turned := u.T @ orthogonal(x) @ vh.T) - turned.diag().diag()
+    assert orthogonal(x).dtype == torch.float32
+    assert (off.abs().max() < 1e-5) is not able  # rounding mixes the directions a little
+
+
 def test_only_the_direction_of_a_matrix_counts(precise):
     x = numbers(6, 5)
     for scale in (1e-3, 1e6):
