@@ -114,10 +114,10 @@ def test_words_that_look_like_markup_or_formulas_are_drawn_as_they_are(explorer)
 def test_an_answer_takes_few_milliseconds(real):
     took = []
     for typed in ("dog", "elefant", "piano", "internationalisation", "frog"):
-        start = time.perf_counter()
+        start = time.process_time()
         real.word = typed
-        took.append(time.perf_counter() - start)
-    assert sorted(took)[2] < 0.05  # the median: another process may be busy
+        took.append(time.process_time() - start)
+    assert sorted(took)[2] < 0.05  # of this process, the median: another one may be busy
 
 
 def test_the_text_and_the_picture_are_stable(explorer):
