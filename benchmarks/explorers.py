@@ -9,9 +9,10 @@ the kernel). Exit status 1 if a median misses its target.
 Clock: performance.now() when the event reaches the explorer, until the second
 requestAnimationFrame after our handlers (or after the kernel's answer has changed the page). "Of
 this ours": until handlers, drawing, style, layout and paint are done, without what the browser's
-compositor adds. See `latency` in tests/browser/lab.py. The first row is the floor: a slider that
-does nothing. Frames come as fast as they can be painted; with --screen 60 a second, as on a usual
-screen, which adds up to two frames (17 to 33 ms) to every number.
+compositor adds. See `latency` in tests/browser/lab.py. The first two rows are the floor: a slider
+that does nothing, a kernel that says back what it was told. Frames come as fast as they can be
+painted; with --screen 60 a second, as on a usual screen, which adds up to two frames (17 to 33 ms)
+to every number.
 """
 
 import argparse
@@ -89,6 +90,7 @@ Nothing()"""
 
 CASES = [
     Case("(none)", "a slider that does nothing", NOTHING, "input[type=range]"),
+    Case("(none)", "a kernel's echo", f"{lab.ECHO}\nEcho()", "input", words=("a", "b"), answer="p"),
     Case("TwoVectors", "an arrow, by key", TWO, "[role=slider]", "keydown"),
     Case("TwoVectors", "a slider", TWO, "input[type=range]"),
     Case("WordExplorer", "the word, 30,000 words", WORDS.format(options=""), "[data-input=word]",

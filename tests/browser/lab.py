@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -554,6 +554,58 @@ def latency(
         page.wait_for_function("n => window.d2gTimes.length >= n", arg=number, timeout=10_000)
         page.wait_for_timeout(30)
     return page.evaluate("window.d2gTimes")
+
+
+# A field whose kernel says back what is typed: what an answer of the kernel costs, and no more.
+ECHO = """
+from pathlib import Path
+import traitlets
+from helpers import plots
+from explorers import base
+
+class Echo(base.Explorer):
+    _esm = base.esm() + '''export default {
+      render({ model: plain, el }) {
+        const model = promptly(plain), field = h("input", { type: "text" }), said = h("p");
+        field.addEventListener("input", () => {
+          model.set("asked", field.value);
+          model.save_changes();
+        });
+        model.on("change:answered", () => { said.textContent = model.get("answered"); });
+        root(el, "echo", "Echo").append(field, said);
+      } }'''
+    asked = traitlets.Unicode().tag(sync=True, echo_update=False)
+    answered = traitlets.Unicode().tag(sync=True)
+
+    @traitlets.observe("asked")
+    def _answer(self, change):
+        self.answered = change["new"]
+
+    def picture(self):
+        return plots.heatmap([[0]], "Nothing.")
+
+    def describe(self):
+        return ""
+"""
+
+
+def beside_echo(root: Locator, control: Locator, texts: Sequence[str], answer: str) -> float:
+    """How many times as long as an `ECHO` on the same page an answer takes, each at its quickest.
+
+    The two are asked in turns, so whatever slows the machine slows both. The milliseconds on an
+    idle machine are what benchmarks/explorers.py measures.
+    """
+    echo = root.page.locator(".echo")
+    field = echo.get_by_role("textbox")
+    times = []
+    for text in texts:
+        asked, heard = (lambda text=text: field.fill(text)), (lambda text=text: control.fill(text))
+        ((floor, _),) = latency(echo, [asked], event="input", answer="p")
+        ((ours, _),) = latency(root, [heard], event="input", answer=answer)
+        times.append((floor, ours))
+    print("ms of an echo : ours", *(f"{floor:.0f}:{ours:.0f}" for floor, ours in times))
+    floors, answers = zip(*times, strict=True)
+    return min(answers) / min(floors)
 
 
 # Frames as fast as they can be painted, not 60 a second: for measuring only.

@@ -6,6 +6,8 @@ import statistics
 
 import pytest
 from lab import (
+    ECHO,
+    beside_echo,
     changed,
     eventually,
     in_kernel,
@@ -13,6 +15,7 @@ from lab import (
     live_widgets,
     run_cell,
     shot,
+    show_instead,
     theme,
 )
 from playwright.sync_api import expect
@@ -155,22 +158,20 @@ def test_a_prompt_that_cannot_be_read_is_explained(explorer):
     assert disagreement(explorer) < 1e-5
 
 
-def test_the_sliders_follow_at_once_and_prompts_soon(explorer):
+def test_the_sliders_follow_at_once(explorer):
     page = explorer.page
     explorer.get_by_role("slider", name="temperature").focus()
     keys = [lambda: page.keyboard.press("ArrowRight")] * 20
     took = [painted for painted, _ in latency(explorer, keys, event="input")]
-    work = [own for _, own in latency(explorer, keys, event="input")]
-    field(explorer).focus()
-    typed = [lambda c=c: page.keyboard.type(c) for c in "ight through yonder "]
-    asked = [t for t, _ in latency(explorer, typed, event="input", answer=".seen")]
-    print(
-        f"slider: painted {statistics.median(took):.1f} ms, own work {statistics.median(work):.1f};"
-        f" prompt: median {statistics.median(asked):.1f} ms, best {min(asked):.1f}"
-    )
     assert statistics.median(took) < 60, took
-    # The kernel is asked, so a busy machine shows: the best is ours, the median is a bound on both.
-    assert min(asked) < 60 and statistics.median(asked) < 250, asked
+
+
+def test_a_prompt_takes_little_longer_than_asking_for_nothing(explorer):
+    page = explorer.page
+    assert show_instead(page, f"{ECHO}\ndisplay(Echo())\n{SHOW}") == []
+    expect(explorer.locator(".seen")).to_have_count(1)
+    typed = ["But soft, what light through yonder window"[:n] for n in range(10, 35)]
+    assert beside_echo(explorer, field(explorer), typed, ".seen") < 2.5
 
 
 def test_running_the_cell_again_leaves_one_model(explorer):
