@@ -90,7 +90,8 @@ Nothing()"""
 
 CASES = [
     Case("(none)", "a slider that does nothing", NOTHING, "input[type=range]"),
-    Case("(none)", "a kernel's echo", f"{lab.ECHO}\nEcho()", "input", words=("a", "b"), answer="p"),
+    Case("(none)", "a kernel's echo", f"{lab.ECHO}\nEcho()", "input", words=("a", "b"),
+         answer="output"),
     Case("TwoVectors", "an arrow, by key", TWO, "[role=slider]", "keydown"),
     Case("TwoVectors", "a slider", TWO, "input[type=range]"),
     Case("WordExplorer", "the word, 30,000 words", WORDS.format(options=""), "[data-input=word]",

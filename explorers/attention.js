@@ -241,4 +241,4 @@ function render({ model, el }) {
   return () => { unwatch(); model.off(null, null, paint); clearTimeout(s.saving); table.stop(); };
 }
 
-export default { render };
+export default live(render);

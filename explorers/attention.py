@@ -6,7 +6,6 @@ Example (`maps` and `scores` as `helpers.recording` gives them, or one's own)::
 """
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import numpy as np
 import traitlets
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
@@ -138,7 +136,7 @@ class AttentionExplorer(Explorer):
             self._draw_grid(axes[0])
         ax = axes if alone else axes[1]
         at = np.arange(0, T, -(-T // 24))  # at most 24 labels can be read on an axis
-        draw(ax, at, [_drawable(self.tokens[i]) for i in at])
+        draw(ax, at, [_short(self.tokens[i]) for i in at])
         ax.tick_params(length=0, labelsize=8)
         ax.set_title(where.capitalize())
         return fig
@@ -206,13 +204,7 @@ class AttentionExplorer(Explorer):
         ax.grid(False)
 
 
-def _drawable(token: str, longest: int = 10) -> str:
-    """A token as Matplotlib can draw it: short, no formulae, a box for what the font lacks."""
+def _short(token: str, longest: int = 10) -> str:
+    """A token as a label that leaves room for others."""
     text = plots.visible(token) or "∅"
-    text = text if len(text) <= longest else text[: longest - 1] + "…"
-    return "".join(c if ord(c) in _glyphs() else "□" for c in text).replace("$", r"\$")
-
-
-@cache
-def _glyphs() -> frozenset[int]:
-    return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())
+    return plots.verbatim(text if len(text) <= longest else text[: longest - 1] + "…")

@@ -224,4 +224,4 @@ function render({ model, el }) {
   return () => { undo(); spell.stop(); model.off(names, paint); };
 }
 
-export default { render };
+export default live(render);

@@ -14,14 +14,80 @@ function h(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** The explorer's root. JupyterLab acts on keys pressed anywhere in a cell; ours stay ours. */
+/** The explorer's root, a group of its own. */
 function root(el, name, label) {
   const node = h("div", { class: `d2g ${name}`, role: "group", "aria-label": label });
-  node.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" && !(event.ctrlKey || event.metaKey)) event.stopPropagation();
-  });
   el.append(node);
   return node;
+}
+
+/** What anywidget wants of a module: `render` and, around it, the keyboard (see `keyboard`). */
+const live = (render) => ({
+  render(context) {
+    const undo = render(context), node = context.el.querySelector(".d2g"), forget = keyboard(node);
+    const shown = new ResizeObserver(() => { // the first time that it has a place in the page
+      if (!node.getClientRects().length) return;
+      shown.disconnect();
+      if (nearestAbove(node)) node.scrollIntoView({ block: "nearest" });
+    });
+    shown.observe(node);
+    return () => { shown.disconnect(); forget(); undo?.(); };
+  },
+});
+
+const CONTROLS = "button, input, select, textarea, [tabindex='0']";
+const SCROLLING = [" ", "Home", "End", "PageUp", "PageDown", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"];
+
+/** Keys: E in the explorer's cell (or the cell after it, where Shift+Enter leads) enters, Escape
+    leaves, and in between no key reaches JupyterLab or scrolls the page. Returns the undo. */
+function keyboard(node) {
+  let last; // where the focus was when it left
+  const enter = (event) => {
+    if (event.key.toLowerCase() !== "e" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest?.("input, textarea, select, .cm-editor, .d2g, .lm-Menu") || !nearestAbove(node)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const shown = [...node.querySelectorAll(CONTROLS)].filter((c) => !c.disabled && c.getClientRects().length);
+    (shown.includes(last) ? last : shown[0])?.focus({ preventScroll: true });
+    node.scrollIntoView({ block: "nearest" });
+  };
+  node.addEventListener("focusin", (event) => { last = event.target; });
+  node.addEventListener("keydown", (event) => {
+    const { key, target } = event;
+    if (event.ctrlKey || event.metaKey) return;
+    event.stopPropagation();
+    if (key === "Escape") leave(node);
+    else if (SCROLLING.includes(key) && !usesKey(target, key)) event.preventDefault();
+  });
+  document.addEventListener("keydown", enter, { capture: true });
+  node.append(h("p", { class: "keys quiet" }, "Keyboard: ", h("kbd", {}, "E"), " enters from the cell, ",
+    h("kbd", {}, "Tab"), " moves on, ", h("kbd", {}, "Esc"), " leaves"));
+  return () => document.removeEventListener("keydown", enter, { capture: true });
+}
+
+/** Does the browser do something of its own with this key here? */
+function usesKey(target, key) {
+  if (target.matches("textarea, select")) return true;
+  if (target.matches("button, input[type=checkbox]")) return key === " ";
+  if (target.matches("input[type=range]")) return key !== " ";
+  return target.matches("input") && !key.startsWith("Page");
+}
+
+/** Gives the focus back to the explorer's cell, in command mode. */
+function leave(node) {
+  const cell = node.closest(".jp-Cell");
+  document.activeElement.blur();
+  if (!cell) return;
+  if (!cell.hasAttribute("tabindex")) cell.tabIndex = -1;
+  cell.focus({ preventScroll: true });
+}
+
+/** Is it the explorer of the active cell, or of the last cell above it that has one? */
+function nearestAbove(node) {
+  const active = node.closest(".jp-Notebook")?.querySelector(".jp-Cell.jp-mod-active");
+  if (!active || !node.getClientRects().length) return false;
+  const above = [active, active.previousElementSibling].find((cell) => cell?.querySelector(".d2g"));
+  return above?.querySelector(".d2g") === node;
 }
 
 /** A token with its white space made visible (the same signs as helpers.plots.visible). */
@@ -131,18 +197,97 @@ function floats(view) {
   return new Float32Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
 }
 
-/** The model, with a save_changes() whose answer does not wait.
+/** The model, with a save_changes() whose answer does not wait, and `node` telling when it does.
 
     Jupyter's server sends its first message ("busy") at once but keeps the next one, our answer,
     until the browser has acknowledged the first (Nagle's algorithm), and the browser puts that off
     for 40 ms or more unless it has something to say. So we say something: an empty message, which
     the kernel ignores. */
-const promptly = (model) => ({
-  get: (name) => model.get(name),
-  set: (name, value) => model.set(name, value),
-  on: (name, callback) => model.on(name, callback),
-  off: (name, callback) => model.off(name, callback),
-  save_changes: () => model.save_changes({ iopub: { status: ({ content }) => {
-    if (content.execution_state === "busy") model.send({});
-  } } }),
-});
+function promptly(model, node) {
+  const silence = h("p", { class: "warning silence", role: "status" });
+  let timer;
+  node.append(silence);
+  return {
+    get: (name) => model.get(name),
+    set: (name, value) => model.set(name, value),
+    on: (name, callback) => model.on(name, callback),
+    off: (name, callback) => model.off(name, callback),
+    save_changes() {
+      clearTimeout(timer);
+      timer = setTimeout(() => write(silence, "The kernel has not answered yet: it is busy with another "
+        + "cell, or it has stopped. What stands here is the answer to the question before."), 1500);
+      model.save_changes({ iopub: { status: ({ content }) => {
+        if (content.execution_state === "busy") model.send({});
+        if (content.execution_state !== "idle") return;
+        clearTimeout(timer);
+        write(silence, "");
+      } } });
+    },
+  };
+}
+
+/** A number as people write it: with a real minus, and no −0. */
+const fixed = (v, digits = 2) => (Math.abs(v) < 0.5 * 10 ** -digits ? 0 : v).toFixed(digits).replace("-", "−");
+
+/** Sets traits and tells the kernel. */
+function put(model, changes) {
+  for (const [name, value] of Object.entries(changes)) model.set(name, value);
+  model.save_changes();
+}
+
+/** Paints now and, once a frame, whenever one of the traits changes; returns the undo. */
+function repaint(model, names, paint) {
+  const events = names.map((name) => `change:${name}`).join(" "), soon = onceAFrame(paint);
+  model.on(events, soon);
+  paint();
+  return () => model.off(events, soon);
+}
+
+/** A captioned picture with two axes. pick(v): a click at the place v of the x-axis. */
+function chart(name, { width: W = 440, height: H = 190, left: L = 48, right: R = 14, bottom: B = 34, top: T = 10, pick } = {}) {
+  const svg = h("svg", { viewBox: `0 0 ${W} ${H}`, width: W, role: "img", class: name });
+  const caption = h("figcaption", { style: "font-weight:600" });
+  const text = (x, y, words, more = {}) =>
+    h("text", { x, y, "text-anchor": "middle", "font-size": 11, fill: "var(--quiet)", ...more }, words);
+  const line = (x1, y1, x2, y2, more = {}) => h("line", { x1, y1, x2, y2, stroke: "var(--line)", ...more });
+  let across = [0, 1];
+  if (pick) {
+    svg.style.cursor = "pointer";
+    svg.addEventListener("pointerdown", (event) => {
+      const box = svg.getBoundingClientRect(), share = ((event.clientX - box.left) * W / box.width - L) / (W - L - R);
+      pick(across[0] + share * (across[1] - across[0]));
+    });
+  }
+  /** x, y: [low, high]; ticks: [value, words]; marks(x, y): what is drawn; at: where the dashed line stands. */
+  function paint({ x: xs, y: ys, xticks, yticks, xlabel, title, label = title, at, marks }) {
+    const floor = H - B, x = (v) => L + (v - xs[0]) / (xs[1] - xs[0]) * (W - L - R);
+    const y = (v) => floor - (v - ys[0]) / (ys[1] - ys[0]) * (floor - T);
+    across = xs;
+    svg.replaceChildren(line(L, floor, W - R, floor),
+      ...yticks.flatMap(([v, words]) => [line(L, y(v), W - R, y(v), { stroke: v ? "var(--panel)" : "var(--line)" }),
+        text(L - 6, y(v) + 4, words, { "text-anchor": "end" })]),
+      ...xticks.map(([v, words]) => text(x(v), floor + 14, words)), text((L + W - R) / 2, H - 4, xlabel),
+      ...marks(x, y, text), ...(at === undefined ? [] : [line(x(at), T, x(at), floor, { "stroke-dasharray": "2 3" })]));
+    caption.textContent = title;
+    svg.setAttribute("aria-label", label);
+  }
+  return { svg, paint, figure: h("figure", { style: "margin:0" }, caption, svg) };
+}
+
+/** A curve through [x, y] points, and a dot. */
+const curve = (points, ink, more = {}) =>
+  h("polyline", { points: points.join(" "), fill: "none", stroke: `var(--${ink})`, "stroke-width": 3, ...more });
+const dot = (cx, cy, r = 6) => h("circle", { cx, cy, r, fill: "var(--ink)" });
+
+/** A table of numbers: columns [class, heading], rows [class, heading]; write(row, column, text). */
+function numberTable(columns, rows, title = (row, column) => `${row}-${column}`) {
+  const cells = {}, heads = {};
+  const cell = (row, column) => (cells[title(row, column)] = h("td", { class: `number ${title(row, column)}` }));
+  const node = h("table", {},
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }), ...columns.map(([name, words]) => (heads[name] = h("th", { scope: "col" }, words))))),
+    h("tbody", {}, ...rows.map(([row, words]) => h("tr", {}, h("th", { scope: "row" }, words), ...columns.map(([column]) => cell(row, column))))));
+  return { node, heads, write: (row, column, text) => write(cells[title(row, column)], text) };
+}
+
+/** The sentence that says what the picture shows. */
+const verdict = () => h("p", { class: "verdict", role: "status", style: "margin:4px 0" });

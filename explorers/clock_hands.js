@@ -141,4 +141,4 @@ function render({ model, el }) {
   return () => names.forEach((n) => model.off(n, later));
 }
 
-export default { render };
+export default live(render);

@@ -130,4 +130,4 @@ function render({ model, el }) {
   return () => { names.forEach((n) => model.off(n, later)); undo(); };
 }
 
-export default { render };
+export default live(render);

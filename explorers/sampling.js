@@ -44,8 +44,8 @@ function hit(final, n, u) {
 const percent = (p) => (p === 0 ? "0 %" : p < 0.0005 ? "< 0.1 %" : `${(100 * p).toFixed(1)} %`);
 
 function render({ model: bare, el }) {
-  const model = promptly(bare);
   const node = root(el, "sampling-explorer", "Sampling explorer: what comes next, and how it is chosen");
+  const model = promptly(bare, node);
   const tokens = model.get("tokens"), most = model.get("most_k"), first = model.get("prompt");
   let ranks = [], ranked = [], plain = null, waiting = 0, draws = 0, last = "", patience = 0;
   const send = (text) => {
@@ -226,4 +226,4 @@ function render({ model: bare, el }) {
   return () => { undo(); clearTimeout(patience); model.off("change:answer", read); model.off("change:prompt", write);
     for (const name of ["temperature", "top_k", "top_p"]) model.off(`change:${name}`, paint); };
 }
-export default { render };
+export default live(render);

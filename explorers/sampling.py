@@ -7,7 +7,7 @@ import traitlets
 from torch import nn
 
 from explorers.base import Explorer, esm
-from helpers.plots import BLUE, GREY, Picture, picture, visible
+from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 from helpers.sampling import next_token_probabilities
 
 SHOWN = 20  # tokens with a bar of their own
@@ -131,7 +131,7 @@ class SamplingExplorer(Explorer):
         fig, ax = picture(self.describe(), width=6.8, height=4.6)
         if self.answer["error"]:
             ax.set_axis_off()
-            ax.text(0, 0.5, self.answer["error"].replace("$", r"\$"), va="center", wrap=True)
+            ax.text(0, 0.5, verbatim(self.answer["error"]), va="center", wrap=True)
             return fig
         logits = torch.frombuffer(bytearray(self.answer["logits"]), dtype=torch.float32)
         hot = next_token_probabilities(logits, temperature=self.temperature)
@@ -147,7 +147,7 @@ class SamplingExplorer(Explorer):
         for y, (_, kept, before) in enumerate(rows):
             said = f"{kept:.1%}" if kept or not before else f"cut ({before:.1%})"
             ax.text((kept or before) + 0.01, y, said, va="center", fontsize=8)
-        ax.set_yticks(range(len(rows)), [name.replace("$", r"\$") for name, _, _ in rows])
+        ax.set_yticks(range(len(rows)), [verbatim(name) for name, _, _ in rows])
         ax.tick_params(axis="y", labelsize=8)
         ax.invert_yaxis()
         n = int((final > 0).sum())

@@ -53,117 +53,62 @@ function render({ model, el }) {
       slider(model, "row", { label: "query (row)", min: 0, max: QUERIES - 1 })),
     h("div", { class: "row" }, "divide the scores by", choice(model, "divisor", DIVISORS, "Divisor")));
 
-  // Four small pictures, each with its caption above.
-  const W = 440, H = 190, L = 44, B = 34, T = 10;
-  const panel = (name) => {
-    const svg = h("svg", { viewBox: `0 0 ${W} ${H}`, width: W, role: "img", class: name });
-    const caption = h("figcaption", { style: "font-weight:600" });
-    return { svg, caption, figure: h("figure", { style: "margin:0" }, caption, svg) };
-  };
-  const histogram = panel("histogram"), bars = panel("bars"), entropies = panel("entropy"), gradients = panel("gradient");
-
-  // The numbers: cells made once and written later.
-  const names = ["std", "largest", "entropy", "gradient"];
-  const labels = ["spread (std) of the scores", "largest weight", `entropy, in nats (at most ln 16 = ${Math.log(16).toFixed(2)})`,
-    "gradient: norm of the Jacobian"];
-  const cells = names.map((name) => [h("td", { class: `number row-${name}` }), h("td", { class: `number mean-${name}` })]);
-  const table = h("table", {},
-    h("thead", {}, h("tr", {}, ...["", "this query", "all 32 queries"].map((t) => h("th", { scope: "col" }, t)))),
-    h("tbody", {}, ...names.map((_, i) => h("tr", {}, h("th", { scope: "row" }, labels[i]), ...cells[i]))));
-  const verdict = h("p", { class: "verdict", role: "status", style: "margin:4px 0" });
-  const legend = h("p", { class: "quiet", style: "margin:4px 0" },
-    "curves: thick = the chosen divisor · red: none · blue: √hs · orange dashed: √C · green dotted: hs · ● the present head size (click a curve panel to move it)");
-  node.append(verdict, h("div", { class: "columns" }, histogram.figure, bars.figure),
-    h("div", { class: "columns" }, entropies.figure, gradients.figure), legend, table);
-
-  const text = (x, y, words, extra = {}) =>
-    h("text", { x, y, fill: "var(--quiet)", "font-size": 11, "text-anchor": "middle", ...extra }, words);
-  const line = (x1, y1, x2, y2, extra = {}) => h("line", { x1, y1, x2, y2, stroke: "var(--line)", ...extra });
+  const pick = (v) => put(model, { power: Math.min(10, Math.max(2, Math.round(v))) });
+  const histogram = chart("histogram"), bars = chart("bars"), entropies = chart("entropy", { pick }), gradients = chart("gradient", { pick });
+  const names = [["std", "spread (std) of the scores"], ["largest", "largest weight"],
+    ["entropy", `entropy, in nats (at most ln 16 = ${Math.log(16).toFixed(2)})`], ["gradient", "gradient: norm of the Jacobian"]];
+  const table = numberTable([["row", "this query"], ["mean", "all 32 queries"]], names, (row, column) => `${column}-${row}`);
+  const says = verdict();
+  node.append(says, h("div", { class: "columns" }, histogram.figure, bars.figure), h("div", { class: "columns" }, entropies.figure, gradients.figure),
+    h("p", { class: "quiet", style: "margin:4px 0" },
+      "curves: thick = the chosen divisor · red: none · blue: √hs · orange dashed: √C · green dotted: hs · ● the present head size (click a curve panel to move it)"), table.node);
 
   function paintHistogram(now) {
     const counts = new Array(BINS).fill(0);
-    for (const s of now.divided) {
-      const bin = Math.floor((s + EDGE) / (2 * EDGE) * BINS);
-      counts[Math.min(BINS - 1, Math.max(0, bin))] += 1;
-    }
-    const high = Math.max(...counts), wide = (W - L - 10) / BINS, floor = H - B;
-    const x = (s) => L + (s + EDGE) / (2 * EDGE) * (W - L - 10);
-    const beyond = now.divided.filter((s) => Math.abs(s) > EDGE).length;
-    histogram.svg.replaceChildren(
-      ...counts.map((n, i) => h("rect", { x: L + i * wide, width: Math.max(1, wide - 1), y: floor - n / high * (floor - T),
-        height: n / high * (floor - T), fill: (i === 0 || i === BINS - 1) && beyond ? "var(--red)" : "var(--blue)" })),
-      line(L, floor, W - 10, floor),
-      ...[-12, -8, -4, 0, 4, 8, 12].map((s) => text(x(s), floor + 14, String(s).replace("-", "−"))),
-      text(W / 2, H - 4, beyond ? `score · red ends: ${beyond} lie beyond ±12` : "score"),
-      text(L - 6, T + 8, String(high), { "text-anchor": "end" }), text(L - 6, floor, "0", { "text-anchor": "end" }));
-    histogram.caption.textContent = `512 scores: std ${now.std.toFixed(2)}`;
-    histogram.svg.setAttribute("aria-label", `Histogram of 512 scores, standard deviation ${now.std.toFixed(2)}`);
+    for (const s of now.divided) counts[Math.min(BINS - 1, Math.max(0, Math.floor((s + EDGE) / (2 * EDGE) * BINS)))] += 1;
+    const high = Math.max(...counts), beyond = now.divided.filter((s) => Math.abs(s) > EDGE).length, wide = 2 * EDGE / BINS;
+    histogram.paint({ x: [-EDGE, EDGE], y: [0, high], xticks: [-12, -8, -4, 0, 4, 8, 12].map((v) => [v, fixed(v, 0)]), yticks: [[0, "0"], [high, String(high)]],
+      xlabel: beyond ? `score · red ends: ${beyond} lie beyond ±12` : "score", title: `512 scores: std ${now.std.toFixed(2)}`,
+      label: `Histogram of 512 scores, standard deviation ${now.std.toFixed(2)}`,
+      marks: (x, y) => counts.map((n, i) => h("rect", { x: x(i * wide - EDGE), width: x(wide) - x(0) - 1, y: y(n), height: y(0) - y(n),
+        fill: (i === 0 || i === BINS - 1) && beyond ? "var(--red)" : "var(--blue)" })) });
   }
 
   function paintBars(row, index) {
-    const floor = H - B, wide = (W - L - 10) / KEYS, y = (w) => floor - w * (floor - T - 8);
-    bars.svg.replaceChildren(line(L, floor, W - 10, floor),
-      ...[0, 0.5, 1].map((w) => text(L - 6, y(w) + 4, String(w), { "text-anchor": "end" })),
-      ...row.weights.flatMap((w, j) => {
-        const x = L + j * wide;
-        return [h("rect", { x: x + 2, width: wide - 4, y: y(w), height: floor - y(w), fill: "var(--blue)" }),
-          text(x + wide / 2, floor + 14, String(j)),
-          text(x + wide / 2, y(w) - 3, w < 0.005 ? "" : w.toFixed(2).replace(/^0/, ""), { fill: "var(--ink)" })];
-      }), text(W / 2, H - 4, "key"));
-    bars.caption.textContent = `Weights of query ${index}`;
-    bars.svg.setAttribute("aria-label", `Weights of query ${index}: ${row.weights.map((w) => w.toFixed(2)).join(", ")}`);
+    bars.paint({ x: [-0.5, KEYS - 0.5], y: [0, 1.06], xticks: row.weights.map((_, j) => [j, String(j)]), yticks: [0, 0.5, 1].map((w) => [w, String(w)]),
+      xlabel: "key", title: `Weights of query ${index}`, label: `Weights of query ${index}: ${row.weights.map((w) => w.toFixed(2)).join(", ")}`,
+      marks: (x, y, text) => row.weights.flatMap((w, j) => [h("rect", { x: x(j - 0.4), width: x(0.8) - x(0), y: y(w), height: y(0) - y(w), fill: "var(--blue)" }),
+        text(x(j), y(w) - 3, w < 0.005 ? "" : w.toFixed(2).replace(/^0/, ""), { fill: "var(--ink)" })]) });
   }
 
-  function paintCurves({ svg, caption }, name, title, high, power, chosen) {
-    const floor = H - B, x = (p) => L + 8 + (p - 2) / 8 * (W - L - 30), y = (v) => floor - v / high * (floor - T);
-    const order = DIVISORS.map(([by]) => by).sort((a, b) => Number(a === chosen) - Number(b === chosen));
-    const now = curves[chosen][power - 2][name];
-    svg.replaceChildren(line(L, floor, W - 10, floor),
-      ...[0, high / 2, high].flatMap((v) => [line(L, y(v), W - 10, y(v), { stroke: "var(--panel)" }),
-        text(L - 6, y(v) + 4, v.toFixed(2), { "text-anchor": "end" })]),
-      ...order.map((by) => h("polyline", { points: curves[by].map((m, i) => `${x(i + 2)},${y(m[name])}`).join(" "), fill: "none",
-        stroke: `var(--${LINES[by][0]})`, "stroke-dasharray": LINES[by][1], "stroke-width": by === chosen ? 4 : 1.5 })),
-      ...POWERS.map((p) => text(x(p), floor + 14, String(2 ** p))),
-      text(W / 2, H - 4, "head size d"),
-      line(x(power), T, x(power), floor, { "stroke-dasharray": "2 3" }),
-      h("circle", { cx: x(power), cy: y(now), r: 6, fill: "var(--ink)" }));
-    caption.textContent = `${title}: ${now.toFixed(2)}`;
-    svg.setAttribute("aria-label", `${title} against the head size; now ${now.toFixed(2)} at d = ${2 ** power}, divided by ${chosen}`);
+  function paintCurves(panel, name, title, high, power, chosen) {
+    const order = DIVISORS.map(([by]) => by).sort((a, b) => Number(a === chosen) - Number(b === chosen)), now = curves[chosen][power - 2][name];
+    panel.paint({ x: [1.8, 10.2], y: [0, high], at: power, xticks: POWERS.map((p) => [p, String(2 ** p)]), yticks: [0, high / 2, high].map((v) => [v, v.toFixed(2)]),
+      xlabel: "head size d", title: `${title}: ${now.toFixed(2)}`,
+      label: `${title} against the head size; now ${now.toFixed(2)} at d = ${2 ** power}, divided by ${chosen}`,
+      marks: (x, y) => [...order.map((by) => curve(curves[by].map((m, i) => [x(i + 2), y(m[name])]), LINES[by][0],
+        { "stroke-dasharray": LINES[by][1], "stroke-width": by === chosen ? 4 : 1.5 })), dot(x(power), y(now))] });
   }
 
-  for (const { svg } of [entropies, gradients]) {
-    svg.style.cursor = "pointer";
-    svg.addEventListener("click", (event) => {
-      const box = svg.getBoundingClientRect(), x = (event.clientX - box.left) * W / box.width;
-      const power = Math.round((x - L - 8) / (W - L - 30) * 8) + 2;
-      model.set("power", Math.min(10, Math.max(2, power)));
-      model.save_changes();
-    });
-  }
-
-  const paint = onceAFrame(() => {
+  return repaint(model, ["power", "divisor", "row"], () => {
     const power = model.get("power"), by = model.get("divisor"), index = model.get("row");
-    const now = curves[by][power - 2], row = now.rows[index], d = 2 ** power;
+    const now = curves[by][power - 2], row = now.rows[index];
     paintHistogram(now);
     paintBars(row, index);
     paintCurves(entropies, "entropy", "Entropy of the weights, mean of 32 queries", 3, power, by);
     paintCurves(gradients, "gradient", "Gradient (Jacobian norm), mean of 32 queries", 0.4, power, by);
-    const own = { std: "", largest: Math.max(...row.weights), entropy: row.entropy, gradient: row.gradient };
-    names.forEach((name, i) => {
-      cells[i][0].textContent = name === "std" ? "" : own[name].toFixed(3);
-      cells[i][1].textContent = now[name].toFixed(3);
-    });
-    const divisor = divide(by, d);
+    for (const [name] of names) {
+      table.write(name, "row", name === "std" ? "" : (name === "largest" ? Math.max(...row.weights) : row[name]).toFixed(3));
+      table.write(name, "mean", now[name].toFixed(3));
+    }
+    const divisor = divide(by, 2 ** power);
     const share = Math.round(100 * now.gradient / curves["√hs"][power - 2].gradient);
     const largest = `the largest weight is ${now.largest.toFixed(2)} on average`;
-    verdict.textContent = `d = ${d}, divided by ${divisor.toFixed(divisor % 1 ? 2 : 0)}: ` + (now.std > 2.5
+    says.textContent = `d = ${2 ** power}, divided by ${divisor.toFixed(divisor % 1 ? 2 : 0)}: ` + (now.std > 2.5
       ? `▲ too sharp: ${largest}, and the softmax passes ${share} % of the gradient it would pass with √hs.`
       : now.std < 0.6 ? `▼ too flat: ${largest}, not much above 1/16 = 0.06. And the division shrinks what gets back to q and k.`
         : `● in between: ${largest}. Keys differ, and others are heard.`);
   });
-  model.on("change:power change:divisor change:row", paint);
-  paint();
-  return () => model.off("change:power change:divisor change:row", paint);
 }
 
-export default { render };
+export default live(render);

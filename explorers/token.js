@@ -181,4 +181,4 @@ function render({ model, el }) {
   draw();
   return () => { tellKernel.stop(); model.off("change:text", read); model.off("change:used", paint); };
 }
-export default { render };
+export default live(render);

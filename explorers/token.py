@@ -9,7 +9,7 @@ import traitlets
 from matplotlib.font_manager import findfont, get_font
 
 from explorers.base import Explorer, esm
-from helpers.plots import BLUE, GREEN, ORANGE, PINK, SKY, Picture, picture
+from helpers.plots import BLUE, GREEN, ORANGE, PINK, SKY, Picture, picture, verbatim
 from helpers.text import BPETokenizer
 
 LONGEST = 4000  # characters that are cut into tokens
@@ -117,7 +117,7 @@ class TokenExplorer(Explorer):
 def _frame(ax: Any, x: float, y: float, shown: str, colour: str) -> None:
     box = {"boxstyle": "round,pad=0.22", "facecolor": f"{colour}33", "edgecolor": colour}
     ax.text(
-        x, y, shown.replace("$", r"\$"), bbox=box, ha="center", va="center",
+        x, y, verbatim(shown), bbox=box, ha="center", va="center",
         family="DejaVu Sans Mono", fontsize=9.5,
     )  # fmt: skip
 

@@ -2,7 +2,6 @@
 const REACH = 5, SIZE = 420, UNIT = (SIZE - 40) / (2 * REACH), MIDDLE = SIZE / 2;
 const sx = (x) => MIDDLE + x * UNIT, sy = (y) => MIDDLE - y * UNIT;
 const snap = (v) => Math.min(REACH, Math.max(-REACH, Math.round(v * 10) / 10)) + 0; // + 0: no -0
-const fixed = (v, digits = 2) => (Math.abs(v) < 0.5 * 10 ** -digits ? 0 : v).toFixed(digits).replace("-", "−");
 const near = (v) => fixed(v, 1);
 
 /** All the numbers of the table. What needs the direction of a zero vector is NaN. */
@@ -157,4 +156,4 @@ function render({ model, el }) {
   paint();
   return () => events.forEach((event) => model.off(event, soon)); // SVG colours follow the theme by CSS
 }
-export default { render };
+export default live(render);

@@ -163,4 +163,4 @@ function render({ model, el }) {
   return () => { undo(); spell.stop(); names.forEach((n) => model.off(n, paint)); };
 }
 
-export default { render };
+export default live(render);

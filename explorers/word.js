@@ -2,7 +2,7 @@
 
 function render({ model: plain, el }) {
   const node = root(el, "word-explorer", "Word explorer: neighbours and analogies");
-  const model = promptly(plain);
+  const model = promptly(plain, node);
   const send = (name, value) => { model.set(name, value); model.save_changes(); };
 
   /** A text field tied to the trait `name`. */
@@ -69,4 +69,4 @@ function render({ model: plain, el }) {
   paint();
   return () => model.off("change:answer", paint);
 }
-export default { render };
+export default live(render);

@@ -2,15 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 import traitlets
-from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from explorers.base import Explorer, esm
-from helpers.plots import BLUE, GREY, Picture, picture, visible
+from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 
 LONGEST = 60  # characters of input that are looked at
 
@@ -140,16 +138,16 @@ class WordExplorer(Explorer):
         if not rows:
             ax.set_axis_off()
             said = "\n".join(m["text"] for m in self.answer["messages"])
-            ax.text(0, 0.5, _drawable(said), va="center")
+            ax.text(0, 0.5, verbatim(said), va="center")
             return fig
         labels = [f"{visible(w)} (query)" if asked else visible(w) for w, _, asked in rows]
         values = [value for _, value, _ in rows]
         bars = ax.barh(range(len(rows)), values, color=[GREY if r[2] else BLUE for r in rows])
         ax.bar_label(bars, [f"{v:.3f}" for v in values], padding=4)
-        ax.set_yticks(range(len(rows)), [_drawable(label) for label in labels])
+        ax.set_yticks(range(len(rows)), [verbatim(label) for label in labels])
         ax.invert_yaxis()
         ax.set(xlim=(min(0, *values), 1.12), xlabel="cosine")
-        ax.set(title=_drawable(self.answer["title"]))
+        ax.set(title=verbatim(self.answer["title"]))
         return fig
 
     def describe(self) -> str:
@@ -158,19 +156,6 @@ class WordExplorer(Explorer):
             return " ".join(message["text"] for message in self.answer["messages"])
         first = ", ".join(visible(row[0]) for row in self.answer["rows"][:3])
         return f"{self.answer['title']}: {first} …"
-
-
-def _drawable(text: str) -> str:
-    """The text for a Matplotlib label: "$" stands for itself, and "□" for what has no glyph."""
-    return "".join(c if c in _glyphs() else "□" for c in text).replace("$", r"\$")
-
-
-@cache
-def _glyphs() -> set[str]:
-    """The characters that the pictures' font has, in its plain and in its bold cut (titles)."""
-    cuts = (FontProperties(family="DejaVu Sans", weight=weight) for weight in ("normal", "bold"))
-    plain, bold = (set(get_font(findfont(cut)).get_charmap()) for cut in cuts)
-    return {chr(code) for code in plain & bold} | {"\n"}
 
 
 def _pieces(word: str) -> list[str]:

@@ -23,6 +23,7 @@ with, a dashed line; `legend`: "above", "below", one of Matplotlib's places, or 
 
 import io
 import textwrap
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, cycle, pairwise
@@ -79,7 +80,9 @@ class Picture(Figure):
     def png(self) -> bytes:
         """The picture as PNG bytes (without a version stamp, so equal pictures are equal files)."""
         buffer = io.BytesIO()
-        with mpl.rc_context(_STYLE):
+        with mpl.rc_context(_STYLE), warnings.catch_warnings():
+            # A box stands for what the font lacks (Matplotlib's "last resort"), without ado.
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")
             self.savefig(buffer, format="png", metadata={"Software": None})
         return buffer.getvalue()
 
@@ -131,9 +134,13 @@ def _check_names(what: str, names: Iterable[str], known: Collection[str]) -> Non
             raise ValueError(f"{what} names {name!r}, which is none of {', '.join(known)}")
 
 
+def verbatim(text: Any) -> str:
+    """The text for a label in a picture: two bare $ would begin a formula."""
+    return str(text).replace("$", r"\$")
+
+
 def _shown(labels: Iterable[Any]) -> list[str]:
-    """Labels as Matplotlib should have them: an escaped $ stays, two bare ones begin a formula."""
-    return [str(label).replace("$", r"\$") for label in labels]
+    return [verbatim(label) for label in labels]
 
 
 def _number(value: Any, form: str) -> str:

@@ -173,6 +173,10 @@ def open_notebook(page: Page, url: str, name: str) -> None:
         page.evaluate(f"async path => {{ await {command}; }}", name)
     else:
         page.goto(f"{url}/doc/tree/{name}?reset")  # ?reset: not the workspace of an earlier test
+    _wait_until_open(page, name)
+
+
+def _wait_until_open(page: Page, name: str) -> None:
     page.wait_for_function(
         """name => {
             const shown = window.jupyterapp?.shell.currentWidget;
@@ -183,6 +187,15 @@ def open_notebook(page: Page, url: str, name: str) -> None:
     )
     if page.evaluate("document.body.dataset.jpThemeLight") != "true":
         theme(page, "light")
+
+
+def open_in_lab(page: Page, url: str, name: str) -> None:
+    """Open the notebook as a learner does, in /lab with the file browser; its kernel is ready.
+
+    For what depends on the room that there is; all else is quicker with open_notebook.
+    """
+    page.goto(f"{url}/lab/tree/{name}?reset")
+    _wait_until_open(page, name)
 
 
 def close_notebook(page: Page) -> None:
@@ -225,6 +238,16 @@ def run_cell_at(page: Page, index: int) -> list[str]:
     page.evaluate(f"i => {{ {_CONTENT}.deselectAll(); {_CONTENT}.activeCellIndex = i; }}", index)
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell')")
     return errors(page)
+
+
+def select_cell(page: Page, index: int) -> None:
+    """Make it the active cell, in command mode, with the focus: as a click beside it does."""
+    page.evaluate(
+        f"""async i => {{ {_CONTENT}.deselectAll(); {_CONTENT}.activeCellIndex = i;
+            {_CONTENT}.mode = "command"; await {_CONTENT}.scrollToItem(i);
+            {_CONTENT}.activate(); {_CONTENT}.activeCell.node.focus(); }}""",
+        index,
+    )
 
 
 def run_hidden(page: Page, code: str) -> None:
@@ -564,16 +587,16 @@ from helpers import plots
 from explorers import base
 
 class Echo(base.Explorer):
-    _esm = base.esm() + '''export default {
-      render({ model: plain, el }) {
-        const model = promptly(plain), field = h("input", { type: "text" }), said = h("p");
+    _esm = base.esm() + '''export default live(({ model: plain, el }) => {
+        const node = root(el, "echo", "Echo"), model = promptly(plain, node);
+        const field = h("input", { type: "text" }), said = h("output");
         field.addEventListener("input", () => {
           model.set("asked", field.value);
           model.save_changes();
         });
         model.on("change:answered", () => { said.textContent = model.get("answered"); });
-        root(el, "echo", "Echo").append(field, said);
-      } }'''
+        node.append(field, said);
+      })'''
     asked = traitlets.Unicode().tag(sync=True, echo_update=False)
     answered = traitlets.Unicode().tag(sync=True)
 
@@ -600,7 +623,7 @@ def beside_echo(root: Locator, control: Locator, texts: Sequence[str], answer: s
     times = []
     for text in texts:
         asked, heard = (lambda text=text: field.fill(text)), (lambda text=text: control.fill(text))
-        ((floor, _),) = latency(echo, [asked], event="input", answer="p")
+        ((floor, _),) = latency(echo, [asked], event="input", answer="output")
         ((ours, _),) = latency(root, [heard], event="input", answer=answer)
         times.append((floor, ours))
     print("ms of an echo : ours", *(f"{floor:.0f}:{ours:.0f}" for floor, ours in times))

@@ -1,0 +1,132 @@
+"""Every explorer in /lab, the file browser beside it: on one screen, and all by keyboard."""
+
+from collections.abc import Iterator
+
+import lab
+import pytest
+from playwright.sync_api import Browser, Locator, Page
+
+HIGHEST = 560
+SIZES = {"1280": (1280, 800), "1024": (1024, 700)}
+EXPLORERS = {
+    "two-vectors": "from explorers import TwoVectors\nTwoVectors()",
+    "word-explorer": """from explorers import WordExplorer
+from helpers import data
+WordExplorer(*data.glove())""",
+    "window": """from explorers import WindowExplorer
+line = "First Citizen:\\nBefore we proceed any further, hear me speak.\\n\\n"
+WindowExplorer(line * 10, start=9, block_size=16)""",
+    "averaging-explorer": """from math import sin
+from explorers import AveragingExplorer
+AveragingExplorer([f"word{i}" for i in range(24)], [sin(i) for i in range(24)])""",
+    "attention-explorer": """import torch
+from explorers import AttentionExplorer
+T, draw = 24, torch.Generator().manual_seed(0)
+scores = torch.randn(2, 4, T, T, generator=draw)
+causal = torch.ones(T, T, dtype=torch.bool).tril()
+weights = scores.masked_fill(~causal, -torch.inf).softmax(-1)
+AttentionExplorer([f"token{i}" for i in range(T)], weights, scores=scores, mask=causal)""",
+    "scaling-explorer": "from explorers import ScalingExplorer\nScalingExplorer()",
+    "dots": "from explorers import PositionDots\nPositionDots()",
+    "clocks": "from explorers import ClockHands\nClockHands()",
+    "depth-explorer": "from explorers import DepthExplorer\nDepthExplorer()",
+    "sampling-explorer": """from explorers import SamplingExplorer
+from helpers import data
+from helpers.checkpoints import load_checkpoint
+saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
+SamplingExplorer(saved.model, saved.tokenizer, prompt="To be, or not to ", top_p=0.9)""",
+    "token-explorer": """from explorers import TokenExplorer
+from helpers import data
+from helpers.text import BPETokenizer
+text = data.shakespeare("validation")[:50_000]
+TokenExplorer(BPETokenizer.train(text, 400), text[:400])""",
+}
+PAD = "# the cell above, long enough to scroll\n" * 60
+
+
+@pytest.fixture(scope="module")
+def pages(browser: Browser, lab_url: str, lab_folder) -> Iterator[dict[str, Page]]:
+    """A page of each size with one notebook: an explorer a cell, none run."""
+    cells = [PAD]
+    for code in EXPLORERS.values():
+        cells += [code, PAD]
+    lab.write_notebook(lab_folder / "one-screen.ipynb", cells)
+    opened = {}
+    for size, (width, height) in SIZES.items():
+        context = browser.new_context(viewport={"width": width, "height": height})
+        opened[size] = context.new_page()
+        opened[size].set_default_timeout(60_000)
+        lab.open_in_lab(opened[size], lab_url, "one-screen.ipynb")
+    yield opened
+    for page in opened.values():
+        lab.close_notebook(page)
+        page.context.close()
+
+
+@pytest.fixture(params=SIZES)
+def shown(request: pytest.FixtureRequest, pages: dict[str, Page], name: str) -> Locator:
+    """The explorer after Shift+Enter in its cell."""
+    page = pages[request.param]
+    index = 1 + 2 * list(EXPLORERS).index(name)
+    lab.select_cell(page, index)
+    page.keyboard.press("Shift+Enter")
+    node = page.locator(f".d2g.{name}")
+    node.wait_for()
+    assert lab.errors(page) == []
+    return node
+
+
+_PANEL = "window.jupyterapp.shell.currentWidget.content"
+_INSIDE = "node => node !== document.activeElement && node.contains(document.activeElement)"
+_CONTROLS = "button, input, select, textarea, [tabindex='0']"
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_it_fits_one_screen_and_stands_on_it(shown: Locator, name: str) -> None:
+    page = shown.page
+    lab.next_frame(page)
+    lab.shot(page, f"one-screen-{name}-{page.viewport_size['width']}")
+    assert shown.bounding_box()["height"] <= HIGHEST
+    beyond = """node => { const edge = node.getBoundingClientRect().right + 1;
+        return [...node.querySelectorAll("*")].filter(part => part.checkVisibility()
+            && part.getBoundingClientRect().right > edge).map(p => p.outerHTML.slice(0, 90)); }"""
+    assert shown.evaluate(beyond) == []
+    top, bottom = page.evaluate(
+        f"(() => {{ const box = {_PANEL}.outerNode.getBoundingClientRect();"
+        " return [box.top, box.bottom]; })()"
+    )
+
+    def in_view() -> bool:
+        box = shown.bounding_box()
+        return top - 1 <= box["y"] and box["y"] + box["height"] <= bottom + 1
+
+    lab.eventually(in_view, True, patience=5)
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_keys_enter_it_stay_in_it_and_leave_it(shown: Locator, name: str) -> None:
+    page = shown.page
+    page.keyboard.press("e")
+    lab.eventually(lambda: shown.evaluate(_INSIDE), True, patience=5)
+    ring = "() => getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(ring) != "none"
+    cell = "node => node.closest('.jp-Cell').classList.contains('jp-mod-active')"
+    lab.eventually(lambda: shown.evaluate(cell), True, patience=5)
+    scrolled = f"() => {_PANEL}.outerNode.scrollTop"
+    before = page.evaluate(scrolled)
+    for control in shown.locator(_CONTROLS).all():
+        if control.is_visible() and control.is_enabled():
+            control.focus()
+            keys = ["End", "Home", "PageDown", "PageUp", "ArrowDown", "ArrowUp"]
+            kind = control.evaluate("c => c.type || c.tagName")
+            for key in keys if kind in ("submit", "button", "checkbox") else [*keys, "Space"]:
+                page.keyboard.press(key)
+            assert abs(page.evaluate(scrolled) - before) < 30, (
+                key,
+                control.evaluate("c => c.outerHTML"),
+            )
+    page.keyboard.press("Escape")
+    assert not shown.evaluate(_INSIDE)
+    assert shown.evaluate(cell)
+    assert page.evaluate(f"{_PANEL}.mode") == "command"
+    assert page.evaluate(f"{_PANEL}.node.contains(document.activeElement)")
