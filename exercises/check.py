@@ -187,16 +187,7 @@ class Declared(Exercise):
     def _judge(self, answer: Any) -> str:
         self._expect_values(answer, [self._try(answer, given) for given in self.inputs])
         for given in self.inputs if self.backward else ():
-            try:
-                self._expect_gradients(answer, given)
-            except NotYet:
-                raise
-            except Exception as error:
-                raise NotYet(
-                    f"{self.what(given)} has the right values, but no gradient comes back "
-                    "through it. Compute with tensors only, and make new ones instead of "
-                    f"changing one in place (as `x += …` does). PyTorch says: {error}"
-                ) from None
+            self.expect_backward(answer, given)
         for more in self._more:
             more(answer)
         return self.praise
@@ -232,8 +223,12 @@ class Declared(Exercise):
 
     def _expect_the_same_again(self, answer: Any, first: "Tried") -> None:
         again = self._try(answer, first.given, seed=1)
+        try:
+            alike = not again.error and same(again.got, first.got, self.tolerance)
+        except NotYet:  # it is no value at all: what differs will be said of that
+            return
         expect(
-            not again.error and same(again.got, first.got, self.tolerance),
+            alike,
             f"{self.what(first.given)} gave two different results in two calls. Does it draw at "
             "random, or keep something between calls, such as a list as a default value?",
         )
@@ -268,6 +263,19 @@ class Declared(Exercise):
         if self.clash and re.search(_SHAPES_CLASH, str(error)):
             return NotYet(f"{str(error).rstrip('.')}. {self.clash}")
         return error
+
+    def expect_backward(self, answer: Any, given: tuple) -> None:
+        """Raise NotYet unless gradients come back through the answer, and the right ones."""
+        try:
+            self._expect_gradients(answer, given)
+        except NotYet:
+            raise
+        except Exception as error:
+            raise NotYet(
+                f"{self.what(given)} has the right values, but no gradient comes back "
+                "through it. Compute with tensors only, and make new ones instead of "
+                f"changing one in place (as `x += …` does). PyTorch says: {error}"
+            ) from None
 
     def _expect_gradients(self, answer: Any, given: tuple) -> None:
         """Training must be able to go back through the answer as it does through the right one."""
@@ -449,7 +457,8 @@ def fresh(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.clone()
     if isinstance(value, (list, tuple, set)):
-        return type(value)(map(fresh, value))
+        copies = map(fresh, value)
+        return type(value)(*copies) if hasattr(value, "_fields") else type(value)(copies)
     if isinstance(value, dict):
         return {key: fresh(item) for key, item in value.items()}
     return value
@@ -601,7 +610,7 @@ def _is_whole(value: Any) -> bool:
 def _listed(value: Any) -> Any:
     """Tensors as lists, at every depth."""
     if isinstance(value, (list, tuple)):
-        return type(value)(map(_listed, value))
+        return [_listed(item) for item in value]
     return value.tolist() if isinstance(value, Tensor) else value
 
 

@@ -454,7 +454,7 @@ def by_hand_and_differentiable(answer):
     diagnosis = "The loss is right, but torch's own `cross_entropy` computed it. Do it yourself."
     expect_without(answer, given, ["cross_entropy", "cross_entropy_loss"], diagnosis)
     if isinstance(answer(*given), Tensor):  # of a plain number nobody expects gradients
-        cross_entropy._expect_gradients(answer, given)
+        cross_entropy.expect_backward(answer, given)
 
 
 some = torch.tensor([[3.0, 1.0, 0.0, 2.0], [0, 0, 5, 1], [4, 4, 0, 1], [1, 0, 0, 7]])

@@ -1,10 +1,12 @@
 """Watching an answer at work: when it does not end, loops, or calls what the task forbids."""
 
 import ctypes
+import inspect
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -112,7 +114,10 @@ def executed(function: Any, *args: Any) -> int:
     A number that grows with the size of the arguments means a loop, a comprehension or a
     recursion in the learner's code, whatever it calls. 0 for what is not written in Python.
     """
-    own = getattr(function, "__globals__", None)
+    written = inspect.unwrap(function)  # what stands under a decorator
+    while isinstance(written, partial):
+        written = inspect.unwrap(written.func)
+    own = getattr(written, "__globals__", None)
     count = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

@@ -71,7 +71,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     Taught in chapter 09.
     """
     tensors, about = read_tensors(path)
-    if about.get("config") is None:
+    if not isinstance(about.get("config"), dict):
         raise ValueError(f"{path} holds weights but no settings of a GPT to put them into")
     try:
         model = GPT(GPTConfig.from_dict(about["config"]))
@@ -348,7 +348,7 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
 
 # What changes the result without changing a weight: the names in config.json, and what is meant
 # where they are missing, first.
-COMPUTED = {
+_GPT2_SETTINGS = {
     "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
     "layer_norm_epsilon": (1e-5,),
     "scale_attn_weights": (True,),
@@ -364,7 +364,7 @@ def _heads(path: Path) -> int | None:
         raise ValueError(f"{path} is damaged: {error}") from error
     if not isinstance(config, dict) or not isinstance(n_head := config.get("n_head"), int | None):
         raise ValueError(f"{path} should hold settings, n_head a whole number, not {config!r:.60}")
-    for name, known in COMPUTED.items():
+    for name, known in _GPT2_SETTINGS.items():
         if (given := config.get(name, known[0])) not in known:
             raise ValueError(f"{path}: {name} {given!r} is not what this GPT computes: {known}")
     return n_head
@@ -389,7 +389,7 @@ def _unfused(weights: Mapping[str, Tensor], source: str | Path) -> dict[str, Ten
     return result
 
 
-NAMES = {
+_GPT2_NAMES = {
     "wte": "token",
     "wpe": "position.table",
     "ln_f": "norm",
@@ -404,6 +404,6 @@ NAMES = {
 
 
 def _our_name(name: str) -> str:
-    for theirs, ours in NAMES.items():
+    for theirs, ours in _GPT2_NAMES.items():
         name = name.replace(theirs, ours)
     return name

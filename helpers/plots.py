@@ -131,7 +131,15 @@ def _check_names(what: str, names: Iterable[str], known: Collection[str]) -> Non
     """Raise ValueError if a name stands for nothing that is drawn."""
     for name in names:
         if name not in known:
-            raise ValueError(f"{what} names {name!r}, which is none of {', '.join(known)}")
+            raise ValueError(
+                f"{what} names {name!r}, which is none of {', '.join(map(str, known))}"
+            )
+
+
+def _check_few(what: str, names: Collection[str], most: int = len(_CYCLE)) -> None:
+    """Raise ValueError if there are more than can be told apart."""
+    if len(names) > most:
+        raise ValueError(f"{what} has {len(names)} names; at most {most} can be told apart")
 
 
 def verbatim(text: Any) -> str:
@@ -325,14 +333,21 @@ def bars(
     series: name → (n,) lengths, several names for bars side by side; labels: n names, one for each
     place; values: a format such as ".2f" to write the lengths at the bars; highlight: labels of
     the bars that are meant; upright: True for bars that stand.
-    Raises ValueError if there are not n lengths, or `highlight` is no label.
+    Raises ValueError if there are not n lengths, more names than colours, or `highlight` is no
+    label.
     """
     _check_names("highlight", highlight, labels)
+    _check_few("series", series)
     with _drawn(alt, upright=upright, **options) as ax:
         place, thick = _places(ax, labels, upright), 0.8 / len(series)
         for i, (name, lengths) in enumerate(series.items()):
             at = place + thick * (i - (len(series) - 1) / 2)
             numbers = np.asarray(lengths, dtype=float)
+            if numbers.shape != (len(labels),):
+                raise ValueError(
+                    f"{name!r} should have a length for each of {len(labels)} labels, but has "
+                    f"shape {numbers.shape}"
+                )
             look = {"hatch": ("", "//", "..")[i % 3], "label": name if len(series) > 1 else ""}
             colour = [ORANGE if label in highlight else _CYCLE[i] for label in labels]
             draw = ax.bar if upright else ax.barh
@@ -390,8 +405,11 @@ def histograms(
     """How numbers are spread: name → numbers of any shape, with the same bins for all names.
 
     bins: how many, from the smallest to the largest number or between the `limits` (low, high);
-    density: True for areas of 1; marks: name → a number that a coloured line marks, three at most.
+    density: True for areas of 1; marks: name → a number that a coloured line marks.
+    Raises ValueError for more than six names or three marks: they could not be told apart.
     """
+    _check_few("samples", samples)
+    _check_few("marks", marks or {}, most=3)
     with _drawn(alt, **options) as ax:
         numbers = [np.ravel(sample) for sample in samples.values()]
         edges = np.histogram_bin_edges(np.concatenate(numbers), bins, limits)

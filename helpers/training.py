@@ -353,8 +353,9 @@ def train(
     training end the run early, and so does an interrupt of the kernel (Ctrl-C), after the step in
     hand; progress: a line that keeps itself up to date.
 
-    Raises what `get_batch` raises, ValueError for settings that do not fit together, and
-    FloatingPointError when the loss stops being a number. AdamW: Loshchilov and Hutter, 2019.
+    Raises what `get_batch` raises, ValueError for settings that do not fit together and for a
+    folder with a GPT that a file cannot give back, FileExistsError for a folder that holds a run
+    already, and FloatingPointError when the loss stops being a number. AdamW: Loshchilov and Hutter, 2019.
     Taught in chapter 02, and all of its settings in chapter 09.
     """
     if steps < 1:

@@ -2,6 +2,8 @@
 
 import random
 import warnings
+from collections import namedtuple
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -397,3 +399,47 @@ def test_a_module_that_differs_is_told_by_its_settings():
     line = f.exercise(inputs=[((2, 3), f.normal(5, 2, seed=1))])(Line)
     assert "Line(2, 3) given (5, 2) should be" in line(Twice).message
     assert line(lambda *_: nn.Identity()).message.startswith("The parameter line.weight (3, 2)")
+
+
+@exercise(inputs=[(f.normal(3, seed=1),)])
+def doubled(x):
+    "doubled(x) is x twice."
+    return [*x, *x]
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (lambda x: (v for v in [*x, *x]), "generator"),
+        (lambda x: map(float, [*x, *x]), "map"),
+        (lambda x: object(), "object"),
+    ],
+)
+def test_what_is_no_value_is_told_with_its_name(answer, says):
+    report = doubled(answer)
+    assert report.outcome == "not yet"
+    assert report.message.startswith("doubled(") and says in report.message
+
+
+def test_named_tuples_are_tuples():
+    Pair = namedtuple("Pair", "first second")
+
+    @exercise(inputs=[(Pair([1, 2], [3]),)])
+    def turned(pair):
+        "turned(pair) has them the other way round."
+        return (pair[1], pair[0])
+
+    assert turned(lambda pair: Pair(pair.second, pair.first)).outcome == "right"
+    assert turned(lambda pair: pair).outcome == "not yet"
+
+
+def test_a_decorator_hides_no_loop():
+    def loops(x):
+        total = 0
+        for value in x:
+            total = total + value
+        return total
+
+    few, many = torch.ones(2), torch.ones(9)
+    for answer in (loops, torch.no_grad()(loops), partial(torch.no_grad()(loops))):
+        assert executed(answer, few) < executed(answer, many)

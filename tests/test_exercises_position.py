@@ -132,7 +132,7 @@ def refusing(too_many):
         (instead(lambda x, t: x + t[: x.shape[1]]), "leave it to torch, which raises RuntimeError"),
         (instead(lambda x, t: x + t[torch.arange(x.shape[1])]), "raises IndexError"),
         (raising(KeyError("7 and 5")), "raises KeyError"),
-        (raising(AssertionError("7 and 5")), "with an AssertionError"),
+        (raising(AssertionError("7 and 5")), "with AssertionError"),
         (raising(ValueError("too long")), "both numbers"),
         (raising(ValueError("7 tokens do not fit")), "both numbers"),
         (raising(ValueError("7 tokens, 5 rows")), "(12), and how many positions the table has"),

@@ -134,9 +134,13 @@ def imported_concepts(notebook):
     """(module, name) of everything a chapter takes from the concept modules."""
     for cell in code_cells(notebook):
         for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.Import):
+                whole = [a.name for a in node.names if a.name.partition(".")[0] == "helpers"]
+                assert not whole, f"import the names from {whole[0]}, not the module"
             if not isinstance(node, ast.ImportFrom) or not node.module:
                 continue
-            package, _, module = node.module.partition(".")
+            package, _, room = node.module.partition(".")
+            module = room.partition(".")[0]
             if package == "helpers" and module in CONCEPTS:
                 yield from ((module, alias.name) for alias in node.names)
             elif node.module == "helpers":
@@ -188,16 +192,8 @@ def test_the_chapter_that_teaches_it_compares_its_own_with_the_helper(module, na
     assert all(asserts(cell) and name in cell.source for cell in proofs)
 
 
-LAYERS = [
-    {"files", "plots", "timing"},
-    {"data", "text"},
-    {"positions"},
-    {"attention"},
-    {"gpt"},
-    {"checkpoints"},
-    {"training", "sampling"},
-    {"recording"},
-]
+# From the map in helpers/__init__.py: a room may import those above it there.
+ROOMS = re.findall(r"^    (\w+) {2,}\S", helpers.__doc__, re.M)
 PACKAGES = ("helpers", "exercises", "explorers")
 
 
@@ -220,11 +216,9 @@ def test_helpers_import_downwards_only(path: Path):
     own = path.relative_to(ROOT / "helpers").parts[0].removesuffix(".py")
     if own == "__init__":
         return
-    level = next(i for i, layer in enumerate(LAYERS) if own in layer)
     for package, name in imports(path):
         assert package == "helpers", f"{path.name} imports {package}, which stands above helpers"
-        above = next(i for i, layer in enumerate(LAYERS) if name in layer)
-        assert above < level or name == own, f"{path.name} imports helpers.{name}"
+        assert ROOMS.index(name) <= ROOMS.index(own), f"{path.name} imports helpers.{name}"
 
 
 @pytest.mark.parametrize("package", ["exercises", "explorers"])
@@ -235,8 +229,7 @@ def test_exercises_and_explorers_stand_on_helpers_alone(package):
 
 def test_the_map_of_helpers_has_one_line_for_each_room():
     rooms = {p.stem for p in (ROOT / "helpers").iterdir() if not p.name.startswith("_")}
-    described = re.findall(r"^    (\w+) {2,}\S", helpers.__doc__, re.M)
-    assert sorted(described) == sorted(rooms)
+    assert sorted(ROOMS) == sorted(rooms)
 
 
 def test_every_chapter_has_its_exercises_by_topic():

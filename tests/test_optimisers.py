@@ -1,4 +1,4 @@
-"""helpers.optimisers and helpers.recipes: steps against references, schedules at their corners."""
+"""The optimisers, schedules and recipes of helpers.training: steps against references, schedules at their corners."""
 
 import math
 
@@ -279,9 +279,9 @@ def test_hold_then_fall_at_its_corners():
 def test_a_share_is_above_zero_and_at_most_one(steps, where, warmup, share):
     step = min(steps - 1, int(where * steps))
     assert 0 < hold_then_fall(step, steps, warmup, share) <= 1
-    assert share - 1e-9 <= max(share, cosine(step, steps, warmup, share)) <= 1
-    if share > 0:
-        assert 0 < cosine(step, steps, warmup, share)
+    assert 0 <= cosine(step, steps, warmup, share) <= 1
+    if step >= warmup:
+        assert cosine(step, steps, warmup, share) >= share - 1e-9
 
 
 # --- the recipe -----------------------------------------------------------------------------------

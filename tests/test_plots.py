@@ -377,3 +377,26 @@ def test_a_diagram_names_what_is_no_box(wrong):
 def test_a_call_is_timed_by_its_shortest_run():
     calls = []
     assert 0 < milliseconds(calls.append, 1, repeats=3) < 1000 and calls == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("draw", "says"),
+    [
+        (lambda: plots.bars({"a": [1, 2]}, "x", labels=[1, 2], highlight=["3"]), "none of 1, 2"),
+        (lambda: plots.bars({"a": [1]}, "x", labels=["p", "q"]), "each of 2 labels"),
+        (lambda: plots.bars({c: [1] for c in "abcdefg"}, "x", labels=["p"]), "7 names"),
+        (lambda: plots.histograms({c: [1, 2] for c in "abcdefgh"}, "x"), "8 names"),
+        (lambda: plots.histograms({"a": [1]}, "x", marks=dict.fromkeys("abcd", 1)), "4 names"),
+    ],
+)
+def test_what_could_not_be_told_apart_or_found_is_refused(draw, says):
+    with pytest.raises(ValueError, match=says):
+        draw()
+
+
+def test_signs_that_the_font_lacks_are_boxes_without_ado():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for label in ("ก", "猫", "🦉", "\x07"):
+            drawn = plots.heatmap([[1, 2]], "x", column_labels=[label, "$a$"], title=label)
+            assert drawn.png() != plots.heatmap([[1, 2]], "x", column_labels=["", "$a$"]).png()

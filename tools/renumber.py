@@ -30,8 +30,8 @@ Number = Callable[[int], int]
 def renumbered(text: str, number: Number) -> str:
     """The text with every number of a chapter n replaced by number(n)."""
 
-    def each(pattern: str, found: re.Match[str]) -> str:
-        return re.sub(pattern, lambda m: f"{number(int(m[0])):0{len(m[0])}}", found[0])
+    def each(pattern: str, found: re.Match[str], width: int = 2) -> str:
+        return re.sub(pattern, lambda m: f"{number(int(m[0])):0{width}}", found[0])
 
     def two(found: re.Match[str]) -> str:
         return each(r"\d\d", found)
@@ -42,21 +42,25 @@ def renumbered(text: str, number: Number) -> str:
     text = re.sub(r"^.*\d\d .*→.*$", lambda m: re.sub(r"\b\d\d(?= [A-Za-z])", two, m[0]), text,
                   flags=re.MULTILINE)  # fmt: skip
     text = re.sub(r"\b[Ee]xercises? \d+\.\d(?:(?:,| and| to) \d+\.\d)*",
-                  lambda m: each(r"\d+(?=\.)", m), text)  # fmt: skip
+                  lambda m: each(r"\d+(?=\.)", m, 1), text)  # fmt: skip
     return re.sub(r"(?:^\|.*\n?)+", lambda m: _table(m[0], two), text, flags=re.MULTILINE)
 
 
 def _table(table: str, two: Callable[[re.Match[str]], str]) -> str:
     """Renumber the cells that begin with a chapter's number, in the columns headed so."""
     header, *rows = table.split("\n")
-    columns = [i for i, name in enumerate(header.split("|")) if name.strip() == "chapter"]
+    columns = [i for i, name in enumerate(_cells(header)) if name.strip() == "chapter"]
     for r, row in enumerate(rows):
-        cells = row.split("|")
+        cells = _cells(row)
         for c in columns:
             if c < len(cells):
                 cells[c] = re.sub(rf"^\s*(?:\*\*)?{_LIST}(?![\d.])", two, cells[c])
         rows[r] = "|".join(cells)
     return "\n".join([header, *rows])
+
+
+def _cells(row: str) -> list[str]:
+    return re.split(r"(?<!\\)\|", row)
 
 
 def stray(text: str) -> list[str]:
@@ -95,8 +99,9 @@ def renumber(first: int, by: int = 1, root: Path = ROOT) -> list[str]:
     if len(set(numbers)) < len(numbers) or min(numbers) < 0:
         raise ValueError(f"chapters would get the numbers {numbers}: choose another --by")
     listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True
-    )
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root, capture_output=True, text=True, check=True,
+    )  # fmt: skip
     contents: dict[Path, str] = {}
     for name in filter(None, listed.stdout.split("\0")):
         path = root / name

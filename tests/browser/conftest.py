@@ -3,7 +3,7 @@
     from lab import both_themes, changed, eventually, in_kernel
 
     def test_the_angle_turns_the_arrow(explorer):
-        arrows = explorer(".two-vectors", "from helpers... import TwoVectors", "TwoVectors((4, 1))")
+        arrows = explorer(".two-vectors", "from explorers import TwoVectors", "TwoVectors((4, 1))")
         arrows.get_by_role("slider").first.focus()
         assert changed(arrows.locator("svg"), lambda: arrows.page.keyboard.press("ArrowRight"))
 

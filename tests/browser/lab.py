@@ -30,7 +30,7 @@ CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SHOTS = ROOT / "test-results" / "browser"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 _CONTENT = "window.jupyterapp.shell.currentWidget.content"
-# No "Jupyter news?" pop-up in the screenshots, every cell in the page, no completer in the way.
+# No "Jupyter news?" pop-up in the screenshots, and every cell in the page.
 _SETTINGS = {
     "apputils-extension/notification": {
         "fetchNews": "false",
@@ -77,7 +77,7 @@ def jupyter(folder: Path) -> Iterator[str]:
     """A JupyterLab that serves `folder` on 127.0.0.1; gives its address.
 
     It has its own configuration, data and runtime folders, no password and no token: never use
-    these settings for real work. `helpers` is installed in the environment, so the folder can be
+    these settings for real work. The course's packages are installed in the environment, so the folder can be
     anywhere.
     """
     with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as name:
