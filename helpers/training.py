@@ -355,7 +355,8 @@ def train(
 
     Raises what `get_batch` raises, ValueError for settings that do not fit together and for a
     folder with a GPT that a file cannot give back, FileExistsError for a folder that holds a run
-    already, and FloatingPointError when the loss stops being a number. AdamW: Loshchilov and Hutter, 2019.
+    already, and FloatingPointError when the loss stops being a number.
+    AdamW: Loshchilov and Hutter, 2019.
     Taught in chapter 02, and all of its settings in chapter 09.
     """
     if steps < 1:

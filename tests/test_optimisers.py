@@ -1,4 +1,4 @@
-"""The optimisers, schedules and recipes of helpers.training: steps against references, schedules at their corners."""
+"""Optimisers against references, schedules at their corners, the recipe."""
 
 import math
 

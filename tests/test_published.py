@@ -1,4 +1,4 @@
-"""helpers.checkpoints.gpt2 against `transformers`: random weights in, the same logits out. No network."""
+"""helpers.checkpoints.gpt2 against `transformers`: random weights in, the same logits out."""
 
 import json
 import pickle

@@ -77,8 +77,8 @@ def jupyter(folder: Path) -> Iterator[str]:
     """A JupyterLab that serves `folder` on 127.0.0.1; gives its address.
 
     It has its own configuration, data and runtime folders, no password and no token: never use
-    these settings for real work. The course's packages are installed in the environment, so the folder can be
-    anywhere.
+    these settings for real work. The course's packages are installed in the environment, so the
+    folder can be anywhere.
     """
     with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as name:
         own = Path(name)
