@@ -1,6 +1,7 @@
 # Two commands: `make lab` to learn, `make test` to check. Both prepare .venv by themselves.
 #
 #   make lab LAB_ARGS="--no-browser --port 8899"     flags for JupyterLab
+#   make lab LAB_ARGS="--again 04"                   chapter 04 from its beginning; yours is kept
 #   make lab PIP_ARGS="--extra-index-url ADDRESS"    flags for pip (see README, "Smaller download")
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
 .PHONY: help lab test lint unit chapters test-browser notebooks normalise bench data train constraints clean
 
 help:
-	@echo "make lab           open the course in JupyterLab"
+	@echo "make lab           open the course in JupyterLab, in your own copies (my/)"
 	@echo "make test          lint, types, unit tests, notebook hygiene, every chapter compared with its outputs"
 	@echo "make test-browser  every explorer, and every chapter's outputs, in JupyterLab in Chromium"
 	@echo "make notebooks     run every chapter in place and normalise the files"
@@ -27,7 +28,7 @@ help:
 # In a container you are often root, and JupyterLab then wants to be told that you know.
 ROOT_ARGS = $(if $(filter 0,$(shell id -u)),--allow-root)
 lab: .venv/course
-	$(BIN)/jupyter lab $(ROOT_ARGS) $(LAB_ARGS) notebooks/00_start_here.ipynb
+	$(BIN)/python tools/lab.py $(ROOT_ARGS) $(LAB_ARGS)
 
 # Tests run side by side: more threads than cores would make them all crawl.
 test test-browser unit chapters: export OMP_NUM_THREADS ?= 1

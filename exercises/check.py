@@ -34,6 +34,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from exercises import cells, progress
 from exercises.watch import TimeIsUp, calls_of, executed, time_limit
 
 SECONDS = 10.0  # what one call of a learner's function may take
@@ -67,22 +68,29 @@ _OUTCOMES = {
 class Report:
     """What a check found, as text for terminals and markup for browsers.
 
-    outcome: "right", "not yet" or "not attempted"; message: what the learner reads.
+    outcome: "right", "not yet" or "not attempted"; message: what the learner reads; done: how much
+    of the chapter is, where that is remembered; solution: is it the solution that was checked?
     """
 
     outcome: str
     message: str
+    done: str = ""
+    solution: bool = False
 
     def __repr__(self) -> str:
-        return f"{_OUTCOMES[self.outcome][0]} {self.outcome}: {self.message}"
+        whose = "Solution: " * self.solution
+        done = f" ({self.done})" * bool(self.done)
+        return f"{whose}{_OUTCOMES[self.outcome][0]} {self.outcome}: {self.message}{done}"
 
     def _repr_html_(self) -> str:
         sign, colour = _OUTCOMES[self.outcome]
         parts = html.escape(self.message).replace("\n", "<br>").split("`")
         body = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
+        whose = "Solution: " * self.solution
+        done = f"<br><small>{html.escape(self.done)}</small>" * bool(self.done)
         return (
-            f'<div style="border-left:4px solid {colour};padding:.3em .8em;margin:.2em 0">'
-            f'<b><span style="color:{colour}">{sign}</span> {self.outcome}</b> · {body}</div>'
+            f'<div style="border-left:4px solid {colour};padding:.3em .8em;margin:.2em 0">{whose}'
+            f'<b><span style="color:{colour}">{sign}</span> {self.outcome}</b> · {body}{done}</div>'
         )
 
 
@@ -91,6 +99,7 @@ class Exercise:
 
     def __init__(self, check: Callable[[Any], str | None]):
         self.name, self.__doc__ = check.__name__, check.__doc__
+        self.topic = check.__module__.rpartition(".")[2]
         self._check = check
 
     def __repr__(self) -> str:
@@ -98,6 +107,29 @@ class Exercise:
 
     def __call__(self, answer: Any) -> Report:
         """Check `answer`; returns a report that shows itself, and never raises."""
+        if stale := cells.outdated():
+            name, error = stale
+            return Report(
+                "not yet",
+                f"the cell that should define `{name}` stopped with {error}, so `{name}` is still "
+                "what it was before. Mend that cell and run it, then run this cell again.",
+            )
+        outcome, message = self._outcome(answer)
+        solution = cells.is_solution()
+        done = "" if solution else self._done(right=outcome == "right")
+        return Report(outcome, re.sub(r" at 0x[0-9a-fA-F]+", "", message), done, solution)
+
+    def _done(self, right: bool) -> str:
+        """How much of the chapter is done, this answer counted, where that is remembered."""
+        try:
+            if right:
+                progress.remember(self.topic, self.name)
+            done = progress.of(self.topic)
+        except OSError as error:
+            return f"what is done could not be remembered: {error}"
+        return f"{done} exercises of this chapter" if done else ""
+
+    def _outcome(self, answer: Any) -> tuple[str, str]:
         with _own_randomness():
             try:
                 if answer is ...:
@@ -114,7 +146,7 @@ class Exercise:
                     f"your answer, a {type(answer).__name__}, cannot be checked: "
                     f"{type(error).__name__}: {error}"
                 )
-        return Report(outcome, re.sub(r" at 0x[0-9a-fA-F]+", "", message))
+        return outcome, message
 
 
 @contextmanager
@@ -167,6 +199,7 @@ class Declared(Exercise):
         self._more: list[Callable[[Any], None]] = []
         super().__init__(self._judge)
         self.name, self.__doc__ = right.__name__, right.__doc__ or ""
+        self.topic = right.__module__.rpartition(".")[2]
         self.called = (re.match(r"\w+", self.__doc__) or [self.name])[0]
         self.is_value = not inspect.isclass(right) and not inspect.signature(right).parameters
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import anywidget
 from IPython.core.getipython import get_ipython
 
-from helpers.plots import Picture
+from helpers.plots import GREY, Picture
 
+STILL = "A still picture: run this cell in JupyterLab and move it."
 _HERE = Path(__file__).parent
 # cell → (its run, the explorers that this run made): see Explorer._replace_older.
 _live: dict[str, tuple[int, list["Explorer"]]] = {}
@@ -52,9 +53,11 @@ class Explorer(anywidget.AnyWidget):
         if bundle is None:  # closed: nothing to show
             return None
         data, metadata = bundle
-        data["image/png"] = b64encode(self.picture().png()).decode("ascii")
+        picture = self.picture()
+        picture.supxlabel(STILL, x=0.01, ha="left", fontsize=8, color=GREY)
+        data["image/png"] = b64encode(picture.png()).decode("ascii")
         data["text/plain"] = repr(self)
-        return data, metadata
+        return data, {**metadata, **picture.metadata()}
 
     def close(self) -> None:
         """Remove the explorer from the page and from the kernel, with the layout it owns."""

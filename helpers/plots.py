@@ -89,8 +89,12 @@ class Picture(Figure):
     def __repr__(self) -> str:
         return f"[picture] {self.alt}"
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return {"image/png": self.png(), "text/plain": repr(self)}
+    def metadata(self) -> dict[str, Any]:
+        """What goes with the PNG in a notebook's output: readers of pages find the words there."""
+        return {"image/png": {"alt": self.alt}}
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"image/png": self.png(), "text/plain": repr(self)}, self.metadata()
 
 
 class _Axes(Axes):

@@ -7,7 +7,7 @@
 
 Without names: every chapter. The form: outputs and counts kept, everything dropped that changes
 from run to run without meaning anything (widget state and ids, time stamps, editor settings, all
-but the last state of a line of progress).
+but the last state of a line of progress), and the links to the chapters before and after it.
 """
 
 import argparse
@@ -55,12 +55,35 @@ def normalise(notebook: NotebookNode) -> None:
         for output in cell.get("outputs", []):
             # The still picture stays; the id of a widget that is no longer there does not.
             output.get("data", {}).pop(WIDGET_VIEW, None)
-            output.pop("metadata", None)
+            alt = output.pop("metadata", {}).get("image/png", {}).get("alt")
             if output.output_type == "stream":
                 # What a later state of the line has overwritten is not to be seen any more.
                 output.text = re.sub(r".*\r(?=[^\r\n])", "", output.text)
             if output.output_type in ("display_data", "execute_result"):
-                output["metadata"] = NotebookNode()
+                output["metadata"] = NotebookNode({"image/png": {"alt": alt}} if alt else {})
+
+
+def navigate(notebook: NotebookNode, path: Path) -> None:
+    """Put the links to the chapters before and after it below the title and at the end."""
+    chapters = sorted(path.parent.glob("[0-9][0-9]_*.ipynb"))
+    here = chapters.index(path)
+    before, after = chapters[max(0, here - 1) : here], chapters[here + 1 : here + 2]
+    links = [f"← {_link(chapter)}" for chapter in before]
+    links += ["[the road](00_start_here.ipynb)"] if before else []
+    links += [f"{_link(chapter)} →" for chapter in after]
+    cells = [cell for cell in notebook.cells if "navigation" not in cell.metadata.get("tags", [])]
+    first, last = (
+        nbformat.v4.new_markdown_cell(
+            " · ".join(links), id=f"navigation-{place}", metadata={"tags": ["navigation"]}
+        )
+        for place in ("top", "end")
+    )
+    notebook.cells = [cells[0], first, *cells[1:], last]
+
+
+def _link(chapter: Path) -> str:
+    title = read(chapter).cells[0].source.split("\n")[0].removeprefix("# ")
+    return f"[{title}]({chapter.name})"
 
 
 def read(path: Path) -> NotebookNode:
@@ -103,6 +126,8 @@ def main() -> int:
             run(notebook, path.parent)
             print(f"{path.name}: ran in {time.perf_counter() - start:.1f} s")
         normalise(notebook)
+        if path.resolve().parent == NOTEBOOKS:
+            navigate(notebook, path.resolve())
         after = text_of(notebook)
         if after == before:
             continue

@@ -1,0 +1,207 @@
+"""tools/lab.py: copies that are never overwritten; what is done is remembered beside them."""
+
+import json
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import lab
+import nbformat
+import pytest
+from conftest import CHAPTERS, ROOT
+
+from exercises import progress, start_here
+from exercises import words_as_vectors as words
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A folder with two chapters."""
+    (tmp_path / "notebooks").mkdir()
+    for path in CHAPTERS[:2]:
+        shutil.copy(path, tmp_path / "notebooks")
+    return tmp_path
+
+
+def mine(course):
+    return {path.name: path.read_bytes() for path in (course / "my").glob("*.ipynb")}
+
+
+def change(course, name="01_words_as_vectors.ipynb"):
+    path = course / "notebooks" / name
+    chapter = nbformat.read(path, as_version=4)
+    chapter.cells[2].source += "\nA sentence more."
+    nbformat.write(chapter, path)
+
+
+def test_copies_have_no_outputs_and_are_the_chapter_otherwise(course):
+    assert lab.prepare(course) == []
+    for path in (course / "notebooks").glob("*.ipynb"):
+        chapter = nbformat.read(path, as_version=4)
+        copy = nbformat.read(course / "my" / path.name, as_version=4)
+        nbformat.validate(copy)
+        assert [cell.source for cell in copy.cells] == [cell.source for cell in chapter.cells]
+        assert [cell.metadata for cell in copy.cells] == [cell.metadata for cell in chapter.cells]
+        code = [cell for cell in copy.cells if cell.cell_type == "code"]
+        assert all(not cell.outputs and cell.execution_count is None for cell in code)
+        assert copy.metadata.language_info["version"] == sys.version.split()[0]
+
+
+def test_a_copy_is_never_overwritten(course):
+    lab.prepare(course)
+    (course / "my" / "01_words_as_vectors.ipynb").write_text("what I wrote")
+    before = mine(course)
+    lab.prepare(course)
+    for name, content in before.items():
+        assert mine(course)[name] == content
+
+
+def test_a_new_version_is_put_beside_it_once(course):
+    lab.prepare(course)
+    before = mine(course)
+    change(course)
+    (said,) = lab.prepare(course)
+    assert "01_words_as_vectors-new.ipynb" in said
+    after = mine(course)
+    assert set(after) - set(before) == {"01_words_as_vectors-new.ipynb"}
+    assert all(after[name] == content for name, content in before.items())
+    assert lab.prepare(course) == [] and mine(course) == after
+    change(course)
+    lab.prepare(course)
+    assert set(mine(course)) - set(after) == {"01_words_as_vectors-new2.ipynb"}
+
+
+def test_new_outputs_are_no_new_version(course):
+    lab.prepare(course)
+    path = course / "notebooks" / "01_words_as_vectors.ipynb"
+    chapter = nbformat.read(path, as_version=4)
+    next(cell for cell in chapter.cells if cell.cell_type == "code").outputs = []
+    nbformat.write(chapter, path)
+    assert lab.prepare(course) == []
+
+
+def test_beginning_again_keeps_what_was_there(course):
+    lab.prepare(course)
+    fresh, own = mine(course)["01_words_as_vectors.ipynb"], course / "my/01_words_as_vectors.ipynb"
+    own.write_text("what I wrote")
+    assert "01_words_as_vectors-old.ipynb" in lab.again("1", course)
+    assert (course / "my/01_words_as_vectors-old.ipynb").read_text() == "what I wrote"
+    assert own.read_bytes() == fresh
+    own.write_text("and again")
+    lab.again("01", course)
+    assert (course / "my/01_words_as_vectors-old2.ipynb").read_text() == "and again"
+    with pytest.raises(ValueError, match="no chapter '7', only 00 to 01"):
+        lab.again("7", course)
+
+
+def test_git_does_not_see_the_copies():
+    found = subprocess.run(["git", "check-ignore", "my/00_start_here.ipynb"], cwd=ROOT)
+    assert found.returncode == 0
+
+
+# --- what is done ---------------------------------------------------------------------------------
+
+
+def by_hand(a, b):
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+@pytest.fixture
+def at_work(course, monkeypatch):
+    (course / "my").mkdir()
+    monkeypatch.chdir(course / "my")
+    return course / "my" / "progress.txt"
+
+
+def test_what_is_right_is_remembered_and_counted_once(at_work):
+    assert progress.of("words_as_vectors") == "0 of 6"
+    assert words.dot(by_hand).done == "1 of 6 exercises of this chapter"
+    assert words.dot(by_hand).done == "1 of 6 exercises of this chapter"
+    assert words.cosine(lambda a, b: a @ b).done == "1 of 6 exercises of this chapter"
+    assert words.cosine(...).outcome == "not attempted"
+    assert progress.of("words_as_vectors") == "1 of 6"
+    assert at_work.read_text().split() == ["words_as_vectors.dot"]
+
+
+def test_the_example_of_the_first_chapter_is_no_exercise(at_work):
+    start_here.average(lambda numbers: sum(numbers) / len(numbers))
+    assert progress.of("start_here") == "0 of 1"
+
+
+def test_a_damaged_file_costs_the_damaged_lines_alone(at_work):
+    words.dot(by_hand)
+    with at_work.open("ab") as file:
+        file.write(b"\xff\xfe{]\nwords_as_vectors.no_such\nwords_as_vec")
+    words.one_hot(lambda ids, V: (ids[..., None] == __import__("torch").arange(V)).float())
+    assert progress.of("words_as_vectors") == "2 of 6 (2 lines of progress.txt could not be read)"
+
+
+def test_what_cannot_be_written_is_said(at_work):
+    at_work.mkdir()
+    report = words.dot(by_hand)
+    assert report.outcome == "right"
+    assert "could not be remembered" in report.done
+
+
+def test_nothing_is_written_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert words.dot(by_hand).done == ""
+    assert progress.of("words_as_vectors") == "" and list(tmp_path.iterdir()) == []
+
+
+def test_chapters_that_are_open_at_once_lose_nothing(at_work):
+    names = progress._names("words_as_vectors") + progress._names("scaling")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: progress.remember(*name.split(".")), names * 5))
+    assert progress.of("words_as_vectors") == "6 of 6" and progress.of("scaling") == "5 of 5"
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_check_of_a_chapter_is_counted(path):
+    cells = nbformat.read(path, as_version=4).cells
+    asked = {c.source.split("(")[0] for c in cells if "check" in c.metadata.get("tags", [])}
+    names = {f"check.{name.split('.')[1]}" for name in progress._names(path.stem[3:])}
+    assert names == asked
+
+
+# --- the cells of a notebook ----------------------------------------------------------------------
+
+
+def run(*cells):
+    """The text of the last output of a notebook of these cells."""
+    script = "\n".join(
+        ["from IPython.core.interactiveshell import InteractiveShell",
+         "shell = InteractiveShell.instance()",
+         "shell.run_cell('from exercises import start_here as check', store_history=True)",
+         *(f"last = shell.run_cell({cell!r}, store_history=True).result" for cell in cells),
+         "import json; print(json.dumps(repr(last)))"]
+    )  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+RIGHT = "def centre(x):\n    return x - x.mean(dim=1, keepdim=True)"
+ASK = "check.centre(centre)"
+
+
+def test_a_cell_that_failed_is_not_judged_by_its_version_before():
+    said = run(RIGHT, "def centre(x):\n    return x -", ASK)
+    assert said.startswith("✘ not yet: the cell that should define `centre` stopped with SyntaxErr")
+    assert run("def centre(x):\n    return x -", RIGHT, ASK).startswith("✔ right")
+    said = run("centre = 1", "centre = 1 / 0", ASK)
+    assert "stopped with ZeroDivisionError" in said
+
+
+def test_what_was_defined_before_the_error_is_judged():
+    assert run("def centre(x):\n    return x", f"{RIGHT}\n\n1 / 0", ASK).startswith("✔ right")
+
+
+def test_a_solution_says_so_and_touches_nothing():
+    solution = RIGHT.replace("centre", "solution_centre")
+    asked = "check.centre(solution_centre)"
+    assert run(solution, asked).startswith("Solution: ✔ right")
+    assert run("def centre(x):\n    return ...", f"{solution}\n\n\n{asked}", ASK).startswith(
+        "… not"
+    )

@@ -1,0 +1,26 @@
+"""The course's JupyterLab: tools/lab.py puts this folder on JUPYTER_CONFIG_PATH, before the user's.
+
+A saved explorer keeps its still picture and no more: JupyterLab prefers the view of a widget to the
+picture beside it, and without the kernel that made it there is none ("model not found").
+"""
+
+from typing import Any
+
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def keep_stills(model: dict[str, Any], **_: Any) -> None:
+    """Before a notebook is written: drop the views of widgets that have a picture beside them."""
+    if model["type"] != "notebook":
+        return
+    notebook = model["content"]
+    notebook["metadata"].pop("widgets", None)
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                output["data"].pop(WIDGET_VIEW, None)
+
+
+c = get_config()  # type: ignore[name-defined]  # noqa: F821
+c.FileContentsManager.pre_save_hook = keep_stills
+c.ContentsManager.hide_globs.extend(["*.egg-info", "nbval.cfg", "progress.txt"])
