@@ -28,7 +28,7 @@ help:
 # In a container you are often root, and JupyterLab then wants to be told that you know.
 ROOT_ARGS = $(if $(filter 0,$(shell id -u)),--allow-root)
 lab: .venv/course
-	$(BIN)/python tools/lab.py $(ROOT_ARGS) $(LAB_ARGS)
+	$(BIN)/python tools/learn.py $(ROOT_ARGS) $(LAB_ARGS)
 
 # Tests run side by side: more threads than cores would make them all crawl.
 test test-browser unit chapters: export OMP_NUM_THREADS ?= 1

@@ -73,16 +73,16 @@ def launch(playwright: Playwright, *flags: str) -> Browser:
 
 
 @contextlib.contextmanager
-def jupyter(folder: Path) -> Iterator[str]:
+def jupyter(folder: Path, *, course: bool = False) -> Iterator[str]:
     """A JupyterLab that serves `folder` on 127.0.0.1; gives its address.
 
     It has its own configuration, data and runtime folders, no password and no token: never use
     these settings for real work. The course's packages are installed in the environment, so the
-    folder can be anywhere.
+    folder can be anywhere. course: configured as `make lab` does, and not for tests.
     """
     with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as name:
         own = Path(name)
-        for extension, settings in _SETTINGS.items():
+        for extension, settings in ({} if course else _SETTINGS).items():
             path = own / f"config/lab/user-settings/@jupyterlab/{extension}.jupyterlab-settings"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(settings), encoding="utf-8")
@@ -94,15 +94,19 @@ def jupyter(folder: Path) -> Iterator[str]:
             f"--port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}",
             "--IdentityProvider.token=", "--ServerApp.password=",
             "--ServerApp.disable_check_xsrf=True", "--LabApp.expose_app_in_browser=True",
-            f"--LabApp.workspaces_dir={own}/workspaces", "--LabApp.news_url=",
-            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+            f"--LabApp.workspaces_dir={own}/workspaces",
         ]  # fmt: skip
+        if not course:
+            never = "jupyterlab.NeverCheckForUpdate"
+            command += ["--LabApp.news_url=", f"--LabApp.check_for_updates_class={never}"]
         folders = {
             "JUPYTER_CONFIG_DIR": own / "config",
             "JUPYTER_DATA_DIR": own / "data",
             "JUPYTER_RUNTIME_DIR": own / "runtime",
             "IPYTHONDIR": own / "ipython",
         }
+        if course:
+            folders["JUPYTER_CONFIG_PATH"] = ROOT / "tools" / "jupyter"
         environment = os.environ | {key: str(path) for key, path in folders.items()}
         log = own / "log.txt"
         with log.open("w") as output:

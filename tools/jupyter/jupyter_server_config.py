@@ -1,4 +1,4 @@
-"""The course's JupyterLab: tools/lab.py puts this folder on JUPYTER_CONFIG_PATH, before the user's.
+"""The course's JupyterLab: tools/learn.py puts this folder first on JUPYTER_CONFIG_PATH.
 
 A saved explorer keeps its still picture and no more: JupyterLab prefers the view of a widget to the
 picture beside it, and without the kernel that made it there is none ("model not found").

@@ -1,4 +1,4 @@
-"""tools/lab.py: copies that are never overwritten; what is done is remembered beside them."""
+"""tools/learn.py: copies that are never overwritten; what is done is remembered beside them."""
 
 import json
 import shutil
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import lab
+import learn
 import nbformat
 import pytest
 from conftest import CHAPTERS, ROOT
@@ -36,7 +36,7 @@ def change(course, name="01_words_as_vectors.ipynb"):
 
 
 def test_copies_have_no_outputs_and_are_the_chapter_otherwise(course):
-    assert lab.prepare(course) == []
+    assert learn.prepare(course) == []
     for path in (course / "notebooks").glob("*.ipynb"):
         chapter = nbformat.read(path, as_version=4)
         copy = nbformat.read(course / "my" / path.name, as_version=4)
@@ -49,50 +49,50 @@ def test_copies_have_no_outputs_and_are_the_chapter_otherwise(course):
 
 
 def test_a_copy_is_never_overwritten(course):
-    lab.prepare(course)
+    learn.prepare(course)
     (course / "my" / "01_words_as_vectors.ipynb").write_text("what I wrote")
     before = mine(course)
-    lab.prepare(course)
+    learn.prepare(course)
     for name, content in before.items():
         assert mine(course)[name] == content
 
 
 def test_a_new_version_is_put_beside_it_once(course):
-    lab.prepare(course)
+    learn.prepare(course)
     before = mine(course)
     change(course)
-    (said,) = lab.prepare(course)
+    (said,) = learn.prepare(course)
     assert "01_words_as_vectors-new.ipynb" in said
     after = mine(course)
     assert set(after) - set(before) == {"01_words_as_vectors-new.ipynb"}
     assert all(after[name] == content for name, content in before.items())
-    assert lab.prepare(course) == [] and mine(course) == after
+    assert learn.prepare(course) == [] and mine(course) == after
     change(course)
-    lab.prepare(course)
+    learn.prepare(course)
     assert set(mine(course)) - set(after) == {"01_words_as_vectors-new2.ipynb"}
 
 
 def test_new_outputs_are_no_new_version(course):
-    lab.prepare(course)
+    learn.prepare(course)
     path = course / "notebooks" / "01_words_as_vectors.ipynb"
     chapter = nbformat.read(path, as_version=4)
     next(cell for cell in chapter.cells if cell.cell_type == "code").outputs = []
     nbformat.write(chapter, path)
-    assert lab.prepare(course) == []
+    assert learn.prepare(course) == []
 
 
 def test_beginning_again_keeps_what_was_there(course):
-    lab.prepare(course)
+    learn.prepare(course)
     fresh, own = mine(course)["01_words_as_vectors.ipynb"], course / "my/01_words_as_vectors.ipynb"
     own.write_text("what I wrote")
-    assert "01_words_as_vectors-old.ipynb" in lab.again("1", course)
+    assert "01_words_as_vectors-old.ipynb" in learn.again("1", course)
     assert (course / "my/01_words_as_vectors-old.ipynb").read_text() == "what I wrote"
     assert own.read_bytes() == fresh
     own.write_text("and again")
-    lab.again("01", course)
+    learn.again("01", course)
     assert (course / "my/01_words_as_vectors-old2.ipynb").read_text() == "and again"
     with pytest.raises(ValueError, match="no chapter '7', only 00 to 01"):
-        lab.again("7", course)
+        learn.again("7", course)
 
 
 def test_git_does_not_see_the_copies():

@@ -1,8 +1,8 @@
 """Open the course in JupyterLab, in copies of the chapters that are yours.
 
-    python tools/lab.py [FLAGS OF JUPYTERLAB ...]   make what is missing in my/, start JupyterLab
-    python tools/lab.py --again 04                  chapter 04 from its beginning; yours is kept
-    python tools/lab.py --prepare                   only make the copies (JupyterLab runs already)
+    python tools/learn.py [FLAGS OF JUPYTERLAB ...]   make what is missing in my/, start JupyterLab
+    python tools/learn.py --again 04                  chapter 04 from its beginning; yours is kept
+    python tools/learn.py --prepare                   only make the copies (JupyterLab runs already)
 
 A copy has no outputs: nothing looks as if it had run, and no prediction is spoiled. A copy is never
 overwritten. When a chapter has changed since it was copied, its new version is put beside yours as

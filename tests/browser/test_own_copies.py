@@ -1,0 +1,123 @@
+"""A learner's own copies in JupyterLab as `make lab` starts it: nothing asked, nothing lost."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import lab
+import learn
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+_SHOWN = "window.jupyterapp.shell.currentWidget"
+_DO = "([command, options]) => window.jupyterapp.commands.execute(command, options)"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first two chapters, and copies of them."""
+    root = tmp_path_factory.mktemp("course")
+    (root / "notebooks").mkdir()
+    for path in (*lab.CHAPTERS[:2], lab.ROOT / "notebooks" / "nbval.cfg"):
+        shutil.copy(path, root / "notebooks")
+    learn.prepare(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def url(course: Path) -> Iterator[str]:
+    with lab.jupyter(course, course=True) as url:
+        yield url
+
+
+@pytest.fixture
+def own(browser: Browser, url: str) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.set_default_timeout(60_000)
+    yield page
+    lab.close_notebook(page)
+    page.close()
+
+
+def do(page: Page, command: str, **options: object) -> None:
+    page.evaluate(_DO, [command, options])
+
+
+def saved(course: Path, name: str) -> dict:
+    return json.loads((course / "my" / name).read_text(encoding="utf-8"))
+
+
+def outputs(notebook: dict) -> list[dict]:
+    return [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+
+
+def test_an_untouched_chapter_closes_without_a_question(own: Page, url: str, course: Path) -> None:
+    before = (course / "my" / "00_start_here.ipynb").read_bytes()
+    lab.open_in_lab(own, url, "my/00_start_here.ipynb")
+    own.wait_for_timeout(2000)  # what the kernel says of itself comes when it is ready
+    expect(own.locator(".jp-DirListing-itemText", has_text="00_start_here")).to_be_visible()
+    assert own.locator(".jp-toast, .Toastify__toast").count() == 0
+    assert own.evaluate(f"{_SHOWN}.context.model.dirty") is False
+    do(own, "application:close")
+    expect(own.locator(".jp-Notebook")).to_have_count(0)
+    assert own.locator(".jp-Dialog").count() == 0
+    assert (course / "my" / "00_start_here.ipynb").read_bytes() == before
+
+
+def test_a_saved_explorer_shows_its_still_without_the_kernel(
+    own: Page, url: str, course: Path
+) -> None:
+    name = "00_start_here.ipynb"
+    lab.open_in_lab(own, url, f"my/{name}")
+    assert lab.run_cell(own, "TwoVectors(") == []
+    own.locator(".two-vectors").wait_for()
+    do(own, "docmanager:save")
+    lab.eventually(lambda: len(outputs(saved(course, name))), 1)
+    kinds = {kind for output in outputs(saved(course, name)) for kind in output.get("data", {})}
+    assert "application/vnd.jupyter.widget-view+json" not in kinds
+    assert "widgets" not in saved(course, name)["metadata"]
+    expect(own.locator(".two-vectors")).to_be_visible()  # in the page it goes on
+    lab.close_notebook(own)
+
+    lab.open_in_lab(own, url, f"my/{name}")
+    lab.select_cell(own, lab.find_cell(own, "TwoVectors("))
+    still = own.locator(".jp-Cell.jp-mod-active .jp-OutputArea img")
+    expect(still).to_be_visible()
+    assert still.evaluate("image => image.naturalWidth") > 100
+    assert own.get_by_text("Error displaying widget").count() == 0
+
+
+def test_what_is_done_survives_a_restart(own: Page, url: str, course: Path) -> None:
+    lab.open_in_lab(own, url, "my/00_start_here.ipynb")
+    lab.run_hidden(own, "import torch")
+    assert lab.run_cell(own, "from exercises import start_here as check") == []
+    right = "def centre(x):\n    return x - x.mean(dim=1, keepdim=True)"
+    stub = lab.find_cell(own, "def centre(x):\n    return ...")
+    own.evaluate(
+        f"([i, code]) => {_SHOWN}.content.widgets[i].model.sharedModel.setSource(code)",
+        [stub, right],
+    )
+    assert lab.run_cell_at(own, stub) == lab.run_cell(own, "check.centre(centre)") == []
+    lab.select_cell(own, stub + 1)
+    answer = own.locator(".jp-Cell.jp-mod-active .jp-OutputArea-output")
+    expect(answer).to_contain_text("1 of 1 exercises of this chapter")
+    do(own, "docmanager:save")
+    lab.close_notebook(own)
+    assert (course / "my" / "progress.txt").read_text().split() == ["start_here.centre"]
+
+    lab.open_in_lab(own, url, "my/00_start_here.ipynb")
+    for code in ("PARTS = [", "from IPython.display import Markdown"):
+        assert lab.run_cell(own, code) == []
+    lab.select_cell(own, lab.find_cell(own, "from IPython.display import Markdown"))
+    road = own.locator(".jp-Cell.jp-mod-active .jp-OutputArea-output")
+    expect(road).to_contain_text("✔ 1 of 1")
+    expect(road).to_contain_text("✔ 0 of 6")
+    road.get_by_role("link", name="Words as vectors").click()
+    expect(own.locator(".lm-TabBar-tabLabel", has_text="01_words_as_vectors")).to_be_visible()
+
+
+def test_only_what_is_for_learners_is_listed(own: Page, url: str) -> None:
+    own.goto(f"{url}/lab/tree/notebooks?reset")
+    expect(own.locator(".jp-DirListing-itemText", has_text="01_words")).to_be_visible()
+    assert own.locator(".jp-DirListing-itemText", has_text="nbval.cfg").count() == 0
