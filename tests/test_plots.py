@@ -26,7 +26,8 @@ def texts(fig):
 def test_a_picture_shows_itself_and_its_words():
     fig, ax = plots.picture("A parabola.", width=4, height=3)
     ax.plot([0, 1, 4])
-    bundle = fig._repr_mimebundle_()
+    bundle, metadata = fig._repr_mimebundle_()
+    assert metadata == {"image/png": {"alt": "A parabola."}}
     assert set(bundle) == {"image/png", "text/plain"}
     assert size(bundle["image/png"]) == (440, 330)
     assert repr(fig) == bundle["text/plain"] == "[picture] A parabola."

@@ -20,12 +20,15 @@ def messy():
         "collapsed": False,
         "vscode": {"languageId": "python"},
     }
-    view = {"model_id": "abc", "version_major": 2}
+    view = {"model_id": "my-model", "version_major": 2}
     data = {tool.WIDGET_VIEW: view, "image/png": "iVBORw0KGgo=", "text/plain": "Toy()"}
     cell.outputs = [
         v4.new_output("stream", text="printed\n"),
         v4.new_output(
-            "execute_result", data, metadata={"image/png": {"width": 3}}, execution_count=7
+            "execute_result",
+            data,
+            metadata={"image/png": {"width": 3, "alt": "A toy."}},
+            execution_count=7,
         ),
         v4.new_output("display_data", {"text/plain": "x"}, metadata={"a": 1}),
         v4.new_output("error", ename="E", evalue="v", traceback=["t"]),
@@ -35,7 +38,7 @@ def messy():
     return v4.new_notebook(
         cells=[text, cell],
         metadata={
-            "widgets": {tool.WIDGET_VIEW: {"state": {"abc": {}}}},
+            "widgets": {tool.WIDGET_VIEW: {"state": {"my-model": {}}}},
             "kernelspec": {"display_name": ".venv", "language": "python", "name": "mine"},
             "language_info": {"name": "python", "version": "3.12.1"},
             "toc": True,
@@ -59,13 +62,24 @@ def test_normalise_keeps_outputs_counts_tags_and_ids(messy):
         "error",
     ]
     assert code.outputs[0].text == "printed\n"
+    assert code.outputs[1].metadata == {"image/png": {"alt": "A toy."}}
     assert code.outputs[1].data == {"image/png": "iVBORw0KGgo=", "text/plain": "Toy()"}
 
 
 def test_normalise_drops_widget_state_and_what_differs_from_run_to_run(messy):
     tool.normalise(messy)
     text = tool.text_of(messy)
-    for gone in ("widget", "iopub", "3.12.1", "vscode", "mine", ".venv", "abc", "toc", "width"):
+    for gone in (
+        "widget",
+        "iopub",
+        "3.12.1",
+        "vscode",
+        "mine",
+        ".venv",
+        "my-model",
+        "toc",
+        "width",
+    ):
         assert gone not in text
     assert "ü" in text and text.endswith("}\n")
     assert messy.metadata == tool.METADATA
@@ -169,3 +183,21 @@ def test_a_chapter_that_fails_is_left_as_it_was(tmp_path, monkeypatch):
     with pytest.raises(Exception, match="ZeroDivisionError"):
         command(monkeypatch, "run", path)
     assert path.read_bytes() == before
+
+
+def test_each_chapter_links_to_those_beside_it(tmp_path):
+    for name, title in (("00_a", "00 · A"), ("01_b", "01 · B"), ("02_c", "02 · C")):
+        cells = [v4.new_markdown_cell(f"# {title}\n\nText."), v4.new_markdown_cell("The end.")]
+        nbformat.write(v4.new_notebook(cells=cells), tmp_path / f"{name}.ipynb")
+    path = tmp_path / "01_b.ipynb"
+    chapter = tool.read(path)
+    for _ in range(2):  # the second time changes nothing
+        tool.navigate(chapter, path)
+        links = "← [00 · A](00_a.ipynb) · [the road](00_start_here.ipynb) · [02 · C](02_c.ipynb) →"
+        assert [cell.source for cell in chapter.cells[1::2]] == [links, links]
+        assert len(chapter.cells) == 4
+        nbformat.validate(chapter)
+    for name, links in (("00_a", "[01 · B](01_b.ipynb) →"), ("02_c", "← [01 · B](01_b.ipynb) · ")):
+        chapter = tool.read(tmp_path / f"{name}.ipynb")
+        tool.navigate(chapter, tmp_path / f"{name}.ipynb")
+        assert chapter.cells[1].source.startswith(links)
