@@ -240,7 +240,7 @@ function render({ model, el }) {
     paintSignal(now, ink);
     spell();
   });
-  const fixedWidths = byWidth(node, (wide) => {
+  const asWide = byWidth(node, (wide) => {
     at = sizes(wide, T);
     node.style.setProperty("--row", `${at.row}px`);
     node.style.setProperty("--size", `${at.size}px`);
@@ -251,7 +251,7 @@ function render({ model, el }) {
   const names = ["weighting", "decay", "last", "row", "changed", "causal"].map((n) => `change:${n}`).join(" ");
   model.on(names, paint);
   const undo = onTheme(paint);
-  return () => { undo(); fixedWidths(); spell.stop(); model.off(names, paint); };
+  return () => { undo(); asWide(); spell.stop(); model.off(names, paint); };
 }
 
 export default live(render);

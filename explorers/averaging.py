@@ -129,7 +129,7 @@ class AveragingExplorer(Explorer):
         fig, (left, middle, right) = picture(
             f"A mixing matrix, one of its rows as bars, and the mixed values: {self.describe()}.",
             width=11,
-            height=4,
+            height=max(4, 1.2 + 0.19 * T),
             columns=3,
             width_ratios=[1.15, 0.8, 1.25],
         )
@@ -150,7 +150,7 @@ class AveragingExplorer(Explorer):
         right.set(xticks=range(T), xticklabels=names, title="Before and after")
         if max(map(len, labels)) > 2:
             right.tick_params(axis="x", rotation=90)
-        fig.legend(loc="outside lower right", ncols=3)
+        fig.legend(loc="outside lower right", ncols=3, frameon=False)
         return fig
 
     def describe(self) -> str:
