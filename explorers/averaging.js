@@ -1,4 +1,4 @@
-const two = (v) => (Math.abs(v) < 0.005 ? 0 : v).toFixed(2).replace("-", "−");
+const two = (v) => (Math.abs(v) < 1e5 ? fixed(v) : v.toExponential(1).replaceAll("-", "−"));
 
 /** The (T, T) mixing matrix of the present choice; row i holds the weights of output i. */
 function mixingMatrix(model) {
@@ -16,36 +16,67 @@ function mixingMatrix(model) {
   });
 }
 
+const LEFT = 40, TOP = 16, PAD = 7; // beside and above the matrix; inside the table's cells
+
 const mix = (W, x) => W.map((row) => row.reduce((sum, w, j) => sum + w * x[j], 0));
+
+const STYLE = `
+.averaging-explorer .row { gap: 4px 10px; }
+.averaging-explorer .row button { padding: 2px 4px; }
+.averaging-explorer .row .row { gap: 4px; margin: 0; }
+.averaging-explorer input[type="range"] { width: 70px; }
+.averaging-explorer .places .value { width: 10ch; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.averaging-explorer .columns { margin-top: 6px; gap: 6px 12px; }
+.averaging-explorer tr.quiet .token { color: inherit; background: none; }
+.averaging-explorer .board { position: relative; font-size: var(--size); }
+.averaging-explorer .board canvas { position: absolute; left: 0; top: calc(20px + var(--row)); max-width: none; pointer-events: none; }
+.averaging-explorer table { position: relative; table-layout: fixed; border-collapse: separate; border-spacing: 0; font-size: inherit; }
+.averaging-explorer caption, .averaging-explorer figcaption { text-align: left; font: 600 13px/20px var(--jp-ui-font-family, sans-serif); height: 20px; }
+.averaging-explorer caption { contain: inline-size; }
+.averaging-explorer caption, .averaging-explorer td, .averaging-explorer th { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.averaging-explorer td, .averaging-explorer th { box-sizing: border-box; height: var(--row); line-height: calc(var(--row) - 1px); padding: 0 ${PAD}px; }
+.averaging-explorer thead th { padding-right: 0; font-size: 11px; }
+.averaging-explorer td .token { display: block; width: fit-content; max-width: 100%; overflow: hidden; text-overflow: ellipsis; line-height: calc(var(--row) - 1px); }
+.averaging-explorer .note { margin: 2px 0 0; font-size: 12px; }
+`;
+
+/** The sizes, in CSS pixels, that depend on the room and on how many tokens there are. */
+function sizes(wide, T) {
+  const row = Math.min(19, Math.floor(372 / (T + 2))); // of the table
+  const width = wide ? 444 : 314; // of the matrix and of the signal under it
+  return { row, width, size: row < 17 ? 11 : 13, columns: wide ? [92, 112, 58, 58, 62] : [58, 50, 50, 48, 56],
+    across: Math.min(36, Math.floor((width - LEFT - 4) / T)), down: Math.min(24, Math.floor(262 / T)) }; // of a square
+}
 
 function render({ model, el }) {
   const node = root(el, "averaging-explorer", "Averaging the past: weights, one row of them, and the result");
   const tokens = model.get("tokens").map(visible), values = model.get("values"), T = tokens.length;
   const name = model.get("values_name"), hasLearned = model.get("learned").length > 0;
-  const label = (i) => `${i} ${tokens[i]}`;
+  const named = (i) => `${i} ${short(tokens[i], 14)}`;
+  const longest = Math.max(...tokens.map((token) => [...token].length));
+  const label = (i, room) => (longest <= Math.max(1, room) ? tokens[i] : String(i)); // beside a drawing
   let hovered = null; // the row under the pointer, shown until the pointer leaves
+  let at = sizes(false, T);
 
   // Controls.
   const kinds = [["mean", "mean"], ["decay", "exponential decay"], ["last", "last k"]];
   if (hasLearned) kinds.push(["learned", "learned"]);
   const decay = slider(model, "decay", { label: "decay", min: 0.05, max: 1, step: 0.05, show: two });
   const last = slider(model, "last", { label: "k", min: 1, max: T });
-  const row = slider(model, "row", { label: "output (row)", min: 0, max: T - 1, show: label });
+  const row = slider(model, "row", { label: "output (row)", min: 0, max: T - 1, show: named });
   const change = slider(model, "changed", { label: "add 1 to token", min: -1, max: T - 1,
-    show: (t) => (t < 0 ? "none" : label(t)) });
+    show: (t) => (t < 0 ? "none" : named(t)) });
   const mask = checkbox(model, "causal", "causal mask");
-  node.append(h("div", { class: "row" }, choice(model, "weighting", kinds, "Weighting"), decay, last, mask),
-    h("div", { class: "row" }, row, change));
+  node.append(h("style", {}, STYLE), h("div", { class: "row" }, choice(model, "weighting", kinds, "Weighting"), mask, decay, last),
+    h("div", { class: "row places" }, row, change));
 
   // The matrix.
-  const CELL = Math.max(14, Math.min(24, Math.floor(400 / T))), LEFT = 34, TOP = 34, SIZE = CELL * T;
-  const heat = canvas(LEFT + SIZE + 4, TOP + SIZE + 4, "");
-  heat.style.cursor = "pointer";
-  heat.style.touchAction = "manipulation";
+  const heat = h("canvas", { role: "img", style: "cursor:pointer;touch-action:manipulation" });
   const rowAt = (event) => {
-    const i = Math.floor((event.offsetY * ((TOP + SIZE + 4) / heat.clientHeight) - TOP) / CELL);
+    const i = Math.floor((event.offsetY * (heatHeight() / heat.clientHeight) - TOP) / at.down);
     return i >= 0 && i < T ? i : null;
   };
+  const heatHeight = () => TOP + at.down * T + 4;
   heat.addEventListener("pointermove", (event) => { hovered = rowAt(event); paint(); });
   heat.addEventListener("pointerleave", () => { hovered = null; paint(); });
   heat.addEventListener("click", (event) => {
@@ -57,67 +88,58 @@ function render({ model, el }) {
 
   // The chosen row: a table. Its bars and numbers are drawn on a canvas under it (writing to 70 cells
   // takes the browser 5 ms a step); the same numbers follow as text that cannot be seen.
-  const ROW = 19, COLUMNS = [78, 142, 72, 72, 76], HEAD = 24 + ROW, edge = (k) => COLUMNS.slice(0, k).reduce((a, b) => a + b, 0);
+  const edge = (k) => at.columns.slice(0, k).reduce((a, b) => a + b, 0);
   const caption = h("caption", {});
   const number = (kind = "") => h("td", { class: `number ghost ${kind}` });
   const lines = tokens.map((token) => {
     const cells = [number("weight"), number(), number()];
-    return { cells, line: h("tr", {}, h("td", { title: token }, h("span", { class: "token" }, token)), h("td"), ...cells) };
+    return { cells, line: h("tr", {}, h("td", { title: inFull(token) }, h("span", { class: "token" }, short(token, 14))), h("td"), ...cells) };
   });
   const total = number("total"), output = number("output");
-  const head = ["token", "", "weight", name, "product"].map((text) => h("th", { scope: "col", title: text }, text));
+  const head = ["token", "", "weight", name, "product"].map((text) => h("th", { scope: "col", title: inFull(text) }, short(text, 14)));
+  const columns = at.columns.map(() => h("col"));
   const sheet = h("canvas", { "aria-hidden": "true" });
-  const style = h("style", {}, `
-.averaging-explorer .board { position: relative; }
-.averaging-explorer .board canvas { position: absolute; left: 0; top: ${HEAD}px; max-width: none; pointer-events: none; }
-.averaging-explorer table { position: relative; table-layout: fixed; width: ${edge(5)}px; border-collapse: separate; border-spacing: 0; }
-.averaging-explorer caption { text-align: left; font-weight: 600; height: 24px; line-height: 24px; }
-.averaging-explorer caption, .averaging-explorer td, .averaging-explorer th { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.averaging-explorer td, .averaging-explorer th { box-sizing: border-box; height: ${ROW}px; line-height: ${ROW - 1}px; padding: 0 7px; }
-.averaging-explorer td .token { display: block; width: max-content; line-height: ${ROW - 1}px; }`);
-  const table = h("table", {}, caption, h("colgroup", {}, ...COLUMNS.map((w) => h("col", { style: `width:${w}px` }))),
+  const table = h("table", {}, caption, h("colgroup", {}, ...columns),
     h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...lines.map((l) => l.line),
       h("tr", { style: "font-weight:600" }, h("td", {}, "sum"), h("td"), total, h("td"), output)));
-  const picture = h("figure", { style: "margin:0" }, heat,
-    h("figcaption", { class: "quiet" }, "row: output · column: token it hears · bright: large weight"));
-  node.append(style, h("div", { class: "columns" }, picture, h("div", { class: "board" }, sheet, table)));
 
-  // The values before and after.
-  const W = 940, H = 170, x = (t) => 50 + (t + 0.5) * ((W - 60) / T);
-  const plot = canvas(W, H, "");
-  plot.className = "signal";
+  // The values before and after, each under its token's column of the matrix.
+  const H = 104, plot = h("canvas", { role: "img", class: "signal" });
+  const x = (t) => LEFT + (t + 0.5) * (at.across < 36 ? at.across : (at.width - LEFT - 4) / T);
   const verdict = h("p", { class: "verdict", role: "status", style: "margin:4px 0" });
-  node.append(h("p", { class: "quiet", style: "margin:10px 0 0" },
-    `○ ${name} of each token   ● after mixing   ◆ the chosen output   ┆ what a changed token moved`), plot, verdict);
+  node.append(h("div", { class: "columns" },
+    h("div", {}, h("figure", { style: "margin:0" }, h("figcaption", {}, "Weights: row = output, column = token"), heat), plot),
+    h("div", { class: "board" }, sheet, table)),
+    h("p", { class: "quiet note" }, `bright: large weight · ○ ${short(name, 12)} · ● mixed · ◆ the chosen output · ┆ moved by the change`), verdict);
 
   // The squares of the matrix change seldom: they are kept, and only the frame of the row moves.
-  const squares = canvas(LEFT + SIZE + 4, TOP + SIZE + 4, "");
+  const squares = h("canvas");
   let drawn = "";
   function paintMatrix({ weights, chosen }, ink) {
-    const key = [weights.map((row) => row[0]), weights[0], model.get("weighting"), ink.ink, devicePixelRatio].join();
+    const { width, across, down } = at, height = heatHeight();
+    const key = [weights.map((row) => row[0]), weights[0], model.get("weighting"), ink.ink, devicePixelRatio, width].join();
     if (key !== drawn) {
       drawn = key;
-      const pen = fit(squares, LEFT + SIZE + 4, TOP + SIZE + 4);
-      pen.font = `${Math.min(13, CELL - 2)}px monospace`;
+      const pen = fit(squares, width, height);
+      pen.font = `${Math.min(12, down)}px monospace`;
       pen.fillStyle = ink.ink;
       pen.textBaseline = "middle";
-      const short = (text) => (text.length > 3 ? `${text.slice(0, 3)}…` : text);
-      tokens.forEach((token, i) => {
+      tokens.forEach((_, i) => {
         pen.textAlign = "right";
-        pen.fillText(short(token), LEFT - 5, TOP + (i + 0.5) * CELL);
+        pen.fillText(label(i, 4), LEFT - 5, TOP + (i + 0.5) * down);
         pen.textAlign = "center";
-        pen.fillText(token.length > 1 && CELL < 20 ? short(token)[0] : short(token), LEFT + (i + 0.5) * CELL, TOP - 9);
+        pen.fillText(label(i, Math.floor(across / 8)), LEFT + (i + 0.5) * across, TOP - 8, across - 1);
       });
       weights.forEach((line, i) => line.forEach((w, j) => {
         pen.fillStyle = rgb(viridis(w));
-        pen.fillRect(LEFT + j * CELL, TOP + i * CELL, CELL - 1, CELL - 1);
+        pen.fillRect(LEFT + j * across, TOP + i * down, across - 1, down - 1);
       }));
     }
-    const pen = fit(heat, LEFT + SIZE + 4, TOP + SIZE + 4);
-    pen.drawImage(squares, 0, 0, LEFT + SIZE + 4, TOP + SIZE + 4);
+    const pen = fit(heat, width, height);
+    pen.drawImage(squares, 0, 0, width, height);
     pen.strokeStyle = ink.orange;
     pen.lineWidth = 3;
-    pen.strokeRect(LEFT - 1, TOP + chosen * CELL - 1, SIZE + 1, CELL + 1);
+    pen.strokeRect(LEFT - 1, TOP + chosen * down - 1, across * T + 1, down + 1);
   }
 
   /** The numbers of the table: of each token, and the last row. */
@@ -126,27 +148,28 @@ function render({ model, el }) {
     sums: [weights[chosen].reduce((a, b) => a + b, 0), after[chosen]].map(two) });
 
   function paintRow(now, ink) {
-    const pen = fit(sheet, edge(5), (T + 1) * ROW), { parts, sums } = numbers(now);
-    write(caption, `What output ${label(now.chosen)} is made of`);
-    pen.font = `13px ${ink.code}`;
+    const { row, size, columns } = at, pen = fit(sheet, edge(5), (T + 1) * row), { parts, sums } = numbers(now);
+    const say = (text, column, j) => pen.fillText(text, edge(column) + PAD, (j + 0.7) * row, columns[column] - PAD);
+    write(caption, `What output ${named(now.chosen)} is made of`);
+    pen.font = `${size}px ${ink.code}`;
     now.weights[now.chosen].forEach((w, j) => {
       const heard = Math.abs(w) >= 0.005, kind = heard ? "" : "quiet";
       if (lines[j].line.className !== kind) lines[j].line.className = kind;
       pen.fillStyle = ink.blue;
-      pen.fillRect(edge(1) + 7, j * ROW + 4, 130 * Math.min(1, Math.abs(w)), 10);
+      pen.fillRect(edge(1) + PAD, (j + 0.2) * row, (columns[1] - 2 * PAD) * Math.min(1, Math.abs(w)), 0.55 * row);
       pen.fillStyle = heard ? ink.ink : ink.quiet;
-      parts[j].forEach((text, k) => pen.fillText(text, edge(k + 2) + 7, j * ROW + 13.5));
+      parts[j].forEach((text, k) => say(text, k + 2, j));
     });
-    pen.font = `600 13px ${ink.code}`;
+    pen.font = `600 ${size}px ${ink.code}`;
     pen.fillStyle = ink.ink;
-    sums.forEach((text, k) => pen.fillText(text, edge(2 + 2 * k) + 7, T * ROW + 13.5));
+    sums.forEach((text, k) => say(text, 2 + 2 * k, T));
   }
 
   function paintSignal({ inputs, chosen, t, before, after }, ink) {
     const all = [...values, ...inputs, ...before, ...after, 0];
     const low = Math.min(...all), high = Math.max(...all, low + 1e-6);
-    const y = (v) => 14 + (H - 46) * (1 - (v - low) / (high - low));
-    const pen = fit(plot, W, H);
+    const y = (v) => 12 + (H - 36) * (1 - (v - low) / (high - low)), W = at.width;
+    const pen = fit(plot, W, H), pitch = x(1) - x(0), fits = Math.floor(pitch / 8);
     const line = (points, stroke, width, dash = []) => {
       Object.assign(pen, { strokeStyle: stroke, lineWidth: width });
       pen.setLineDash(dash);
@@ -158,36 +181,36 @@ function render({ model, el }) {
     pen.font = `11px ${ink.ui}`;
     pen.textAlign = "right";
     for (const v of [low, high]) {
-      line([[50, y(v)], [W - 10, y(v)]], ink.panel, 1);
+      line([[LEFT, y(v)], [W, y(v)]], ink.panel, 1);
       pen.fillStyle = ink.quiet;
-      pen.fillText(two(v), 44, y(v) + 4);
+      pen.fillText(two(v), LEFT - 5, y(v) + 4, LEFT - 6);
     }
     line(after.map((v, i) => [x(i), y(v)]), ink.blue, 2);
-    pen.font = `13px ${ink.ui}`;
+    pen.font = `12px ${ink.ui}`;
     pen.textAlign = "center";
-    tokens.forEach((token, i) => {
+    tokens.forEach((_, i) => {
       if (Math.abs(after[i] - before[i]) > 1e-9) {
         line([[x(i), y(before[i])], [x(i), y(after[i])]], i < t ? ink.red : ink.green, 3, [3, 2]);
         pen.setLineDash([]);
       }
       Object.assign(pen, { strokeStyle: i === t ? ink.orange : ink.quiet, lineWidth: 2 });
-      dot(i, inputs[i], 6);
+      dot(i, inputs[i], 5);
       pen.stroke();
       pen.fillStyle = i === chosen ? ink.orange : ink.blue;
       if (i === chosen) {
         pen.beginPath();
-        for (const [right, down] of [[0, -8], [8, 0], [0, 8], [-8, 0]]) pen.lineTo(x(i) + right, y(after[i]) + down);
-      } else dot(i, after[i], 4);
+        for (const [right, down] of [[0, -7], [7, 0], [0, 7], [-7, 0]]) pen.lineTo(x(i) + right, y(after[i]) + down);
+      } else dot(i, after[i], 3.5);
       pen.fill();
       pen.fillStyle = ink.ink;
-      pen.fillText(token.length > 8 ? `${token.slice(0, 7)}…` : token, x(i), H - 8);
+      pen.fillText(label(i, fits), x(i), H - 6, pitch);
     });
     const moved = after.map((v, i) => (Math.abs(v - before[i]) > 1e-9 ? i : -1)).filter((i) => i >= 0);
     const early = moved.filter((i) => i < t);
     verdict.className = `verdict ${early.length ? "warning" : "quiet"}`;
     write(verdict, t < 0 ? "Add 1 to a token to see which outputs hear it."
-      : early.length ? `✘ Leak: ${early.length} output${early.length > 1 ? "s" : ""} before token ${label(t)} changed. They heard the future.`
-        : `✔ Causal: adding 1 to token ${label(t)} changed ${moved.length} output${moved.length === 1 ? "" : "s"}, none of them before it.`);
+      : early.length ? `✘ Leak: ${early.length} output${early.length > 1 ? "s" : ""} before token ${named(t)} changed. They heard the future.`
+        : `✔ Causal: adding 1 to token ${named(t)} changed ${moved.length} output${moved.length === 1 ? "" : "s"}, none of them before it.`);
   }
 
   /** What is shown: the matrix, the chosen row, the changed token, and the signal. */
@@ -197,7 +220,7 @@ function render({ model, el }) {
   }
 
   const spell = onceQuiet(() => {
-    const now = view(), { parts, sums } = numbers(now), chosen = label(now.chosen);
+    const now = view(), { parts, sums } = numbers(now), chosen = named(now.chosen);
     lines.forEach(({ cells }, j) => cells.forEach((cell, k) => write(cell, parts[j][k])));
     write(total, sums[0]);
     write(output, sums[1]);
@@ -217,11 +240,18 @@ function render({ model, el }) {
     paintSignal(now, ink);
     spell();
   });
+  const asWide = byWidth(node, (wide) => {
+    at = sizes(wide, T);
+    node.style.setProperty("--row", `${at.row}px`);
+    node.style.setProperty("--size", `${at.size}px`);
+    table.style.width = `${edge(5)}px`;
+    columns.forEach((column, k) => { column.style.width = `${at.columns[k]}px`; });
+    paint();
+  });
   const names = ["weighting", "decay", "last", "row", "changed", "causal"].map((n) => `change:${n}`).join(" ");
   model.on(names, paint);
-  paint();
   const undo = onTheme(paint);
-  return () => { undo(); spell.stop(); model.off(names, paint); };
+  return () => { undo(); asWide(); spell.stop(); model.off(names, paint); };
 }
 
 export default live(render);

@@ -7,7 +7,8 @@ import numpy as np
 import traitlets
 
 from explorers.base import Explorer, esm
-from helpers.plots import BLUE, GREY, ORANGE, Picture, heatmap, picture, visible
+from explorers.labels import sendable, short
+from helpers.plots import BLUE, GREY, ORANGE, Picture, heatmap, picture, verbatim, visible
 
 LONGEST = 24  # tokens: more rows do not fit beside each other
 WEIGHTINGS = ("mean", "decay", "last", "learned")
@@ -16,13 +17,14 @@ WEIGHTINGS = ("mean", "decay", "last", "learned")
 class AveragingExplorer(Explorer):
     """A (T, T) matrix that mixes the tokens: choose how it weighs them, and look at each row.
 
-    tokens: T strings, 2 to 24 of them; values: T numbers, one per token, which are mixed;
+    tokens: T strings, 1 to 24 of them; values: T numbers, one per token, which are mixed;
     values_name: what the numbers are; learned: a (T, T) matrix of weights (array, tensor or lists)
     for the choice "learned", or None; weighting: "mean", "decay" (each step back counts `decay`
-    times as much), "last" (only the `last` newest tokens, the present one included) or "learned";
-    row: the output to look at, from 0 (negative counts from the end).
+    times as much), "last" (only the `last` newest tokens, the present one included; 3 if there are
+    so many) or "learned"; row: the output to look at, from 0 (negative counts from the end).
     Raises ValueError for lengths that differ, a matrix that is not (T, T), or a wrong choice.
     In the browser one can also change one token and lift the mask, and see who hears it.
+    The tokens, their values and the learned matrix stay what they are: the browser draws them once.
     """
 
     _esm: ClassVar[str] = esm("averaging")
@@ -47,36 +49,57 @@ class AveragingExplorer(Explorer):
         learned: Any = None,
         weighting: str = "mean",
         decay: float = 0.5,
-        last: int = 3,
+        last: int | None = None,
         row: int = -1,
     ):
-        names = [str(token) for token in tokens]
+        names = [sendable(str(token)) for token in tokens]
         T = len(names)
-        if not 2 <= T <= LONGEST:
-            raise ValueError(f"the explorer shows 2 to {LONGEST} tokens, not {T}")
-        signal = _numbers(values, (T,), "values")
-        matrix = [] if learned is None else _numbers(learned, (T, T), "learned")
-        if weighting not in WEIGHTINGS or (weighting == "learned" and learned is None):
-            raise ValueError(
-                f"weighting should be one of {', '.join(WEIGHTINGS)} (learned only together with "
-                f"the matrix learned=...), not {weighting!r}"
+        if not 1 <= T <= LONGEST:
+            raise ValueError(f"the explorer shows 1 to {LONGEST} tokens, not {T}")
+        try:
+            super().__init__(
+                tokens=names,
+                values=_numbers(values, (T,), "values"),
+                values_name=sendable(values_name),
+                learned=[] if learned is None else _numbers(learned, (T, T), "learned"),
+                weighting=weighting,
+                decay=decay,
+                last=min(3, T) if last is None else last,
+                row=row,
             )
-        if not 0 < decay <= 1:
-            raise ValueError(f"decay should be above 0 and at most 1, but is {decay}")
-        if not 1 <= last <= T:
-            raise ValueError(f"last should be between 1 and T = {T}, but is {last}")
-        if not -T <= row < T:
-            raise ValueError(f"row should be between {-T} and {T - 1}, but is {row}")
-        super().__init__(
-            tokens=names,
-            values=list(signal),
-            values_name=values_name,
-            learned=[list(line) for line in matrix],
-            weighting=weighting,
-            decay=float(decay),
-            last=last,
-            row=row % T,
-        )
+        except traitlets.TraitError as wrong:
+            raise ValueError(str(wrong)) from None
+
+    @traitlets.validate("tokens", "values", "values_name", "learned")
+    def _stays(self, proposal: Any) -> Any:
+        if self.comm is not None:  # it is made, and perhaps shown
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} cannot change: make a new AveragingExplorer"
+            )
+        return proposal.value
+
+    @traitlets.validate("weighting")
+    def _known(self, proposal: Any) -> Any:
+        how = proposal.value
+        if how not in WEIGHTINGS or (how == "learned" and not self.learned):
+            raise traitlets.TraitError(
+                f"weighting should be one of {', '.join(WEIGHTINGS)} (learned only together with "
+                f"the matrix learned=...), not {how!r}"
+            )
+        return how
+
+    @traitlets.validate("decay", "last", "row", "changed")
+    def _in_range(self, proposal: Any) -> Any:
+        name, value, T = proposal.trait.name, proposal.value, len(self.tokens)
+        right, allowed = {
+            "decay": (0 < value <= 1, "above 0 and at most 1"),
+            "last": (1 <= value <= T, f"between 1 and T = {T}"),
+            "row": (-T <= value < T, f"between {-T} and {T - 1}"),
+            "changed": (-1 <= value < T, f"between -1 (none) and {T - 1}"),
+        }[name]
+        if not right:
+            raise traitlets.TraitError(f"{name} should be {allowed}, but is {value}")
+        return value % T if name == "row" else value
 
     def weights(self) -> np.ndarray:
         """The present (T, T) mixing matrix; row i holds the weights of output i."""
@@ -101,12 +124,12 @@ class AveragingExplorer(Explorer):
 
     def picture(self) -> Picture:
         """The matrix, the chosen row as bars, and the values before and after mixing."""
-        weights, labels = self.weights(), [visible(token) for token in self.tokens]
-        T, i = len(labels), self.row
+        weights, labels = self.weights(), [short(visible(token), 12) for token in self.tokens]
+        T, i, names = len(labels), self.row, [verbatim(label) for label in labels]
         fig, (left, middle, right) = picture(
             f"A mixing matrix, one of its rows as bars, and the mixed values: {self.describe()}.",
             width=11,
-            height=4,
+            height=max(4, 1.2 + 0.19 * T),
             columns=3,
             width_ratios=[1.15, 0.8, 1.25],
         )
@@ -117,15 +140,17 @@ class AveragingExplorer(Explorer):
         for j in range(T):
             if weights[i, j] >= 0.005:
                 middle.text(weights[i, j], j, f" {weights[i, j]:.2f}", va="center", fontsize=8)
-        middle.set(yticks=range(T), yticklabels=labels, ylim=(T - 0.5, -0.5))
+        middle.set(yticks=range(T), yticklabels=names, ylim=(T - 0.5, -0.5))
         middle.set(xlim=(0, 1.25), xticks=[0, 0.5, 1])
-        middle.set(title=f"Row {i} ({labels[i]}): sum {weights[i].sum():.2f}", xlabel="weight")
-        signal = self.inputs()
-        right.plot(signal, "o", color=GREY, label=self.values_name, markerfacecolor="none")
+        middle.set(title=f"Row {i} ({names[i]}): sum {weights[i].sum():.2f}", xlabel="weight")
+        signal, name = self.inputs(), verbatim(short(self.values_name, 20))
+        right.plot(signal, "o", color=GREY, label=name, markerfacecolor="none")
         right.plot(weights @ signal, ".-", color=BLUE, label="mixed")
         right.plot(i, (weights @ signal)[i], "D", color=ORANGE, label=f"output {i}")
-        right.set(xticks=range(T), xticklabels=labels, title="Before and after")
-        right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3)
+        right.set(xticks=range(T), xticklabels=names, title="Before and after")
+        if max(map(len, labels)) > 2:
+            right.tick_params(axis="x", rotation=90)
+        fig.legend(loc="outside lower right", ncols=3, frameon=False)
         return fig
 
     def describe(self) -> str:
@@ -136,7 +161,8 @@ class AveragingExplorer(Explorer):
             "last": f"last {self.last}",
             "learned": "learned weights",
         }[self.weighting]
-        text = f"{how}, {len(self.tokens)} tokens, row {self.row}"
+        T = len(self.tokens)
+        text = f"{how}, {T} token{'s' if T > 1 else ''}, row {self.row}"
         if self.weighting == "learned":  # trained numbers differ a little between machines
             return text
         return f"{text}: output {(self.weights() @ self.inputs())[self.row]:.2f}"

@@ -90,8 +90,31 @@ function nearestAbove(node) {
   return above?.querySelector(".d2g") === node;
 }
 
-/** A token with its white space made visible (the same signs as helpers.plots.visible). */
-const visible = (token) => token.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥");
+/** A token with its white space made visible (the same signs as helpers.plots.visible), and with no
+    sign that would turn the text after it round. */
+const visible = (token) => token.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥")
+  .replace(/[\u202a-\u202e\u2066-\u2069]/g, "�");
+
+/** At most `longest` characters, the last one an ellipsis if something is left out. */
+function short(text, longest) {
+  const signs = [...text.slice(0, 2 * longest + 2)]; // a sign may be two units of a string
+  return signs.length <= longest ? text : `${signs.slice(0, longest - 1).join("")}…`;
+}
+
+/** What the pointer shows of a token that is cut; of a very long one, its beginning. */
+const inFull = (token) => short(token, 300);
+
+/** Calls lay(wide): at once as if there were little room, then when there is that of two columns
+    (as .columns in base.css) and whenever that changes. Returns the undo. */
+function byWidth(node, lay) {
+  let wide = false;
+  const watcher = new ResizeObserver(() => {
+    if (node.clientWidth && wide !== node.clientWidth >= 760) lay(wide = !wide);
+  });
+  lay(wide);
+  watcher.observe(node);
+  return () => watcher.disconnect();
+}
 
 /** Calls `paint` at most once per frame, however often it is asked. */
 function onceAFrame(paint) {

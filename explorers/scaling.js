@@ -41,27 +41,51 @@ function measure(scores, by) {
     largest: mean(rows.map((r) => Math.max(...r.weights))) };
 }
 
+const STYLE = `
+.scaling-explorer .row { gap: 4px 14px; }
+.scaling-explorer .row .row { gap: 4px; margin: 0; }
+.scaling-explorer .row button { padding: 2px 7px; }
+.scaling-explorer .verdict { min-height: 2.9em; }
+.scaling-explorer .charts { display: flex; flex-wrap: wrap; gap: 4px 12px; }
+.scaling-explorer .charts figcaption { line-height: 18px; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.scaling-explorer .key { display: flex; flex-wrap: wrap; gap: 0 14px; margin: 2px 0; font-size: 12px; }
+.scaling-explorer .key span { display: inline-flex; align-items: center; gap: 4px; }
+.scaling-explorer th, .scaling-explorer td { padding: 1px 9px; font-size: 12px; white-space: nowrap; }
+`;
+
 function render({ model, el }) {
   const node = root(el, "scaling-explorer", "What the divisor does to scores, weights, entropy and gradient");
   const raw = allScores(floats(model.get("numbers")));
   const curves = Object.fromEntries(DIVISORS.map(([by]) =>
     [by, POWERS.map((p) => measure(raw[p], divide(by, 2 ** p)))]));
 
-  node.append(
+  const pick = (v) => put(model, { power: Math.min(10, Math.max(2, Math.round(v))) });
+  const names = [["std", "std of scores"], ["largest", "largest weight"],
+    ["entropy", `entropy (≤ ${Math.log(KEYS).toFixed(2)})`], ["gradient", "Jacobian norm"]];
+  const table = numberTable(names, [["row", "this query"], ["mean", `all ${QUERIES}`]]);
+  const says = verdict(), board = h("div", { class: "charts" });
+  const sample = ([ink, dashes]) => h("svg", { width: 26, height: 8 },
+    h("line", { x1: 0, x2: 26, y1: 4, y2: 4, stroke: `var(--${ink})`, "stroke-width": 3, "stroke-dasharray": dashes }));
+  node.append(h("style", {}, STYLE),
     h("div", { class: "row" },
       slider(model, "power", { label: "head size d", min: 2, max: 10, show: (p) => String(2 ** p) }),
       slider(model, "row", { label: "query (row)", min: 0, max: QUERIES - 1 })),
-    h("div", { class: "row" }, "divide the scores by", choice(model, "divisor", DIVISORS, "Divisor")));
+    h("div", { class: "row" }, "divide the scores by", choice(model, "divisor", DIVISORS, "Divisor")),
+    says, board,
+    h("p", { class: "quiet key" }, ...DIVISORS.map(([by]) => h("span", {}, sample(LINES[by]), by)),
+      h("span", {}, "thick: the chosen one"), h("span", {}, "● the present d (click moves it)")), table.node);
 
-  const pick = (v) => put(model, { power: Math.min(10, Math.max(2, Math.round(v))) });
-  const histogram = chart("histogram"), bars = chart("bars"), entropies = chart("entropy", { pick }), gradients = chart("gradient", { pick });
-  const names = [["std", "spread (std) of the scores"], ["largest", "largest weight"],
-    ["entropy", `entropy, in nats (at most ln 16 = ${Math.log(16).toFixed(2)})`], ["gradient", "gradient: norm of the Jacobian"]];
-  const table = numberTable([["row", "this query"], ["mean", "all 32 queries"]], names, (row, column) => `${column}-${row}`);
-  const says = verdict();
-  node.append(says, h("div", { class: "columns" }, histogram.figure, bars.figure), h("div", { class: "columns" }, entropies.figure, gradients.figure),
-    h("p", { class: "quiet", style: "margin:4px 0" },
-      "curves: thick = the chosen divisor · red: none · blue: √hs · orange dashed: √C · green dotted: hs · ● the present head size (click a curve panel to move it)"), table.node);
+  // The charts, made anew when there is more or less room.
+  let histogram, bars, entropies, gradients;
+  let written; // the least weight whose number fits over its bar
+  function lay(wide) {
+    written = wide ? 0.005 : 0.095;
+    const size = { width: wide ? 414 : 288, height: wide ? 146 : 138, left: 38, right: 8, bottom: 30 };
+    [histogram, bars] = ["histogram", "bars"].map((name) => chart(name, size));
+    [entropies, gradients] = ["entropy", "gradient"].map((name) => chart(name, { ...size, pick }));
+    board.replaceChildren(...[histogram, bars, entropies, gradients].map(({ figure }) => figure));
+    paint();
+  }
 
   function paintHistogram(now) {
     const counts = new Array(BINS).fill(0);
@@ -75,10 +99,10 @@ function render({ model, el }) {
   }
 
   function paintBars(row, index) {
-    bars.paint({ x: [-0.5, KEYS - 0.5], y: [0, 1.06], xticks: row.weights.map((_, j) => [j, String(j)]), yticks: [0, 0.5, 1].map((w) => [w, String(w)]),
+    bars.paint({ x: [-0.5, KEYS - 0.5], y: [0, 1.06], xticks: row.weights.map((_, j) => [j, j % 2 ? "" : String(j)]), yticks: [0, 0.5, 1].map((w) => [w, String(w)]),
       xlabel: "key", title: `Weights of query ${index}`, label: `Weights of query ${index}: ${row.weights.map((w) => w.toFixed(2)).join(", ")}`,
       marks: (x, y, text) => row.weights.flatMap((w, j) => [h("rect", { x: x(j - 0.4), width: x(0.8) - x(0), y: y(w), height: y(0) - y(w), fill: "var(--blue)" }),
-        text(x(j), y(w) - 3, w < 0.005 ? "" : w.toFixed(2).replace(/^0/, ""), { fill: "var(--ink)" })]) });
+        text(x(j), y(w) - 3, w < written ? "" : w.toFixed(2).replace(/^0/, ""), { fill: "var(--ink)" })]) });
   }
 
   function paintCurves(panel, name, title, high, power, chosen) {
@@ -90,16 +114,16 @@ function render({ model, el }) {
         { "stroke-dasharray": LINES[by][1], "stroke-width": by === chosen ? 4 : 1.5 })), dot(x(power), y(now))] });
   }
 
-  return repaint(model, ["power", "divisor", "row"], () => {
+  function paint() {
     const power = model.get("power"), by = model.get("divisor"), index = model.get("row");
     const now = curves[by][power - 2], row = now.rows[index];
     paintHistogram(now);
     paintBars(row, index);
-    paintCurves(entropies, "entropy", "Entropy of the weights, mean of 32 queries", 3, power, by);
-    paintCurves(gradients, "gradient", "Gradient (Jacobian norm), mean of 32 queries", 0.4, power, by);
+    paintCurves(entropies, "entropy", "Entropy of the weights, mean", 3, power, by);
+    paintCurves(gradients, "gradient", "Gradient (Jacobian norm), mean", 0.4, power, by);
     for (const [name] of names) {
-      table.write(name, "row", name === "std" ? "" : (name === "largest" ? Math.max(...row.weights) : row[name]).toFixed(3));
-      table.write(name, "mean", now[name].toFixed(3));
+      table.write("row", name, name === "std" ? "" : (name === "largest" ? Math.max(...row.weights) : row[name]).toFixed(3));
+      table.write("mean", name, now[name].toFixed(3));
     }
     const divisor = divide(by, 2 ** power);
     const share = Math.round(100 * now.gradient / curves["√hs"][power - 2].gradient);
@@ -108,7 +132,9 @@ function render({ model, el }) {
       ? `▲ too sharp: ${largest}, and the softmax passes ${share} % of the gradient it would pass with √hs.`
       : now.std < 0.6 ? `▼ too flat: ${largest}, not much above 1/16 = 0.06. And the division shrinks what gets back to q and k.`
         : `● in between: ${largest}. Keys differ, and others are heard.`);
-  });
+  }
+  const asWide = byWidth(node, lay), forget = repaint(model, ["power", "divisor", "row"], paint);
+  return () => { asWide(); forget(); };
 }
 
 export default live(render);

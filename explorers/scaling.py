@@ -29,9 +29,9 @@ class ScalingExplorer(Explorer):
     _esm: ClassVar[str] = esm("scaling")
 
     numbers = traitlets.Bytes().tag(sync=True)  # (QUERIES + KEYS, LARGEST) float32, sent once
-    power = traitlets.Int(6).tag(sync=True)  # the head size is 2 ** power
-    divisor = traitlets.Unicode("√hs").tag(sync=True)
-    row = traitlets.Int(0).tag(sync=True)
+    power = traitlets.Int(6, min=2, max=10).tag(sync=True)  # the head size is 2 ** power
+    divisor = traitlets.Enum(DIVISORS, "√hs").tag(sync=True)
+    row = traitlets.Int(0, min=0, max=QUERIES - 1).tag(sync=True)
 
     def __init__(
         self, head_size: int = 64, *, divisor: str = "√hs", row: int = 0, seed: int = 0
@@ -50,6 +50,12 @@ class ScalingExplorer(Explorer):
             divisor=divisor,
             row=int(row),
         )
+
+    @traitlets.validate("numbers")
+    def _stay(self, proposal: Any) -> bytes:
+        if self.comm is not None:  # made, and perhaps shown: the browser reads them once
+            raise traitlets.TraitError("numbers cannot change: make a new ScalingExplorer(seed=…)")
+        return proposal.value
 
     @property
     def head_size(self) -> int:

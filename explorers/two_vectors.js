@@ -3,6 +3,30 @@ const REACH = 5, SIZE = 420, UNIT = (SIZE - 40) / (2 * REACH), MIDDLE = SIZE / 2
 const sx = (x) => MIDDLE + x * UNIT, sy = (y) => MIDDLE - y * UNIT;
 const snap = (v) => Math.min(REACH, Math.max(-REACH, Math.round(v * 10) / 10)) + 0; // + 0: no -0
 const near = (v) => fixed(v, 1);
+const STYLE = `
+.two-vectors .board { display: grid; grid-template-columns: minmax(0, 274px) minmax(0, 1fr); gap: 4px 16px; }
+.two-vectors svg { width: 100%; height: auto; }
+.two-vectors svg text { font-size: 17px; fill: var(--quiet); }
+.two-vectors svg .name { font-size: 24px; font-weight: 700; fill: var(--ink); }
+.two-vectors svg .angle { fill: var(--ink); }
+.two-vectors .grip { fill-opacity: 0.16; cursor: grab; touch-action: none; }
+/* The ring is round here; the usual one is left to those who see forced colours. */
+.two-vectors .grip:focus-visible { stroke: var(--focus); stroke-width: 4; outline-color: transparent; }
+.two-vectors .verdict { font-weight: 600; margin: 4px 0; min-height: 2.9em; }
+.two-vectors .sum { font-size: 12px; white-space: nowrap; }
+.two-vectors .controls { grid-column: 1 / 3; }
+.two-vectors .row { gap: 6px 14px; }
+.two-vectors input[type="range"] { width: 72px; }
+@container explorer (min-width: 760px) {
+  .two-vectors .board { grid-template: auto 1fr / ${SIZE}px minmax(0, 1fr); }
+  .two-vectors svg { grid-row: 1 / 3; }
+  .two-vectors svg text { font-size: 12px; }
+  .two-vectors svg .name { font-size: 18px; }
+  .two-vectors .sum { font-size: 13px; }
+  .two-vectors .controls { grid-column: 2; }
+  .two-vectors input[type="range"] { width: 110px; }
+}
+`;
 
 /** All the numbers of the table. What needs the direction of a zero vector is NaN. */
 function measure(ax, ay, bx, by) {
@@ -23,16 +47,15 @@ function render({ model, el }) {
   };
 
   // The drawing: made once, moved afterwards.
-  const svg = h("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, width: SIZE, height: SIZE, role: "group",
+  const svg = h("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "group",
     "aria-label": "Plane with two arrows" });
   for (let i = -REACH; i <= REACH; i++) {
     const style = { stroke: i ? "var(--jp-border-color2, #d1d5db)" : "var(--quiet)", "stroke-width": i ? 0.6 : 1.3 };
     svg.append(h("line", { x1: sx(-REACH), x2: sx(REACH), y1: sy(i), y2: sy(i), ...style }),
       h("line", { y1: sy(-REACH), y2: sy(REACH), x1: sx(i), x2: sx(i), ...style }));
     if (i && i % 2 === 0) {
-      const ink = { fill: "var(--quiet)", "font-size": 10 };
-      svg.append(h("text", { x: sx(i), y: sy(0) + 13, "text-anchor": "middle", ...ink }, String(i).replace("-", "−")),
-        h("text", { x: sx(0) - 5, y: sy(i) + 3, "text-anchor": "end", ...ink }, String(i).replace("-", "−")));
+      svg.append(h("text", { x: sx(i), y: sy(0) + 5, dy: "0.7em", "text-anchor": "middle" }, fixed(i, 0)),
+        h("text", { x: sx(0) - 5, y: sy(i), dy: "0.35em", "text-anchor": "end" }, fixed(i, 0)));
     }
   }
   const axis = h("line", { stroke: "var(--quiet)", "stroke-width": 1, "stroke-dasharray": "2 4" });
@@ -40,15 +63,15 @@ function render({ model, el }) {
   const drop = h("line", { stroke: "var(--quiet)", "stroke-width": 1.5, "stroke-dasharray": "5 4" });
   const corner = h("path", { fill: "none", stroke: "var(--quiet)", "stroke-width": 1.2 });
   const arc = h("path", { fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 });
-  const arcText = h("text", { fill: "var(--ink)", "font-size": 12, "text-anchor": "middle" });
+  const arcText = h("text", { class: "angle", dy: "0.35em", "text-anchor": "middle" });
   svg.append(axis, shadow, drop, corner, arc, arcText);
   const arrows = Object.fromEntries([["a", "--blue"], ["b", "--orange"]].map(([name, ink]) => {
     const shaft = h("line", { stroke: `var(${ink})`, "stroke-width": 3.5 });
     const head = h("polygon", { fill: `var(${ink})` });
-    const label = h("text", { fill: "var(--ink)", "font-size": 17, "font-weight": 700 }, name);
-    const grip = h("circle", { r: 15, fill: `var(${ink})`, "fill-opacity": 0.16, tabindex: 0, role: "slider",
+    const label = h("text", { class: "name", dy: "0.35em", "text-anchor": "middle" }, name);
+    const grip = h("circle", { class: "grip", r: 16, fill: `var(${ink})`, tabindex: 0, role: "slider",
       "aria-label": `Tip of ${name}: arrow keys move it, with Shift by a whole step`,
-      "aria-valuemin": -REACH, "aria-valuemax": REACH, style: "cursor:grab;touch-action:none" });
+      "aria-valuemin": -REACH, "aria-valuemax": REACH });
     svg.append(shaft, head, label, grip);
     hold(grip, name);
     return [name, { shaft, head, label, grip }];
@@ -85,17 +108,17 @@ function render({ model, el }) {
   const table = h("table", { "aria-label": "What the arrows measure" }, h("tbody", {}, ...Object.entries(rows).map(
     ([key, [name, value]]) => h("tr", { "data-row": key }, h("th", { scope: "row" }, name), value))));
   const sum = h("div", { class: "value sum" });
-  const verdict = h("div", { class: "verdict", "aria-live": "polite", style: "font-weight:600;margin:6px 0;min-height:1.5em" });
+  const verdict = h("div", { class: "verdict", "aria-live": "polite" });
   const sliders = ["ax", "ay", "bx", "by"].map((name) => slider(model, name, {
     label: `${name[0]}${name[1] === "x" ? "₁" : "₂"}`, min: -REACH, max: REACH, step: 0.1, show: near }));
   const button = (name, factor, text) => h("button", { type: "button",
     onclick: () => { const [x, y] = at(name); put(name, x * factor, y * factor); } }, text);
   const turn = h("button", { type: "button",
     onclick: () => { const [x, y] = at("b"); put("b", -y, x); } }, "turn b by 90°");
-  node.append(h("div", { class: "columns" }, svg, h("div", {}, sum, verdict, table,
-    h("div", { class: "row", style: "max-width:430px;margin-top:10px" }, ...sliders),
+  node.append(h("style", {}, STYLE), h("div", { class: "board" }, svg, h("div", {}, sum, verdict, table), h("div", { class: "controls" },
+    h("div", { class: "row" }, ...sliders),
     h("div", { class: "row" }, button("b", 2, "b × 2"), button("b", 0.5, "b ÷ 2"), button("b", -1, "−b"), turn),
-    h("div", { class: "quiet" }, "Drag the tips, or press Tab and use the arrow keys."))));
+    h("div", { class: "quiet" }, "Drag the tips, or use the arrow keys (Shift: whole steps)."))));
 
   const line = (it, x1, y1, x2, y2) => Object.entries({ x1: sx(x1), y1: sy(y1), x2: sx(x2), y2: sy(y2) })
     .forEach(([key, value]) => it.setAttribute(key, value));
@@ -106,8 +129,9 @@ function render({ model, el }) {
     const side = back * 0.42, [cx, cy] = [x - ux * back, y - uy * back];
     head.setAttribute("points", [[x, y], [cx - uy * side, cy + ux * side], [cx + uy * side, cy - ux * side]]
       .map(([px, py]) => `${sx(px)},${sy(py)}`).join(" "));
-    label.setAttribute("x", sx(x + ux * 0.35) - 5);
-    label.setAttribute("y", sy(y + uy * 0.45) + 6);
+    const inside = (v) => Math.min(SIZE - 14, Math.max(14, v));
+    label.setAttribute("x", inside(sx(x + ux * 0.6)));
+    label.setAttribute("y", inside(sy(y + uy * 0.6)));
     grip.setAttribute("cx", sx(x));
     grip.setAttribute("cy", sy(y));
     grip.setAttribute("aria-valuenow", x);
@@ -138,8 +162,8 @@ function render({ model, el }) {
     const [tx, ty] = visible ? on((start + end) / 2, 1.35) : [0, 0];
     arcText.textContent = visible ? `${fixed(m.angle, 0)}°` : "";
     arcText.setAttribute("x", tx);
-    arcText.setAttribute("y", ty + 4);
-    const or = (v, digits, unit = "") => (Number.isFinite(v) ? fixed(v, digits) + unit : "— (a zero vector has no direction)");
+    arcText.setAttribute("y", ty);
+    const or = (v, digits, unit = "") => (Number.isFinite(v) ? fixed(v, digits) + unit : "— no direction");
     for (const [key, text] of Object.entries({ dot: fixed(m.dot), la: fixed(m.la), lb: fixed(m.lb),
       cosine: or(m.cosine, 2), angle: or(m.angle, 1, "°"), projection: or(m.projection, 2) })) rows[key][1].textContent = text;
     sum.textContent = `a·b = ${near(ax)} × ${near(bx)} + ${near(ay)} × ${near(by)} = ${fixed(m.dot)}`;
@@ -147,7 +171,7 @@ function render({ model, el }) {
       : sign > 0 ? "▲ acute angle (below 90°): the dot product is positive"
       : sign < 0 ? "▼ obtuse angle (above 90°): the dot product is negative"
       : "■ right angle (90°): the dot product is zero";
-    verdict.style.color = sign ? ink : "var(--ink)";
+    verdict.style.color = sign > 0 ? "var(--green-text)" : sign ? "var(--red-text)" : "";
     svg.setAttribute("aria-label", `Plane with two arrows. ${sum.textContent}. ${verdict.textContent}`);
   }
   const soon = onceAFrame(paint);

@@ -31,6 +31,13 @@ class TwoVectors(Explorer):
         (ax, ay), (bx, by) = _point(a, "a"), _point(b, "b")
         super().__init__(ax=ax, ay=ay, bx=bx, by=by)
 
+    @traitlets.validate("ax", "ay", "bx", "by")
+    def _on_the_plane(self, proposal: Any) -> float:
+        name, value = proposal.trait.name, proposal.value
+        if not abs(value) <= REACH:  # NaN fails this too
+            raise traitlets.TraitError(f"{name} goes from -{REACH:g} to {REACH:g}, not to {value}")
+        return round(value, 1)
+
     def measures(self) -> dict[str, float]:
         """Dot product, lengths, cosine, angle in degrees, projection of b on a's direction.
 
@@ -65,17 +72,21 @@ class TwoVectors(Explorer):
         draw_arrow(ax, (self.ax, self.ay), "a", BLUE)
         draw_arrow(ax, (self.bx, self.by), "b", ORANGE)
         ax.set(xlim=(-REACH, REACH), ylim=(-REACH, REACH), aspect="equal")
-        ax.set(xlabel="first entry", ylabel="second entry", title=f"a·b = {seen['dot']:.2f}")
+        ax.set(xlabel="first entry", ylabel="second entry")
+        title = f"a·b = {seen['dot']:.2f}, {self._angle()}"
+        ax.set_title(title.replace("-", "−"))
         return fig
 
     def describe(self) -> str:
         """Both vectors, their dot product and angle in one line."""
-        seen = self.measures()
-        angle = "no angle" if math.isnan(seen["angle"]) else f"angle {seen['angle']:.1f}°"
         return (
             f"a=({self.ax:.1f}, {self.ay:.1f}), b=({self.bx:.1f}, {self.by:.1f}): "
-            f"dot product {seen['dot']:.2f}, {angle}"
+            f"dot product {self.measures()['dot']:.2f}, {self._angle()}"
         )
+
+    def _angle(self) -> str:
+        angle = self.measures()["angle"]
+        return "no angle" if math.isnan(angle) else f"angle {angle:.1f}°"
 
 
 def _point(value: Any, name: str) -> tuple[float, float]:

@@ -1,31 +1,35 @@
 // A window of block_size + 1 characters over a text (window_explorer.py).
 // All cells are drawn on one canvas: hundreds of elements would take the browser 10 ms a step. Over
 // it lie the same rows as text that cannot be seen: to point at, to copy, and for screen readers.
-const MARGIN = 6; // characters of the text shown on each side of the window
-const NAME = 76, PITCH = 26, LEFT = NAME + MARGIN * PITCH, GAP = 8;
-const STRIPS = [["stream", 29], ["x", 29], ["ids of x", 21], ["y", 29], ["ids of y", 21]]; // heights
+const ROW = 19, CELL = ROW - 2, GAP = 6; // heights
+const STRIPS = [["stream", 22], ["x", 22], ["ids of x", 16], ["y", 22], ["ids of y", 16]];
 const LIST = GAP + STRIPS.reduce((sum, [, height]) => sum + height, 0); // where the examples begin
+/** Widths, with much room and with little: of the names of the rows, from cell to cell, and of the
+    words behind an example; how many characters of the text are shown beside the window; letters. */
+const sizes = (wide) => (wide ? { name: 70, pitch: 24, words: 200, margin: 6, letter: 14 } : { name: 64, pitch: 16, words: 182, margin: 4, letter: 12 });
 const STYLE = `
 .d2g.window .scroll { overflow-x: auto; padding: 4px 2px; margin: 0 -2px; }
 .d2g.window .board { position: relative; }
 .d2g.window canvas { position: absolute; inset: 0; max-width: none; pointer-events: none; }
 .d2g.window .strip, .d2g.window [role="option"] { position: relative; display: flex; align-items: center; white-space: pre; }
-.d2g.window .name { width: ${NAME}px; flex: none; font-weight: 600; }
-.d2g.window .cells { flex: none; margin-left: ${MARGIN * PITCH}px; overflow: hidden;
-  font: 14px/${PITCH}px var(--jp-code-font-family, monospace); letter-spacing: calc(${PITCH}px - 1ch); text-indent: calc(${PITCH / 2}px - 0.5ch); }
+.d2g.window .name { width: var(--name); flex: none; font-weight: 600; }
+.d2g.window .cells { flex: none; margin-left: calc(var(--margin) * var(--pitch)); overflow: hidden;
+  font: var(--letter)/${ROW}px var(--jp-code-font-family, monospace); letter-spacing: calc(var(--pitch) - 1ch); text-indent: calc(var(--pitch) / 2 - 0.5ch); }
 .d2g.window .strip:first-child .cells { margin-left: 0; }
 .d2g.window .strip .ids { font-size: 11px; letter-spacing: normal; text-indent: 0; }
 .d2g.window [role="listbox"] { margin-top: ${GAP}px; outline-offset: -1px; }
-.d2g.window [role="option"] { height: ${PITCH}px; cursor: pointer; }
+.d2g.window [role="option"] { height: ${ROW}px; cursor: pointer; }
 .d2g.window [role="option"] .name { box-sizing: border-box; padding-left: 9px; }
-.d2g.window .words { margin-left: 14px; }
-.d2g.window .says { min-height: 1.5em; margin-top: 8px; }
+.d2g.window .words { margin-left: 14px; font-size: 12px; }
+.d2g.window .says { min-height: 4.35em; margin-top: 4px; }
+@container explorer (min-width: 760px) { .d2g.window .says { min-height: 2.9em; } }
 `;
 let windows = 0; // how many there were: the ids of their rows must differ
 
 function render({ model, el }) {
   const node = root(el, "window", "Window explorer: the examples in one chunk of text");
   const text = [...model.get("text")], ids = model.get("ids"), N = text.length, me = `window-${++windows}`;
+  let at = sizes(false);
 
   /** (start, T, t) brought into range, as in window_explorer.py. */
   const view = () => {
@@ -56,11 +60,13 @@ function render({ model, el }) {
     select(to);
   });
 
+  const left = () => at.name + at.margin * at.pitch; // where the window begins
+
   // What stands over a cell when the pointer rests on it.
   rows.forEach((row, r) => row.addEventListener("pointermove", (event) => {
     const { start, T } = view(), name = STRIPS[r][0], shift = name.endsWith("y") ? 1 : 0;
-    const column = Math.floor((event.clientX - row.getBoundingClientRect().left - LEFT) / PITCH), place = start + column + shift;
-    const inside = name === "stream" ? column >= -MARGIN && column <= T + MARGIN && place in text : column >= 0 && column < T;
+    const column = Math.floor((event.clientX - row.getBoundingClientRect().left - left()) / at.pitch), place = start + column + shift;
+    const inside = name === "stream" ? column >= -at.margin && column <= T + at.margin && place in text : column >= 0 && column < T;
     row.title = !inside ? "" : name === "stream" ? `place ${place}` : `id ${ids[place]}`;
   }));
 
@@ -72,23 +78,24 @@ function render({ model, el }) {
   function draw({ T, start, t, chunk }) {
     const ink = Object.fromEntries(["ink", "quiet", "paper", "panel", "focus", "blue", "red"].map((name) => [name, colour(node, name)]));
     const code = getComputedStyle(rows[0].lastChild).fontFamily, ui = getComputedStyle(node).fontFamily;
-    const width = LEFT + Math.max((T + 1 + MARGIN) * PITCH, (T + 1) * PITCH + 210);
-    const pen = fit(drawing, width, LIST + T * PITCH);
+    const { pitch, margin, letter } = at, wide = pitch - 2, edge = left();
+    const width = edge + (T + 1) * pitch + Math.max(margin * pitch, at.words);
+    const pen = fit(drawing, width, LIST + T * ROW);
     board.style.width = `${width}px`;
     pen.textAlign = "center";
     const letters = { plain: [], quiet: [], bold: [], small: [] }, grounds = [], light = [], context = [], target = [];
 
     /** One cell in column `c` (0: the window's first) of the row whose middle is at y. */
     function cell(c, y, token, kind, lit = false) {
-      const x = LEFT + c * PITCH + 1;
-      if (kind !== "quiet" && kind !== "small") (lit ? light : grounds).push([x, y - 12]);
-      if (kind === "context") context.push([x, y - 12]);
-      if (kind === "target") target.push([x, y - 12]);
-      letters[{ target: "bold", quiet: "quiet", small: "small" }[kind] ?? "plain"].push([visible(token), x + 12, y + (kind === "small" ? 4 : 5)]);
+      const x = edge + c * pitch + 1, top = y - CELL / 2;
+      if (kind !== "quiet" && kind !== "small") (lit ? light : grounds).push([x, top]);
+      if (kind === "context") context.push([x, top]);
+      if (kind === "target") target.push([x, top]);
+      letters[{ target: "bold", quiet: "quiet", small: "small" }[kind] ?? "plain"].push([visible(token), x + wide / 2, y + (kind === "small" ? 4 : 5)]);
     }
-    const middles = STRIPS.map(([, height], r) => STRIPS.slice(0, r).reduce((sum, [, before]) => sum + before, 0) + height / 2 - 0.5);
+    const middles = STRIPS.map(([, height], r) => STRIPS.slice(0, r).reduce((sum, [, before]) => sum + before, 0) + height / 2 - 0.5); // half a pixel up: sharp edges
     const kind = (c) => (c <= t ? "context" : c === t + 1 ? "target" : "in");
-    for (let c = -MARGIN; c <= T + MARGIN; c++) {
+    for (let c = -margin; c <= T + margin; c++) {
       if (start + c in text) cell(c, middles[0], text[start + c], c < 0 || c > T ? "quiet" : kind(c));
     }
     for (let i = 0; i < T; i++) {
@@ -96,40 +103,43 @@ function render({ model, el }) {
       cell(i, middles[2], String(ids[start + i]), "small");
       cell(i, middles[3], chunk[i + 1], i === t ? "target" : "in");
       cell(i, middles[4], String(ids[start + i + 1]), "small");
-      for (let c = 0; c <= i + 1; c++) cell(c, LIST + (i + 0.5) * PITCH, chunk[c], c > i ? "target" : i === t ? "context" : "in", i === t);
+      for (let c = 0; c <= i + 1; c++) cell(c, LIST + (i + 0.5) * ROW, chunk[c], c > i ? "target" : i === t ? "context" : "in", i === t);
     }
 
     pen.fillStyle = ink.panel;
-    pen.fillRect(0, LIST + t * PITCH, width, PITCH);
+    pen.fillRect(0, LIST + t * ROW, width, ROW);
     for (const [cells, fill] of [[grounds, ink.panel], [light, ink.paper]]) {
       pen.fillStyle = fill;
-      for (const [x, y] of cells) pen.fillRect(x, y, 24, 24);
+      for (const [x, y] of cells) pen.fillRect(x, y, wide, CELL);
     }
     pen.fillStyle = ink.focus;
-    pen.fillRect(0, LIST + t * PITCH, 4, PITCH);
+    pen.fillRect(0, LIST + t * ROW, 4, ROW);
     pen.fillStyle = ink.blue;
-    for (const [x, y] of context) { pen.fillRect(x, y, 24, 2); pen.fillRect(x, y + 22, 24, 2); }
+    for (const [x, y] of context) { pen.fillRect(x, y, wide, 2); pen.fillRect(x, y + CELL - 2, wide, 2); }
     pen.strokeStyle = ink.red; // a double frame: it differs by more than its colour
     pen.lineWidth = 1;
-    for (const [x, y] of target) { pen.strokeRect(x + 0.5, y + 0.5, 23, 23); pen.strokeRect(x + 3.5, y + 3.5, 17, 17); }
-    for (const [look, font, fill] of [["plain", "14px", ink.ink], ["bold", "bold 14px", ink.ink], ["quiet", "14px", ink.quiet], ["small", "11px", ink.quiet]]) {
+    for (const [x, y] of target) { pen.strokeRect(x + 0.5, y + 0.5, wide - 1, CELL - 1); pen.strokeRect(x + 2.5, y + 2.5, wide - 5, CELL - 5); }
+    for (const [look, font, fill] of [["plain", `${letter}px`, ink.ink], ["bold", `bold ${letter}px`, ink.ink], ["quiet", `${letter}px`, ink.quiet], ["small", "11px", ink.quiet]]) {
       pen.font = `${font} ${code}`;
       pen.fillStyle = fill;
-      for (const [letter, x, y] of letters[look]) pen.fillText(letter, x, y);
+      for (const [sign, x, y] of letters[look]) pen.fillText(sign, x, y, wide);
     }
-    pen.font = `13px ${ui}`;
+    pen.font = `12px ${ui}`;
     pen.textAlign = "left";
-    for (let i = 0; i < T; i++) pen.fillText(words({ chunk }, i), LEFT + (T + 1) * PITCH + 14, LIST + (i + 0.5) * PITCH + 3);
+    for (let i = 0; i < T; i++) {
+      pen.fillStyle = i === t ? ink.ink : ink.quiet;
+      pen.fillText(words({ chunk }, i), edge + (T + 1) * pitch + 14, LIST + (i + 0.5) * ROW + 4);
+    }
   }
 
   const spell = onceQuiet(() => {
-    const now = view(), { T, start, chunk } = now, blanks = " ".repeat(Math.max(0, MARGIN - start));
+    const now = view(), { T, start, chunk } = now, blanks = " ".repeat(Math.max(0, at.margin - start));
     const numbers = (from) => ids.slice(from, from + T).join(" ");
-    [blanks + shown(text.slice(Math.max(0, start - MARGIN), start + T + MARGIN + 1)), shown(chunk.slice(0, T)), numbers(start),
+    [blanks + shown(text.slice(Math.max(0, start - at.margin), start + T + at.margin + 1)), shown(chunk.slice(0, T)), numbers(start),
       shown(chunk.slice(1)), numbers(start + 1)].forEach((line, r) => write(rows[r].lastChild, line));
     [...list.children].forEach((row, i) => {
       row.setAttribute("aria-label", `t = ${i}   “${shown(chunk.slice(0, i + 1))}” → “${visible(chunk[i + 1])}”`);
-      row.children[1].style.width = `${(T + 1) * PITCH}px`;
+      row.children[1].style.width = `${(T + 1) * at.pitch}px`;
       write(row.children[1], shown(chunk.slice(0, i + 2)));
       write(row.children[2], words(now, i));
     });
@@ -158,9 +168,14 @@ function render({ model, el }) {
   names.forEach((n) => model.on(n, paint));
   node.append(h("style", {}, STYLE), h("div", { class: "row" }, startSlider, blockSlider),
     h("div", { class: "scroll" }, board), says);
-  paint();
+  const asWide = byWidth(node, (wide) => {
+    at = sizes(wide);
+    for (const name of ["name", "pitch", "letter"]) node.style.setProperty(`--${name}`, `${at[name]}px`);
+    node.style.setProperty("--margin", at.margin);
+    paint();
+  });
   const undo = onTheme(paint);
-  return () => { undo(); spell.stop(); names.forEach((n) => model.off(n, paint)); };
+  return () => { undo(); asWide(); spell.stop(); names.forEach((n) => model.off(n, paint)); };
 }
 
 export default live(render);

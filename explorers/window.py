@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from explorers.base import Explorer, esm
+from explorers.labels import sendable
 from helpers import plots
 from helpers.text import CharTokenizer
 
@@ -19,7 +20,8 @@ class WindowExplorer(Explorer):
     """Slide a window over a text: one chunk holds block_size examples of context → target.
 
     text: what to look at, at most 20,000 characters; tokenizer: gives the ids, by default one built
-    from the text; start: the place of the window's first character; block_size: T, 1 to 16.
+    from the text; start: the place of the window's first character; block_size: T, 1 to 16, by
+    default 8 if so many fit. What lies beyond the ends later on is shown as the nearest that fits.
 
     Raises TypeError or ValueError when the text is no text or too short or long for the window, or
     the window does not fit at `start`.
@@ -40,7 +42,7 @@ class WindowExplorer(Explorer):
         tokenizer: CharTokenizer | None = None,
         *,
         start: int = 0,
-        block_size: int = 8,
+        block_size: int | None = None,
         selected: int | None = None,
     ):
         if not isinstance(text, str):
@@ -50,6 +52,8 @@ class WindowExplorer(Explorer):
                 f"text should have 2 to {LONGEST_TEXT} characters, but has {len(text)}: "
                 "pass a piece of it, such as text[:1000]"
             )
+        if block_size is None:
+            block_size = max(1, min(8, len(text) - 1 - start))
         largest = min(LARGEST_BLOCK, len(text) - 1)
         if not 1 <= block_size <= largest:
             raise ValueError(f"block_size should be 1 to {largest} here, but is {block_size}")
@@ -63,9 +67,17 @@ class WindowExplorer(Explorer):
             raise ValueError(f"selected should be 0 to {block_size - 1}, but is {t}")
         tokenizer = tokenizer or CharTokenizer.from_text(text)
         super().__init__(
-            text=text, ids=tokenizer.encode(text), start=start, block_size=block_size,
+            text=sendable(text), ids=tokenizer.encode(text), start=start, block_size=block_size,
             largest_block=largest, selected=t,
         )  # fmt: skip
+
+    @traitlets.validate("text", "ids", "largest_block")
+    def _stays(self, proposal: Any) -> Any:
+        if self.comm is not None:  # it is made, and perhaps shown: the browser reads them once
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} cannot change: make a new WindowExplorer"
+            )
+        return proposal.value
 
     def _window(self) -> tuple[int, int, int]:
         """(start, T, t) brought into range: sliders may move one before the other."""
@@ -119,7 +131,7 @@ class WindowExplorer(Explorer):
             ax.add_patch(_box(column, row, facecolor=colour or "#eef2f7", edgecolor="white"))
         ink = "white" if colour else ("#1f2937" if inside else plots.GREY)
         ax.text(
-            column, row, plots.visible(token), ha="center", va="center", color=ink,
+            column, row, plots.verbatim(plots.visible(token)), ha="center", va="center", color=ink,
             family="DejaVu Sans Mono",
         )  # fmt: skip
 

@@ -2,12 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any, ClassVar
 
 import numpy as np
 import traitlets
 
 from explorers.base import Explorer, esm
+from explorers.labels import sendable, short
 from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 
 LONGEST = 60  # characters of input that are looked at
@@ -53,11 +55,11 @@ class WordExplorer(Explorer):
             )
         if not np.isfinite(table).all():
             raise ValueError("vectors holds NaN or infinity; every entry should be a number")
-        self._words, self._vectors = list(words), table
+        self._words, self._vectors = [sendable(word) for word in words], table
         self._row = {w: i for i, w in enumerate(self._words)}
         if len(self._row) != len(self._words):
             twice = Counter(self._words).most_common(1)[0][0]
-            raise ValueError(f"each word should be there once, but {twice!r} is there again")
+            raise ValueError(f"each word should be there once, but {twice!r:.80} is there again")
         if not 1 <= count <= 50:
             raise ValueError(f"count should be between 1 and 50, not {count}")
         if len(analogy) != 3:
@@ -78,6 +80,10 @@ class WordExplorer(Explorer):
         self._look_up()
         self.observe(self._look_up, ["mode", "word", "a", "b", "c", "exclude"])
 
+    @traitlets.validate("word", "a", "b", "c")
+    def _sendable(self, proposal: Any) -> str:
+        return sendable(proposal.value)
+
     def _look_up(self, _: Any = None) -> None:
         self.answer = self._answer()
 
@@ -92,23 +98,31 @@ class WordExplorer(Explorer):
         if answer["messages"]:
             return answer
         rows = [self._row[word] for word in query.values()]
+        shown = {name: short(word, 30) for name, word in query.items()}
         if self.mode == "neighbours":
             aim, left_out = self._vectors[rows[0]], rows
-            answer["title"] = f"nearest to “{query['word']}”, itself left out"
+            answer["title"] = f"nearest to “{shown['word']}”, itself left out"
         else:
             aim = self._vectors[rows[0]] - self._vectors[rows[1]] + self._vectors[rows[2]]
             left_out = rows if self.exclude else []
-            answer["title"] = "nearest to “{a}” − “{b}” + “{c}”".format(**query)
+            answer["title"] = "nearest to “{a}” − “{b}” + “{c}”".format(**shown)
         length = float(np.linalg.norm(aim))
         if length == 0:
-            text = "The result is the zero vector: it points nowhere, so it has no cosine."
-            answer["messages"].append({"input": names[0], "text": text, "suggestions": []})
-            return answer
+            return self._nothing(
+                "The result is the zero vector: it points nowhere, so it has no cosine."
+            )
+        others = len(self._words) - len(set(left_out))
+        if not others:
+            return self._nothing("The table has no other word.")
         cosines = self._directions @ (aim / length)
         cosines[left_out] = -np.inf
-        best = _largest(cosines, min(self._count, len(cosines) - len(set(left_out))))
+        best = _largest(cosines, min(self._count, others))
         answer["rows"] = [[self._words[i], round(float(cosines[i]), 4), i in rows] for i in best]
         return answer
+
+    def _nothing(self, why: str) -> dict[str, Any]:
+        message = {"input": "word", "text": why, "suggestions": []}
+        return {"title": "", "rows": [], "messages": [message], "mode": self.mode}
 
     def _known(self, typed: str) -> str:
         """The word that was meant: as typed if the table holds it, else without case and blanks."""
@@ -137,10 +151,12 @@ class WordExplorer(Explorer):
         fig, ax = picture(self.describe(), width=6.4, height=0.9 + 0.27 * max(len(rows), 3))
         if not rows:
             ax.set_axis_off()
-            said = "\n".join(m["text"] for m in self.answer["messages"])
+            said = "\n".join(fill(m["text"], 70) for m in self.answer["messages"])
             ax.text(0, 0.5, verbatim(said), va="center")
             return fig
-        labels = [f"{visible(w)} (query)" if asked else visible(w) for w, _, asked in rows]
+        labels = [
+            short(visible(word), 24) + (" (query)" if asked else "") for word, _, asked in rows
+        ]
         values = [value for _, value, _ in rows]
         bars = ax.barh(range(len(rows)), values, color=[GREY if r[2] else BLUE for r in rows])
         ax.bar_label(bars, [f"{v:.3f}" for v in values], padding=4)
@@ -154,7 +170,7 @@ class WordExplorer(Explorer):
         """The question and the first three answers, or what is wrong with the question."""
         if not self.answer["rows"]:
             return " ".join(message["text"] for message in self.answer["messages"])
-        first = ", ".join(visible(row[0]) for row in self.answer["rows"][:3])
+        first = ", ".join(short(visible(row[0]), 30) for row in self.answer["rows"][:3])
         return f"{self.answer['title']}: {first} …"
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+import traitlets
 
 from explorers.averaging import LONGEST, AveragingExplorer
 from helpers.attention import causal_mask
@@ -78,8 +79,8 @@ def test_the_learned_matrix_may_be_a_tensor_an_array_or_lists(learned):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"tokens": ["a"], "values": [1.0]}, f"2 to {LONGEST} tokens, not 1"),
-        ({"tokens": ["a"] * 25, "values": [1.0] * 25}, f"2 to {LONGEST} tokens, not 25"),
+        ({"tokens": [], "values": []}, f"1 to {LONGEST} tokens, not 0"),
+        ({"tokens": ["a"] * 25, "values": [1.0] * 25}, f"1 to {LONGEST} tokens, not 25"),
         ({"values": [1.0, 2.0]}, r"values should have shape \(5,\)"),
         ({"values": ["x"] * 5}, "values should be numbers"),
         ({"values": [float("nan")] * 5}, "values holds NaN"),
@@ -96,3 +97,46 @@ def test_the_learned_matrix_may_be_a_tensor_an_array_or_lists(learned):
 def test_wrong_arguments_are_explained(arguments, message):
     with pytest.raises(ValueError, match=message):
         AveragingExplorer(**{"tokens": TOKENS, "values": VALUES} | arguments)
+
+
+@pytest.mark.parametrize("T", [1, 2])
+def test_few_tokens_are_enough(T):
+    shown = AveragingExplorer(TOKENS[:T], VALUES[:T])
+    assert shown.last == T and shown.picture().png()
+    assert repr(shown).startswith(f"AveragingExplorer(mean of the past, {T} token")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "message"),
+    [
+        ("row", 99, "row should be between -5 and 4, but is 99"),
+        ("row", -6, "but is -6"),
+        ("changed", 5, r"changed should be between -1 \(none\) and 4, but is 5"),
+        ("last", 6, "last should be between 1 and T = 5, but is 6"),
+        ("decay", float("nan"), "decay should be above 0 and at most 1, but is nan"),
+        ("weighting", "foo", "weighting should be one of mean, decay, last, learned"),
+        ("weighting", "learned", "only together with the matrix"),
+        ("values", [1.0], "values cannot change: make a new AveragingExplorer"),
+        ("tokens", ["a"], "tokens cannot change"),
+        ("learned", [[1.0]], "learned cannot change"),
+    ],
+)
+def test_a_wrong_change_is_explained_and_changes_nothing(name, wrong, message):
+    shown = explorer()
+    before = getattr(shown, name)
+    with pytest.raises(traitlets.TraitError, match=message):
+        setattr(shown, name, wrong)
+    assert getattr(shown, name) == before and shown.picture().png()
+
+
+def test_a_row_may_be_counted_from_the_end():
+    shown = explorer()
+    shown.row = -2
+    assert shown.row == 3
+
+
+@pytest.mark.filterwarnings("error")
+def test_odd_tokens_can_be_sent_and_drawn():
+    odd = ["\ud800", "$x$", "<b>" * 5_000, "\0\x07", "a_b^c\\"]
+    shown = AveragingExplorer(odd, VALUES, values_name="$" * 99)
+    assert shown.tokens[0] == "\ufffd" and shown.picture().png()

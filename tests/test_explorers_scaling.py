@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+import traitlets
 
 from explorers.scaling import (
     DIVISORS,
@@ -93,3 +94,22 @@ def test_it_says_what_it_shows_and_shows_it_still(arguments, text):
 def test_wrong_arguments_are_explained(arguments, message):
     with pytest.raises(ValueError, match=message):
         ScalingExplorer(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "message"),
+    [
+        ("row", 32, "'row'.* not be greater than 31, but a value of 32"),
+        ("row", -1, "'row'.* not be less than 0, but a value of -1"),
+        ("power", 11, "'power'.* not be greater than 10"),
+        ("power", 1, "'power'.* not be less than 2"),
+        ("divisor", "foo", r"'divisor'.* any of \['1', '√hs', '√C', 'hs'\], not the str 'foo'"),
+        ("numbers", b"", "numbers cannot change"),
+    ],
+)
+def test_a_wrong_change_is_explained_and_changes_nothing(name, wrong, message):
+    explorer = ScalingExplorer()
+    before = getattr(explorer, name)
+    with pytest.raises(traitlets.TraitError, match=message):
+        setattr(explorer, name, wrong)
+    assert getattr(explorer, name) == before and explorer.picture().png()

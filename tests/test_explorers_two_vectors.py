@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import traitlets
 
 from explorers.two_vectors import TwoVectors
 
@@ -63,3 +64,19 @@ def test_positions_are_kept_in_tenths(arrows):
 def test_wrong_positions_are_refused_by_name(wrong):
     with pytest.raises(ValueError, match=r"^b should"):
         TwoVectors(b=wrong)
+
+
+@pytest.mark.parametrize("wrong", [5.01, -9, math.nan, math.inf])
+@pytest.mark.parametrize("name", ["ax", "ay", "bx", "by"])
+def test_a_tip_moved_off_the_plane_is_refused_and_stays(arrows, name, wrong):
+    widget = arrows()
+    before = getattr(widget, name)
+    with pytest.raises(traitlets.TraitError, match=f"{name} goes from -5 to 5, not to"):
+        setattr(widget, name, wrong)
+    assert getattr(widget, name) == before
+
+
+def test_a_moved_tip_is_kept_in_tenths(arrows):
+    widget = arrows()
+    widget.bx = 2.4449
+    assert widget.bx == 2.4

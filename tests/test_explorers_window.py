@@ -1,6 +1,7 @@
 """The window explorer without a browser: what it accepts, shows still, and says of itself."""
 
 import pytest
+import traitlets
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,3 +69,28 @@ def test_bad_values_are_named(arguments, message):
 def test_text_must_be_text():
     with pytest.raises(TypeError, match="not a list"):
         WindowExplorer(["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "block_size"), [("ab", 0, 1), ("abc", 0, 2), ("abc", 1, 1)]
+)
+def test_a_short_text_gets_the_block_size_that_fits(text, start, block_size):
+    explorer = WindowExplorer(text, start=start)
+    assert explorer.block_size == block_size == len(explorer.examples())
+    assert explorer.picture().png()
+
+
+@pytest.mark.filterwarnings("error")
+def test_odd_characters_can_be_sent_and_drawn():
+    explorer = WindowExplorer("\ud800$x$\0\u202e<b>\r\x0b日")
+    assert explorer.text[0] == "\ufffd" and len(explorer.text) == len(explorer.ids)
+    assert explorer.picture().png()
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("text", "a"), ("ids", [0]), ("largest_block", 99)])
+def test_what_the_browser_reads_once_cannot_change(name, wrong):
+    explorer = WindowExplorer(TEXT)
+    before = getattr(explorer, name)
+    with pytest.raises(traitlets.TraitError, match=f"{name} cannot change: make a new Window"):
+        setattr(explorer, name, wrong)
+    assert getattr(explorer, name) == before

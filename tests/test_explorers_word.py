@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+import traitlets
 
 from explorers.word import WordExplorer
 from helpers import data
@@ -144,3 +145,30 @@ def test_the_text_and_the_picture_are_stable(explorer):
 def test_what_does_not_fit_is_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         WordExplorer(**({"words": WORDS, "vectors": VECTORS} | changes))
+
+
+def test_one_word_is_enough(explorer):
+    widget = explorer(["king"], [[1, 2]])
+    assert repr(widget) == "WordExplorer(The table has no other word.)" and widget.picture().png()
+    widget.mode = "analogy"
+    assert "not among the 1 words" in repr(widget)
+    widget.b = widget.c = "king"
+    assert names(widget) == ["king"]
+    widget.exclude = True
+    assert "no other word" in repr(widget) and widget.picture().png()
+
+
+@pytest.mark.filterwarnings("error")
+def test_words_of_any_length_and_signs_can_be_sent_and_drawn(explorer):
+    widget = explorer(["king", "x" * 10_000, "\ud800", "\0"], VECTORS[:4], word="\udfff")
+    assert widget.word == "\ufffd" and len(names(widget)) == 3
+    assert len(repr(widget)) < 200 and widget.picture().png()
+    widget.word = "x" * 10_000
+    assert widget.answer["rows"] and len(repr(widget)) < 200
+
+
+def test_a_wrong_mode_is_refused_later_too(explorer):
+    widget = explorer()
+    with pytest.raises(traitlets.TraitError, match=r"any of \['neighbours', 'analogy'\]"):
+        widget.mode = "both"
+    assert widget.mode == "neighbours"

@@ -43,7 +43,7 @@ def over(node, row, column=0):
     """The place of a cell of the matrix in the page."""
     canvas = node.locator("figure canvas")
     box = canvas.bounding_box()
-    return box["x"] + 34 + (column + 0.5) * 24, box["y"] + 34 + (row + 0.5) * 24
+    return box["x"] + 40 + (column + 0.5) * 25, box["y"] + 16 + (row + 0.5) * 16
 
 
 def test_the_first_view_is_the_mean_of_the_past(node):
@@ -154,4 +154,4 @@ def test_the_drawn_bars_have_the_length_of_the_weights(node):
         }"""
     )
     assert lengths[:13] == [0] * 13
-    assert all(abs(length - 130 / 3) < 1.5 for length in lengths[13:]), lengths
+    assert all(abs(length - 98 / 3) < 1.5 for length in lengths[13:]), lengths

@@ -34,9 +34,9 @@ def cells(node):
             const ink = name => getComputedStyle(canvas).getPropertyValue(`--${name}`).trim();
             const at = (x, y) => "#" + [...pen.getImageData(x * scale, y * scale, 1, 1).data]
                 .slice(0, 3).map(v => v.toString(16).padStart(2, "0")).join("");
-            const kind = (x, top) => at(x + 12, top) === ink("blue") ? "context"
-                : at(x, top + 12) === ink("red") ? "target" : "";
-            return [31, 81].map(top => Array.from({length: 4}, (_, i) => kind(233 + 26 * i, top)));
+            const kind = (x, top) => at(x + 11, top) === ink("blue") ? "context"
+                : at(x, top + 8) === ink("red") ? "target" : "";
+            return [24, 62].map(top => Array.from({length: 4}, (_, i) => kind(215 + 24 * i, top)));
         }"""
     )
 
