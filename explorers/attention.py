@@ -16,18 +16,22 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from explorers.attention_finds import finds, opening_query
 from explorers.attention_maps import (
     Array,
     checked_maps,
+    checked_mask,
     checked_scores,
     checked_tokens,
     mask_of,
     packed,
+    sendable,
 )
 from explorers.base import Explorer, esm
 from helpers import plots
 
 _SETTINGS = ("layer", "head", "average", "query", "locked", "view", "stage", "show_masked")
+_GIVEN = ("title", "tokens", "shape", "weight_steps", "raw_scores", "masked", "finds")
 
 
 class AttentionExplorer(Explorer):
@@ -35,13 +39,16 @@ class AttentionExplorer(Explorer):
 
     tokens: T strings; maps: weights (L, H, T, T) or (H, T, T), tensor or array, where row i is how
     query i spreads over the keys; scores: the scaled scores before mask and softmax, same shape:
-    with them the stages scores → mask → softmax can be stepped through.
+    with them the stages scores → mask → softmax can be stepped through; mask: bool (T, T), True
+    where a query may look (seen in the maps if it is not given).
 
     Everything can be read and set from Python: layer, head, average (the mean over the layer's
     heads instead of one), query (-1: all rows), locked, view ("map" or "lines"), stage ("scores",
-    "mask" or "softmax"), show_masked. Attention says where a head reads, not why the model answers.
+    "mask" or "softmax"), show_masked. It opens locked on one query: see `opening_query`. Attention
+    says where a head reads, not why the model answers.
     """
 
+    _made = False
     _esm = esm("attention_views", "attention")
     _css = Explorer._css + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
@@ -51,11 +58,12 @@ class AttentionExplorer(Explorer):
     weight_steps = traitlets.Bytes().tag(sync=True)  # uint16, see attention_maps.packed
     raw_scores = traitlets.Bytes().tag(sync=True)  # float32, or nothing
     masked = traitlets.Bytes().tag(sync=True)  # uint8 (T, T): 1 where no head may look
+    finds = traitlets.List(traitlets.Dict()).tag(sync=True)  # see attention_finds.finds
     layer = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
     average = traitlets.Bool(False).tag(sync=True)
-    query = traitlets.Int(-1).tag(sync=True)
-    locked = traitlets.Bool(False).tag(sync=True)
+    query = traitlets.Int().tag(sync=True)
+    locked = traitlets.Bool().tag(sync=True)
     view = traitlets.Enum(["map", "lines"], "map").tag(sync=True)
     stage = traitlets.Enum(["scores", "mask", "softmax"], "softmax").tag(sync=True)
     show_masked = traitlets.Bool(False).tag(sync=True)
@@ -66,24 +74,48 @@ class AttentionExplorer(Explorer):
         maps: Any,
         scores: Any = None,
         title: str = "Who looks at whom",
+        *,
+        mask: Any = None,
         **settings: Any,
     ):
         names = checked_tokens(tokens)
         self._maps = checked_maps(maps, len(names))
         self._scores = None if scores is None else checked_scores(scores, self._maps)
-        self._masked = mask_of(self._maps, self._scores)
+        self._masked = (
+            mask_of(self._maps, self._scores) if mask is None else checked_mask(mask, self._maps)
+        )
+        self._query_is_ours = "query" not in settings
         unknown = settings.keys() - _SETTINGS
         if unknown:
             raise TypeError(f"no such settings: {sorted(unknown)}; there are {_SETTINGS}")
         super().__init__(
-            title=title,
+            title=sendable(str(title)),
             tokens=names,
             shape=list(self._maps.shape[:3]),
             weight_steps=packed(self._maps),
             raw_scores=b"" if self._scores is None else self._scores.astype("<f4").tobytes(),
             masked=self._masked.astype(np.uint8).tobytes(),
+            finds=finds(self._maps, self._masked),
             **settings,
         )
+        self._made = True
+
+    @traitlets.default("query")
+    def _interesting(self) -> int:
+        return opening_query(self._of_head(self._maps), self._masked)
+
+    @traitlets.default("locked")
+    def _on_our_query(self) -> bool:
+        return self._query_is_ours
+
+    @traitlets.validate(*_GIVEN)
+    def _as_made(self, proposal: Any) -> Any:
+        if self._made:
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} cannot be changed: make a new AttentionExplorer; "
+                f"what can be set is {', '.join(_SETTINGS)}"
+            )
+        return proposal.value
 
     @traitlets.validate("layer", "head", "query")
     def _in_range(self, proposal: Any) -> int:
@@ -109,13 +141,19 @@ class AttentionExplorer(Explorer):
         layers, heads, T = self.shape
         return f"layers={layers}, heads={heads}, tokens={T}"
 
+    def _of_head(self, values: Array) -> Array:
+        """Of (L, H, T, T) the (T, T) of the chosen head, or the mean over its layer."""
+        heads = values[self.layer]
+        return np.asarray(heads.mean(0) if self.average else heads[self.head])
+
+    def _staged(self) -> Array:
+        """The (L, H, T, T) weights or, before the softmax, scores."""
+        return self._maps if self.stage == "softmax" or self._scores is None else self._scores
+
     def shown(self) -> Array:
         """The (T, T) values of the present view: NaN where masked and not shown."""
-        weights = self.stage == "softmax" or self._scores is None
-        values = (self._maps if weights else self._scores)[self.layer]  # type: ignore[index]
-        picked = values.mean(0) if self.average else values[self.head]
         hide = self.stage == "mask" or (self.stage == "softmax" and not self.show_masked)
-        return np.where(self._masked & hide, np.float32("nan"), picked)
+        return np.where(self._masked & hide, np.float32("nan"), self._of_head(self._staged()))
 
     def picture(self) -> plots.Picture:
         layers, heads, T = self.shape
