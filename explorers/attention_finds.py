@@ -42,17 +42,16 @@ def finds(maps: Array, masked: NDArray[np.bool_]) -> list[dict[str, Any]]:
         return []
     best: dict[str, tuple[float, int, int, int]] = {}
     for layer, heads in enumerate(maps):  # one by one: a copy of all could be too large
-        for name, shares in _shares(heads[:, queries], queries, masked).items():
-            means = shares.mean(1)
+        shares = _shares(heads[:, queries], queries, masked)
+        for name, share in shares.items():
+            means = share.mean(1)
             head = int(means.argmax())
-            query = int(queries[shares[head].argmax()])
+            query = int(queries[share[head].argmax()])
             enough = WIDE if name == "spreads wide" else THERE
             if means[head] >= enough and means[head] > best.get(name, (0.0,))[0]:
                 best[name] = float(means[head]), layer, head, query
-    return [
-        {"name": name, "layer": layer, "head": head, "query": query}
-        for name, (_, layer, head, query) in best.items()
-    ]
+    chosen = [(name, *best[name][1:]) for name in shares if name in best]
+    return [dict(zip(("name", "layer", "head", "query"), one, strict=True)) for one in chosen]
 
 
 def _shares(
