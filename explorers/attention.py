@@ -33,6 +33,15 @@ from helpers import plots
 _SETTINGS = ("layer", "head", "average", "query", "locked", "view", "stage", "show_masked")
 _GIVEN = ("title", "tokens", "shape", "weight_steps", "raw_scores", "masked", "finds")
 
+_STAGES = {"scores": "scores", "mask": "scores, masked", "softmax": "weights"}
+# Where the parts of the still picture stand: the large one, the query's keys, all heads.
+_LARGE = (0.48, 0.15, 0.4, 0.69)
+_PLACES = {
+    1: [(0.16, 0.15, 0.64, 0.69)],
+    2: [_LARGE, (0.1, 0.15, 0.27, 0.69)],
+    3: [_LARGE, (0.1, 0.08, 0.27, 0.33), (0.06, 0.53, 0.34, 0.3)],
+}
+
 
 class AttentionExplorer(Explorer):
     """A grid of layers × heads; the chosen head as a heat map or as lines; one query's row alone.
@@ -156,54 +165,65 @@ class AttentionExplorer(Explorer):
         return np.where(self._masked & hide, np.float32("nan"), self._of_head(self._staged()))
 
     def picture(self) -> plots.Picture:
-        layers, heads, T = self.shape
+        layers, heads = self.shape[:2]
         which = f"mean of {heads} heads" if self.average else f"head {self.head}"
         where = f"layer {self.layer}, {which}"
-        alt = f"Attention of {self.describe()}; {where} in large."
-        draw = self._draw_lines if self.view == "lines" else self._draw_map
-        alone = layers * heads == 1
-        fig, axes = plots.picture(
-            alt, width=5.6 if alone else 9.6, height=4.8,
-            columns=1 if alone else 2, width_ratios=[1] if alone else [3, 4],
-        )  # fmt: skip
-        # Fixed margins: to have them worked out would double the time until the explorer is there.
+        parts: list[Any] = [self._draw_lines if self.view == "lines" else self._draw_map]
+        alt = f"Attention of {self.describe()}; {where} in large"
+        if self.query >= 0:
+            parts.append(self._draw_query)
+            alt += f", with the strongest keys of query {self.query}"
+        if layers * heads > 1:
+            parts.append(self._draw_grid)
+        width = 9.6 if len(parts) > 1 else 5.6
+        fig, axes = plots.picture(f"{alt}.", width=width, height=5, columns=len(parts))
+        # Fixed places: to have them worked out would double the time until the explorer is there.
         fig.set_layout_engine(None)
-        names_right = 0.1 if self.view == "lines" else 0.03
-        fig.subplots_adjust(0.18 if alone else 0.06, 0.19, 1 - names_right, 0.93, wspace=0.3)
-        if not alone:
-            self._draw_grid(axes[0])
-        ax = axes if alone else axes[1]
-        at = np.arange(0, T, -(-T // 24))  # at most 24 labels can be read on an axis
-        draw(ax, at, [_short(self.tokens[i]) for i in at])
-        ax.tick_params(length=0, labelsize=8)
-        ax.set_title(where.capitalize())
+        for draw, place, ax in zip(parts, _PLACES[len(parts)], np.ravel(axes), strict=True):
+            draw(ax)
+            ax.set_position(place)  # after a colour bar has taken its room from it
+        for bar in fig.axes[len(parts) :]:
+            left, bottom, wide, high = _PLACES[len(parts)][0]
+            bar.set_position((left + wide + 0.02, bottom, 0.16 / width, high))
+        fig.axes[0].set_title(f"{where.capitalize()}: {_STAGES[self.stage]}")
+        title = plots.verbatim(self.title if len(self.title) <= 80 else self.title[:79] + "…")
+        fig.suptitle(title, x=0.02, ha="left", fontsize=12, weight="bold")
         return fig
 
     def _draw_grid(self, ax: Axes) -> None:
         """All heads in one image: layers downwards, heads to the right, a gap between them."""
         layers, heads, T = self.shape
+        values = self._staged()
+        if self.stage != "softmax":  # the colours reach as far as the largest score of each head
+            open_ = ~self._masked | (self.stage == "scores")
+            values = np.where(open_, values, 0)
+            values = values / np.maximum(np.abs(values).max((2, 3), keepdims=True), 1e-9)
         each = -(-T // 24)  # of a long text a cell of the small maps is the largest of a block
-        maps = np.pad(self._maps, [(0, 0)] * 2 + [(0, -T % each)] * 2)
-        size = maps.shape[-1] // each
-        maps = maps.reshape(layers, heads, size, each, size, each).max((3, 5))
-        hidden = self._masked[::each, ::each] & (maps == 0)
+        blocks = np.pad(values, [(0, 0)] * 2 + [(0, -T % each)] * 2)
+        size = blocks.shape[-1] // each
+        blocks = blocks.reshape(layers, heads, size, each, size, each)
+        least, most = blocks.min((3, 5)), blocks.max((3, 5))
+        strongest = np.where(-least > most, least, most)
+        hidden = self._masked[::each, ::each] & (strongest == 0)
+        signed = self.stage != "softmax"
         gap = max(1, size // 12)
         wall = np.full((layers, size + gap, heads, size + gap), np.nan, np.float32)
-        wall[:, :size, :, :size] = np.where(hidden, np.nan, np.sqrt(maps)).transpose(0, 2, 1, 3)
+        shades = strongest if signed else np.sqrt(strongest)
+        wall[:, :size, :, :size] = np.where(hidden, np.nan, shades).transpose(0, 2, 1, 3)
         step = size + gap
-        plots.heatmap(wall.reshape(layers * step, heads * step), ax=ax, limits=(0, 1))
+        flat = wall.reshape(layers * step, heads * step)
+        plots.heatmap(flat, ax=ax, signed=signed, limits=(-1, 1) if signed else (0, 1))
         ax.set_xticks(np.arange(heads) * step + (size - 1) / 2, map(str, range(heads)))
         ax.set_yticks(np.arange(layers) * step + (size - 1) / 2, map(str, range(layers)))
-        ax.tick_params(length=0)
-        ax.set(title="All heads", xlabel="head", ylabel="layer")
+        ax.tick_params(length=0, labelsize=8, top=True, labeltop=True, labelbottom=False)
+        ax.set(title="All heads", ylabel="layer")
         corner = (0 if self.average else self.head * step) - 0.5, self.layer * step - 0.5
         width = heads * step - gap if self.average else size
         ax.add_patch(Rectangle(corner, width, size, fill=False, edgecolor=plots.RED, linewidth=2.5))
+        ax.set_anchor("W")
 
-    def _draw_map(self, ax: Axes, at: NDArray[np.int_], labels: list[str]) -> None:
-        values = self.shown()
-        if self.query >= 0:  # only its row, as in the browser
-            values = np.where(np.arange(len(values))[:, None] == self.query, values, np.nan)
+    def _draw_map(self, ax: Axes) -> None:
+        values, T = self.shown(), self.shape[2]
         if self.stage != "softmax":
             plots.heatmap(values, ax=ax, signed=True, colour_bar="scaled score")
         else:  # the square root lets small weights be told apart, as in the browser
@@ -211,12 +231,41 @@ class AttentionExplorer(Explorer):
             marks = [0, 0.05, 0.25, 0.5, 1]
             bar: Any = ax.images[0].colorbar
             bar.set_ticks(np.sqrt(marks), labels=map(str, marks))
-        ax.set_xticks(at, labels, rotation=90)
+        if self.query >= 0:  # the others pale behind it, as in the browser
+            veil: dict[str, Any] = {"facecolor": "white", "alpha": 0.55, "linewidth": 0}
+            row: dict[str, Any] = {"fill": False, "edgecolor": plots.BLUE, "linewidth": 2.5}
+            above, below = self.query, T - 1 - self.query
+            ax.add_patch(Rectangle((-0.5, -0.5), T, above, **veil))
+            ax.add_patch(Rectangle((-0.5, self.query + 0.5), T, below, **veil))
+            ax.add_patch(Rectangle((-0.5, self.query - 0.5), T, 1, **row))
+        at, labels = self._labels()
+        ax.set_xticks(at, labels)
+        for place, text in zip(at, ax.get_xticklabels(), strict=True):
+            text.set_rotation(90 if len(self.tokens[place]) > 1 else 0)
         ax.set_yticks(at, labels)
+        ax.tick_params(length=0, labelsize=8)
         ax.set(xlabel="key: looked at", ylabel="query: looks")
 
-    def _draw_lines(self, ax: Axes, at: NDArray[np.int_], labels: list[str]) -> None:
+    def _draw_query(self, ax: Axes) -> None:
+        """The strongest keys of the query, as the table in the browser has them."""
+        row = self.shown()[self.query]
+        open_ = np.flatnonzero(~np.isnan(row))
+        keys = open_[np.argsort(-row[open_], kind="stable")][:8]
+        ax.barh(range(len(keys)), row[keys], 0.7, color=plots.BLUE)
+        ax.set_yticks(range(len(keys)), [f"{_short(self.tokens[j])}  {j}" for j in keys])
+        ax.set_ylim(7.5, -0.5)
+        ax.tick_params(length=0, labelsize=8)
+        ax.grid(axis="y", visible=False)
+        ax.set_title(f"Query {self.query} “{_short(self.tokens[self.query])}” looks at")
+
+    def _labels(self) -> tuple[NDArray[np.int_], list[str]]:
+        """Which tokens can be read on an axis, 24 at most, and how."""
+        at = np.arange(0, len(self.tokens), -(-len(self.tokens) // 24))
+        return at, [_short(self.tokens[i]) for i in at]
+
+    def _draw_lines(self, ax: Axes) -> None:
         values, T = np.nan_to_num(self.shown()), self.shape[2]
+        at, labels = self._labels()
         unit = 1.0 if self.stage == "softmax" else max(float(np.abs(values).max()), 1e-9)
         strength = np.abs(values) / unit
         most = min(T, max(2, 320 // T)) if self.query < 0 else T  # as in the browser
@@ -237,6 +286,7 @@ class AttentionExplorer(Explorer):
         right = ax.secondary_yaxis("right")
         right.set_yticks(at, labels)
         right.tick_params(length=0, labelsize=8)
+        ax.tick_params(length=0, labelsize=8)
         for axis in (ax, right):
             axis.spines[:].set_visible(False)
         ax.grid(False)
