@@ -203,7 +203,7 @@ function render({ model, el }) {
     return `${one} → key ${s.column} “${tokens[s.column].short}”: ${value}`;
   }
   let drawn = "", measured = 0;
-  const paint = onceAFrame(() => {
+  function draw() {
     if (!measured) return; // there is no room for it yet
     const i = get("query"), inMap = get("view") === "map";
     s.scrolled = figure.scrollTop; // asked before anything is written: else the browser lays out the page for it
@@ -233,7 +233,8 @@ function render({ model, el }) {
     grid?.follow();
     if (s.revealing && !inMap && i >= 0) lines.reveal(i);
     s.revealing = false;
-  });
+  }
+  const paint = onceAFrame(draw);
 
   const at = (event) => {
     const inMap = get("view") === "map", part = inMap ? map : lines;
@@ -282,7 +283,7 @@ function render({ model, el }) {
     if (grid) grid.resize(side.clientWidth - 22, most(grid.node) - 34);
     for (const part of [map, lines]) part.resize(main.clientWidth, most(figure));
     drawn = "";
-    paint();
+    draw(); // now: base.js scrolls to where it will stand
   });
   room.observe(box);
   return () => { room.disconnect(); unwatch(); model.off(null, null, paint); clearTimeout(s.saving); table.stop(); };
