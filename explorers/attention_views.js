@@ -207,7 +207,8 @@ function heatMap(s) {
     pen.globalAlpha = 1;
     pen.strokeStyle = s.theme.focus;
     pen.lineWidth = get("locked") ? 3.5 : 1.5;
-    pen.strokeRect(1, i * step - 0.5, side - 2, step + 1);
+    const out = step < 8 ? pen.lineWidth : 1; // the frame of a thin row stands around it, not on it
+    pen.strokeRect(1, i * step - out / 2, side - 2, step + out);
     if (step >= 28) writeRow(pen, i);
   }
   function writeRow(pen, i) {
