@@ -71,8 +71,8 @@ def moves(page: Page, root: Locator) -> Iterator[tuple[str, str, list[Callable[[
         yield f"{name}: another head, by key", "keydown", around
         root.get_by_role("slider").focus()
         yield f"{name}: the query, by key", "keydown", keys("ArrowDown")
-        page.keyboard.press("Escape")
-        area = root.locator(f".{name} canvas").bounding_box()
+        click("All queries")[0]()
+        area = root.locator(f".{name} canvas").first.bounding_box()
         assert area is not None
         left, top = area["x"] + 40, area["y"] + 5
         places = [(left, top + 9 * i) for i in range(20)]

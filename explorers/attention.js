@@ -2,14 +2,16 @@
 
 const ROWS = 8; // in the table of the strongest keys
 const LONGEST = 10; // characters of a token on an axis
+const READ_AS_ONE = new Intl.Segmenter(); // 👩‍👩‍👧 is one character to the reader
 
-/** A token to be shown, in full and as short as an axis takes; nothing in it stays invisible. */
+/** A token to be shown, at length and as short as an axis takes; nothing in it stays invisible. */
 function label(token) {
-  const signs = visible(token).replace(/[\x00-\x1f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt()));
+  const some = token.slice(0, 200); // nobody reads, or wants to hear, more of it
+  const signs = visible(some).replace(/[\x00-\x1f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt()));
   const code = (c) => `U+${c.codePointAt().toString(16).toUpperCase().padStart(4, "0")}`;
   const full = /^[\p{Cf}\p{Z}]+$/u.test(signs) ? Array.from(signs, code).join(" ") : signs || "∅";
-  const letters = Array.from(full);
-  return { full, short: letters.length > LONGEST ? letters.slice(0, LONGEST - 1).join("") + "…" : full };
+  const letters = Array.from(READ_AS_ONE.segment(full), (part) => part.segment), long = letters.length > LONGEST;
+  return { full, short: long ? letters.slice(0, LONGEST - 1).join("") + "…" : full, letters: Math.min(LONGEST, letters.length) };
 }
 
 /** What the parts share: the data, the traits, and what follows from them. */
@@ -19,7 +21,8 @@ function stateOf(model) {
   const [L, H, T] = get("shape"), N = T * T, kept = {};
   const s = { L, H, T, N, get, tokens: get("tokens").map(label), steps: new Uint16Array(bytes("weight_steps")),
     masked: new Uint8Array(bytes("masked")), scores: get("raw_scores").byteLength ? new Float32Array(bytes("raw_scores")) : null,
-    column: -1, largest: 1, scrolled: 0, theme: {}, saving: 0 };
+    column: -1, largest: 1, scrolled: 0, revealing: true, theme: {}, saving: 0 };
+  s.longest = Math.max(...s.tokens.map(({ letters }) => letters));
   s.set = (changes) => {
     for (const [name, value] of Object.entries(changes)) model.set(name, value);
     clearTimeout(s.saving); // Python hears of it when the pointer or the key has come to rest
@@ -71,9 +74,11 @@ function keyTable(s) {
     line.row = h("tr", {}, line.position, h("td", {}, line.key), ...(s.scores ? [line.score] : []), line.weight, h("td", {}, line.bar));
     return line;
   });
-  const columns = ["at", "name", ...(s.scores ? ["n"] : []), "n", "bars"];
-  const table = h("table", {}, caption, h("colgroup", {}, ...columns.map((name) => h("col", { class: name }))),
-    h("thead", {}, h("tr", {}, h("th", { colspan: 2 }, "key"), ...(s.scores ? [h("th", {}, "score")] : []), h("th", { colspan: 2 }, "weight"))),
+  const digits = s.scores ? signedText(-s.scores.reduce((most, v) => Math.max(most, Math.abs(v)), 100)).length : 0;
+  const columns = ["at", "name", ...(s.scores ? ["score"] : []), "weight", "bars"];
+  const table = h("table", { style: `--digits: ${digits}` }, caption, h("colgroup", {}, ...columns.map((name) => h("col", { class: name }))),
+    h("thead", {}, h("tr", {}, h("th", { class: "number" }, "at"), h("th", {}, "key"),
+      ...(s.scores ? [h("th", { class: "number" }, "score")] : []), h("th", { class: "number" }, "weight"), h("th", { "aria-label": "as a bar" }))),
     h("tbody", {}, ...lines.map((line) => line.row)));
   const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
   let speaking = 0;
@@ -112,12 +117,12 @@ function keyTable(s) {
 
 /** What the colours (or the widths of the lines) mean, in numbers. */
 function scaleBar(s) {
-  const node = canvas(200, 26, ""), pen = node.getContext("2d"), from = 14, long = 160;
+  const node = canvas(190, 26, ""), pen = node.getContext("2d"), from = 14, long = 156;
   const kept = new Map(); // the colours do not change with the numbers under them
   let drawn = "";
   function colours(asLines, score) {
     const copy = h("canvas", { width: node.width, height: node.height }), brush = copy.getContext("2d");
-    brush.scale(node.width / 200, node.height / 26);
+    brush.scale(node.width / 190, node.height / 26);
     for (let k = 0; k < long; k++) {
       const thick = asLines ? 0.5 + (4.5 * k) / long : 10;
       brush.globalAlpha = asLines ? k / long : 1;
@@ -133,9 +138,9 @@ function scaleBar(s) {
     drawn = now;
     const marks = asLines ? [0, s.largest / 2, s.largest] : score ? [-s.largest, 0, s.largest] : [0, 0.05, 0.25, 0.5, 1];
     const part = (v) => (asLines ? v / s.largest : score ? (v / s.largest + 1) / 2 : Math.sqrt(v));
-    pen.clearRect(0, 0, 200, 26);
+    pen.clearRect(0, 0, 190, 26);
     if (!kept.has(name)) kept.set(name, colours(asLines, score));
-    pen.drawImage(kept.get(name), 0, 0, 200, 26);
+    pen.drawImage(kept.get(name), 0, 0, 190, 26);
     pen.fillStyle = s.theme.ink;
     pen.font = "11px sans-serif";
     pen.textAlign = "center";
@@ -147,35 +152,59 @@ function scaleBar(s) {
   return { node, paint };
 }
 
+/** States worth a look, found in the data by Python: each chooses a head and locks a query. */
+function chips(s) {
+  const found = s.get("finds").map(({ name, ...place }) => {
+    const go = () => { s.revealing = true; s.set({ ...place, average: false, locked: true }); };
+    return { ...place, button: h("button", { type: "button", onclick: go }, name) };
+  });
+  const label = s.L * s.H > 1 ? "Show a head that" : "Show a query that";
+  const node = h("div", { class: "row chips", role: "group", "aria-label": label },
+    h("span", { class: "quiet", "aria-hidden": "true" }, `${label} …`), ...found.map(({ button }) => button));
+  function paint() {
+    for (const { layer, head, query, button } of found) {
+      const here = !s.get("average") && layer === s.get("layer") && head === s.get("head") && query === s.get("query");
+      if (button.getAttribute("aria-pressed") !== String(here)) button.setAttribute("aria-pressed", here);
+    }
+  }
+  return { nodes: found.length ? [node] : [], paint };
+}
+
+/** A group of buttons with its name before it. */
+const named = (name, ...parts) => h("div", { class: "row named" }, h("span", { class: "quiet", "aria-hidden": "true" }, name), ...parts);
+
 function render({ model, el }) {
   const s = stateOf(model), { L, H, T, get, set, tokens } = s;
-  const box = root(el, "attention-explorer", `${get("title")}: attention of ${L} layers with ${H} heads, ${T} tokens`);
+  const title = get("title").slice(0, 200);
+  const box = root(el, "attention-explorer", `${title}: attention of ${L} layers with ${H} heads, ${T} tokens`);
   const grid = L * H > 1 ? headGrid(s) : null, map = heatMap(s), lines = lineView(s), table = keyTable(s), scale = scaleBar(s);
-  const heading = h("strong"), readout = h("div", { class: "quiet readout" });
+  const heading = h("strong"), readout = h("div", { class: "quiet readout" }), ready = chips(s);
   const figure = h("div", { class: "figure", tabindex: 0, role: "slider", "aria-orientation": "vertical",
     "aria-label": "Query whose row is shown", "aria-valuemin": -1, "aria-valuemax": T - 1 }, map.node, lines.node);
+  const all = h("button", { type: "button", class: "all", onclick: () => set({ query: -1, locked: false }) }, "All queries");
   // Buttons, too, let Python wait: JupyterLab shows a busy kernel, and paints that before our picture.
   const calm = { get, set: (name, value) => set({ [name]: value }), on: (...args) => model.on(...args), save_changes() {} };
-  box.append(
-    h("div", { class: "row title" }, h("strong", {}, get("title")), h("div", { class: "row" },
-      choice(calm, "view", [["map", "Heat map"], ["lines", "Lines"]], "View"),
-      ...(s.scores ? [choice(calm, "stage", [["scores", "1 Scores"], ["mask", "2 Mask"], ["softmax", "3 Softmax"]], "Stage")] : []),
-      ...(s.masked.includes(1) ? [checkbox(calm, "show_masked", "show masked")] : []))),
-    h("div", { class: "columns" }, h("div", { class: "side" }, ...(grid ? [grid.node] : []), ...table.nodes),
-      h("div", { class: "main" }, h("div", { class: "row" }, heading, scale.node), figure, readout)));
+  const stages = choice(calm, "stage", [["scores", "1 Scores"], ["mask", "2 Mask"], ["softmax", "3 Softmax"]], "Stage");
+  const masking = s.masked.includes(1) ? [checkbox(calm, "show_masked", "show masked")] : [];
+  const side = h("div", { class: "side" }, h("div", { class: "row between" }, ...(s.scores ? [named("Stage", stages)] : []), ...masking), ...(grid ? [grid.node] : []), ...table.nodes);
+  const main = h("div", { class: "main" }, heading,
+    h("div", { class: "row above" }, named("View", choice(calm, "view", [["map", "Heat map"], ["lines", "Lines"]], "View")), scale.node),
+    figure, h("div", { class: "row foot" }, all, readout));
+  box.append(h("div", { class: "row title" }, h("strong", { title }, title), ...ready.nodes), h("div", { class: "columns" }, side, main));
 
   const what = () => ({ scores: "scores", mask: "scores, masked", softmax: "weights" })[get("stage")];
   function reading() {
     const i = get("query"), k = i * T + s.column;
-    const few = get("view") === "lines" && lines.most < T ? ` Of each query the ${lines.most} strongest are drawn.` : "";
-    if (i < 0) return `Point at a query, or press ↓, to see it alone. A click or Enter locks it.${few}`;
+    const few = get("view") === "lines" && lines.most < T ? ` Only the ${lines.most} strongest lines of each are drawn.` : "";
+    if (i < 0) return `Point at a query, or press ↓, to see it alone; a click or Enter locks it.${few}`;
     const one = `Query ${i} “${tokens[i].short}”`;
     if (s.column < 0) return get("locked") ? `${one}, locked: Enter or a click on it unlocks.` : `${one}: Enter or a click locks it.`;
     const value = s.masked[k] && get("stage") === "mask" ? "−∞, masked" : s.scoring() ? signedText(s.values(true)[k]) : s.values(false)[k].toFixed(3);
     return `${one} → key ${s.column} “${tokens[s.column].short}”: ${value}`;
   }
-  let drawn = "";
-  const paint = onceAFrame(() => {
+  let drawn = "", measured = 0;
+  function draw() {
+    if (!measured) return; // there is no room for it yet
     const i = get("query"), inMap = get("view") === "map";
     s.scrolled = figure.scrollTop; // asked before anything is written: else the browser lays out the page for it
     if (s.theme.ink === undefined) {
@@ -190,16 +219,22 @@ function render({ model, el }) {
       scale.paint();
       grid?.paint();
       say(heading, grid ? `${s.place()}: ${what()}` : what());
+      s.revealing ||= lines.node.hidden && !inMap;
       map.node.hidden = !inMap;
       lines.node.hidden = inMap;
     }
     (inMap ? map : lines).paint();
     table.paint();
+    ready.paint();
+    if (all.getAttribute("aria-pressed") !== String(i < 0)) all.setAttribute("aria-pressed", i < 0);
     say(readout, reading());
     figure.setAttribute("aria-valuenow", i);
     figure.setAttribute("aria-valuetext", i < 0 ? "all queries" : `query ${i}, ${tokens[i].full}${get("locked") ? ", locked" : ""}`);
     grid?.follow();
-  });
+    if (s.revealing && !inMap && i >= 0) lines.reveal(i);
+    s.revealing = false;
+  }
+  const paint = onceAFrame(draw);
 
   const at = (event) => {
     const inMap = get("view") === "map", part = inMap ? map : lines;
@@ -224,21 +259,34 @@ function render({ model, el }) {
     if (inside) set(get("locked") && get("query") === i ? { locked: false } : { query: i, locked: true });
   });
   figure.addEventListener("keydown", (event) => {
-    const i = get("query"), up = Math.max(0, i - 1), down = Math.min(T - 1, i + 1);
+    const i = get("query");
+    const up = Math.max(i < 0 ? 0 : -1, i - 1), down = Math.min(T - 1, i + 1);
     const to = { ArrowUp: up, ArrowLeft: up, ArrowDown: down, ArrowRight: down, Home: 0, End: T - 1,
       PageUp: Math.max(0, i - 10), PageDown: Math.min(T - 1, i + 10) }[event.key];
-    if (to !== undefined) set({ query: to });
+    if (to === -1) set({ query: -1, locked: false }); // above the first: all of them
+    else if (to !== undefined) set({ query: to });
     else if (event.key === "Enter" || event.key === " ") set({ query: Math.max(0, i), locked: !get("locked") });
-    else if (event.key === "Escape" && i >= 0) { set({ query: -1, locked: false }); event.stopPropagation(); }
     else return;
     event.preventDefault();
     point(-1);
-    if (get("view") === "lines") lines.reveal(get("query"));
+    s.revealing = true;
+    paint();
   });
   for (const name of ["layer", "head", "average", "query", "locked", "view", "stage", "show_masked"]) model.on(`change:${name}`, paint);
-  paint();
   const unwatch = onTheme(() => { s.theme = {}; drawn = ""; paint(); });
-  return () => { unwatch(); model.off(null, null, paint); clearTimeout(s.saving); table.stop(); };
+  /** attention.css says how much room there is; how much of it is filled is said here. */
+  const room = new ResizeObserver(() => {
+    const now = box.clientWidth * (window.devicePixelRatio || 1);
+    if (!box.clientWidth || now === measured) return;
+    measured = now;
+    const most = (node) => parseFloat(getComputedStyle(node).maxHeight);
+    if (grid) grid.resize(side.clientWidth - 22, most(grid.node) - 34);
+    for (const part of [map, lines]) part.resize(main.clientWidth, most(figure));
+    drawn = "";
+    draw(); // now: base.js scrolls to where it will stand
+  });
+  room.observe(box);
+  return () => { room.disconnect(); unwatch(); model.off(null, null, paint); clearTimeout(s.saving); table.stop(); };
 }
 
 export default live(render);

@@ -16,18 +16,31 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from explorers.attention_finds import finds, opening_query
 from explorers.attention_maps import (
     Array,
     checked_maps,
+    checked_mask,
     checked_scores,
     checked_tokens,
     mask_of,
     packed,
+    sendable,
 )
 from explorers.base import Explorer, esm
 from helpers import plots
 
 _SETTINGS = ("layer", "head", "average", "query", "locked", "view", "stage", "show_masked")
+_GIVEN = ("title", "tokens", "shape", "weight_steps", "raw_scores", "masked", "finds")
+
+_STAGES = {"scores": "scores", "mask": "scores, masked", "softmax": "weights"}
+# Where the parts of the still picture stand: the large one, the query's keys, all heads.
+_LARGE = (0.48, 0.15, 0.4, 0.69)
+_PLACES = {
+    1: [(0.16, 0.15, 0.64, 0.69)],
+    2: [_LARGE, (0.1, 0.15, 0.27, 0.69)],
+    3: [_LARGE, (0.1, 0.08, 0.27, 0.33), (0.06, 0.53, 0.34, 0.3)],
+}
 
 
 class AttentionExplorer(Explorer):
@@ -35,13 +48,16 @@ class AttentionExplorer(Explorer):
 
     tokens: T strings; maps: weights (L, H, T, T) or (H, T, T), tensor or array, where row i is how
     query i spreads over the keys; scores: the scaled scores before mask and softmax, same shape:
-    with them the stages scores → mask → softmax can be stepped through.
+    with them the stages scores → mask → softmax can be stepped through; mask: bool (T, T), True
+    where a query may look (seen in the maps if it is not given).
 
     Everything can be read and set from Python: layer, head, average (the mean over the layer's
     heads instead of one), query (-1: all rows), locked, view ("map" or "lines"), stage ("scores",
-    "mask" or "softmax"), show_masked. Attention says where a head reads, not why the model answers.
+    "mask" or "softmax"), show_masked. It opens locked on one query: see `opening_query`. Attention
+    says where a head reads, not why the model answers.
     """
 
+    _made = False
     _esm = esm("attention_views", "attention")
     _css = Explorer._css + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
@@ -51,11 +67,12 @@ class AttentionExplorer(Explorer):
     weight_steps = traitlets.Bytes().tag(sync=True)  # uint16, see attention_maps.packed
     raw_scores = traitlets.Bytes().tag(sync=True)  # float32, or nothing
     masked = traitlets.Bytes().tag(sync=True)  # uint8 (T, T): 1 where no head may look
+    finds = traitlets.List(traitlets.Dict()).tag(sync=True)  # see attention_finds.finds
     layer = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
     average = traitlets.Bool(False).tag(sync=True)
-    query = traitlets.Int(-1).tag(sync=True)
-    locked = traitlets.Bool(False).tag(sync=True)
+    query = traitlets.Int().tag(sync=True)
+    locked = traitlets.Bool().tag(sync=True)
     view = traitlets.Enum(["map", "lines"], "map").tag(sync=True)
     stage = traitlets.Enum(["scores", "mask", "softmax"], "softmax").tag(sync=True)
     show_masked = traitlets.Bool(False).tag(sync=True)
@@ -66,24 +83,48 @@ class AttentionExplorer(Explorer):
         maps: Any,
         scores: Any = None,
         title: str = "Who looks at whom",
+        *,
+        mask: Any = None,
         **settings: Any,
     ):
         names = checked_tokens(tokens)
         self._maps = checked_maps(maps, len(names))
         self._scores = None if scores is None else checked_scores(scores, self._maps)
-        self._masked = mask_of(self._maps, self._scores)
+        self._masked = (
+            mask_of(self._maps, self._scores) if mask is None else checked_mask(mask, self._maps)
+        )
+        self._query_is_ours = "query" not in settings
         unknown = settings.keys() - _SETTINGS
         if unknown:
             raise TypeError(f"no such settings: {sorted(unknown)}; there are {_SETTINGS}")
         super().__init__(
-            title=title,
+            title=sendable(str(title)),
             tokens=names,
             shape=list(self._maps.shape[:3]),
             weight_steps=packed(self._maps),
             raw_scores=b"" if self._scores is None else self._scores.astype("<f4").tobytes(),
             masked=self._masked.astype(np.uint8).tobytes(),
+            finds=finds(self._maps, self._masked),
             **settings,
         )
+        self._made = True
+
+    @traitlets.default("query")
+    def _interesting(self) -> int:
+        return opening_query(self._of_head(self._maps), self._masked)
+
+    @traitlets.default("locked")
+    def _on_our_query(self) -> bool:
+        return self._query_is_ours
+
+    @traitlets.validate(*_GIVEN)
+    def _as_made(self, proposal: Any) -> Any:
+        if self._made:
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} cannot be changed: make a new AttentionExplorer; "
+                f"what can be set is {', '.join(_SETTINGS)}"
+            )
+        return proposal.value
 
     @traitlets.validate("layer", "head", "query")
     def _in_range(self, proposal: Any) -> int:
@@ -109,63 +150,80 @@ class AttentionExplorer(Explorer):
         layers, heads, T = self.shape
         return f"layers={layers}, heads={heads}, tokens={T}"
 
+    def _of_head(self, values: Array) -> Array:
+        """Of (L, H, T, T) the (T, T) of the chosen head, or the mean over its layer."""
+        heads = values[self.layer]
+        return np.asarray(heads.mean(0) if self.average else heads[self.head])
+
+    def _staged(self) -> Array:
+        """The (L, H, T, T) weights or, before the softmax, scores."""
+        return self._maps if self.stage == "softmax" or self._scores is None else self._scores
+
     def shown(self) -> Array:
         """The (T, T) values of the present view: NaN where masked and not shown."""
-        weights = self.stage == "softmax" or self._scores is None
-        values = (self._maps if weights else self._scores)[self.layer]  # type: ignore[index]
-        picked = values.mean(0) if self.average else values[self.head]
         hide = self.stage == "mask" or (self.stage == "softmax" and not self.show_masked)
-        return np.where(self._masked & hide, np.float32("nan"), picked)
+        return np.where(self._masked & hide, np.float32("nan"), self._of_head(self._staged()))
 
     def picture(self) -> plots.Picture:
-        layers, heads, T = self.shape
+        layers, heads = self.shape[:2]
         which = f"mean of {heads} heads" if self.average else f"head {self.head}"
         where = f"layer {self.layer}, {which}"
-        alt = f"Attention of {self.describe()}; {where} in large."
-        draw = self._draw_lines if self.view == "lines" else self._draw_map
-        alone = layers * heads == 1
-        fig, axes = plots.picture(
-            alt, width=5.6 if alone else 9.6, height=4.8,
-            columns=1 if alone else 2, width_ratios=[1] if alone else [3, 4],
-        )  # fmt: skip
-        # Fixed margins: to have them worked out would double the time until the explorer is there.
+        parts: list[Any] = [self._draw_lines if self.view == "lines" else self._draw_map]
+        alt = f"Attention of {self.describe()}; {where} in large"
+        if self.query >= 0:
+            parts.append(self._draw_query)
+            alt += f", with the strongest keys of query {self.query}"
+        if layers * heads > 1:
+            parts.append(self._draw_grid)
+        width = 9.6 if len(parts) > 1 else 5.6
+        fig, axes = plots.picture(f"{alt}.", width=width, height=5, columns=len(parts))
+        # Fixed places: to have them worked out would double the time until the explorer is there.
         fig.set_layout_engine(None)
-        names_right = 0.1 if self.view == "lines" else 0.03
-        fig.subplots_adjust(0.18 if alone else 0.06, 0.19, 1 - names_right, 0.93, wspace=0.3)
-        if not alone:
-            self._draw_grid(axes[0])
-        ax = axes if alone else axes[1]
-        at = np.arange(0, T, -(-T // 24))  # at most 24 labels can be read on an axis
-        draw(ax, at, [_short(self.tokens[i]) for i in at])
-        ax.tick_params(length=0, labelsize=8)
-        ax.set_title(where.capitalize())
+        for draw, place, ax in zip(parts, _PLACES[len(parts)], np.ravel(axes), strict=True):
+            draw(ax)
+            ax.set_position(place)  # after a colour bar has taken its room from it
+        for bar in fig.axes[len(parts) :]:
+            left, bottom, wide, high = _PLACES[len(parts)][0]
+            bar.set_position((left + wide + 0.02, bottom, 0.16 / width, high))
+        fig.axes[0].set_title(f"{where.capitalize()}: {_STAGES[self.stage]}")
+        title = plots.verbatim(self.title if len(self.title) <= 80 else self.title[:79] + "…")
+        fig.suptitle(title, x=0.02, ha="left", fontsize=12, weight="bold")
         return fig
 
     def _draw_grid(self, ax: Axes) -> None:
         """All heads in one image: layers downwards, heads to the right, a gap between them."""
         layers, heads, T = self.shape
+        values = self._staged()
+        if self.stage != "softmax":  # the colours reach as far as the largest score of each head
+            open_ = ~self._masked | (self.stage == "scores")
+            values = np.where(open_, values, 0)
+            values = values / np.maximum(np.abs(values).max((2, 3), keepdims=True), 1e-9)
         each = -(-T // 24)  # of a long text a cell of the small maps is the largest of a block
-        maps = np.pad(self._maps, [(0, 0)] * 2 + [(0, -T % each)] * 2)
-        size = maps.shape[-1] // each
-        maps = maps.reshape(layers, heads, size, each, size, each).max((3, 5))
-        hidden = self._masked[::each, ::each] & (maps == 0)
+        blocks = np.pad(values, [(0, 0)] * 2 + [(0, -T % each)] * 2)
+        size = blocks.shape[-1] // each
+        blocks = blocks.reshape(layers, heads, size, each, size, each)
+        least, most = blocks.min((3, 5)), blocks.max((3, 5))
+        strongest = np.where(-least > most, least, most)
+        hidden = self._masked[::each, ::each] & (strongest == 0)
+        signed = self.stage != "softmax"
         gap = max(1, size // 12)
         wall = np.full((layers, size + gap, heads, size + gap), np.nan, np.float32)
-        wall[:, :size, :, :size] = np.where(hidden, np.nan, np.sqrt(maps)).transpose(0, 2, 1, 3)
+        shades = strongest if signed else np.sqrt(strongest)
+        wall[:, :size, :, :size] = np.where(hidden, np.nan, shades).transpose(0, 2, 1, 3)
         step = size + gap
-        plots.heatmap(wall.reshape(layers * step, heads * step), ax=ax, limits=(0, 1))
+        flat = wall.reshape(layers * step, heads * step)
+        plots.heatmap(flat, ax=ax, signed=signed, limits=(-1, 1) if signed else (0, 1))
         ax.set_xticks(np.arange(heads) * step + (size - 1) / 2, map(str, range(heads)))
         ax.set_yticks(np.arange(layers) * step + (size - 1) / 2, map(str, range(layers)))
-        ax.tick_params(length=0)
-        ax.set(title="All heads", xlabel="head", ylabel="layer")
+        ax.tick_params(length=0, labelsize=8, top=True, labeltop=True, labelbottom=False)
+        ax.set(title="All heads", ylabel="layer")
         corner = (0 if self.average else self.head * step) - 0.5, self.layer * step - 0.5
         width = heads * step - gap if self.average else size
         ax.add_patch(Rectangle(corner, width, size, fill=False, edgecolor=plots.RED, linewidth=2.5))
+        ax.set_anchor("W")
 
-    def _draw_map(self, ax: Axes, at: NDArray[np.int_], labels: list[str]) -> None:
-        values = self.shown()
-        if self.query >= 0:  # only its row, as in the browser
-            values = np.where(np.arange(len(values))[:, None] == self.query, values, np.nan)
+    def _draw_map(self, ax: Axes) -> None:
+        values, T = self.shown(), self.shape[2]
         if self.stage != "softmax":
             plots.heatmap(values, ax=ax, signed=True, colour_bar="scaled score")
         else:  # the square root lets small weights be told apart, as in the browser
@@ -173,12 +231,41 @@ class AttentionExplorer(Explorer):
             marks = [0, 0.05, 0.25, 0.5, 1]
             bar: Any = ax.images[0].colorbar
             bar.set_ticks(np.sqrt(marks), labels=map(str, marks))
-        ax.set_xticks(at, labels, rotation=90)
+        if self.query >= 0:  # the others pale behind it, as in the browser
+            veil: dict[str, Any] = {"facecolor": "white", "alpha": 0.55, "linewidth": 0}
+            row: dict[str, Any] = {"fill": False, "edgecolor": plots.BLUE, "linewidth": 2.5}
+            above, below = self.query, T - 1 - self.query
+            ax.add_patch(Rectangle((-0.5, -0.5), T, above, **veil))
+            ax.add_patch(Rectangle((-0.5, self.query + 0.5), T, below, **veil))
+            ax.add_patch(Rectangle((-0.5, self.query - 0.5), T, 1, **row))
+        at, labels = self._labels()
+        ax.set_xticks(at, labels)
+        for place, text in zip(at, ax.get_xticklabels(), strict=True):
+            text.set_rotation(90 if len(self.tokens[place]) > 1 else 0)
         ax.set_yticks(at, labels)
+        ax.tick_params(length=0, labelsize=8)
         ax.set(xlabel="key: looked at", ylabel="query: looks")
 
-    def _draw_lines(self, ax: Axes, at: NDArray[np.int_], labels: list[str]) -> None:
+    def _draw_query(self, ax: Axes) -> None:
+        """The strongest keys of the query, as the table in the browser has them."""
+        row = self.shown()[self.query]
+        open_ = np.flatnonzero(~np.isnan(row))
+        keys = open_[np.argsort(-row[open_], kind="stable")][:8]
+        ax.barh(range(len(keys)), row[keys], 0.7, color=plots.BLUE)
+        ax.set_yticks(range(len(keys)), [f"{_short(self.tokens[j])}  {j}" for j in keys])
+        ax.set_ylim(7.5, -0.5)
+        ax.tick_params(length=0, labelsize=8)
+        ax.grid(axis="y", visible=False)
+        ax.set_title(f"Query {self.query} “{_short(self.tokens[self.query])}” looks at")
+
+    def _labels(self) -> tuple[NDArray[np.int_], list[str]]:
+        """Which tokens can be read on an axis, 24 at most, and how."""
+        at = np.arange(0, len(self.tokens), -(-len(self.tokens) // 24))
+        return at, [_short(self.tokens[i]) for i in at]
+
+    def _draw_lines(self, ax: Axes) -> None:
         values, T = np.nan_to_num(self.shown()), self.shape[2]
+        at, labels = self._labels()
         unit = 1.0 if self.stage == "softmax" else max(float(np.abs(values).max()), 1e-9)
         strength = np.abs(values) / unit
         most = min(T, max(2, 320 // T)) if self.query < 0 else T  # as in the browser
@@ -199,6 +286,7 @@ class AttentionExplorer(Explorer):
         right = ax.secondary_yaxis("right")
         right.set_yticks(at, labels)
         right.tick_params(length=0, labelsize=8)
+        ax.tick_params(length=0, labelsize=8)
         for axis in (ax, right):
             axis.spines[:].set_visible(False)
         ax.grid(False)

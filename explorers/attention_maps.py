@@ -42,7 +42,12 @@ def checked_tokens(tokens: Sequence[str]) -> list[str]:
             raise ValueError(
                 f"tokens must be strings, but token {i} is {token!r}: decode each id by itself"
             )
-    return names
+    return [sendable(name) for name in names]
+
+
+def sendable(text: str) -> str:
+    """The text with � for each half of a surrogate pair, which cannot be sent or drawn."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def checked_maps(maps: Any, T: int) -> Array:
@@ -124,6 +129,25 @@ def mask_of(maps: Array, scores: Array | None) -> NDArray[np.bool_]:
         return causal
     nowhere = ~maps.any((0, 1))  # 0 in every head, though softmax by itself would not give 0
     return causal | (nowhere & (_softmax(scores) > 0).any((0, 1)))
+
+
+def checked_mask(mask: Any, maps: Array) -> NDArray[np.bool_]:
+    """Where no head may look (T, T), from a mask that is True where it may."""
+    if hasattr(mask, "detach"):
+        mask = mask.detach().cpu()
+    may, size = np.asarray(mask), maps.shape[-1]
+    if may.shape != (size, size) or may.dtype != bool:
+        raise ValueError(
+            f"mask has shape {may.shape} and type {may.dtype}: give {size} queries × {size} keys "
+            f"of bool, True where a query may look"
+        )
+    bad = np.argwhere((maps > 0) & ~may)
+    if len(bad):
+        raise ValueError(
+            f"mask is False where maps has the weight {maps[tuple(bad[0])]:.3g}, in "
+            f"{_place(bad[0])}: it must be True where a query may look"
+        )
+    return ~may
 
 
 def packed(maps: Array) -> bytes:

@@ -21,46 +21,64 @@ function say(node, text) {
 
 /** The colour goes with the square root, so that small weights can be told apart. */
 const shade = (weight) => Math.min(255, Math.round(255 * Math.sqrt(weight)));
-const signedText = (v, digits = 2) => v.toFixed(digits).replace("-", "−");
+/** A score in at most 9 characters, so that no column overflows. */
+const signedText = (v, digits = 2) => (Math.abs(v) < 1000 ? v.toFixed(digits) : v.toPrecision(digits + 2)).replace("-", "−");
+/** Black or white: of the two, one has a contrast of 4.5 to any colour. */
+function readableOn(rgb) {
+  const [r, g, b] = rgb.map((v) => (v / 255 > 0.04045 ? ((v / 255 + 0.055) / 1.055) ** 2.4 : v / 255 / 12.92));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
+}
 /** Where masked keys are not shown, and where they are. */
 const NOTHING = 0, shutGrey = () => (document.body.dataset.jpThemeLight === "false" ? [70, 70, 70] : [205, 205, 205]);
+const between = (low, v, high) => Math.max(low, Math.min(high, v));
 
-/** The layers × heads as small maps. They are drawn once, into one picture under the buttons. */
+/** The layers × heads as small maps of the chosen stage. They are one picture under the buttons, drawn
+    once for each stage. */
 function headGrid(s) {
   const { L, H, T, N } = s, gap = 2;
   const columns = H > 1 ? H + 1 : 1; // the last one: the mean over the layer's heads
-  const size = Math.max(12, Math.min(72, Math.floor(262 / columns) - gap, Math.floor(300 / L)));
-  const width = columns * (size + gap), height = L * (size + gap);
-  const picture = canvas(width, height, "");
+  const picture = canvas(1, 1, "");
   picture.setAttribute("aria-hidden", "true");
-  const pen = picture.getContext("2d"), ratio = window.devicePixelRatio || 1, side = Math.min(T, Math.round(size * ratio));
-  const block = Uint16Array.from({ length: T }, (_, k) => Math.floor((k * side) / T));
-  const small = h("canvas", { width: side, height: side }), smallPen = small.getContext("2d");
-  const image = new ImageData(side, side), pixels = new Uint32Array(image.data.buffer);
-  const best = new Uint16Array(side * side), open = new Uint8Array(side * side);
-  pen.imageSmoothingEnabled = false;
-  for (let k = 0; k < N; k++) if (!s.masked[k]) open[block[Math.floor(k / T)] * side + block[k % T]] = 1;
+  let size = 0, ratio = 0, walls = {}, hung = null;
 
-  /** Of a long text, a pixel shows the largest weight of its block. */
-  function draw(layer, c) {
-    const first = (layer * H + (c < H ? c : 0)) * N, heads = c < H ? 1 : H;
-    best.fill(0);
-    for (let i = 0, k = 0; i < T; i++) {
-      for (let j = 0; j < T; j++, k++) {
-        let steps = 0;
-        for (let n = 0; n < heads; n++) steps += s.steps[first + n * N + k];
-        const p = block[i] * side + block[j];
-        if (steps / heads > best[p]) best[p] = steps / heads;
+  /** All small maps of a stage. Of a long text, a pixel shows the strongest value of its block. */
+  function wall(stage) {
+    const scoring = stage !== "softmax", hiding = stage !== "scores", values = scoring ? s.scores : s.steps;
+    const all = h("canvas", { width: picture.width, height: picture.height }), pen = all.getContext("2d");
+    const side = Math.min(T, Math.round(size * ratio)), small = h("canvas", { width: side, height: side });
+    const smallPen = small.getContext("2d"), image = new ImageData(side, side), pixels = new Uint32Array(image.data.buffer);
+    const block = Uint16Array.from({ length: T }, (_, k) => Math.floor((k * side) / T));
+    const best = new Float32Array(side * side), open = new Uint8Array(side * side);
+    for (let k = 0; k < N; k++) if (!(hiding && s.masked[k])) open[block[Math.floor(k / T)] * side + block[k % T]] = 1;
+    pen.imageSmoothingEnabled = false;
+    pen.scale(ratio, ratio);
+    for (let layer = 0; layer < L; layer++) for (let c = 0; c < columns; c++) {
+      const first = (layer * H + (c < H ? c : 0)) * N, heads = c < H ? 1 : H;
+      best.fill(0);
+      for (let i = 0, k = 0; i < T; i++) {
+        for (let j = 0; j < T; j++, k++) {
+          if (hiding && s.masked[k]) continue;
+          let v = 0;
+          for (let n = 0; n < heads; n++) v += values[first + n * N + k];
+          const p = block[i] * side + block[j];
+          if (Math.abs(v) > Math.abs(best[p])) best[p] = v;
+        }
       }
+      let unit = STEPS * heads; // the colours of scores reach as far as the largest of the head
+      if (scoring) unit = best.reduce((most, v) => Math.max(most, Math.abs(v)), 1e-6);
+      for (let p = 0; p < best.length; p++) {
+        const v = best[p] / unit;
+        pixels[p] = !open[p] ? NOTHING : scoring ? SIGNED[Math.round(127.5 * (v + 1))] : SHADES[shade(v)];
+      }
+      smallPen.putImageData(image, 0, 0);
+      pen.drawImage(small, c * (size + gap), layer * (size + gap), size, size);
     }
-    for (let p = 0; p < best.length; p++) pixels[p] = open[p] ? SHADES[shade(best[p] / STEPS)] : NOTHING;
-    smallPen.putImageData(image, 0, 0);
-    pen.drawImage(small, c * (size + gap), layer * (size + gap), size, size);
+    return all;
   }
 
   const choose = (layer, c) => s.set(c < H ? { layer, head: c, average: false } : { layer, average: true });
   const cells = [];
-  const buttons = h("div", { class: "buttons", style: `grid-template-columns: repeat(${columns}, ${size}px); grid-auto-rows: ${size}px` });
+  const buttons = h("div", { class: "buttons" });
   for (let layer = 0; layer < L; layer++) {
     const row = h("div", { role: "row" });
     for (let c = 0; c < columns; c++) {
@@ -68,17 +86,16 @@ function headGrid(s) {
       cells.push(h("button", { type: "button", role: "gridcell", tabindex: -1, "aria-selected": "false",
         "aria-label": name, title: name, onclick: () => choose(layer, c) }));
       row.append(cells.at(-1));
-      draw(layer, c);
     }
     buttons.append(row);
   }
   const numbers = (n, name) => Array.from({ length: n }, (_, k) => h("span", {}, name(k)));
-  const node = h("div", { class: "grid", role: "grid", "aria-label": "Layers and heads. Arrow keys choose." },
-    h("span", { class: "quiet across-name", "aria-hidden": "true" }, "head →"),
-    h("div", { class: "quiet top", "aria-hidden": "true", style: `grid-template-columns: repeat(${columns}, ${size}px)` },
-      ...numbers(columns, (c) => (c < H ? c : "mean"))),
-    h("span", { class: "quiet down-name", "aria-hidden": "true" }, "layer"),
-    h("div", { class: "quiet rows", "aria-hidden": "true", style: `grid-auto-rows: ${size}px` }, ...numbers(L, String)),
+  const top = h("div", { class: "quiet top", "aria-hidden": "true" }, ...numbers(columns, String));
+  const node = h("div", { class: "grid", role: "grid", "aria-label": "Layers and heads. Arrow keys choose.",
+    style: `--columns: ${columns}` },
+    h("span", { class: "quiet names", "aria-hidden": "true" }, H > 1 ? "head →, layer ↓" : "layer ↓"),
+    top,
+    h("div", { class: "quiet rows", "aria-hidden": "true" }, ...numbers(L, String)),
     h("div", { class: "maps" }, picture, buttons));
   node.addEventListener("keydown", (event) => {
     const c = s.get("average") ? H : s.get("head"), layer = s.get("layer");
@@ -91,6 +108,15 @@ function headGrid(s) {
     choose(...next);
   });
   let current = 0, following = false;
+  /** The small maps as large as the room allows. */
+  function resize(wide, tall) {
+    const next = between(12, Math.min(Math.floor(wide / columns), Math.floor(tall / L)) - gap, 64), now = window.devicePixelRatio || 1;
+    if (next === size && now === ratio) return;
+    [size, ratio, walls, hung] = [next, now, {}, null];
+    node.style.setProperty("--cell", `${size}px`);
+    if (H > 1) say(top.lastChild, size < 30 ? "x̄" : "mean");
+    fit(picture, columns * (size + gap) - gap, L * (size + gap) - gap);
+  }
   /** The focus goes with the choice, once all else is painted: to move it makes the browser lay out the page. */
   function follow() {
     if (following) cells[current].focus({ preventScroll: true });
@@ -102,34 +128,55 @@ function headGrid(s) {
     current = s.get("layer") * columns + (s.get("average") && H > 1 ? H : s.get("head"));
     cells[current].setAttribute("aria-selected", "true");
     cells[current].tabIndex = 0;
+    const stage = s.get("stage");
+    if (stage === hung) return;
+    hung = stage;
+    const pen = picture.getContext("2d"), wide = picture.width / ratio, high = picture.height / ratio;
+    pen.clearRect(0, 0, wide, high);
+    pen.drawImage((walls[stage] ??= wall(stage)), 0, 0, wide, high);
   }
-  return { node, paint, follow };
+  return { node, paint, follow, resize };
 }
 
 /** The chosen map through a T × T picture that is scaled up; one query's row with its numbers. */
 function heatMap(s) {
   const { T, N, tokens, masked, get } = s;
-  const step = Math.min(56, Math.max(1, Math.floor((T > 128 ? 520 : 470) / T))), side = step * T;
-  const area = canvas(side, side, ""), pen = area.getContext("2d");
+  let step = 0, side = 0;
+  const area = canvas(1, 1, "");
   const exact = h("canvas", { width: T, height: T }), exactPen = exact.getContext("2d");
   const image = new ImageData(T, T), pixels = new Uint32Array(image.data.buffer);
   const down = h("div", { class: "down" }), across = h("div", { class: "across" });
   const corner = h("div", { class: "quiet corner", "aria-hidden": "true" }, h("div", {}, "key →"), h("div", {}, "query ↓"));
   const node = h("div", { class: "map" }, corner, across, down, area);
-  const longest = Math.max(...tokens.map((token) => Array.from(token.short).length));
-  node.style.setProperty("--labels", `${Math.max(56, 12 + 7 * longest)}px`);
+  const upright = s.longest === 1; // single characters stand, words are turned
+  const before = Math.max(52, 14 + 7 * s.longest), above = upright ? 30 : Math.max(30, 12 + 7 * s.longest);
+  node.style.setProperty("--before", `${before}px`);
+  node.style.setProperty("--above", `${above}px`);
   const put = (span, i) => {
-    span.textContent = tokens[i].short;
+    say(span, tokens[i].short);
     span.title = tokens[i].full;
+    span.classList.toggle("upright", tokens[i].letters === 1);
     span.style.setProperty("--at", `${(i + 0.5) * step}px`);
     return span;
   };
-  const marks = [down, across].map((axis) => {
-    for (let i = 0; i < T; i += Math.ceil(13 / step)) axis.append(put(h("span"), i)); // as many as can be read
-    const mark = h("span", { class: "mark" });
-    axis.append(mark);
-    return (i) => { mark.hidden = i < 0; if (i >= 0) put(mark, i); };
-  });
+  let marks = [];
+
+  /** As large as the room allows, in whole pixels for a cell unless there are too many tokens. */
+  function resize(wide, tall) {
+    const room = Math.min(wide - before - 4, tall - above - 4) / T, next = between(1, room > 3 ? Math.floor(room) : room, 56);
+    if (next === step) return fit(area, side, side);
+    step = next;
+    side = Math.round(step * T);
+    fit(area, side, side);
+    marks = [down, across].map((axis) => {
+      const every = Math.ceil((axis === across && upright ? 10 : 11) / step); // as many as can be read
+      const mark = h("span", { class: "mark" });
+      axis.replaceChildren();
+      for (let i = 0; i < T; i += every) axis.append(put(h("span"), i));
+      axis.append(mark);
+      return (i) => { mark.hidden = i < 0; if (i >= 0) put(mark, i); };
+    });
+  }
 
   /** The colours of all cells, at one pixel each. */
   function colours() {
@@ -141,9 +188,9 @@ function heatMap(s) {
     exactPen.putImageData(image, 0, 0);
   }
   function paint() {
-    const i = get("query");
+    const i = get("query"), pen = area.getContext("2d");
     pen.clearRect(0, 0, side, side);
-    pen.imageSmoothingEnabled = false;
+    pen.imageSmoothingEnabled = step < 3; // else some rows would be twice as thick as others
     pen.drawImage(exact, 0, 0, side, side);
     marks[0](i);
     marks[1](s.column);
@@ -153,17 +200,18 @@ function heatMap(s) {
       pen.strokeRect(s.column * step + 0.5, 0.5, step - 1, side - 1);
     }
     if (i < 0) return;
-    pen.globalAlpha = 0.8;
+    pen.globalAlpha = 0.55;
     pen.fillStyle = s.theme.paper;
     pen.fillRect(0, 0, side, i * step);
     pen.fillRect(0, (i + 1) * step, side, side);
     pen.globalAlpha = 1;
     pen.strokeStyle = s.theme.focus;
     pen.lineWidth = get("locked") ? 3.5 : 1.5;
-    pen.strokeRect(1, i * step - 0.5, side - 2, step + 1);
-    if (step >= 28) writeRow(i);
+    const out = step < 8 ? pen.lineWidth : 1; // the frame of a thin row stands around it, not on it
+    pen.strokeRect(1, i * step - out / 2, side - 2, step + out);
+    if (step >= 28) writeRow(pen, i);
   }
-  function writeRow(i) {
+  function writeRow(pen, i) {
     const data = s.values(s.scoring());
     pen.font = `${step < 34 ? 11 : 12}px ${s.theme.mono}`;
     pen.textAlign = "center";
@@ -171,24 +219,37 @@ function heatMap(s) {
     for (let j = 0; j < T; j++) {
       const shut = s.hiding() && masked[i * T + j], v = data[i * T + j];
       if (shut && !get("show_masked")) continue;
-      pen.fillStyle = inkOn(shut ? shutGrey() : s.scoring() ? signed(v / s.largest) : viridis(Math.sqrt(v)));
+      pen.fillStyle = readableOn(shut ? shutGrey() : s.scoring() ? signed(v / s.largest) : viridis(Math.sqrt(v)));
       const number = shut ? "−∞" : s.scoring() ? signedText(v, 1) : v.toFixed(2).replace(/^0/, "");
-      pen.fillText(number, (j + 0.5) * step, (i + 0.5) * step);
+      pen.fillText(number, (j + 0.5) * step, (i + 0.5) * step, step - 2);
     }
   }
-  return { node, area, rows: area, paint, colours };
+  return { node, area, rows: area, paint, colours, resize };
 }
 
-/** The same as lines from the queries on the left to the keys on the right; drawn where in sight. */
+/** The same as lines from the queries on the left to the keys on the right, with the numbers of one
+    query beyond them. Of a long text the lists scroll, and what is in sight is drawn. */
 function lineView(s) {
   const { T, tokens, masked, get } = s;
-  const tall = Math.max(16, Math.min(28, Math.floor(470 / T))), wide = 300, numbers = 52, height = Math.min(620, tall * T);
   const most = Math.min(T, Math.max(3, Math.floor(320 / T))); // to a query when all are shown: lines cost time
-  const area = canvas(wide + numbers, height, ""), pen = area.getContext("2d");
-  const list = (side) => h("div", { class: `list ${side}` }, ...tokens.map(({ short, full }) =>
-    h("span", { title: full, style: `height:${tall}px` }, short)));
-  const rows = list("left"), node = h("div", { class: "lines" }, rows, area, list("right"));
+  const numbersWide = s.scores ? 70 : 46, heading = 18;
+  const area = canvas(1, 1, ""), numbers = canvas(1, 1, "");
+  const list = (side) => h("div", { class: `list ${side}` }, ...tokens.map(({ short, full }) => h("span", { title: full }, short)));
+  const rows = list("left"), keys = list("right");
+  const column = (name, content) => h("div", {}, h("div", { class: `quiet head ${name}` }, name), content);
+  const node = h("div", { class: "lines" }, column("query", rows), column("", area), column("key", keys), column("", numbers));
   const row = new Float32Array(T), top = new Float32Array(most);
+  let tall = 0, wide = 0, height = 0, marked = null;
+
+  function resize(room, high) {
+    tall = between(13, Math.floor((high - heading - 2) / T), 28);
+    height = Math.min(tall * T, high - heading - 2);
+    const bar = tall * T > height ? 16 : 0; // the scroll bar
+    wide = between(60, room - 2 * Math.max(46, 10 + 7 * s.longest) - numbersWide - bar, 300);
+    node.style.setProperty("--tall", `${tall}px`);
+    fit(area, wide, height);
+    fit(numbers, numbersWide, height);
+  }
   /** The value that `most` of the row reach, without sorting all. */
   function largest() {
     top.fill(0);
@@ -199,20 +260,27 @@ function lineView(s) {
     }
     return top[most - 1];
   }
-  let marked = null;
   function paint() {
     const one = get("query"), data = s.values(s.scoring()), hide = s.hiding(), unit = s.scoring() ? s.largest : 1;
     const over = Math.min(s.scrolled, tall * T - height), y = (i) => (i + 0.5) * tall - over;
+    const pen = area.getContext("2d"), writer = numbers.getContext("2d");
     marked?.classList.remove("on");
     marked = one < 0 ? null : rows.children[one];
     marked?.classList.add("on");
-    pen.clearRect(0, 0, wide + numbers, height);
+    pen.clearRect(0, 0, wide, height);
+    writer.clearRect(0, 0, numbersWide, height);
+    writer.fillStyle = s.theme.ink;
+    writer.font = `11px ${s.theme.mono}`;
+    writer.textAlign = "right";
+    writer.textBaseline = "middle";
     for (let i = one < 0 ? 0 : one; i < (one < 0 ? T : one + 1); i++) {
       for (let j = 0; j < T; j++) row[j] = hide && masked[i * T + j] ? 0 : Math.abs(data[i * T + j]) / unit;
       const least = Math.max(0.01, one < 0 && most < T ? largest() : 0);
       for (let j = 0; j < T; j++) {
-        const v = data[i * T + j];
-        if (one >= 0) write(v, hide && masked[i * T + j], y(j));
+        const v = data[i * T + j], shut = hide && masked[i * T + j];
+        if (one >= 0 && !(shut && !get("show_masked")) && y(j) > -tall && y(j) < height + tall) {
+          writer.fillText(shut ? "−∞" : s.scoring() ? signedText(v) : v.toFixed(3), numbersWide - 4, y(j));
+        }
         if (row[j] < least || Math.min(y(i), y(j)) > height || Math.max(y(i), y(j)) < 0) continue;
         pen.globalAlpha = Math.min(1, one < 0 ? row[j] : 0.25 + 0.75 * row[j]);
         pen.strokeStyle = v < 0 ? s.theme.red : s.theme.blue;
@@ -225,18 +293,10 @@ function lineView(s) {
       }
     }
   }
-  function write(v, shut, y) {
-    if ((shut && !get("show_masked")) || y < -tall || y > height + tall) return;
-    pen.globalAlpha = 1;
-    pen.fillStyle = s.theme.ink;
-    pen.font = `11px ${s.theme.mono}`;
-    pen.textBaseline = "middle";
-    pen.fillText(shut ? "−∞" : s.scoring() ? signedText(v) : v.toFixed(3), wide + 6, y);
-  }
   /** Scrolls so far that the query is in sight. */
   const reveal = (i) => {
-    const scroller = node.parentElement, slack = scroller.clientHeight - tall;
-    scroller.scrollTop = Math.min(i * tall, Math.max(scroller.scrollTop, i * tall - slack));
+    const scroller = node.parentElement;
+    scroller.scrollTop = Math.min(i * tall, Math.max(scroller.scrollTop, (i + 1) * tall - height));
   };
-  return { node, area, rows, paint, reveal, most };
+  return { node, area, rows, paint, reveal, resize, most };
 }

@@ -9,6 +9,7 @@ import torch
 import traitlets
 
 from explorers.attention import AttentionExplorer
+from explorers.attention_finds import finds, opening_query
 from explorers.attention_maps import STEPS, packed
 
 PNG = b"\x89PNG"
@@ -101,6 +102,63 @@ def test_a_window_is_seen_as_a_mask_but_a_saturated_softmax_is_not():
     assert masked == np.triu(np.ones((3, 3), np.uint8), 1).tobytes()
 
 
+def test_a_mask_can_be_given():
+    maps, scores = weights_and_scores()
+    causal = torch.ones(5, 5, dtype=torch.bool).tril()
+    assert AttentionExplorer("abcde", maps, scores, mask=causal).masked == (
+        (~causal).numpy().astype(np.uint8).tobytes()
+    )
+    narrow = causal.triu(-1)
+    with pytest.raises(ValueError, match=r"mask is False where maps has the weight .* row 2"):
+        AttentionExplorer("abcde", maps, scores, mask=narrow)
+    with pytest.raises(ValueError, match=r"mask has shape \(5, 4\) and type bool: give 5 queries"):
+        AttentionExplorer("abcde", maps, scores, mask=causal[:, :4])
+
+
+def test_half_a_surrogate_pair_becomes_a_sign_that_can_be_sent():
+    made = AttentionExplorer(["\ud800", "😀", "a\udc00"], np.eye(3)[None], title="\udfff$")
+    assert made.tokens == ["\ufffd", "😀", "a\ufffd"] and made.title == "\ufffd$"
+    assert made.picture().png().startswith(PNG)
+
+
+# --- where it opens, and what it finds ------------------------------------------------------------
+
+
+def head(T, look):
+    """A causal map (T, T) in which query i gives 0.9 to key look(i), the rest to all it sees."""
+    weights = np.tril(np.ones((T, T), np.float32)) / np.arange(1, T + 1)[:, None] * 0.1
+    weights[range(T), [look(i) for i in range(T)]] += 0.9
+    return weights
+
+
+FUTURE = np.triu(np.ones((8, 8), bool), 1)
+
+
+def test_it_opens_locked_on_the_largest_weight_on_another_token():
+    weights = head(8, lambda i: i)
+    weights[1] = [0.99, 0.01, 0, 0, 0, 0, 0, 0]  # of two keys only: says little
+    weights[6] = [0, 0, 0.6, 0, 0, 0, 0.4, 0]
+    assert opening_query(weights, FUTURE) == 6
+    made = AttentionExplorer("abcdefgh", weights[None])
+    assert made.query == 6 and made.locked
+    chosen = AttentionExplorer("abcdefgh", weights[None], query=-1)
+    assert chosen.query == -1 and not chosen.locked
+    assert AttentionExplorer("a", [[[1.0]]]).query == 0  # there is no other
+
+
+def test_it_finds_the_heads_that_do_what_their_names_say():
+    even = np.tril(np.ones((8, 8), np.float32)) / np.arange(1, 9)[:, None]
+    looks = [head(8, lambda i: max(0, i - 1)), head(8, lambda i: i), head(8, lambda i: 0), even]
+    maps = np.stack([np.stack(looks[:2]), np.stack(looks[2:])])
+    found = {f["name"]: (f["layer"], f["head"]) for f in finds(maps, FUTURE)}
+    names = ["looks one back", "looks at itself", "looks at the first token", "spreads wide"]
+    assert found == dict(zip(names, [(0, 0), (0, 1), (1, 0), (1, 1)], strict=True))
+    assert all(f["query"] >= 3 for f in finds(maps, FUTURE))
+    third = head(8, lambda i: i // 3)[None, None]  # somewhere else: nothing is offered
+    assert finds(third, FUTURE) == []
+    assert finds(np.ones((1, 1, 1, 1), np.float32), np.zeros((1, 1), bool)) == []
+
+
 # --- what it refuses ------------------------------------------------------------------------------
 
 
@@ -166,6 +224,13 @@ def test_settings_are_checked_at_the_start_and_later(name, value, message):
         explorer(with_scores=False, **{name: value})
 
 
+@pytest.mark.parametrize("name", ["tokens", "title", "shape", "weight_steps", "masked", "finds"])
+def test_what_was_checked_together_cannot_be_changed_alone(name):
+    made = explorer()
+    with pytest.raises(traitlets.TraitError, match=f"{name} cannot be changed: make a new"):
+        setattr(made, name, type(getattr(made, name))())
+
+
 def test_an_unknown_setting_is_named():
     with pytest.raises(TypeError, match="layers"):
         explorer(layers=2)
@@ -195,6 +260,7 @@ def test_shown_follows_the_settings():
     {"view": "lines", "stage": "scores", "query": 3},
     {"stage": "mask", "query": 2, "locked": True},
     {"average": True, "layer": 1},
+    {"query": -1, "stage": "scores"},
 ])  # fmt: skip
 def test_each_view_has_a_still_picture(settings):
     made = explorer(**settings)

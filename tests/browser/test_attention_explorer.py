@@ -106,8 +106,8 @@ def test_the_numbers_are_those_of_the_tensors(show):
 def test_the_three_stages(show):
     page, explorer = show()
     explorer.get_by_role("slider").focus()
-    for _ in range(4):
-        page.keyboard.press("ArrowDown")
+    for key in ("Home", "ArrowDown", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
     figure = explorer.locator(".figure canvas").first
     assert changed(figure, explorer.get_by_role("button", name="1 Scores").click)
     assert all("∞" not in score for _, score, _ in table_of(explorer))
@@ -123,6 +123,8 @@ def test_the_three_stages(show):
 
 def test_hover_shows_one_row_and_a_click_locks_it(show):
     page, explorer = show()
+    explorer.get_by_role("button", name="All queries").click()
+    settled(page, query=-1, locked=False)
     area = explorer.locator(".map canvas").bounding_box()
     cell = area["height"] / len(TOKENS)
 
@@ -153,20 +155,99 @@ def test_the_keyboard_moves_and_locks_the_query(show):
     page, explorer = show()
     figure = explorer.get_by_role("slider", name="Query whose row is shown")
     figure.focus()
-    for key in ("End", "ArrowUp", "Enter"):
+    for key in ("End", "ArrowUp"):
         page.keyboard.press(key)
-    settled(page, query=len(TOKENS) - 2, locked=True)
+    settled(page, query=len(TOKENS) - 2, locked=True)  # as it opened
+    page.keyboard.press("Enter")
+    settled(page, locked=False)
+    page.keyboard.press("Enter")
+    settled(page, locked=True)
     assert figure.get_attribute("aria-valuetext") == "query 9, was, locked"
     said = "Layer 0, head 0. Query 9 “was”, locked. Strongest keys: "
     expect(explorer.get_by_role("status")).to_contain_text(said)
-    page.keyboard.press("Escape")
+    for key in ("Home", "ArrowUp"):  # above the first query: all of them
+        page.keyboard.press(key)
     settled(page, query=-1, locked=False)
+    expect(explorer.locator("caption")).to_have_text("Mean of the queries that see it")
+
+
+def test_it_opens_locked_on_one_query(show):
+    page, explorer = show()
+    opened = in_kernel(page, "[explorer.query, explorer.locked]")
+    assert opened[0] >= 5 and opened[1]
+    token = TOKENS[opened[0]]
+    expect(explorer.locator("caption")).to_have_text(f"Query {opened[0]} “{token}”, locked")
+    pressed = explorer.get_by_role("button", name="All queries")
+    expect(pressed).to_have_attribute("aria-pressed", "false")
+
+
+def test_chips_lead_to_what_a_head_does(show):
+    page, explorer = show(
+        f"""
+tokens = {TOKENS}
+_, scores = weights_and_scores(3, 4, len(tokens))
+scores[1, 2, range(1, 11), range(10)] += 12
+maps = scores.masked_fill(torch.ones(11, 11).triu(1) > 0, -torch.inf).softmax(-1)
+explorer = AttentionExplorer(tokens, maps, scores)
+explorer"""
+    )
+    chip = explorer.get_by_role("button", name="looks one back")
+    figure = explorer.locator(".figure canvas").first
+    assert changed(figure, lambda: chip.press("Enter"))
+    expect(explorer.locator(".main > strong")).to_have_text("Layer 1, head 2: weights")
+    expect(chip).to_have_attribute("aria-pressed", "true")
+    settled(page, layer=1, head=2, locked=True, average=False)
+    query = in_kernel(page, "explorer.query")
+    assert table_of(explorer)[0][0] == query - 1
+    explorer.get_by_role("slider").press("Home")
+    expect(chip).to_have_attribute("aria-pressed", "false")
+    names = in_kernel(page, "[find['name'] for find in explorer.finds]")  # no others
+    assert explorer.locator(".chips button").all_inner_texts() == names
+
+
+def test_the_thumbnails_show_the_stage(show):
+    _, explorer = show()
+    thumbnails = explorer.locator(".grid canvas")
+    assert changed(thumbnails, explorer.get_by_role("button", name="1 Scores").click)
+    scores = still(thumbnails)
+    assert changed(thumbnails, explorer.get_by_role("button", name="2 Mask").click)
+    assert changed(thumbnails, explorer.get_by_role("button", name="3 Softmax").click)
+    explorer.get_by_role("button", name="1 Scores").click()
+    next_frame(explorer.page)
+    assert still(thumbnails) == scores
+
+
+def test_single_letters_stand_upright_and_words_are_turned(show):
+    _, explorer = show(
+        "explorer = AttentionExplorer(['a', 'word', 'b'], weights_and_scores(1, 1, 3)[0])\nexplorer"
+    )
+    labels = explorer.locator(".across span:not(.mark)")
+    ways = labels.evaluate_all("nodes => nodes.map(n => getComputedStyle(n).writingMode)")
+    assert ways == ["horizontal-tb", "vertical-rl", "horizontal-tb"]
+
+
+def test_large_scores_keep_their_column(show):
+    _, explorer = show(
+        "scores = 1e4 * weights_and_scores(1, 2, 8)[1]\n"
+        "maps = scores.masked_fill(torch.ones(8, 8).triu(1) > 0, -torch.inf).softmax(-1)\n"
+        "explorer = AttentionExplorer(list('abcdefgh'), maps, scores)\nexplorer"
+    )
+    fits = "nodes => nodes.every(node => node.scrollWidth <= node.clientWidth)"
+    assert explorer.locator("tbody td.number").evaluate_all(fits)
+    right = "nodes => new Set(nodes.map(node => node.getBoundingClientRect().right)).size"
+    for column in (3, 4):  # the score, the weight: each ends at one line
+        assert explorer.locator(f"tr > :nth-child({column})").evaluate_all(right) == 1
 
 
 def test_the_lines_view_answers_the_same_keys_and_pointer(show):
     page, explorer = show()
+    explorer.get_by_role("button", name="All queries").click()
     explorer.get_by_role("button", name="Lines").click()
     lines = explorer.locator(".lines")
+    assert lines.locator(".head").all_inner_texts() == ["query", "", "key", ""]
+    ends = lines.locator("canvas").first.bounding_box()
+    targets = lines.locator(".right").bounding_box()
+    assert ends["x"] + ends["width"] == pytest.approx(targets["x"], abs=1)
     assert changed(lines, lambda: lines.locator(".left span").nth(5).hover())
     expect(explorer.locator("caption")).to_contain_text("Query 5")
     lines.locator(".left span").nth(5).click()

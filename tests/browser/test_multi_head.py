@@ -70,6 +70,7 @@ def test_a_head_and_a_query_are_chosen_by_mouse(node):
         node.locator(".map canvas"), node.get_by_role("gridcell", name="layer 0, head 2").click
     )
     eventually(trait(node, "head"), 2)
+    node.get_by_role("button", name="All queries").click()  # it opens locked on one
     area = node.locator(".map canvas").bounding_box()
     step = area["height"] / 16
     place = area["x"] + 3.5 * step, area["y"] + 9.5 * step
