@@ -69,6 +69,29 @@ def test_moving_both_keeps_angles_and_score_and_turns_the_hands(clocks):
     assert (angles(clocks), number(clocks, ".says .score")) == before
 
 
+def test_a_press_on_the_curve_chooses_the_distance(clocks):
+    box = clocks.locator("svg.plot").bounding_box()
+    for share, both in ((0.9, "clocks.query > clocks.key + 40"), (0.15, "clocks.key > 40")):
+        clocks.page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] / 3)
+        eventually(lambda both=both: in_kernel(clocks.page, both), True)
+    eventually(
+        lambda: in_kernel(clocks.page, "clocks.query - clocks.key"),
+        number(clocks, ".says .distance"),
+    )
+
+
+def test_fewer_positions_and_other_vectors_are_drawn(clocks):
+    page = clocks.page
+    in_kernel(page, "setattr(clocks, 'longest', 6)")
+    eventually(lambda: slider(clocks, "position of the query").get_attribute("max"), "6")
+    eventually(lambda: in_kernel(page, "[clocks.query, clocks.key]"), [6, 4])
+    assert changed(
+        clocks.locator("figure svg").first, lambda: in_kernel(page, "setattr(clocks, 'q', [1] * 8)")
+    )
+    want = in_kernel(page, "clocks.score()")
+    eventually(lambda: number(clocks, ".says .score"), pytest.approx(want, abs=2e-3))
+
+
 def test_moving_one_changes_angles_and_score(clocks):
     before = angles(clocks), number(clocks, ".says .score")
     assert changed(
