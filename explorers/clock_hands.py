@@ -11,7 +11,9 @@ from explorers.base import Explorer, esm
 from helpers import plots
 from helpers.positions import Rotary, rotary_angles
 
-MOST_PAIRS = 8  # more clocks do not fit in a row
+MOST_PAIRS = 8  # more clocks do not fit on a screen
+_Q = (1.0, 0.8, 0.9, 1.1, 0.3, -0.4, 0.2, 0.5)  # shown when nothing else is asked for
+_K = (0.9, 1.0, 0.7, 1.2, -0.2, 0.3, 0.6, 0.1)
 
 
 class ClockHands(Explorer):
@@ -21,7 +23,8 @@ class ClockHands(Explorer):
     `Rotary`: features i and i + hs/2 are the pair of clock i. query, key: their positions, 0 to
     `longest`; base: of the frequencies, 10 to 10,000,000.
 
-    Raises ValueError for vectors that are no pairs of finite numbers, and values out of range.
+    Raises ValueError for vectors that are no pairs of finite numbers, and values out of range;
+    TraitError when a trait is set to such a thing.
     """
 
     _esm = esm("clock_hands")
@@ -35,8 +38,8 @@ class ClockHands(Explorer):
 
     def __init__(
         self,
-        q: Sequence[float] | torch.Tensor,
-        k: Sequence[float] | torch.Tensor,
+        q: Sequence[float] | torch.Tensor = _Q,
+        k: Sequence[float] | torch.Tensor = _K,
         *,
         query: int = 9,
         key: int = 4,
@@ -58,6 +61,51 @@ class ClockHands(Explorer):
         super().__init__(
             **vectors, query=query, key=key, longest=longest, log_base=math.log10(base)
         )
+
+    @traitlets.validate("q", "k")
+    def _is_a_vector(self, proposal: Any) -> list[float]:
+        name = proposal.trait.name
+        try:
+            vector = _numbers(name, proposal.value)
+        except ValueError as error:
+            raise traitlets.TraitError(str(error)) from None
+        other = self.k if name == "q" else self.q
+        if len(vector) != len(other):
+            raise traitlets.TraitError(
+                f"q and k need the same number of numbers: {name} has {len(vector)}, the other "
+                f"{len(other)} (set both within hold_trait_notifications(), or make a new explorer)"
+            )
+        return vector
+
+    @traitlets.validate("query", "key")
+    def _is_a_position(self, proposal: Any) -> int:
+        if not 0 <= proposal.value <= self.longest:
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} is a position from 0 to {self.longest}, "
+                f"not {proposal.value}"
+            )
+        return int(proposal.value)
+
+    @traitlets.validate("longest")
+    def _is_a_last_position(self, proposal: Any) -> int:
+        if proposal.value < 1:
+            raise traitlets.TraitError(
+                f"longest is the last position, 1 or more, not {proposal.value}"
+            )
+        return int(proposal.value)
+
+    @traitlets.validate("log_base")
+    def _is_a_base(self, proposal: Any) -> float:
+        if not 1 <= proposal.value <= 7:  # no number (NaN) neither
+            raise traitlets.TraitError(
+                f"log_base is the base as a power of ten, from 1 to 7, not {proposal.value}"
+            )
+        return float(proposal.value)
+
+    @traitlets.observe("longest")
+    def _stay_inside(self, _: Any) -> None:
+        """Fewer positions: whoever stood beyond the last stands at the last."""
+        self.query, self.key = min(self.query, self.longest), min(self.key, self.longest)
 
     @property
     def base(self) -> float:
@@ -98,19 +146,24 @@ class ClockHands(Explorer):
         for i, ax in enumerate(axes[0]):
             turn = torch.linspace(0, 2 * math.pi, 100)
             ax.plot(turn.sin(), turn.cos(), color=plots.GREY, linewidth=1)
-            between = 0.0
+            angles = []
             for name, vector, place, colour, style in hands:
                 a, b = vector[i], vector[i + pairs]
                 angle = math.atan2(b, a) + place * steps[i]
                 length = 0.95 * math.hypot(a, b) / (longest or 1.0)
                 x, y = length * math.sin(angle), length * math.cos(angle)
                 ax.plot([0, x], [0, y], style, color=colour, linewidth=2.5)
-                tip = (length + 0.17) * math.sin(angle), (length + 0.17) * math.cos(angle)
-                ax.text(*tip, name, color=colour, ha="center", va="center")
-                between += angle if name == "q" else -angle
-            wedge = (math.degrees(between) + 180) % 360 - 180
+                ink = plots.BLUE if name == "q" else "#a84a00"  # text needs a darker red
+                tip = 1.13 * math.sin(angle), 1.13 * math.cos(angle)
+                ax.text(*tip, name, color=ink, ha="center", va="center", weight="bold")
+                angles.append(angle)
+            wedge = (math.degrees(angles[0] - angles[1]) + 180) % 360 - 180
+            arc = angles[1] + math.radians(wedge) * torch.linspace(0, 1, 50)
+            between = torch.stack([arc.sin(), arc.cos()], dim=1) * 0.76
+            ax.fill(*torch.cat([torch.zeros(1, 2), between]).T, color=plots.GREY, alpha=0.25)
             ax.set(title=f"pair {i}", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
-            ax.set_xlabel(f"{math.degrees(steps[i]):.3g}° a step\n{wedge:.0f}° from k to q")
+            degrees = f"{wedge:.0f}°".replace("-", "−")
+            ax.set_xlabel(f"{math.degrees(steps[i]):.3g}° a step\n{degrees} from k to q")
             ax.set(xticks=[], yticks=[])
             ax.grid(False)
             ax.spines[:].set_visible(False)

@@ -3,6 +3,26 @@ const SKIPS = [["on", "x + f(x)"], ["off", "f(x) alone"]];
 const NORMS = [["none", "nowhere"], ["pre", "before: f reads norm(x) (pre)"], ["post", "after: the stream itself (post)"]];
 const EDGE = 16; // the axes end at 10^±EDGE; what lies beyond is drawn at the edge and written in the table
 
+const STYLE = `
+.d2g.depth-explorer figure { flex: 1 1 0; min-width: 0; }
+.d2g.depth-explorer .columns { flex-wrap: nowrap; }
+.d2g.depth-explorer figure svg { width: 100%; }
+.d2g.depth-explorer svg text { font-size: 13px; } /* which the width makes smaller, or larger below */
+.d2g.depth-explorer .row input { width: 104px; }
+.d2g.depth-explorer button { padding: 2px 6px; }
+.d2g.depth-explorer .row .row { gap: 4px; margin: 0; }
+.d2g.depth-explorer th, .d2g.depth-explorer td { padding: 1px 8px 1px 2px; }
+.d2g.depth-explorer table { white-space: nowrap; font-size: 12px; }
+.d2g.depth-explorer tbody th { font-weight: normal; }
+.d2g.depth-explorer td.number { font-family: inherit; }
+.d2g.depth-explorer .verdict { min-height: 2.9em; } /* two lines: the slider below it stays */
+.d2g.depth-explorer figcaption { white-space: nowrap; font-size: 12px; }
+@container explorer (min-width: 760px) {
+  .d2g.depth-explorer svg text { font-size: 10px; }
+  .d2g.depth-explorer figcaption, .d2g.depth-explorer table { font-size: 13px; }
+}
+`;
+
 /** 10 ** power in two digits, as people write it (the same as in_powers in Python). */
 function inPowers(exact) {
   const power = Number(exact.toFixed(6));
@@ -16,16 +36,20 @@ function render({ model, el }) {
   const node = root(el, "depth-explorer", "What depth does to the stream, the gradient and the tokens");
   const numbers = floats(model.get("numbers"));
   const layer = slider(model, "layer", { label: "look at the stream after layer", min: 0, max: 48 });
+  const asked = (words, ...of) => h("span", { class: "row" }, words, choice(model, ...of));
   node.append(
+    h("style", {}, STYLE),
     h("div", { class: "row" },
       slider(model, "depth_index", { label: "depth", min: 0, max: DEPTHS.length - 1, show: (i) => `${DEPTHS[i]} layers` }),
       slider(model, "scale_index", { label: "how loud the layers are", min: 0, max: SCALES.length - 1, show: (i) => `× ${SCALES[i]}` })),
-    h("div", { class: "row" }, "a layer gives", choice(model, "skips", SKIPS, "Skips"), "and is normed", choice(model, "norm", NORMS, "Norm")));
+    h("div", { class: "row" }, asked("a layer gives", "skips", SKIPS, "Skips"), asked("and is normed", "norm", NORMS, "Norm")));
 
-  const pick = (v) => put(model, { layer: Math.min(DEPTHS[model.get("depth_index")], Math.max(0, Math.round(v))) });
-  const size = chart("size", { height: 230, pick }), gradient = chart("gradient", { height: 230, pick });
+  const deep = () => DEPTHS[model.get("depth_index")];
+  const pick = (v) => put(model, { layer: Math.min(deep(), Math.max(0, Math.round(v))) });
+  const shape = { width: 360, height: 205, pick };
+  const size = chart("size", shape), gradient = chart("gradient", shape);
   const table = numberTable([["start", "before layer 1"], ["here", ""], ["end", "at the end"]],
-    [["size", "size of the stream (root mean square)"], ["gradient", "gradient that arrives (share of that at the end)"],
+    [["size", "size of the stream (root mean square)"], ["gradient", "gradient (share of that at the end)"],
       ["cosine", "how alike two tokens are (mean cosine)"]]);
   const says = verdict();
   node.append(h("div", { class: "columns" }, size.figure, gradient.figure), says, h("div", { class: "row" }, layer), table.node);
@@ -34,13 +58,13 @@ function render({ model, el }) {
   function present() {
     const skip = model.get("skips") === "off" ? 1 : 0, norm = NORMS.findIndex(([name]) => name === model.get("norm"));
     const first = ((skip * NORMS.length + norm) * SCALES.length + model.get("scale_index")) * ROWS;
-    const depth = DEPTHS[model.get("depth_index")];
+    const depth = deep();
     const row = (i) => numbers.subarray((first + i) * PLACES, (first + i) * PLACES + depth + 1);
     return { depth, size: row(0), cosine: row(1), gradient: row(2 + model.get("depth_index")) };
   }
 
   const tick = (v) => (v === 0 ? "1" : v === 1 ? "10" : inPowers(v).replace("1.0·", "").replace(/^0\.0?10$/, (s) => String(Number(s))));
-  function paintCurve(panel, values, title, at, ink, dash) {
+  function paintCurve(panel, values, name, title, at, ink, dash) {
     const shown = Array.from(values, (v) => Math.min(EDGE, Math.max(-EDGE, v)));
     const low = Math.min(-2, Math.floor(Math.min(...shown))), high = Math.max(2, Math.ceil(Math.max(...shown)));
     const step = Math.ceil((high - low) / 6), first = Math.ceil(low / step) * step;
@@ -48,8 +72,8 @@ function render({ model, el }) {
       xticks: [0, 8, 16, 24, 32, 40, 48].map((v) => [v, String(v)]),
       yticks: Array.from({ length: Math.floor((high - first) / step) + 1 }, (_, i) => [first + i * step, tick(first + i * step)]),
       xlabel: shown.some((v, i) => v !== values[i]) ? "after layer · the curve leaves the picture" : "after layer",
-      title: `${title}: ${inPowers(values[at])} after layer ${at}`,
-      label: `${title}, by layer: ${inPowers(values[0])} before layer 1, ${inPowers(values.at(-1))} at the end`,
+      title: `${title(at)} ${inPowers(values[at])}`,
+      label: `${name}, by layer: ${inPowers(values[0])} before layer 1, ${inPowers(values.at(-1))} at the end`,
       marks: (x, y) => [curve(shown.map((v, i) => [x(i), y(v)]), ink, { "stroke-dasharray": dash }), dot(x(at), y(shown[at]), 5)] });
   }
 
@@ -64,8 +88,10 @@ function render({ model, el }) {
 
   return repaint(model, ["depth_index", "scale_index", "skips", "norm", "layer"], () => {
     const now = present(), chosen = Math.min(model.get("layer"), now.depth);
-    paintCurve(size, now.size, "Size of the stream", chosen, "blue", "");
-    paintCurve(gradient, now.gradient, "Gradient", chosen, "red", "8 3");
+    if (chosen < model.get("layer")) put(model, { layer: chosen }); // fewer layers than before
+    Object.assign(layer.querySelector("input"), { max: now.depth, value: chosen });
+    paintCurve(size, now.size, "Size of the stream", (i) => `Stream after layer ${i}: size`, chosen, "blue", "");
+    paintCurve(gradient, now.gradient, "Gradient", (i) => `Gradient after layer ${i}:`, chosen, "red", "8 3");
     table.heads.here.textContent = `after layer ${chosen}`;
     for (const [column, place] of [["start", 0], ["here", chosen], ["end", now.depth]]) {
       for (const name of ["size", "gradient"]) table.write(name, column, inPowers(now[name][place]));

@@ -8,7 +8,7 @@ import numpy as np
 import traitlets
 
 from explorers.base import Explorer, esm
-from helpers.plots import BLUE, ORANGE, Picture, picture
+from helpers.plots import BLUE, GREY, RED, Picture, picture
 
 WIDTH, TOKENS, DEEPEST = 32, 8, 48
 DEPTHS = (2, 4, 8, 16, 32, 48)
@@ -28,7 +28,7 @@ class DepthExplorer(Explorer):
     The layers are feed-forward parts with ReLU, C = 32, read by 8 random tokens. Shown by layer:
     the size (root mean square) of the stream, the gradient that arrives there, as a share of the
     one at the end, and how alike the tokens are (mean cosine of two of them).
-    Raises ValueError for other settings.
+    Raises ValueError for other settings, and TraitError when a trait is set to one.
     """
 
     _esm: ClassVar[str] = esm("depth")
@@ -68,6 +68,38 @@ class DepthExplorer(Explorer):
             layer=int(layer),
         )
 
+    @traitlets.validate("depth_index", "scale_index")
+    def _is_a_place(self, proposal: Any) -> int:
+        choices = DEPTHS if proposal.trait.name == "depth_index" else SCALES
+        if not 0 <= proposal.value < len(choices):
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} is a place in {choices}, from 0 to {len(choices) - 1}, "
+                f"not {proposal.value}"
+            )
+        return int(proposal.value)
+
+    @traitlets.validate("skips", "norm")
+    def _is_a_choice(self, proposal: Any) -> str:
+        choices = ("on", "off") if proposal.trait.name == "skips" else NORMS
+        if proposal.value not in choices:
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} should be one of {choices}, not {proposal.value!r}"
+            )
+        return str(proposal.value)
+
+    @traitlets.validate("layer")
+    def _is_a_layer(self, proposal: Any) -> int:
+        if not 0 <= proposal.value <= self.depth:
+            raise traitlets.TraitError(
+                f"layer should be from 0 to the depth, {self.depth}, not {proposal.value}"
+            )
+        return int(proposal.value)
+
+    @traitlets.observe("depth_index")
+    def _stay_inside(self, _: Any) -> None:
+        """Fewer layers: whoever looked beyond the last looks at the last."""
+        self.layer = min(self.layer, self.depth)
+
     @property
     def depth(self) -> int:
         """How many layers the stack has at present."""
@@ -95,8 +127,12 @@ class DepthExplorer(Explorer):
             height=3.2,
             columns=2,
         )
-        for ax, name, colour in zip(axes, ("size", "gradient"), (BLUE, ORANGE), strict=True):
-            ax.plot(now[name], color=colour)
+        for ax, name, colour, line in zip(
+            axes, ("size", "gradient"), (BLUE, RED), ("-", "--"), strict=True
+        ):
+            ax.axvline(self.layer, color=GREY, linewidth=1, linestyle=":")
+            ax.plot(now[name], line, color=colour)
+            ax.plot([self.layer], [now[name][self.layer]], "o", color=GREY, clip_on=False)
             low, high = now[name].min(), now[name].max()
             ax.set(xlim=(0, DEEPEST), ylim=(min(low, -2) - 0.3, max(high, 2) + 0.3))
             ax.yaxis.set_major_formatter(lambda power, _: f"$10^{{{power:g}}}$")

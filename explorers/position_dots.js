@@ -1,133 +1,117 @@
 // Dot products of sinusoidal position vectors (position_dots.py).
+const LEFT = 34, MAP = 320, SIDE = LEFT + MAP; // the map with its axes, in the units of its SVG
+const share = (part) => `${100 * part / SIDE}%`;
 const STYLE = `
-.d2g.dots .map { cursor: crosshair; touch-action: none; }
-.d2g.dots svg .curve { fill: none; stroke: var(--blue); stroke-width: 2; }
-.d2g.dots svg .axis { stroke: var(--line); }
-.d2g.dots svg .mark { stroke: var(--quiet); stroke-dasharray: 4 4; }
-.d2g.dots svg .here { fill: var(--red); stroke: var(--paper); stroke-width: 2; }
-.d2g.dots svg text { fill: var(--quiet); font-size: 12px; text-anchor: middle; }
-.d2g.dots .says { margin: 8px 0 2px; font-size: 14px; }
+.d2g.dots .row input { width: 104px; }
+.d2g.dots .columns { flex-wrap: nowrap; }
+.d2g.dots .map { position: relative; flex: none; width: 292px; }
+.d2g.dots .map canvas { position: absolute; left: ${share(LEFT)}; top: 0; width: ${share(MAP)}; height: ${share(MAP)};
+  image-rendering: pixelated; cursor: crosshair; touch-action: none; }
+.d2g.dots .map svg { position: relative; pointer-events: none; width: 100%; overflow: visible; }
+.d2g.dots .map rect { fill: none; stroke: #fff; stroke-width: 1.5; }
+.d2g.dots .map rect.dark { stroke: #000; stroke-width: 4; }
+.d2g.dots .map rect.pair { stroke: #ff8a50; stroke-width: 2.5; }
+.d2g.dots figure { flex: 1; min-width: 0; max-width: 460px; }
+.d2g.dots figure svg { width: 100%; }
+.d2g.dots .here { fill: var(--red); stroke: var(--paper); stroke-width: 2; }
+.d2g.dots svg text { fill: var(--quiet); font-size: 12px; }
+.d2g.dots .says { margin: 4px 0 0; font-size: 14px; }
 .d2g.dots .number { font-weight: 700; font-variant-numeric: tabular-nums; }
+@container explorer (min-width: 760px) {
+  .d2g.dots .row { flex-wrap: nowrap; } /* nothing moves when the base gets long */
+  .d2g.dots .row input { width: 78px; }
+  .d2g.dots .map { width: ${SIDE}px; }
+  .d2g.dots figure svg text { font-size: 9px; } /* which its width enlarges */
+}
 `;
-const MAP = 340, LEFT = 40, WIDE = 500, HIGH = 300;
 
 function render({ model, el }) {
   const node = root(el, "dots", "Dot products of sinusoidal position vectors");
-  const T = model.get("length");
-  const cell = MAP / T;
-  const map = canvas(MAP + LEFT, MAP + 36, "Dot product of every pair of positions");
-  map.classList.add("map");
-  const plot = h("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, width: WIDE, height: HIGH, role: "img" });
+  const map = h("canvas", { role: "img", "aria-label": "Dot product of every pair of positions" });
+  const axes = h("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, "aria-hidden": "true" });
+  const frames = h("g"), ticks = h("g");
+  axes.append(ticks, frames);
+  const choose = (p, q) => put(model, { p: inside(p), q: inside(q) });
+  const plot = chart("plot", { width: 340, height: 262, left: 40, pick: (v) => choose(model.get("p"), v) });
+  const places = ["p", "q"].map((name) => slider(model, name, { label: `position ${name}`, min: 0, max: model.get("length") - 1 }));
   const says = h("div", { class: "says", role: "status" });
-  const waves = h("div", { class: "quiet waves" });
-  const minus = (v, digits = 2) => (Math.abs(v) < 0.5 * 10 ** -digits ? 0 : v).toFixed(digits).replace("-", "−");
+  const notes = h("div", { class: "quiet waves" });
 
   /** The table of vectors (T × C), from the formula. */
-  function table(C, base) {
+  function table(T, C, base) {
     return Array.from({ length: T }, (_, p) => Float64Array.from({ length: C }, (_, j) => {
       const angle = p * base ** (-2 * Math.floor(j / 2) / C);
       return j % 2 ? Math.cos(angle) : Math.sin(angle);
     }));
   }
-  const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
+  const product = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
 
-  let shape = "", products = [], low = 0, high = 1;
+  let T = 0, shape = "", products = [], low = 0, high = 1;
+  const inside = (v) => Math.min(T - 1, Math.max(0, Math.round(v)));
+  const marked = () => { // the positions that have their number at the axes
+    const step = T > 32 ? 16 : T > 12 ? 4 : 1;
+    return Array.from({ length: Math.ceil(T / step) }, (_, i) => step * i);
+  };
+
+  /** All that does not depend on p and q: the products, their colours, the numbers at the axes. */
   function work(C, base) {
-    if (shape === `${C} ${base}`) return;
-    shape = `${C} ${base}`;
-    const rows = table(C, base);
-    products = rows.map((a) => rows.map((b) => dot(a, b)));
+    if (shape === `${T} ${C} ${base}`) return;
+    shape = `${T} ${C} ${base}`;
+    const rows = table(T, C, base);
+    products = rows.map((a) => rows.map((b) => product(a, b)));
     low = Math.min(...products.flat());
     high = Math.max(...products.flat());
+    Object.assign(map, { width: T, height: T }); // a pixel for each pair: CSS enlarges them
+    const pixels = new ImageData(T, T);
+    products.flat().forEach((v, n) => pixels.data.set([...viridis((v - low) / (high - low || 1)), 255], 4 * n));
+    map.getContext("2d").putImageData(pixels, 0, 0);
+    const text = (x, y, words, more) => h("text", { x, y, "text-anchor": "middle", ...more }, words);
+    const at = (t) => (t + 0.5) * MAP / T;
+    ticks.replaceChildren(
+      ...marked().flatMap((t) => [text(LEFT + at(t), MAP + 14, t),
+        text(LEFT - 5, Math.max(10, at(t) + 4), t, { "text-anchor": "end" })]),
+      text(LEFT + MAP / 2, SIDE - 4, "position q"),
+      text(0, 0, "position p", { transform: `translate(11 ${MAP / 2}) rotate(-90)` }));
+    const slowest = 2 * Math.PI * base ** ((C - 2) / C);
+    notes.textContent = `${C / 2} pair${C > 2 ? "s" : ""} of sine and cosine. The fastest repeats after 6.3 tokens, the slowest after `
+      + `${slowest < 100 ? slowest.toFixed(1) : Math.round(slowest).toLocaleString("en")}. Colours: dark ${fixed(low, 1)}, bright ${fixed(high, 1)}. `
+      + "Press on the map or the curve to choose. The white frame is the row of p, the orange one the pair.";
   }
 
   function paint() {
-    const C = 2 ** model.get("log_width"), base = 10 ** model.get("log_base");
-    const p = Math.min(model.get("p"), T - 1), q = Math.min(model.get("q"), T - 1);
-    work(C, base);
-    paintMap(p, q);
-    paintCurve(p, q);
-    says.replaceChildren(`PE(${p}) · PE(${q}) = `, h("span", { class: "number dot" }, minus(products[p][q])),
-      ` at distance ${Math.abs(p - q)}. Of a vector with itself: C/2 = `, h("span", { class: "number self" }, minus(products[p][p])), ".");
-    const slowest = 2 * Math.PI * base ** ((C - 2) / C);
-    waves.textContent = `${C / 2} pair${C > 2 ? "s" : ""} of sine and cosine. The fastest repeats after 6.3 tokens, the slowest after `
-      + `${slowest < 100 ? slowest.toFixed(1) : Math.round(slowest).toLocaleString("en")}. Colours: dark ${minus(low, 1)}, bright ${minus(high, 1)}.`;
+    T = model.get("length");
+    work(2 ** model.get("log_width"), 10 ** model.get("log_base"));
+    const p = inside(model.get("p")), q = inside(model.get("q")), cell = MAP / T, row = products[p];
+    [p, q].forEach((v, i) => Object.assign(places[i].querySelector("input"), { max: T - 1, value: v }));
+    const frame = (name, x, wide, grow) => h("rect", { class: name, x: LEFT + x - grow, y: p * cell - grow,
+      width: wide + 2 * grow, height: cell + 2 * grow });
+    frames.replaceChildren(frame("dark", 0, MAP, 0), frame("row-of-p", 0, MAP, 0), // dark: seen on yellow too
+      frame("dark", q * cell, cell, 2), frame("pair", q * cell, cell, 2));
+    plot.paint({ x: [0, T - 1], y: [Math.min(0, low), high], at: p, xlabel: "position q",
+      xticks: marked().map((t) => [t, t]), yticks: [0, high, ...(low < -0.1 * high ? [low] : [])].map((v) => [v, fixed(v, 1)]),
+      title: `The row p = ${p} of the map`, label: `Dot product of position ${p} with every position; largest with itself`,
+      marks: (x, y) => [curve(row.map((v, t) => [x(t), y(v)]), "blue", { "stroke-width": 2 }),
+        h("circle", { class: "here", cx: x(q), cy: y(row[q]), r: 6 })] });
+    says.replaceChildren(`PE(${p}) · PE(${q}) = `, h("span", { class: "number dot" }, fixed(row[q])),
+      ` at distance ${Math.abs(p - q)}. Of a vector with itself: C/2 = `, h("span", { class: "number self" }, fixed(row[p])), ".");
   }
 
-  function paintMap(p, q) {
-    const draw = map.getContext("2d");
-    draw.clearRect(0, 0, MAP + LEFT, MAP + 36);
-    // One pixel a cell, enlarged without smoothing: drawn cells would leave seams between them.
-    const pixels = new ImageData(T, T), small = h("canvas", { width: T, height: T });
-    products.flat().forEach((v, n) => pixels.data.set([...viridis((v - low) / (high - low || 1)), 255], 4 * n));
-    small.getContext("2d").putImageData(pixels, 0, 0);
-    draw.imageSmoothingEnabled = false;
-    draw.drawImage(small, LEFT, 0, MAP, MAP);
-    draw.strokeStyle = "#fff";
-    draw.lineWidth = 1.5;
-    draw.strokeRect(LEFT, p * cell, MAP, cell);
-    draw.strokeStyle = colour(node, "red");
-    draw.lineWidth = 3;
-    draw.strokeRect(LEFT + q * cell - 2, p * cell - 2, cell + 4, cell + 4);
-    draw.fillStyle = colour(node, "quiet");
-    draw.font = "12px sans-serif";
-    draw.textAlign = "center";
-    for (let t = 0; t < T; t += 16) draw.fillText(String(t), LEFT + (t + 0.5) * cell, MAP + 14);
-    draw.fillText("position q", LEFT + MAP / 2, MAP + 31);
-    draw.textAlign = "right";
-    for (let t = 0; t < T; t += 16) draw.fillText(String(t), LEFT - 5, Math.max(10, (t + 0.5) * cell + 4));
-    draw.save();
-    draw.translate(11, MAP / 2);
-    draw.rotate(-Math.PI / 2);
-    draw.textAlign = "center";
-    draw.fillText("position p", 0, 0);
-    draw.restore();
-  }
-
-  function paintCurve(p, q) {
-    const row = products[p], floor = Math.min(0, low);
-    const x = (t) => 45 + t / (T - 1) * (WIDE - 60), y = (v) => HIGH - 46 - (v - floor) / (high - floor || 1) * (HIGH - 66);
-    const text = (px, py, words) => h("text", { x: px, y: py }, words);
-    plot.replaceChildren(
-      h("line", { class: "axis", x1: x(0), x2: x(T - 1), y1: y(0), y2: y(0) }),
-      h("line", { class: "mark", x1: x(p), x2: x(p), y1: y(floor), y2: y(high) }),
-      h("polyline", { class: "curve", points: row.map((v, t) => `${x(t)},${y(v)}`).join(" ") }),
-      h("circle", { class: "here", cx: x(q), cy: y(row[q]), r: 6 }),
-      text(22, y(0) + 4, "0"), text(22, y(high) + 4, minus(high, 1)), text(x(p), 14, `p = ${p}`),
-      ...Array.from({ length: Math.ceil(T / 16) }, (_, i) => text(x(16 * i), HIGH - 26, String(16 * i))),
-      text(WIDE / 2, HIGH - 6, `position q: the row p = ${p} of the map`),
-    );
-    plot.setAttribute("aria-label", `Dot product of position ${p} with every position; largest with itself`);
-  }
-
-  const choose = (event) => {
-    const box = map.getBoundingClientRect(), scale = (MAP + LEFT) / box.width;
-    const at = (v) => Math.min(T - 1, Math.max(0, Math.floor(v / cell)));
-    model.set("q", at((event.clientX - box.left) * scale - LEFT));
-    model.set("p", at((event.clientY - box.top) * scale));
-    model.save_changes();
+  const press = (event) => {
+    const box = map.getBoundingClientRect();
+    choose((event.clientY - box.top) / box.height * T - 0.5, (event.clientX - box.left) / box.width * T - 0.5);
   };
-  map.addEventListener("pointerdown", (event) => { map.setPointerCapture(event.pointerId); choose(event); });
-  map.addEventListener("pointermove", (event) => { if (event.buttons) choose(event); });
+  map.addEventListener("pointerdown", (event) => { map.setPointerCapture(event.pointerId); press(event); });
+  map.addEventListener("pointermove", (event) => { if (event.buttons) press(event); });
 
-  const later = onceAFrame(paint);
-  const names = ["p", "q", "log_width", "log_base"].map((n) => `change:${n}`);
-  names.forEach((n) => model.on(n, later));
   node.append(
     h("style", {}, STYLE),
-    h("div", { class: "row" },
-      slider(model, "p", { label: "position p", min: 0, max: T - 1 }),
-      slider(model, "q", { label: "position q", min: 0, max: T - 1 }),
+    h("div", { class: "row" }, ...places,
       slider(model, "log_width", { label: "width C", min: 1, max: 9, show: (v) => String(2 ** v) }),
       slider(model, "log_base", { label: "base", min: 1, max: 7, step: 0.25, show: (v) => Math.round(10 ** v).toLocaleString("en") })),
-    h("div", { class: "columns" }, map, plot),
-    says, waves,
-    h("div", { class: "quiet" }, "Press on the map to choose p and q. The white frame is the row of p, the red one the pair."),
+    h("div", { class: "columns" }, h("div", { class: "map" }, map, axes), plot.figure),
+    says, notes,
   );
-  paint();
-  later(); // again once it is in the page: the colours of the theme are known only there
-  const undo = onTheme(later);
-  return () => { names.forEach((n) => model.off(n, later)); undo(); };
+  return repaint(model, ["length", "p", "q", "log_width", "log_base"], paint);
 }
 
 export default live(render);

@@ -1,6 +1,7 @@
 """The dot products of sinusoidal position vectors: who is near whom, by positions alone."""
 
 import math
+from typing import Any
 
 import torch
 import traitlets
@@ -16,9 +17,9 @@ class PositionDots(Explorer):
     """PE(p) · PE(q) for all pairs of positions, and one row of it as a curve.
 
     length: how many positions, 8 to 128; n_embd: the width C, a power of two from 2 to 512; base:
-    of the frequencies, 10 to 10,000,000; p, q: the chosen positions.
+    of the frequencies, 10 to 10,000,000; p, q: the chosen positions, 20 and 26 or the last.
 
-    Raises ValueError for values out of range.
+    Raises ValueError for values out of range, and TraitError when a trait is set to one.
     """
 
     _esm = esm("position_dots")
@@ -35,8 +36,8 @@ class PositionDots(Explorer):
         n_embd: int = 32,
         base: float = 10_000.0,
         *,
-        p: int = 20,
-        q: int = 26,
+        p: int | None = None,
+        q: int | None = None,
     ):
         if not 8 <= length <= LONGEST:
             raise ValueError(f"length should be 8 to {LONGEST} positions, but is {length}")
@@ -44,12 +45,46 @@ class PositionDots(Explorer):
             raise ValueError(f"n_embd should be 2, 4, 8, … or {WIDEST}, but is {n_embd}")
         if not 10 <= base <= 1e7:
             raise ValueError(f"base should be 10 to 10,000,000, but is {base}")
+        p = min(20, length - 1) if p is None else p
+        q = min(26, length - 1) if q is None else q
         for name, place in (("p", p), ("q", q)):
             if not 0 <= place < length:
                 raise ValueError(f"{name} is a position from 0 to {length - 1}, not {place}")
         super().__init__(
             length=length, log_width=n_embd.bit_length() - 1, log_base=math.log10(base), p=p, q=q
         )
+
+    @traitlets.validate("length", "log_width")
+    def _is_a_size(self, proposal: Any) -> int:
+        low, high = (8, LONGEST) if proposal.trait.name == "length" else (1, 9)
+        if not low <= proposal.value <= high:
+            what = "how many positions" if low == 8 else "the width C as a power of two"
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} is {what}, from {low} to {high}, not {proposal.value}"
+            )
+        return int(proposal.value)
+
+    @traitlets.validate("p", "q")
+    def _is_a_position(self, proposal: Any) -> int:
+        if not 0 <= proposal.value < self.length:
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} is a position from 0 to {self.length - 1}, "
+                f"not {proposal.value}"
+            )
+        return int(proposal.value)
+
+    @traitlets.validate("log_base")
+    def _is_a_base(self, proposal: Any) -> float:
+        if not 1 <= proposal.value <= 7:  # no number (NaN) neither
+            raise traitlets.TraitError(
+                f"log_base is the base as a power of ten, from 1 to 7, not {proposal.value}"
+            )
+        return float(proposal.value)
+
+    @traitlets.observe("length")
+    def _stay_inside(self, _: Any) -> None:
+        """Fewer positions: what was chosen beyond the last becomes the last."""
+        self.p, self.q = min(self.p, self.length - 1), min(self.q, self.length - 1)
 
     def dots(self) -> torch.Tensor:
         """PE(p) · PE(q) for all p and q: (length, length)."""
@@ -73,6 +108,7 @@ class PositionDots(Explorer):
         dots = self.dots()
         plots.heatmap(dots, ax=left, limits=(dots.min().item(), dots.max().item()))
         left.axhline(self.p, color="white", linewidth=1)
+        left.plot([self.q], [self.p], "s", color="none", markeredgecolor=plots.RED, markersize=8)
         left.set(title="PE(p) · PE(q)", xlabel="position q", ylabel="position p")
         right.plot(dots[self.p], color=plots.BLUE)
         right.plot([self.q], dots[self.p, self.q], "o", color=plots.RED)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+import traitlets
 from ipywidgets import Widget
 
 from explorers.clock_hands import ClockHands
@@ -77,3 +78,43 @@ def test_its_name_is_stable():
 def test_bad_values_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         ClockHands(**{"q": Q, "k": K, **arguments})
+
+
+def test_it_has_something_to_show_of_its_own():
+    assert repr(ClockHands()) == "ClockHands(4 clocks, query at 9, key at 4: score 1.32)"
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "message"),
+    [
+        ("q", [1.0, 2.0, 3.0], r"q should be one vector of 2, 4, … or 16 .*\(3,\)"),
+        ("q", [], "q should be one vector"),
+        ("k", [1.0, 2.0], "k has 2, the other 4"),
+        ("k", [math.inf, 0.0, 0.0, 0.0], "k contains NaN or infinity"),
+        ("query", 61, "query is a position from 0 to 60, not 61"),
+        ("key", -1, "key is a position from 0 to 60, not -1"),
+        ("longest", 0, "longest is the last position, 1 or more, not 0"),
+        ("log_base", 0.0, "log_base is the base as a power of ten, from 1 to 7, not 0.0"),
+        ("log_base", math.nan, "not nan"),
+    ],
+)
+def test_a_trait_refuses_what_the_constructor_would(trait, value, message):
+    explorer = ClockHands(Q, K)
+    before = repr(explorer)
+    with pytest.raises(traitlets.TraitError, match=message):
+        setattr(explorer, trait, value)
+    assert repr(explorer) == before
+
+
+def test_with_fewer_positions_both_stay_inside():
+    explorer = ClockHands(Q, K, query=9, key=4)
+    explorer.longest = 1
+    assert (explorer.query, explorer.key) == (1, 1)
+    assert explorer.picture().png()
+
+
+def test_both_vectors_can_change_their_size_together():
+    explorer = ClockHands(Q, K)
+    with explorer.hold_trait_notifications():
+        explorer.q, explorer.k = [1.0, 0.0], [0.0, 1.0]
+    assert repr(explorer).startswith("ClockHands(1 clocks") and explorer.picture().png()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+import traitlets
 
 from explorers.depth import DEPTHS, NORMS, SCALES, DepthExplorer, _norm, _Stack
 
@@ -107,3 +108,30 @@ def test_it_says_what_it_shows_and_shows_it_still(settings, text):
 def test_wrong_settings_are_explained(settings, message):
     with pytest.raises(ValueError, match=message):
         DepthExplorer(**settings)
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "message"),
+    [
+        ("depth_index", 6, r"depth_index is a place in \(2, 4, .*\), from 0 to 5, not 6"),
+        ("depth_index", -1, "not -1"),
+        ("scale_index", 5, r"scale_index is a place in \(0.1, .*\), from 0 to 4, not 5"),
+        ("skips", "yes", r"skips should be one of \('on', 'off'\), not 'yes'"),
+        ("norm", "both", "norm should be one of .*'post'.*, not 'both'"),
+        ("layer", 49, "layer should be from 0 to the depth, 48, not 49"),
+        ("layer", -1, "not -1"),
+    ],
+)
+def test_a_trait_refuses_what_the_constructor_would(trait, value, message):
+    explorer = DepthExplorer()
+    before = repr(explorer)
+    with pytest.raises(traitlets.TraitError, match=message):
+        setattr(explorer, trait, value)
+    assert repr(explorer) == before
+
+
+def test_with_fewer_layers_the_last_one_is_looked_at():
+    explorer = DepthExplorer(layer=30)
+    explorer.depth_index = 0
+    assert (explorer.depth, explorer.layer) == (2, 2)
+    assert explorer.picture().png()

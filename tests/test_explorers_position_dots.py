@@ -1,6 +1,7 @@
 """The map of sinusoidal dot products without a browser."""
 
 import pytest
+import traitlets
 from ipywidgets import Widget
 
 from explorers.position_dots import PositionDots
@@ -49,3 +50,38 @@ def test_the_still_picture_shows_the_present_view():
 def test_bad_values_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         PositionDots(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "message"),
+    [
+        ("length", 7, "length is how many positions, from 8 to 128, not 7"),
+        ("length", 1, "not 1"),
+        ("length", 129, "not 129"),
+        ("log_width", 0, "log_width is the width C as a power of two, from 1 to 9, not 0"),
+        ("log_width", 10, "not 10"),
+        ("log_base", 7.5, "log_base is the base as a power of ten, from 1 to 7, not 7.5"),
+        ("log_base", float("nan"), "not nan"),
+        ("p", 64, "p is a position from 0 to 63, not 64"),
+        ("q", -1, "q is a position from 0 to 63, not -1"),
+    ],
+)
+def test_a_trait_refuses_what_the_constructor_would(trait, value, message):
+    explorer = PositionDots()
+    before = repr(explorer)
+    with pytest.raises(traitlets.TraitError, match=message):
+        setattr(explorer, trait, value)
+    assert repr(explorer) == before
+
+
+def test_fewer_positions_bring_the_chosen_ones_inside():
+    explorer = PositionDots(p=20, q=5)
+    explorer.length = 8
+    assert (explorer.p, explorer.q) == (7, 5)
+    assert "8 positions" in repr(explorer) and explorer.picture().png()
+
+
+@pytest.mark.parametrize(("length", "width"), [(8, 2), (128, 512)])
+def test_the_smallest_and_the_largest_can_be_shown(length, width):
+    explorer = PositionDots(length, width)
+    assert explorer.picture().png() and "PE(" in repr(explorer)

@@ -69,6 +69,29 @@ def test_moving_both_keeps_angles_and_score_and_turns_the_hands(clocks):
     assert (angles(clocks), number(clocks, ".says .score")) == before
 
 
+def test_a_press_on_the_curve_chooses_the_distance(clocks):
+    box = clocks.locator("svg.plot").bounding_box()
+    for share, both in ((0.9, "clocks.query > clocks.key + 40"), (0.15, "clocks.key > 40")):
+        clocks.page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] / 3)
+        eventually(lambda both=both: in_kernel(clocks.page, both), True)
+    eventually(
+        lambda: in_kernel(clocks.page, "clocks.query - clocks.key"),
+        number(clocks, ".says .distance"),
+    )
+
+
+def test_fewer_positions_and_other_vectors_are_drawn(clocks):
+    page = clocks.page
+    in_kernel(page, "setattr(clocks, 'longest', 6)")
+    eventually(lambda: slider(clocks, "position of the query").get_attribute("max"), "6")
+    eventually(lambda: in_kernel(page, "[clocks.query, clocks.key]"), [6, 4])
+    assert changed(
+        clocks.locator("figure svg").first, lambda: in_kernel(page, "setattr(clocks, 'q', [1] * 8)")
+    )
+    want = in_kernel(page, "clocks.score()")
+    eventually(lambda: number(clocks, ".says .score"), pytest.approx(want, abs=2e-3))
+
+
 def test_moving_one_changes_angles_and_score(clocks):
     before = angles(clocks), number(clocks, ".says .score")
     assert changed(
@@ -125,7 +148,7 @@ def test_the_dot_product_in_the_browser_is_that_of_the_table(dots):
 
 def test_moving_p_and_q_alike_keeps_the_dot_product(dots):
     before = dot_of(dots)
-    curve = dots.locator("svg")
+    curve = dots.locator("svg.plot")
     for name in ("position p", "position q"):
         assert changed(curve, lambda name=name: press(dots, name, *["ArrowRight"] * 7))
     assert dot_of(dots) == before
@@ -133,10 +156,25 @@ def test_moving_p_and_q_alike_keeps_the_dot_product(dots):
 
 def test_a_press_on_the_map_chooses_a_pair(dots):
     box = dots.locator("canvas").bounding_box()
-    cell = (box["width"] - 40) / 64
-    x, y = box["x"] + 40 + 50.5 * cell, box["y"] + 10.5 * cell
-    assert changed(dots.locator("svg"), lambda: dots.page.mouse.click(x, y))
+    cell = box["width"] / 64
+    x, y = box["x"] + 50.5 * cell, box["y"] + 10.5 * cell
+    assert changed(dots.locator("svg.plot"), lambda: dots.page.mouse.click(x, y))
     eventually(lambda: in_kernel(dots.page, "[dots.p, dots.q]"), [10, 50])
+
+
+def test_a_press_on_the_curve_chooses_q(dots):
+    box = dots.locator("svg.plot").bounding_box()
+    dots.page.mouse.click(box["x"] + 0.9 * box["width"], box["y"] + box["height"] / 2)
+    eventually(lambda: in_kernel(dots.page, "dots.p"), 20)
+    eventually(lambda: in_kernel(dots.page, "dots.q > 55"), True)
+
+
+def test_fewer_positions_redraw_the_map_and_its_sliders(dots):
+    canvas = dots.locator("canvas")
+    assert changed(canvas, lambda: in_kernel(dots.page, "setattr(dots, 'length', 8)"))
+    eventually(lambda: slider(dots, "position q").get_attribute("max"), "7")
+    eventually(lambda: in_kernel(dots.page, "[dots.p, dots.q]"), [7, 7])
+    assert dots.locator(".says").inner_text().startswith("PE(7) · PE(7)")
 
 
 @pytest.mark.parametrize("name", ["width C", "base", "position p"])

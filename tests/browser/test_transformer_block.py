@@ -44,7 +44,7 @@ def test_the_depth_is_chosen_by_keyboard(node):
     assert changed(node.locator("svg.gradient"), lambda: slide(node, "depth", "Home"))
     expect(node.locator(".verdict")).to_contain_text("2 layers")
     eventually(lambda: in_kernel(node.page, "explorer.depth"), 2)
-    slide(node, "look at the stream after layer", "End")  # 48, beyond the end: the last is shown
+    slide(node, "look at the stream after layer", "End")
     expect(node.locator("thead th").nth(2)).to_have_text("after layer 2")
 
 
