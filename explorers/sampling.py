@@ -164,7 +164,7 @@ class SamplingExplorer(Explorer):
             ax.set_axis_off()
             said = textwrap.wrap(short(self.answer["error"], 240), 84)
             ax.text(0, 0.5, verbatim("\n".join(said)), va="center", transform=ax.transAxes)
-            ax.set_title(verbatim(self._prompt(54)))
+            ax.set_title(verbatim(self._prompt(48)))
             return fig
         fig, ax = picture(self.describe(), width=6.8, height=1.4 + 0.17 * n_rows)
         logits = torch.frombuffer(bytearray(self.answer["logits"]), dtype=torch.float32)
@@ -191,7 +191,7 @@ class SamplingExplorer(Explorer):
         ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         n = int((final > 0).sum())
         ax.set(xlim=(0, 1.2 * longest), xlabel=f"probability · {n} of {len(final)} tokens kept")
-        ax.set_title(verbatim(f"{self._prompt(54)}\n") + self._settings(), fontsize=10)
+        ax.set_title(verbatim(f"{self._prompt(48)}\n") + self._settings(), fontsize=10)
         return fig
 
     def _prompt(self, longest: int) -> str:
