@@ -70,7 +70,7 @@ const STYLE = `
   .token-explorer .number { font-family: var(--jp-code-font-family, monospace); font-variant-numeric: tabular-nums; }
   .token-explorer .detail { height: 2.9em; overflow: hidden; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
   .token-explorer .list { font-family: var(--jp-code-font-family, monospace); white-space: pre-wrap; line-height: 1.9; padding: 4px; margin: 0 5px 5px;
-    border: 1px solid var(--line); border-radius: 4px; min-height: 28px; max-height: 225px; overflow: auto; contain: content; }
+    border: 1px solid var(--line); border-radius: 4px; min-height: 28px; max-height: 260px; overflow: auto; contain: content; }
   .token-explorer .piece { border: 1px solid; border-bottom-width: 3px; border-radius: 4px; padding: 1px 2px; margin: 0 1px; cursor: default;
     display: inline-block; max-width: 100%; box-sizing: border-box; overflow-wrap: anywhere; line-height: 1.35; }
   ${INKS.map((ink, i) => `.token-explorer .k${i} { border-color: ${stroke(ink)}; background: color-mix(in srgb, var(--${ink}) 16%, transparent); }`).join("\n  ")}
@@ -82,7 +82,7 @@ const STYLE = `
     .token-explorer textarea { height: 172px; }
     .token-explorer .merges { display: grid; grid-template-columns: 1fr auto; gap: 0 6px; }
     .token-explorer .merges input { grid-area: 2 / 1 / 3 / 3; width: 100%; box-sizing: border-box; }
-    .token-explorer .counts { display: grid; }
+    .token-explorer .counts { display: grid; justify-content: stretch; }
     .token-explorer .counts > div { display: flex; justify-content: space-between; border-bottom: 1px solid var(--panel); }
     .token-explorer .list { max-height: 420px; }
   }`;
