@@ -1,5 +1,5 @@
 // The model answers in the kernel, once for each prompt (trait "answer"); all else happens here.
-const SHOWN = 20, ROW = 19, LABEL = 84, BAR = 380, WIDTH = 600, TOP = 58, RULER = 28;
+const SHOWN = 20, ROW = 16, TOP = 56, RULER = 27, SIGNS = 70; // SIGNS: of the prompt, in what the model reads
 
 /** The places of the logits from the largest to the smallest; equal ones in their order. */
 const ranking = (logits) => Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a] || a - b);
@@ -43,47 +43,84 @@ function hit(final, n, u) {
 
 const percent = (p) => (p === 0 ? "0 %" : p < 0.0005 ? "< 0.1 %" : `${(100 * p).toFixed(1)} %`);
 
+/** A token in signs that can be seen: "␣the", and "‹200B›" for a sign of no width. */
+const signs = (token) => visible(token).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+  (c) => `‹${c.codePointAt(0).toString(16).toUpperCase().padStart(2, "0")}›`) || "(empty)";
+
+/** Writes a text cut to `longest` signs, all of it (up to a length) where the pointer rests. */
+function writeShort(node, text, longest) {
+  const said = short(text, longest);
+  write(node, said);
+  node.title = said === text ? "" : inFull(text);
+}
+
+const STYLE = `
+  .sampling-explorer .prompt { display: flex; align-items: flex-start; gap: 8px; margin: 3px 4px 0 0; }
+  .sampling-explorer textarea { flex: 1; min-width: 0; box-sizing: border-box; resize: none; padding: 3px 8px;
+    font-family: var(--jp-code-font-family, monospace); background: var(--paper); border: 1px solid var(--line); border-radius: 4px; }
+  .sampling-explorer .slot { height: 2.9em; overflow: hidden; margin: 3px 0; }
+  .sampling-explorer .slot > * { margin: 0; }
+  .sampling-explorer .silence:not(:empty) ~ *, .sampling-explorer .problem:not(:empty) ~ * { display: none; }
+  .sampling-explorer .reads, .sampling-explorer .problem { overflow-wrap: anywhere; }
+  .sampling-explorer .reads .token { white-space: pre-wrap; unicode-bidi: isolate; }
+  .sampling-explorer .token:empty { display: none; }
+  .sampling-explorer .fresh { font-weight: 700; text-decoration: underline; }
+  .sampling-explorer .columns { gap: 6px 12px; }
+  .sampling-explorer .side { flex: 1 1 180px; min-width: 0; max-width: 330px; padding-right: 4px; display: grid; gap: 6px; }
+  .sampling-explorer .side label { display: grid; grid-template-columns: 1fr auto; gap: 0 6px; }
+  .sampling-explorer .side label input { grid-area: 2 / 1 / 3 / 3; width: 100%; margin: 2px 0; box-sizing: border-box; }
+  .sampling-explorer .buttons { display: flex; flex-wrap: wrap; gap: 5px; }
+  .sampling-explorer .buttons button { padding: 2px 7px; }
+  .sampling-explorer .drawn { height: 1.45em; }
+  .sampling-explorer table { width: 100%; table-layout: fixed; }
+  .sampling-explorer th, .sampling-explorer td { padding: 1px 2px; font-weight: 400; }
+  .sampling-explorer th { width: 50%; }
+  .sampling-explorer td, .sampling-explorer .drawn { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate; }
+  .sampling-explorer .legend { margin: 0; padding: 0; list-style: none; font-size: 12px; line-height: 1.35; }
+  .sampling-explorer .legend li { display: grid; grid-template-columns: 14px 1fr; gap: 6px; align-items: baseline; margin: 0; }
+  .sampling-explorer .legend i { height: 9px; border: 1px solid var(--quiet); font-style: normal; text-align: center; }
+  .sampling-explorer .legend .likely { background: var(--blue); border-color: var(--blue); }
+  .sampling-explorer .legend .gone { background: repeating-linear-gradient(-45deg, transparent 0 2px, var(--quiet) 2px 3px); }
+  .sampling-explorer .legend .own { width: 2px; height: 12px; justify-self: center; border: 0; background: var(--ink); align-self: center; }
+  .sampling-explorer .legend .tip { border: 0; height: auto; line-height: 1; }`;
+
 function render({ model: bare, el }) {
   const node = root(el, "sampling-explorer", "Sampling explorer: what comes next, and how it is chosen");
   const model = promptly(bare, node);
   const tokens = model.get("tokens"), most = model.get("most_k"), first = model.get("prompt");
-  let ranks = [], ranked = [], plain = null, waiting = 0, draws = 0, last = "", patience = 0;
-  const send = (text) => {
-    model.set("prompt", text);
-    model.save_changes();
-    clearTimeout(patience);
-    patience = setTimeout(() => { error.textContent = "The kernel has not answered yet. Is it running, or busy?"; }, 4000);
-  };
+  let ranks = [], ranked = [], plain = null, waiting = 0, draws = 0, last = "";
+  const send = (text) => put(model, { prompt: text.toWellFormed?.() ?? text }); // half a sign cannot be sent
 
-  const field = h("textarea", { rows: 3, cols: 64, "aria-label": "prompt", spellcheck: "false", autocomplete: "off",
-    autocapitalize: "off", maxlength: 4000, style: "font-family:var(--jp-code-font-family, monospace);background:var(--paper);border:1px solid var(--line);border-radius:4px;padding:3px 8px;max-width:100%;box-sizing:border-box" });
+  const field = h("textarea", { rows: 2, "aria-label": "prompt", spellcheck: "false", autocomplete: "off",
+    autocapitalize: "off", maxlength: 4000 });
   field.addEventListener("input", () => { waiting = 0; last = ""; send(field.value); });
-  const error = h("div", { class: "warning", role: "status", "aria-live": "polite" });
-  const note = h("div", { class: "quiet note" });
-  const seen = h("span", { class: "token seen" }), fresh = h("span", { class: "token fresh", style: "font-weight:700;text-decoration:underline" });
-  const drawn = h("span", { class: "drawn", role: "status", "aria-live": "polite" });
+  const error = h("div", { class: "warning problem", role: "status", "aria-live": "polite" });
+  const lead = h("span", { class: "note" });
+  const seen = h("span", { class: "token seen" }), fresh = h("span", { class: "token fresh" });
+  const drawn = h("div", { class: "drawn", role: "status", "aria-live": "polite" });
   const button = (label, act) => h("button", { type: "button", onclick: act }, label);
   const ask = (n) => () => { waiting = Math.min(200, waiting + n); step(); };
   const cells = Object.fromEntries(["entropy", "plain", "kept", "mass", "next"].map((name) => [name, h("td", { class: `number ${name}` })]));
   const row = (label, cell) => h("tr", {}, h("th", { scope: "row" }, label), cell);
-  const picture = canvas(WIDTH, TOP + ROW * (Math.min(SHOWN, tokens.length) + (tokens.length > SHOWN ? 1 : 0)) + 4, "");
-  const pen = picture.getContext("2d");
+  const key = (name, words, sign = "") => h("li", {}, h("i", { class: name, "aria-hidden": "true" }, sign), h("span", {}, words));
+  const many = tokens.length > SHOWN, height = TOP + ROW * (Math.min(SHOWN, tokens.length) + many) + 2;
+  const picture = canvas(1, height, ""), pen = picture.getContext("2d");
 
-  node.append(
-    h("label", { style: "align-items:flex-start" }, "prompt", field), error,
-    h("div", { class: "row" }, "the model reads", h("span", {}, seen, fresh)), note,
-    h("div", { class: "row" },
+  node.append(h("style", {}, STYLE),
+    h("label", { class: "prompt" }, "prompt", field),
+    h("div", { class: "slot" }, node.querySelector(".silence"), error, h("div", { class: "reads" }, lead, " ", seen, fresh)),
+    h("div", { class: "columns" }, picture, h("div", { class: "side" },
       slider(model, "temperature", { label: "temperature τ", min: 0, max: 3, step: 0.05, show: (t) => (t ? t.toFixed(2) : "0 (greedy)") }),
       slider(model, "top_k", { label: "top-k", min: 1, max: most, show: (k) => (k >= most ? "off" : String(k)) }),
-      slider(model, "top_p", { label: "top-p", min: 0.01, max: 1, step: 0.01, show: (p) => (p >= 1 ? "off" : p.toFixed(2)) })),
-    h("div", { class: "row" }, button("Sample once", ask(1)), button("Sample 20", ask(20)),
-      button("Start again", () => { waiting = draws = 0; last = ""; drawn.textContent = ""; send(first); }), drawn),
-    h("div", { class: "columns" }, picture, h("table", {}, h("tbody", {},
-      row("entropy, in bits", cells.entropy), row("… of the model itself", cells.plain),
-      row("tokens kept", cells.kept), row("probability kept", cells.mass),
-      row("the next dart", cells.next)))),
-    h("p", { class: "quiet", style: "margin:4px 0" },
-      "ruler: the kept tokens side by side, and where the next dart will hit (▼) · filled: the chance to be drawn · hatched: cut off (the number is what it would have had) · upright line: the model itself (τ = 1, no cut)"));
+      slider(model, "top_p", { label: "top-p", min: 0.01, max: 1, step: 0.01, show: (p) => (p >= 1 ? "off" : p.toFixed(2)) }),
+      h("div", { class: "buttons" }, button("Sample once", ask(1)), button("Sample 20", ask(20)),
+        button("Start again", () => { waiting = draws = 0; last = ""; write(drawn, ""); send(first); })),
+      drawn,
+      h("table", {}, h("tbody", {},
+        row("next dart", cells.next), row("tokens kept", cells.kept), row("probability", cells.mass),
+        row("entropy, bits", cells.entropy), row("… of the model", cells.plain))),
+      h("ul", { class: "legend quiet" }, key("likely", "the chance to be drawn"), key("gone", "cut off: its chance before"),
+        key("own", "the model itself: τ = 1, no cut"), key("tip", "the next dart, on the ruler of all tokens kept", "▼")))));
 
   const now = () => distribution(ranked, model.get("temperature"),
     model.get("top_k") >= most ? tokens.length : model.get("top_k"), model.get("top_p"));
@@ -104,25 +141,48 @@ function render({ model: bare, el }) {
   let inks = {};
   function readInks() {
     inks = Object.fromEntries(["ink", "quiet", "line", "blue", "orange", "paper"].map((name) => [name, colour(node, name)]));
+    inks.font = getComputedStyle(field).fontFamily || "monospace";
     hatched = hatch(inks.quiet);
+  }
+
+  let wide, label, bar; // in pixels: the picture, its names, its longest bar
+  const fitting = new Map();
+  /** The name of a token, cut where `room` pixels end. */
+  function fitted(text, room) {
+    if (pen.measureText(text).width <= room) return text;
+    let cut = [...text.slice(0, 40)];
+    while (cut.length > 1 && pen.measureText(`${cut.join("")}…`).width > room) cut.pop();
+    return `${cut.join("")}…`;
+  }
+  function nameOf(id) {
+    if (!fitting.has(id)) fitting.set(id, fitted(signs(tokens[id].slice(0, 80)), label - 8));
+    return fitting.get(id);
+  }
+  function lay(roomy) {
+    fitting.clear();
+    wide = roomy ? 500 : 372;
+    const longest = Math.max(...tokens.slice(0, 5000).map((token) => Math.min(16, token.length)), many ? `${tokens.length} others`.length - 1 : 0);
+    label = Math.min(roomy ? 120 : 92, 14 + 7.3 * Math.max(5, longest));
+    bar = wide - label - 102;
+    paint();
   }
 
   /** The kept tokens side by side, in order, and the next dart above them. */
   function ruler(final, n, u, target) {
     pen.textAlign = "right";
     pen.fillStyle = inks.ink;
-    pen.fillText("ruler", LABEL - 8, RULER + 9);
+    pen.fillText("ruler", label - 8, RULER + 9);
     pen.textAlign = "center";
-    let x = LABEL;
+    let x = label;
     for (let i = 0; i < n; i++) {
-      const wide = final[i] * BAR;
+      const long = final[i] * bar;
       pen.fillStyle = i === target ? inks.orange : inks.blue;
-      pen.fillRect(x, RULER, Math.max(wide - 1, 0.4), 18);
+      pen.fillRect(x, RULER, Math.max(long - 1, 0.4), 18);
       pen.fillStyle = i === target ? "#000" : inks.paper;
-      if (wide > 13) pen.fillText(visible(tokens[ranks[i]]).slice(0, wide / 8), x + wide / 2, RULER + 9);
-      x += wide;
+      if (long > 13) pen.fillText(fitted(nameOf(ranks[i]), long - 2), x + long / 2, RULER + 9);
+      x += long;
     }
-    const tip = LABEL + u * BAR;
+    const tip = label + u * bar;
     pen.fillStyle = inks.ink;
     pen.beginPath();
     pen.moveTo(tip - 5, RULER - 9);
@@ -132,54 +192,59 @@ function render({ model: bare, el }) {
     pen.fillRect(tip - 0.5, RULER, 1, 18);
   }
 
-  /** One line of the picture; others: how many tokens it stands for (0: one). */
-  function line(i, name, final, hot, own, others, kept, target) {
+  /** One line of the picture. */
+  function line(i, name, final, hot, own, target) {
     const y = TOP + i * ROW, cut = final === 0 && hot > 0;
     pen.textAlign = "right";
     pen.fillStyle = cut ? inks.quiet : inks.ink;
-    pen.fillText(name, LABEL - 8, y + ROW / 2);
-    const long = Math.max(1, (cut ? hot : final) * BAR);
+    pen.fillText(name, label - 8, y + ROW / 2);
+    const long = Math.max(1, (cut ? hot : final) * bar);
     pen.fillStyle = cut ? hatched : inks.blue;
-    if (final > 0 || cut) pen.fillRect(LABEL, y + 3, long, ROW - 6);
-    if (cut) { pen.strokeStyle = inks.quiet; pen.strokeRect(LABEL + 0.5, y + 3.5, long, ROW - 7); }
+    if (final > 0 || cut) pen.fillRect(label, y + 2, long, ROW - 4);
+    if (cut) { pen.strokeStyle = inks.quiet; pen.strokeRect(label + 0.5, y + 2.5, long, ROW - 5); }
     pen.fillStyle = inks.ink;
-    pen.fillRect(LABEL + own * BAR - 1, y, 2, ROW);
+    pen.fillRect(label + own * bar - 1, y, 2, ROW);
     pen.textAlign = "left";
-    const some = others && kept && kept < others ? ` (${kept} of ${others})` : "";
-    pen.fillText(cut ? `cut (${percent(hot)})` : percent(final) + some + (target ? " ◀ dart" : ""), LABEL + BAR + 12, y + ROW / 2);
+    pen.fillText(cut ? `cut (${percent(hot)})` : percent(final) + (target ? " ◀ dart" : ""), label + bar + 8, y + ROW / 2);
   }
 
   function draw() {
-    if (!ranked.length) return;
+    if (!wide) return;
     if (!inks.blue) readInks(); // not before: a node has its colours when it stands in the page
     if (!inks.blue) { paint(); return; }
+    fit(picture, wide, height);
+    if (!ranked.length) return;
     const { hot, final, n, mass } = now(), shown = Math.min(SHOWN, ranked.length);
-    pen.clearRect(0, 0, WIDTH, 2000);
-    pen.font = "12px " + (getComputedStyle(field).fontFamily || "monospace");
+    pen.font = `12px ${inks.font}`;
     pen.textBaseline = "middle";
     pen.textAlign = "center";
     for (const tick of [0, 0.25, 0.5, 0.75, 1]) {
       pen.fillStyle = inks.line;
-      pen.fillRect(LABEL + tick * BAR, TOP - 6, 1, ROW * 21 + 4);
+      pen.fillRect(label + tick * bar, TOP - 6, 1, height - TOP + 4);
       pen.fillStyle = inks.quiet;
-      pen.fillText(`${100 * tick} %`, LABEL + tick * BAR, 9);
+      pen.fillText(`${100 * tick} %`, label + tick * bar, 8);
     }
     const u = dart(model.get("seed"), draws), target = hit(final, n, u);
     ruler(final, n, u, target);
-    for (let i = 0; i < shown; i++) line(i, visible(tokens[ranks[i]]) || "(empty)", final[i], hot[i], plain.final[i], 0, 0, i === target);
-    if (ranked.length > SHOWN) {
-      const rest = (p) => p.subarray(SHOWN).reduce((a, b) => a + b, 0), others = ranked.length - SHOWN;
-      line(SHOWN, `${others} others`, rest(final), rest(hot), rest(plain.final), others, Math.max(0, n - SHOWN), target >= SHOWN);
+    for (let i = 0; i < shown; i++) line(i, nameOf(ranks[i]), final[i], hot[i], plain.final[i], i === target);
+    if (many) {
+      const rest = (p) => p.subarray(SHOWN).reduce((a, b) => a + b, 0);
+      line(SHOWN, `${ranked.length - SHOWN} others`, rest(final), rest(hot), rest(plain.final), target >= SHOWN);
     }
-    cells.next.textContent = `${u.toFixed(3)} → ${visible(tokens[ranks[target]])}`;
-    cells.entropy.textContent = Math.abs(entropy(final)).toFixed(2);
-    cells.plain.textContent = plain.bits.toFixed(2);
-    cells.kept.textContent = `${n} of ${ranked.length}`;
-    cells.mass.textContent = percent(mass);
-    const top = ranks.slice(0, 5).map((id, i) => `${visible(tokens[id])} ${final[i] ? percent(final[i]) : "cut"}`).join(", ");
+    writeShort(cells.next, `${u.toFixed(3)} → ${signs(tokens[ranks[target]])}`, 40);
+    write(cells.entropy, Math.abs(entropy(final)).toFixed(2));
+    write(cells.plain, plain.bits.toFixed(2));
+    write(cells.kept, `${n} of ${ranked.length}`);
+    write(cells.mass, percent(mass));
+    const top = ranks.slice(0, 5).map((id, i) => `${short(signs(tokens[id]), 40)} ${final[i] ? percent(final[i]) : "cut"}`).join(", ");
     picture.setAttribute("aria-label", `Likeliest next tokens: ${top}. ${n} of ${ranked.length} kept.`);
   }
   const paint = onceAFrame(draw);
+  picture.addEventListener("pointermove", ({ offsetY }) => { // the whole name of what is cut
+    const i = Math.floor((offsetY - TOP) / ROW), id = i < SHOWN ? ranks[i] : undefined;
+    const title = id !== undefined && nameOf(id).endsWith("…") ? inFull(signs(tokens[id])) : "";
+    if (picture.title !== title) picture.title = title;
+  });
 
   /** Draw a token if one is wanted and the model has answered for the present prompt. */
   function step() {
@@ -190,16 +255,14 @@ function render({ model: bare, el }) {
     const u = dart(model.get("seed"), draws), { final, n } = now();
     last = tokens[ranks[hit(final, n, u)]];
     draws += 1;
-    drawn.textContent = `dart ${u.toFixed(3)} hits “${visible(last)}”`;
+    writeShort(drawn, `dart ${u.toFixed(3)} hits “${short(signs(last), 100)}”`, 110);
     send(prompt + last);
   }
 
   function read() {
     const answer = model.get("answer");
-    clearTimeout(patience);
-    error.textContent = answer.error;
-    note.textContent = answer.note;
-    note.style.display = answer.note ? "" : "none";
+    writeShort(error, answer.error, 150);
+    write(lead, answer.note || "the model reads");
     if (!answer.error) {
       const logits = floats(answer.logits);
       ranks = ranking(logits);
@@ -209,21 +272,23 @@ function render({ model: bare, el }) {
     }
     picture.style.opacity = answer.error ? 0.35 : 1;
     const shown = answer.prompt.slice(0, answer.prompt.length - last.length);
-    seen.textContent = (shown.length > 70 ? "…" : "") + visible(shown.slice(-70));
-    fresh.textContent = visible(last);
+    writeShort(fresh, last && signs(last), 30);
+    const tail = [...(shown && signs(shown.slice(-3 * SIGNS).replace(/^[\udc00-\udfff]/, "")))];
+    const room = SIGNS - fresh.textContent.length;
+    write(seen, (tail.length > room || shown.length > 3 * SIGNS ? "…" : "") + tail.slice(-room).join(""));
     step();
     if (inks.blue) draw(); // at once: the kernel sends one answer for each prompt
     else paint();
   }
-  const write = () => { if (field.value !== model.get("prompt")) field.value = model.get("prompt"); };
+  const refill = () => { if (field.value !== model.get("prompt")) field.value = model.get("prompt"); };
 
   for (const name of ["temperature", "top_k", "top_p"]) model.on(`change:${name}`, paint);
   model.on("change:answer", read);
-  model.on("change:prompt", write);
-  const undo = onTheme(() => { readInks(); paint(); });
-  write();
+  model.on("change:prompt", refill);
+  const undo = onTheme(() => { readInks(); paint(); }), unwatch = byWidth(node, lay);
+  refill();
   read();
-  return () => { undo(); clearTimeout(patience); model.off("change:answer", read); model.off("change:prompt", write);
+  return () => { undo(); unwatch(); model.off("change:answer", read); model.off("change:prompt", refill);
     for (const name of ["temperature", "top_k", "top_p"]) model.off(`change:${name}`, paint); };
 }
 export default live(render);

@@ -1,12 +1,16 @@
 """What a model offers as the next token, and what temperature, top-k and top-p make of it."""
 
+import textwrap
+import unicodedata
 from typing import Any, ClassVar
 
 import torch
 import traitlets
+from matplotlib.ticker import PercentFormatter
 from torch import nn
 
 from explorers.base import Explorer, esm
+from explorers.labels import sendable, short
 from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 from helpers.sampling import next_token_probabilities
 
@@ -20,11 +24,12 @@ class SamplingExplorer(Explorer):
 
     model: ids (B, T) → logits (B, T, V), for example a `GPT`; tokenizer: with encode and decode;
     prompt: what the model reads first; temperature, top_k, top_p: as in `next_token_probabilities`,
-    where the sliders stand at first; seed: of the draws of the button "Sample once".
+    where the sliders stand at first (a top_k of the whole vocabulary or more is off, as None is);
+    seed: of the draws of the button "Sample once".
 
     The model stays in the kernel and is asked once for each prompt; the sliders work in the
-    browser. Raises ValueError for settings out of range. A prompt that cannot be read is no error:
-    the explorer says why.
+    browser. Raises ValueError for settings out of range, and TraitError where a trait is set to
+    such. A prompt that cannot be read is no error: the explorer says why.
     """
 
     _esm: ClassVar[str] = esm("sampling")
@@ -49,14 +54,13 @@ class SamplingExplorer(Explorer):
         top_p: float = 1.0,
         seed: int = 0,
     ):
-        if not 0 <= temperature <= 3:
-            raise ValueError(f"temperature should be between 0 and 3, not {temperature}")
-        if not 0 < top_p <= 1:
-            raise ValueError(f"top_p is a probability above 0, up to 1, not {top_p}")
-        tokens = [tokenizer.decode([i]) for i in range(tokenizer.vocab_size)]
+        tokens = [sendable(tokenizer.decode([i])) for i in range(tokenizer.vocab_size)]
         most_k = min(len(tokens), MOST_K)
-        if top_k is not None and not 1 <= top_k <= most_k:
-            raise ValueError(f"top_k should be between 1 and {most_k}, or None, not {top_k}")
+        if top_k is None or top_k >= len(tokens):
+            top_k = most_k
+        for name, value in (("temperature", temperature), ("top_k", top_k), ("top_p", top_p)):
+            if wrong := _wrong(name, value, most_k):
+                raise ValueError(wrong)
         self._model: Any = model
         self._tokenizer = tokenizer
         self._read: list[int] = []  # the tokens in the cache
@@ -64,7 +68,7 @@ class SamplingExplorer(Explorer):
         super().__init__(
             prompt=prompt,
             temperature=float(temperature),
-            top_k=most_k if top_k is None else top_k,
+            top_k=top_k,
             top_p=float(top_p),
             seed=seed,
             tokens=tokens,
@@ -72,6 +76,27 @@ class SamplingExplorer(Explorer):
         )
         self._ask()
         self.observe(self._ask, "prompt")
+
+    @traitlets.validate("temperature", "top_k", "top_p")
+    def _in_range(self, proposal: Any) -> Any:
+        name, value = proposal.trait.name, proposal.value
+        if name == "top_k" and value >= len(self.tokens):
+            return self.most_k
+        if wrong := _wrong(name, value, self.most_k):
+            raise traitlets.TraitError(wrong)
+        return value
+
+    @traitlets.validate("prompt")
+    def _can_travel(self, proposal: Any) -> str:
+        return sendable(proposal.value)
+
+    @traitlets.validate("tokens", "most_k")
+    def _stays(self, proposal: Any) -> Any:
+        if self.comm is not None:  # it is made, and perhaps shown: the browser reads them once
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} cannot change: make a new SamplingExplorer"
+            )
+        return proposal.value
 
     def _ask(self, _: Any = None) -> None:
         self.answer = self._answer(self.prompt)
@@ -85,15 +110,20 @@ class SamplingExplorer(Explorer):
             return answer | {"error": f"The prompt is longer than {LONGEST} characters."}
         try:
             ids = self._tokenizer.encode(prompt)
+            if not ids:
+                return answer | {"error": "The tokenizer makes no token of this prompt."}
             window = getattr(self._model, "block_size", None) or len(ids)
             logits = self._logits(ids[-window:])
         except Exception as error:  # whatever it is, the reader of the page should see it
             self._read, self._cache = [], None
-            return answer | {"error": f"{type(error).__name__}: {error}"}
+            return answer | {"error": short(sendable(f"{type(error).__name__}: {error}"), 1000)}
+        if len(logits) != len(self.tokens):
+            few = f"{len(logits)} logits, but the tokenizer has {len(self.tokens)} tokens."
+            return answer | {"error": f"The model gives {few}"}
         if not torch.isfinite(logits).all():
             return answer | {"error": "The model's logits hold NaN or infinity."}
         if len(ids) > window:
-            answer["note"] = f"The window is full: the model reads the last {window} tokens only."
+            answer["note"] = f"window full: the model reads the last {window} tokens"
         return answer | {"logits": logits.numpy().tobytes()}
 
     @torch.no_grad()
@@ -127,33 +157,48 @@ class SamplingExplorer(Explorer):
         )
 
     def picture(self) -> Picture:
-        """The likeliest tokens as bars; what is cut is hatched."""
-        fig, ax = picture(self.describe(), width=6.8, height=4.6)
+        """The prompt and the likeliest next tokens as bars; what is cut is hatched."""
+        n_rows = min(SHOWN + 1, len(self.tokens))
         if self.answer["error"]:
+            fig, ax = picture(self.describe(), width=6.8, height=1.2)
             ax.set_axis_off()
-            ax.text(0, 0.5, verbatim(self.answer["error"]), va="center", wrap=True)
+            said = textwrap.wrap(short(self.answer["error"], 240), 84)
+            ax.text(0, 0.5, verbatim("\n".join(said)), va="center", transform=ax.transAxes)
+            ax.set_title(verbatim(self._prompt(48)))
             return fig
+        fig, ax = picture(self.describe(), width=6.8, height=1.4 + 0.17 * n_rows)
         logits = torch.frombuffer(bytearray(self.answer["logits"]), dtype=torch.float32)
         hot = next_token_probabilities(logits, temperature=self.temperature)
         final = self.probabilities()
         order = logits.argsort(descending=True, stable=True)[:SHOWN].tolist()
-        rows = [(visible(self.tokens[i]), float(final[i]), float(hot[i])) for i in order]
+        rows = [(_name(self.tokens[i]), float(final[i]), float(hot[i])) for i in order]
         if len(self.tokens) > SHOWN:
             rest = 1 - sum(row[1] for row in rows)
-            rows.append(("all others", max(0.0, rest), float(1 - hot[order].sum())))
+            others = f"{len(self.tokens) - SHOWN} others"
+            rows.append((others, max(0.0, rest), float(1 - hot[order].sum())))
         ax.barh(range(len(rows)), [kept for _, kept, _ in rows], color=BLUE)
         cut = [before if kept == 0 else 0 for _, kept, before in rows]
         ax.barh(range(len(rows)), cut, color="white", edgecolor=GREY, hatch="////")
+        longest = max(max(kept, before if kept == 0 else 0) for _, kept, before in rows)
         for y, (_, kept, before) in enumerate(rows):
             said = f"{kept:.1%}" if kept or not before else f"cut ({before:.1%})"
-            ax.text((kept or before) + 0.01, y, said, va="center", fontsize=8)
+            place = (kept or before, y)
+            ax.annotate(said, place, (5, 0), textcoords="offset points", va="center", fontsize=8)
         ax.set_yticks(range(len(rows)), [verbatim(name) for name, _, _ in rows])
-        ax.tick_params(axis="y", labelsize=8)
-        ax.invert_yaxis()
+        ax.tick_params(axis="y", labelsize=8, length=0)
+        ax.grid(visible=False, axis="y")
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         n = int((final > 0).sum())
-        ax.set(xlim=(0, 1.08), xlabel=f"probability · {n} of {len(final)} tokens kept")
-        ax.set(title=self._settings())
+        ax.set(xlim=(0, 1.2 * longest), xlabel=f"probability · {n} of {len(final)} tokens kept")
+        ax.set_title(verbatim(f"{self._prompt(48)}\n") + self._settings(), fontsize=10)
         return fig
+
+    def _prompt(self, longest: int) -> str:
+        """The end of the prompt, as a picture's first line."""
+        shown = _signs(self.prompt[-longest:])
+        cut = len(shown) > longest or len(self.prompt) > longest
+        return f"after “{'…' if cut else ''}{shown[-longest:]}”"
 
     def _settings(self) -> str:
         top_k = "off" if self.top_k >= self.most_k else self.top_k
@@ -164,4 +209,27 @@ class SamplingExplorer(Explorer):
         """The settings and the end of the prompt, or what is wrong with it."""
         if self.answer["error"]:
             return str(self.answer["error"])
-        return f"after “…{visible(self.prompt[-24:])}”: {self._settings()}"
+        return f"after “…{_signs(self.prompt[-24:])}”: {self._settings()}"
+
+
+def _wrong(name: str, value: float, most_k: int) -> str:
+    """What is wrong with a setting, or ""."""
+    if name == "temperature" and not 0 <= value <= 3:
+        return f"temperature should be between 0 and 3, not {value}"
+    if name == "top_p" and not 0 < value <= 1:
+        return f"top_p is a probability above 0, up to 1, not {value}"
+    if name == "top_k" and not 1 <= value <= most_k:
+        return f"top_k should be between 1 and {most_k} (off), not {value}"
+    return ""
+
+
+def _signs(text: str) -> str:
+    """The text in signs that can be seen, as the browser shows it: "␣the", "‹200B›"."""
+    unseen = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    return "".join(
+        f"‹{ord(c):02X}›" if unicodedata.category(c) in unseen else c for c in visible(text)
+    )
+
+
+def _name(token: str) -> str:
+    return short(_signs(token[:40]), 16) or "(empty)"

@@ -2,6 +2,7 @@
 const WORDS = /'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 const SIGNS = new Map([[" ", "␣"], ["\n", "⏎"], ["\t", "⇥"]]), INKS = ["blue", "orange", "green", "pink", "ink"];
 const REMEMBERED = 20000;  // words whose tokens are kept
+const WIDEST = 40, BYTES = 10;  // of a token, shown at most
 
 /** Byte-pair encoding: cut(text, n) gives the ids of a text after the first n merges. */
 function byteLevel(alphabet, merges) {
@@ -51,6 +52,41 @@ function readable(bytes) {
   }
 }
 
+/** A stroke that stands out from the paper at least 3:1, in both themes. */
+const stroke = (ink) => `color-mix(in srgb, var(--${ink}) 75%, var(--ink))`;
+
+const STYLE = `
+  .token-explorer .columns { gap: 4px 16px; }
+  .token-explorer .columns > div { flex: 1 1 100%; min-width: 0; display: grid; grid-template-columns: minmax(0, 1fr); gap: 5px; }
+  .token-explorer .typed { align-items: flex-start; margin: 3px 4px 0 0; }
+  .token-explorer textarea { flex: 1; min-width: 0; height: 68px; box-sizing: border-box; resize: none; padding: 3px 8px;
+    font-family: var(--jp-code-font-family, monospace); background: var(--paper); border: 1px solid var(--line); border-radius: 4px; }
+  .token-explorer .warning:empty { display: none; }
+  .token-explorer .merges { margin-right: 4px; }
+  .token-explorer .merges input { flex: 1; min-width: 0; margin: 2px 0; }
+  .token-explorer .last { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate; }
+  .token-explorer .counts { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 2px 12px; }
+  .token-explorer .counts span { display: block; }
+  .token-explorer .number { font-family: var(--jp-code-font-family, monospace); font-variant-numeric: tabular-nums; }
+  .token-explorer .detail { height: 2.9em; overflow: hidden; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
+  .token-explorer .list { font-family: var(--jp-code-font-family, monospace); white-space: pre-wrap; line-height: 1.9; padding: 4px; margin: 0 5px 5px;
+    border: 1px solid var(--line); border-radius: 4px; min-height: 28px; max-height: 260px; overflow: auto; contain: content; }
+  .token-explorer .piece { border: 1px solid; border-bottom-width: 3px; border-radius: 4px; padding: 1px 2px; margin: 0 1px; cursor: default;
+    display: inline-block; max-width: 100%; box-sizing: border-box; overflow-wrap: anywhere; line-height: 1.35; }
+  ${INKS.map((ink, i) => `.token-explorer .k${i} { border-color: ${stroke(ink)}; background: color-mix(in srgb, var(--${ink}) 16%, transparent); }`).join("\n  ")}
+  .token-explorer .piece.on { outline: 3px solid var(--focus); outline-offset: 1px; font-weight: 700; }
+  @container explorer (min-width: 760px) {
+    .token-explorer .columns > .given { flex: 0 0 330px; }
+    .token-explorer .columns > .made { flex: 1 1 0; }
+    .token-explorer .typed { display: grid; gap: 3px; }
+    .token-explorer textarea { height: 172px; }
+    .token-explorer .merges { display: grid; grid-template-columns: 1fr auto; gap: 0 6px; }
+    .token-explorer .merges input { grid-area: 2 / 1 / 3 / 3; width: 100%; box-sizing: border-box; }
+    .token-explorer .counts { display: grid; justify-content: stretch; }
+    .token-explorer .counts > div { display: flex; justify-content: space-between; border-bottom: 1px solid var(--panel); }
+    .token-explorer .list { max-height: 420px; }
+  }`;
+
 function render({ model, el }) {
   const node = root(el, "token-explorer", "Token explorer: a text and the tokens it is cut into");
   const bytes = (name) => { const v = model.get(name); return new Uint8Array(v.buffer.slice(v.byteOffset, v.byteOffset + v.byteLength)); };
@@ -60,37 +96,38 @@ function render({ model, el }) {
   // For tests: the ids of a text after n merges.
   node.cut = (text, n) => bpe.cut(text, n);
 
-  const field = h("textarea", { rows: 4, cols: 84, "aria-label": "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off",
-    style: "font-family:var(--jp-code-font-family, monospace);background:var(--paper);border:1px solid var(--line);border-radius:4px;padding:3px 8px;max-width:100%;box-sizing:border-box" });
+  const field = h("textarea", { rows: 3, "aria-label": "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off" });
   const warning = h("div", { class: "warning", role: "status", "aria-live": "polite" });
-  const last = h("span", { class: "last" });
-  const cells = Object.fromEntries(["characters", "bytes", "tokens", "each", "size"].map((key) => [key, h("td", { class: `number ${key}` })]));
-  const column = (label, cell) => [h("th", { scope: "col" }, label), cell];
-  const columns = [column("characters", cells.characters), column("bytes", cells.bytes), column("tokens", cells.tokens),
-    column("characters per token", cells.each), column("size of the vocabulary", cells.size)];
-  const list = h("div", { class: "tokens", role: "listbox", "aria-label": "tokens", tabindex: 0, "aria-orientation": "horizontal",
-    style: "font-family:var(--jp-code-font-family, monospace);white-space:pre-wrap;line-height:1.9;padding:4px;border:1px solid var(--line);border-radius:4px;min-height:28px;max-height:330px;overflow:auto;contain:content" });
-  const detail = h("div", { class: "detail", role: "status", "aria-live": "polite", style: "min-height:2.9em;font-variant-numeric:tabular-nums" });
+  const last = h("div", { class: "last" });
+  const cells = {};
+  const counted = (key, label) => h("div", {}, h("span", {}, label), " ", (cells[key] = h("span", { class: `number ${key}` })));
+  const list = h("div", { class: "list", role: "listbox", "aria-label": "tokens", tabindex: 0, "aria-orientation": "horizontal" });
+  const detail = h("div", { class: "detail", role: "status", "aria-live": "polite" });
   const sliding = slider(model, "used", { label: "merges used", min: 0, max: bpe.count, show: (n) => `${n} of ${bpe.count}` });
-  sliding.querySelector("input").style.width = "min(420px, 60vw)";
+  sliding.className = "merges";
 
-  node.append(
-    h("style", {}, ".token-explorer .piece{border:1px solid;border-radius:4px;padding:1px 2px;margin:0 1px;cursor:default;display:inline-block;line-height:1.35;border-bottom-width:3px}"
-      + INKS.map((ink, i) => `.token-explorer .k${i}{border-color:var(--${ink});background:color-mix(in srgb, var(--${ink}) 16%, transparent)}`).join("")
-      + ".token-explorer .piece.on{outline:3px solid var(--focus);outline-offset:1px;font-weight:700}"),
-    h("label", { style: "align-items:flex-start" }, "text", field), warning,
-    h("div", { class: "row" }, sliding), h("div", { class: "row" }, last),
-    h("table", {}, h("thead", {}, h("tr", {}, ...columns.map(([head]) => head))), h("tbody", {}, h("tr", {}, ...columns.map(([, cell]) => cell)))),
-    h("p", { class: "quiet", style: "margin:6px 0 2px" }, "One frame, one token. Equal colours may be different tokens: point at one, or walk with the arrow keys."),
-    list, detail);
+  node.append(h("style", {}, STYLE), h("div", { class: "columns" },
+    h("div", { class: "given" }, h("label", { class: "typed" }, "text", field), warning, sliding, last,
+      h("div", { class: "counts" }, counted("characters", "characters"), counted("bytes", "bytes"), counted("tokens", "tokens"),
+        counted("each", "characters per token"), counted("size", "size of the vocabulary"))),
+    h("div", { class: "made" }, detail, list)));
 
   let shown = [], spans = [], active = -1;
 
+  const named = (id, longest = 24) => short(name(id), longest);
+  function spelt(id) {
+    const piece = bpe.pieces[id];
+    return piece.length > BYTES ? `${hex(piece.slice(0, BYTES))} … (${piece.length})` : hex(piece);
+  }
   function tell() {
-    if (active < 0) { write(detail, "␣ space · ⏎ line break · ‹F0› bytes that are no visible character, to the base 16"); return; }
+    if (active < 0) {
+      write(detail, "One frame, one token (colours repeat): point at one, or walk with the arrow keys. "
+        + "␣ space · ⏎ line break · ‹F0› a byte that is no character");
+      return;
+    }
     const id = shown[active], k = id - bpe.first, [left, right] = k < 0 ? [] : merge(k);
-    write(detail, `token ${active + 1} of ${shown.length}: ${name(id)} · id ${id} · bytes ${hex(bpe.pieces[id])} · `
-      + (k < 0 ? "a single byte, there from the start" : `merge ${k + 1}: ${name(left)} + ${name(right)}`));
+    write(detail, `token ${active + 1} of ${shown.length}: ${named(id, 14)} · id ${id} · bytes ${spelt(id)} · `
+      + (k < 0 ? "a single byte, there from the start" : `merge ${k + 1}: ${named(left, 14)} + ${named(right, 14)}`));
   }
   const pairs = new Int32Array(bytes("merges").buffer);
   const merge = (k) => [pairs[2 * k], pairs[2 * k + 1]];
@@ -128,7 +165,8 @@ function render({ model, el }) {
     const frame = document.createElement("span");  // by hand: there may be thousands
     frame.className = `piece k${id % INKS.length}`;
     frame.setAttribute("role", "option");
-    frame.textContent = name(id);
+    frame.textContent = named(id, WIDEST);
+    if (frame.textContent !== name(id)) frame.title = inFull(name(id));
     return name(id).includes("⏎") ? h("span", { role: "presentation" }, frame, "\n") : frame;
   }
 
@@ -154,10 +192,10 @@ function render({ model, el }) {
 
   function draw() {
     let text = model.get("text");
+    if (text.toWellFormed) text = text.toWellFormed();
     const points = Array.from(text), n = model.get("used");
     write(warning, points.length > longest ? `The text has ${points.length} characters. Only the first ${longest} are cut into tokens.` : "");
     if (points.length > longest) text = points.slice(0, longest).join("");
-    if (text.toWellFormed) text = text.toWellFormed();
     const ids = bpe.cut(text, n);
     choose(-1);
     spans = update(ids);
@@ -169,11 +207,12 @@ function render({ model, el }) {
     write(cells.each, ids.length ? (size / ids.length).toFixed(2) : "–");
     write(cells.size, String(bpe.first + n));
     const [left, right] = n ? merge(n - 1) : [];
-    write(last, n ? `the last merge, number ${n}: ${name(left)} + ${name(right)} → ${name(bpe.first + n - 1)}` : "no merges: every byte is a token");
+    write(last, n ? `the last merge, number ${n}: ${named(left)} + ${named(right)} → ${named(bpe.first + n - 1)}` : "no merges: every byte is a token");
+    last.title = n ? inFull(`${named(left, 90)} + ${named(right, 90)} → ${named(bpe.first + n - 1, 90)}`) : "";
   }
   const paint = onceAFrame(draw);
   const tellKernel = onceQuiet(() => model.save_changes(), 300);  // for the still picture only
-  field.addEventListener("input", () => { model.set("text", field.value); tellKernel(); });
+  field.addEventListener("input", () => { model.set("text", field.value.toWellFormed?.() ?? field.value); tellKernel(); });
   const read = () => { if (field.value !== model.get("text").replace(/\r\n?/g, "\n")) field.value = model.get("text"); paint(); };
   model.on("change:text", read);
   model.on("change:used", paint);

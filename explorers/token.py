@@ -9,11 +9,13 @@ import traitlets
 from matplotlib.font_manager import findfont, get_font
 
 from explorers.base import Explorer, esm
+from explorers.labels import sendable, short
 from helpers.plots import BLUE, GREEN, ORANGE, PINK, SKY, Picture, picture, verbatim
 from helpers.text import BPETokenizer
 
 LONGEST = 4000  # characters that are cut into tokens
 MOST = 20_000  # merges that are sent to the browser
+IN_FRAME = 30  # signs of a token in the still picture
 IN_PICTURE = 130  # tokens in the still picture
 SIGN = 0.68  # width of a sign in it, of 66
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY)
@@ -29,7 +31,7 @@ class TokenExplorer(Explorer):
     The merges go to the browser once; there the text is encoded, at every slider position as by a
     `BPETokenizer` with so many merges. A text longer than 4,000 characters is shown up to there.
     Raises TypeError for another tokenizer, ValueError for a number of merges that it does not have
-    and for a tokenizer with more than 20,000 merges.
+    and for a tokenizer with more than 20,000 merges; TraitError where `used` is set out of range.
     """
 
     _esm: ClassVar[str] = esm("token")
@@ -50,8 +52,8 @@ class TokenExplorer(Explorer):
                 f"{n} merges are too many for a page, {MOST} at most: show the first of them, "
                 f"BPETokenizer(tokenizer.merges[:{MOST}])"
             )
-        if used is not None and not 0 <= used <= n:
-            raise ValueError(f"used should be between 0 and {n}, the merges there are, not {used}")
+        if used is not None and (wrong := self._wrong(used)):
+            raise ValueError(wrong)
         self._cutter = BPETokenizer()
         bytes_first = [self._cutter.piece(i) for i in range(self._cutter.vocab_size)]
         ids = {piece: i for i, piece in enumerate(bytes_first)}
@@ -66,6 +68,31 @@ class TokenExplorer(Explorer):
             merges=struct.pack(f"<{len(pairs)}i", *pairs),
         )
 
+    def _wrong(self, used: int) -> str:
+        """What is wrong with this number of merges, or ""."""
+        n = len(self._merges)
+        if 0 <= used <= n:
+            return ""
+        return f"used should be between 0 and {n}, the merges there are, not {used}"
+
+    @traitlets.validate("used")
+    def _in_range(self, proposal: Any) -> int:
+        if wrong := self._wrong(proposal.value):
+            raise traitlets.TraitError(wrong)
+        return int(proposal.value)
+
+    @traitlets.validate("text")
+    def _can_travel(self, proposal: Any) -> str:
+        return sendable(proposal.value)
+
+    @traitlets.validate("alphabet", "merges", "longest")
+    def _stays(self, proposal: Any) -> Any:
+        if self.comm is not None:  # it is made, and perhaps shown: the browser reads them once
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} cannot change: make a new TokenExplorer"
+            )
+        return proposal.value
+
     def ids(self) -> list[int]:
         """The ids of the text (of its first 4,000 characters) after the merges in use."""
         return BPETokenizer(self._merges[: self.used]).encode(self._cut())
@@ -76,31 +103,32 @@ class TokenExplorer(Explorer):
         return [readable(cutter.piece(i)) for i in self.ids()]
 
     def _cut(self) -> str:
-        # Half a character, which a browser can send, has no bytes.
-        return self.text[:LONGEST].encode("utf-8", "replace").decode()
+        return self.text[:LONGEST]
 
     def picture(self) -> Picture:
-        """The tokens in rows, each in a frame, and the counts."""
+        """The text, the counts, and the tokens in rows, each in a frame."""
         tokens = list(zip(self.pieces(), self.ids(), strict=True))
         rows: list[list[tuple[float, str, int]]] = [[]]
         x = 0.0
         for piece, id in tokens[:IN_PICTURE]:
             shown = "".join(c if ord(c) in _glyphs() else _numbers(c.encode()) for c in piece)
+            shown = short(shown, IN_FRAME)
             if x + len(shown) * SIGN > 64:
                 rows.append([])
                 x = 0.0
             rows[-1].append((x, shown, id))
             x = 99 if "⏎" in shown else x + len(shown) * SIGN + 0.9
-        fig, ax = picture(self.describe(), width=8, height=0.7 + 0.36 * len(rows))
+        fig, ax = picture(self.describe(), width=8, height=1.05 + 0.36 * len(rows))
         ax.set(xlim=(-0.5, 66), ylim=(len(rows) - 0.4, -0.6))
         ax.set_axis_off()
         for y, row in enumerate(rows):
             for x, shown, id in row:
                 _frame(ax, x + len(shown) * SIGN / 2, y, shown, _COLOURS[id % len(_COLOURS)])
-        title = textwrap.wrap(self._counts(), 90)
+        text = readable(self.text[:200].encode())
+        title = [verbatim(f"“{short(text, 80)}”"), *textwrap.wrap(self._counts(), 90)]
         if len(tokens) > IN_PICTURE:
             title.append(f"(the first {IN_PICTURE} tokens)")
-        ax.set_title("\n".join(title))
+        ax.set_title("\n".join(title), fontsize=10)
         return fig
 
     def _counts(self) -> str:

@@ -4,6 +4,7 @@ import time
 
 import pytest
 import torch
+import traitlets
 from torch import nn
 
 from explorers.sampling import SamplingExplorer
@@ -134,7 +135,8 @@ def test_the_text_and_the_picture_are_stable(explorer):
         ({"temperature": -1}, "temperature should be"),
         ({"temperature": 9}, "temperature should be"),
         ({"top_k": 0}, "top_k should be between 1 and"),
-        ({"top_k": 1000}, "top_k should be between 1 and"),
+        ({"temperature": float("nan")}, "temperature should be"),
+        ({"top_k": -3}, "top_k should be between 1 and"),
         ({"top_p": 0}, "top_p is a probability"),
         ({"top_p": 1.5}, "top_p is a probability"),
     ],
@@ -142,3 +144,95 @@ def test_the_text_and_the_picture_are_stable(explorer):
 def test_what_does_not_fit_is_refused(explorer, settings, message):
     with pytest.raises(ValueError, match=message):
         explorer(**settings)
+
+
+class Names:
+    """A tokenizer of such tokens; it reads every character as one of them."""
+
+    def __init__(self, *names):
+        self.names, self.vocab_size = names, len(names)
+
+    def decode(self, ids):
+        return "".join(self.names[i] for i in ids)
+
+    def encode(self, text):
+        return [ord(c) % self.vocab_size for c in text]
+
+
+@pytest.mark.parametrize("size", [1, 2, 21])
+def test_a_small_vocabulary_is_shown_whatever_the_settings(size):
+    table, names = nn.Embedding(size, size), Names(*"abcdefghijklmnopqrstu"[:size])
+    for top_k in (None, 1, 40, 1000):
+        widget = SamplingExplorer(table, names, prompt="x", top_k=top_k, top_p=0.5)
+        assert widget.top_k == min(top_k or size, size) and widget.picture().png()
+        widget.top_k = 40
+        assert widget.top_k == size and "top-k off" in repr(widget)
+        widget.close()
+
+
+def test_a_top_k_that_the_slider_cannot_show_is_refused():
+    table, names = nn.Embedding(200, 200), Names(*map(chr, range(300, 500)))
+    with pytest.raises(ValueError, match=r"top_k should be between 1 and 101 \(off\), not 150"):
+        SamplingExplorer(table, names, prompt="x", top_k=150)
+    widget = SamplingExplorer(table, names, prompt="x", top_k=200)
+    assert "top-k off" in repr(widget)
+    widget.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("temperature", 9, "temperature should be between 0 and 3, not 9"),
+        ("temperature", float("nan"), "temperature should be between 0 and 3, not nan"),
+        ("top_k", 0, r"top_k should be between 1 and 31 \(off\), not 0"),
+        ("top_p", 0, "top_p is a probability above 0, up to 1, not 0"),
+        ("tokens", ["a"], "tokens cannot change: make a new SamplingExplorer"),
+        ("most_k", 5, "most_k cannot change: make a new SamplingExplorer"),
+    ],
+)
+def test_a_trait_that_does_not_fit_is_refused_later_too(explorer, name, value, message):
+    widget = explorer()
+    before = getattr(widget, name)
+    with pytest.raises(traitlets.TraitError, match=message):
+        setattr(widget, name, value)
+    assert getattr(widget, name) == before and widget.picture().png()
+
+
+def test_odd_tokens_and_prompts_can_be_sent_and_pictured():
+    odd = ("a" * 10_000, "\ud800", "\x00\x1b[31m", "\u202eabc", "", "$x$ $y_{", "<b>", "\n")
+    widget = SamplingExplorer(nn.Embedding(8, 8), Names(*odd), prompt="\ud83e $ \r\x00" * 30)
+    for sent in (*widget.tokens, widget.prompt, widget.answer["prompt"]):
+        assert sent.encode("utf-8") is not None  # no message can carry half a character
+    assert repr(widget) and widget.picture().png()
+    widget.prompt = "\udc00"
+    assert widget.prompt == widget.answer["prompt"] == "\ufffd"
+    labels = [label.get_text() for label in widget.picture().axes[0].get_yticklabels()]
+    assert {"‹00›‹1B›[31m", "‹202E›abc", "(empty)", "⏎"} < set(labels)
+    assert max(map(len, labels)) <= 16
+    widget.close()
+
+
+def test_what_cannot_be_continued_is_said_shortly():
+    class Nothing(Names):
+        def encode(self, text):
+            if text == "long":
+                raise KeyError("\ud800" * 10_000)
+            return []
+
+    widget = SamplingExplorer(nn.Embedding(2, 2), Nothing("a", "b"), prompt="a")
+    assert widget.answer["error"] == "The tokenizer makes no token of this prompt."
+    widget.prompt = "long"
+    assert widget.answer["error"].startswith("KeyError") and widget.picture().png()
+    assert len(widget.answer["error"].encode("utf-8")) < 4000
+    widget.close()
+    widget = SamplingExplorer(nn.Embedding(5, 5), Names("a", "b"), prompt="a")
+    assert "5 logits, but the tokenizer has 2 tokens" in widget.answer["error"]
+    assert widget.picture().png()
+    widget.close()
+
+
+def test_the_picture_shows_the_prompt(explorer):
+    assert "after “to␣be”" in explorer().picture().axes[0].get_title(loc="left")
+    long = explorer(prompt="to be " * 100).picture().axes[0].get_title(loc="left")
+    assert "after “…" in long and "to␣be␣”" in long and len(long) < 120
+    assert "after “”" in explorer(prompt="").picture().axes[0].get_title(loc="left")

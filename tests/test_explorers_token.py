@@ -4,6 +4,7 @@ import struct
 import warnings
 
 import pytest
+import traitlets
 
 from explorers.token import LONGEST, TokenExplorer, readable
 from helpers.text import BPETokenizer
@@ -93,3 +94,51 @@ def test_pieces_are_readable():
 
 def test_pieces_are_shown_in_order(explorer):
     assert "".join(explorer(text="a 中").pieces()) == "a␣‹E4›‹B8›‹AD›"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("used", 19, "used should be between 0 and 18, the merges there are, not 19"),
+        ("used", -1, "used should be between 0 and 18, the merges there are, not -1"),
+        ("text", 5, "text"),
+        ("alphabet", b"", "alphabet cannot change: make a new TokenExplorer"),
+        ("merges", b"", "merges cannot change: make a new TokenExplorer"),
+        ("longest", 5, "longest cannot change: make a new TokenExplorer"),
+    ],
+)
+def test_a_trait_that_does_not_fit_is_refused_later_too(explorer, name, value, message):
+    widget = explorer()
+    before = getattr(widget, name)
+    with pytest.raises(traitlets.TraitError, match=message):
+        setattr(widget, name, value)
+    assert getattr(widget, name) == before and widget.picture().png()
+
+
+def test_half_a_character_becomes_the_same_sign_as_in_the_browser(explorer):
+    widget = explorer(text="a\ud800")
+    assert widget.text == "a\ufffd" and widget.pieces()[1:] == ["‹EF›", "‹BF›", "‹BD›"]
+    widget.text = "\udc00b"
+    assert widget.text == "\ufffdb"
+
+
+def test_a_tokenizer_without_merges_and_a_text_of_one_token(explorer):
+    for text in ("", "a", "\n"):
+        widget = explorer(BPETokenizer([]), text)
+        assert len(widget.ids()) == len(text) and widget.used == 0 and widget.picture().png()
+
+
+def test_a_token_of_thousands_of_characters_is_cut_in_the_picture(explorer):
+    many = "a" * 16_384
+    widget = explorer(BPETokenizer.train(many, 268), many)
+    assert max(map(len, widget.pieces())) >= 1024
+    picture = widget.picture()
+    assert max(len(text.get_text()) for text in picture.axes[0].texts) == 30 and picture.png()
+
+
+def test_the_picture_shows_the_text(explorer):
+    def said(text):
+        return explorer(text=text).picture().axes[0].get_title(loc="left")
+
+    assert said("a low\n\u202e$").startswith("“a␣low⏎‹E2 80 AE›\\$”\n18 of 18 merges")
+    assert len(said("low " * 2000).splitlines()[0]) == 82 and "…”" in said("low " * 2000)

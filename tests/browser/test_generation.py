@@ -147,13 +147,13 @@ def test_greedy_sampling_takes_the_likeliest(explorer):
 
 def test_a_prompt_that_cannot_be_read_is_explained(explorer):
     field(explorer).fill("Roméo")
-    expect(explorer.locator(".warning")).to_contain_text("é")
+    expect(explorer.locator(".problem")).to_contain_text("é")
     explorer.get_by_role("button", name="Sample once").click()
     expect(field(explorer)).to_have_value("Roméo")
     field(explorer).fill("")
-    expect(explorer.locator(".warning")).to_contain_text("Type a prompt")
+    expect(explorer.locator(".problem")).to_contain_text("Type a prompt")
     field(explorer).fill("O\nGod ")
-    expect(explorer.locator(".warning")).to_have_text("")
+    expect(explorer.locator(".problem")).to_have_text("")
     expect(explorer.locator(".seen")).to_have_text("O⏎God␣")
     assert disagreement(explorer) < 1e-5
 
