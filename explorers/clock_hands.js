@@ -24,6 +24,7 @@ const STYLE = `
   .d2g.clocks .dials svg { max-width: 150px; }
   .d2g.clocks .many b + .quiet { display: block; }
   .d2g.clocks .dials.many svg { width: 84px; flex: none; margin: 0; }
+  .d2g.clocks .dials.many { grid-template-columns: repeat(4, minmax(0, 205px)); }
   .d2g.clocks .dials.many figure { display: flex; align-items: center; gap: 4px; text-align: left; }
 }
 `;
