@@ -59,7 +59,7 @@ const STYLE = `
   .token-explorer .columns { gap: 4px 16px; }
   .token-explorer .columns > div { flex: 1 1 100%; min-width: 0; display: grid; grid-template-columns: minmax(0, 1fr); gap: 5px; }
   .token-explorer .typed { align-items: flex-start; margin: 3px 4px 0 0; }
-  .token-explorer textarea { flex: 1; min-width: 0; height: 68px; box-sizing: border-box; resize: none; padding: 3px 8px;
+  .token-explorer textarea { flex: 1; min-width: 0; height: 68px; box-sizing: border-box; resize: none; overscroll-behavior: contain; padding: 3px 8px;
     font-family: var(--jp-code-font-family, monospace); background: var(--paper); border: 1px solid var(--line); border-radius: 4px; }
   .token-explorer .warning:empty { display: none; }
   .token-explorer .merges { margin-right: 4px; }
