@@ -25,10 +25,12 @@ function root(el, name, label) {
 const live = (render) => ({
   render(context) {
     const undo = render(context), node = context.el.querySelector(".d2g"), forget = keyboard(node);
-    const shown = new ResizeObserver(() => { // the first time that it has a place in the page
+    let first; // when it first had a place in the page: for a second it may still find its size
+    const shown = new ResizeObserver(() => {
       if (!node.getClientRects().length) return;
-      shown.disconnect();
-      if (nearestAbove(node)) node.scrollIntoView({ block: "nearest" });
+      first ??= performance.now();
+      if (performance.now() - first > 1000) shown.disconnect();
+      else if (nearestAbove(node)) node.scrollIntoView({ block: "nearest" });
     });
     shown.observe(node);
     return () => { shown.disconnect(); forget(); undo?.(); };

@@ -181,9 +181,9 @@ class SamplingExplorer(Explorer):
         ax.barh(range(len(rows)), cut, color="white", edgecolor=GREY, hatch="////")
         longest = max(max(kept, before if kept == 0 else 0) for _, kept, before in rows)
         for y, (_, kept, before) in enumerate(rows):
-            said = f"{kept:.1%}" if kept or not before else f"cut ({before:.1%})"
+            share = f"{kept:.1%}" if kept or not before else f"cut ({before:.1%})"
             place = (kept or before, y)
-            ax.annotate(said, place, (5, 0), textcoords="offset points", va="center", fontsize=8)
+            ax.annotate(share, place, (5, 0), textcoords="offset points", va="center", fontsize=8)
         ax.set_yticks(range(len(rows)), [verbatim(name) for name, _, _ in rows])
         ax.tick_params(axis="y", labelsize=8, length=0)
         ax.grid(visible=False, axis="y")

@@ -161,9 +161,14 @@ class KVCache:
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values (B, H, T, hs) of T new tokens; returns those of all tokens.
 
-        Raises ValueError for another batch than the one in the cache.
+        Raises ValueError for another batch, or another model, than the one in the cache.
         """
         old, end = self._room, self._length + k.shape[2]
+        if old is not None and (k.shape[1], k.shape[3]) != (old.shape[2], old.shape[4]):
+            raise ValueError(
+                f"the cache is of a model with {old.shape[2]} heads of {old.shape[4]} numbers, but "
+                f"these are {k.shape[1]} of {k.shape[3]}: each model needs its own empty_cache()"
+            )
         if old is not None and len(k) != old.shape[1]:
             raise ValueError(
                 f"the cache belongs to a batch of {old.shape[1]} texts, but {len(k)} were given: "

@@ -17,7 +17,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from helpers.files import write_whole
+from helpers.files import json_object, write_whole
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, CharTokenizer
 from helpers.text.bpe import from_file, to_file
@@ -49,17 +49,21 @@ def save_checkpoint(
 
     notes: what to remember, anything that JSON can hold; dtype: of the numbers in the file, for
     example torch.float16 for half the size. Raises ValueError for a GPT with a part that
-    `load_checkpoint` could not give back. Taught in chapter 09.
+    `load_checkpoint` could not give back, a tokenizer with another vocabulary, and numbers that are
+    too large for the dtype. Taught in chapter 09.
     """
+    if isinstance(config := getattr(model, "config", None), GPTConfig):
+        _expect_vocabulary(config, tokenizer)
     about = {
         "config": _settings(model),
         **_described(tokenizer),
         "notes": dict(notes or {}),
     }
-    tensors = {
-        name: tensor.to(dtype) if tensor.is_floating_point() else tensor
-        for name, tensor in weights_of(model).items()
-    }
+    tensors = {}
+    for name, tensor in weights_of(model).items():
+        kept = tensors[name] = tensor.to(dtype) if tensor.is_floating_point() else tensor
+        if kept.isinf().any() and not tensor.isinf().any():
+            raise ValueError(f"{name} holds {tensor.abs().max():.3g}: too large for {dtype}")
     write_tensors(path, tensors, about)
 
 
@@ -71,15 +75,32 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     Taught in chapter 09.
     """
     tensors, about = read_tensors(path)
-    if not isinstance(about.get("config"), dict):
+    if about.get("config") is None:
         raise ValueError(f"{path} holds weights but no settings of a GPT to put them into")
     try:
-        model = GPT(GPTConfig.from_dict(about["config"]))
+        if not isinstance(about["config"], dict):
+            raise TypeError(f"its settings are a {type(about['config']).__name__}")
+        config = GPTConfig.from_dict(about["config"])
+        if config.n_layer > len(tensors):
+            raise ValueError(f"{config.n_layer} blocks, but {len(tensors)} tensors in all")
+        with torch.device("meta"):  # shapes only: what does not fit shall not cost any memory
+            planned = weights_of(GPT(config))
         tokenizer = _tokenizer(about)
-    except (TypeError, ValueError) as error:
+        _expect_vocabulary(config, tokenizer)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} does not describe a GPT of this course: {error}") from error
+    _expect_fit(planned, tensors, path)
+    model = GPT(config)
     load_weights(model, tensors, path)
     return Checkpoint(model.eval(), tokenizer, about.get("notes", {}))
+
+
+def _expect_vocabulary(config: GPTConfig, tokenizer: Tokenizer | None) -> None:
+    """Raise ValueError if model and tokenizer do not speak of the same tokens."""
+    if tokenizer is not None and tokenizer.vocab_size != config.vocab_size:
+        raise ValueError(
+            f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}"
+        )
 
 
 def _settings(model: nn.Module) -> dict[str, Any] | None:
@@ -137,6 +158,15 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
     Raises ValueError for missing or surplus names and for other shapes. Taught in chapter 09.
     """
     own = weights_of(model)
+    _expect_fit(own, tensors, source)
+    for name, p in own.items():
+        p.copy_(tensors[name])
+
+
+def _expect_fit(
+    own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], source: str | Path
+) -> None:
+    """Raise ValueError unless names and shapes are those of the model's own weights."""
     if missing := sorted(set(own) - set(tensors)):
         raise ValueError(f"{source} lacks {len(missing)} weights of the model: {missing[:3]} …")
     if surplus := sorted(set(tensors) - set(own)):
@@ -147,8 +177,6 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
                 f"{source}: {name} has shape {tuple(tensors[name].shape)}, but the model's has "
                 f"{tuple(p.shape)}: was it trained with other settings?"
             )
-    for name, p in own.items():
-        p.copy_(tensors[name])
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], about: Any) -> None:
@@ -182,12 +210,9 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             "(.pt, .pth), which this course never opens: get or train it again"
         ) from error
     try:
-        about = json.loads(metadata.get("about", "{}"))
-    except json.JSONDecodeError as error:
+        return tensors, json_object(metadata.get("about", "{}"))
+    except ValueError as error:
         raise ValueError(f"the description in {path} is damaged: {error}") from error
-    if not isinstance(about, dict):
-        raise ValueError(f"the description in {path} is damaged: it is a {type(about).__name__}")
-    return tensors, about
 
 
 # --- a run that can be taken up again ------------------------------------------------------------
@@ -250,6 +275,7 @@ class RunFolder:
             for name, tensor in parts.get(f"optimiser{number}", {}).items():
                 index, _, key = name.partition("/")
                 states.setdefault(int(index), {})[key] = tensor
+            _expect_states(optimiser, states, last)
             groups = optimiser.state_dict()["param_groups"]
             optimiser.load_state_dict({"state": states, "param_groups": groups})
         _set_random_states(self.generator, parts["random"])
@@ -269,6 +295,22 @@ class RunFolder:
         for name, value in _random_states(self.generator).items():
             tensors[f"random/{name}"] = value
         write_tensors(self.last, tensors, {"run": record, "settings": self.settings})
+
+
+def _expect_states(
+    optimiser: Optimizer, states: Mapping[int, Mapping[str, Tensor]], source: Path
+) -> None:
+    """Raise ValueError for what an optimiser remembers of a tensor of another shape: its kernels
+    do not look, and read beyond it."""
+    stepped = [p for group in optimiser.param_groups for p in group["params"]]
+    for index, state in states.items():
+        for name, value in state.items():
+            fits = index < len(stepped) and value.shape in (stepped[index].shape, ())
+            if not fits:
+                raise ValueError(
+                    f"{source}: {name} of the optimiser's tensor {index} has shape "
+                    f"{tuple(value.shape)}, which fits nothing that it steps"
+                )
 
 
 def _shapes(optimiser: Optimizer) -> list[list[list[int]]]:
@@ -356,14 +398,15 @@ _GPT2_SETTINGS = {
 }
 
 
-def _heads(path: Path) -> int | None:
+def _heads(path: Path) -> int:
     """The number of heads in a config.json, if its other settings are those of our GPT."""
     try:
-        config: Any = json.loads(path.read_text(encoding="utf-8"))
+        config = json_object(path.read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-    if not isinstance(config, dict) or not isinstance(n_head := config.get("n_head"), int | None):
-        raise ValueError(f"{path} should hold settings, n_head a whole number, not {config!r:.60}")
+    n_head = config.get("n_head", 12)  # what transformers means where nothing is said
+    if not isinstance(n_head, int) or isinstance(n_head, bool) or n_head < 1:
+        raise ValueError(f"{path}: n_head should be a whole number of 1 or more, not {n_head!r}")
     for name, known in _GPT2_SETTINGS.items():
         if (given := config.get(name, known[0])) not in known:
             raise ValueError(f"{path}: {name} {given!r} is not what this GPT computes: {known}")

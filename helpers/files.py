@@ -1,25 +1,45 @@
-"""Files that are written in one piece or not at all."""
+"""Files that are written in one piece or not at all, and JSON that is read without trusting it."""
 
+import json
 import os
-import tempfile
+import time
+import uuid
 from pathlib import Path
+from typing import Any
+
+FORGOTTEN = 3600  # seconds after which nobody can still be writing a file
 
 
 def write_whole(path: str | Path, content: bytes) -> None:
     """Write a file beside its place and move it there: a crash leaves the old file or the new one.
 
-    Folders are made as needed. Raises OSError when it cannot be written, and leaves nothing behind.
+    Folders are made as needed; where the path is a link, what it leads to is replaced, not the
+    link. What earlier processes left when they were killed is swept away.
+    Raises OSError when it cannot be written, and leaves nothing behind.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    for old in path.parent.glob(f".{path.name}.*.part"):
+        if time.time() - old.stat().st_mtime > FORGOTTEN:
+            old.unlink(missing_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp's are for the owner only
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def json_object(text: str | bytes) -> dict[str, Any]:
+    """The object that a JSON text holds; ValueError for whatever else it is, however deep."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"it holds a {type(value).__name__}, not names with their values")
+    return value

@@ -123,7 +123,8 @@ class GPTConfig:
     dropout: share of features that are silenced in training; tied: is the table of embeddings used
     again to make the logits?
 
-    Raises ValueError for sizes below 1. Taught in chapter 09.
+    Raises TypeError for what is no number, or for sizes no whole one, ValueError for those below 1.
+    Taught in chapter 09.
     """
 
     vocab_size: int
@@ -145,9 +146,19 @@ class GPTConfig:
     tied: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} should be at least 1, but is {getattr(self, name)}")
+        needed = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd")
+        for name in (*needed, "hidden", "n_kv_head", "head_size"):
+            value = getattr(self, name)
+            if value is None and name not in needed:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"{name} should be a whole number, but is {value!r}")
+            if value < 1:
+                raise ValueError(f"{name} should be at least 1, but is {value}")
+        for name in ("norm_eps", "rotary_base", "dropout"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float | None) or isinstance(value, bool):
+                raise TypeError(f"{name} should be a number, but is {value!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """As numbers and names, for a file. Raises ValueError for a part that no file can name."""
@@ -216,9 +227,14 @@ class GPT(nn.Module):
         if self.position is not None:
             x = self.position(x, start)
         x = self.dropout(x)
-        for layer, block in enumerate(self.blocks):
-            x = block(x, None if cache is None else cache[layer])
-        return self.head(self.norm(x))
+        try:
+            for layer, block in enumerate(self.blocks):
+                x = block(x, None if cache is None else cache[layer])
+            return self.head(self.norm(x))
+        except BaseException:  # an interrupt, say: no layer may know more tokens than another
+            for one in cache or ():
+                one.crop(start)
+            raise
 
     def empty_cache(self) -> list[KVCache]:
         """One cache a block: model(ids, cache) then reads ids as what follows the tokens in it."""
@@ -242,6 +258,8 @@ class GPT(nn.Module):
         """Raise if the model cannot read ids after what is in the cache; how much that is."""
         if cache is not None and len(cache) != len(self.blocks):
             raise ValueError(f"{len(cache)} caches, but {len(self.blocks)} blocks: empty_cache()")
+        if cache and len(set(map(len, cache))) > 1:
+            raise ValueError(f"the caches hold {[*map(len, cache)]} tokens: empty_cache()")
         start = len(cache[0]) if cache else 0
         if ids.dim() != 2 or ids.dtype != torch.int64:
             raise ValueError(

@@ -44,7 +44,8 @@ def next_token_probabilities(
         return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)
     # Subtracting the largest logit first keeps a tiny temperature from making infinities; those
     # that equal it are 0 whatever the temperature, be it 1e-300 or the logit ∞.
-    scaled = torch.where(logits == largest, 0.0, (logits - largest) / temperature)
+    divisor = min(temperature, torch.finfo(logits.dtype).max)  # −∞ / ∞ would be no number
+    scaled = torch.where(logits == largest, 0.0, (logits - largest) / divisor)
     probabilities = scaled.softmax(-1)
     if top_p == 1:
         top_p = None  # a running sum that is rounded to 1 must not cut off what is left
@@ -57,7 +58,9 @@ def next_token_probabilities(
         ranked = ranked / ranked.sum(-1, keepdim=True)
         # A token stays while those before it have not reached p: the likeliest one always does.
         before = F.pad(ranked.cumsum(-1)[..., :-1], (1, 0))
-        ranked = ranked.masked_fill(before >= top_p, 0)
+        cut = before >= top_p
+        cut[..., 0] = False  # also where top_p is so small that it is rounded to 0
+        ranked = ranked.masked_fill(cut, 0)
     ranked = ranked / ranked.sum(-1, keepdim=True)
     return torch.zeros_like(ranked).scatter(-1, order, ranked)
 

@@ -148,8 +148,11 @@ def adamw(
     learning_rate: the size of a step; weight_decay: the share of itself, times learning_rate, that
     a matrix loses a step; betas: how slowly the averages of the gradient and of its square move.
 
+    Raises ValueError for numbers below 0.
     Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization". Taught in chapter 09.
     """
+    if not weight_decay >= 0:  # torch looks at its own, not at those of the groups
+        raise ValueError(f"weight_decay should be 0 or more, but is {weight_decay}")
     matrices = [p for p in model.parameters() if p.dim() >= 2]
     vectors = [p for p in model.parameters() if p.dim() < 2]
     groups = [
@@ -363,6 +366,13 @@ def train(
         raise ValueError(f"steps should be at least 1, but is {steps}")
     if (learning_rate is None) == (not optimisers):
         raise ValueError("train wants a learning_rate, for AdamW, or else optimisers of your own")
+    for name, number in (
+        ("clip", clip),
+        ("watch.every", watch.every if watch else None),
+        ("watch.batches", watch.batches if watch else None),
+    ):
+        if number is not None and not number > 0:
+            raise ValueError(f"{name} should be above 0, or None, but is {number}")
     if resume and folder is None:
         raise ValueError("resume=True wants the folder of the run to take up again")
     for stream in (data,) if watch is None else (data, watch.data):
@@ -384,6 +394,8 @@ def train(
         with autocast:
             loss = estimate_loss(model, watch.data.to(device), block_size=block_size,
                                  batches=watch.batches, generator=same)  # fmt: skip
+        if not math.isfinite(loss):  # before anything that is kept is lost
+            raise FloatingPointError(_what_failed(loss, run, kept, "validation loss"))
         best = loss < run.best
         run.evaluations.append((run.step, run.seconds, loss))
         if kept is not None:
@@ -426,14 +438,14 @@ def train(
     return run
 
 
-def _what_failed(loss: float, run: Run, kept: RunFolder | None) -> str:
+def _what_failed(loss: float, run: Run, kept: RunFolder | None, which: str = "loss") -> str:
     """What to say of a loss that is no number: where, what often causes it, what is left."""
     before = ", ".join(f"{x:.3g}" for x in run.losses[-3:]) or "none"
     left = ""
     if kept is not None and kept.last.exists():
-        left = f" The last state that was kept is in {kept.last}."
+        left = f" The last state that was kept is in {kept.last}: resume=True goes on from it."
     return (
-        f"the loss is {loss} at step {run.step} (before: {before}). Likely causes: a learning "
+        f"the {which} is {loss} at step {run.step} (before: {before}). Likely causes: a learning "
         "rate that is too high or has no warm-up, gradients that are not clipped, a mask that "
         f"leaves a row without any token, a logarithm or division of zero in the model.{left}"
     )

@@ -267,7 +267,7 @@ def change(path, **model):
     [
         (lambda path: path.write_bytes(path.read_bytes()[:900]), "is no tokenizer of this course"),
         (lambda path: path.write_bytes(b"\xff\xfe"), "is no tokenizer of this course"),
-        (lambda path: path.write_text("[]"), "lacks or mistakes"),
+        (lambda path: path.write_text("[]"), "it holds a list"),
         (lambda path: path.write_text("{}"), "lacks or mistakes 'model'"),
         (lambda path: change(path, type="Unigram"), "not byte-level BPE"),
         (lambda path: change(path, vocab={"a": 0}), "ids are not numbered as here"),

@@ -281,7 +281,7 @@ def test_a_loss_that_is_no_number_names_the_state_that_was_kept(tmp_path):
 
     with pytest.raises(FloatingPointError, match="the loss is nan at step 4") as error:
         run(generator=generator(), watch=Watch(VALIDATION, every=4, then=poison))
-    assert f"kept is in {tmp_path / 'last.safetensors'}." in str(error.value)
+    assert f"kept is in {tmp_path / 'last.safetensors'}: resume=True" in str(error.value)
     _, run = with_adamw(folder=tmp_path, resume=True)  # and that state is from before
     assert run(generator=generator()).losses == undisturbed()
 

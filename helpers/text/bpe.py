@@ -17,7 +17,7 @@ from typing import Any
 
 import regex
 
-from helpers.files import write_whole
+from helpers.files import json_object, write_whole
 from helpers.text.characters import checked_ids
 
 Pair = tuple[int, int]
@@ -111,6 +111,9 @@ def merge_word(ids: list[int], merges: Mapping[Pair, int]) -> list[int]:
 
     merges: pair -> the id of both together, above 0, which rises in the order of learning.
     """
+    if len(ids) > LONG:
+        ids[:] = _merge_long(ids, merges)
+        return ids
     while len(ids) > 1:
         found = list(map(merges.get, pairwise(ids)))
         try:
@@ -120,6 +123,40 @@ def merge_word(ids: list[int], merges: Mapping[Pair, int]) -> list[int]:
         place = found.index(first)
         ids[place : place + 2] = [first]
     return ids
+
+
+LONG = (
+    200  # ids in a word, from which on looking at all pairs for each merge costs more than a heap
+)
+
+
+def _merge_long(ids: list[int], merges: Mapping[Pair, int]) -> list[int]:
+    """The same for a word of any length n, in n log n steps: a heap of the merges to be made.
+
+    A merge makes one id of two: the left place holds it, the right one is dead, and only the two
+    pairs beside it are new. Entries of the heap may be out of date, and then say nothing.
+    """
+    ids, n = list(ids), len(ids)
+    before, after = list(range(-1, n - 1)), [*range(1, n), -1]
+    heap = [
+        (new, i) for i, pair in enumerate(pairwise(ids)) if (new := merges.get(pair)) is not None
+    ]
+    heapq.heapify(heap)
+    while heap:
+        new, i = heapq.heappop(heap)
+        right = after[i]
+        if ids[i] < 0 or right < 0 or merges.get((ids[i], ids[right])) != new:
+            continue
+        ids[i], ids[right] = new, -1
+        after[i] = following = after[right]
+        if following >= 0:
+            before[following] = i
+        for left in (before[i], i):
+            if left >= 0 and after[left] >= 0:
+                made = merges.get((ids[left], ids[after[left]]))
+                if made is not None:
+                    heapq.heappush(heap, (made, left))
+    return [id for id in ids if id >= 0]
 
 
 def replace_pair(ids: list[int], pair: Pair, new: int) -> None:
@@ -378,8 +415,9 @@ def read_tokenizer(path: str | Path) -> tuple[list[tuple[bytes, bytes]], list[st
     if not path.is_file():
         raise FileNotFoundError(f"there is no tokenizer at {path}")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json_object(path.read_bytes())
         model, added = content["model"], content["added_tokens"]
+        _expect_known(content)
         if model["type"] != "BPE" or content["pre_tokenizer"]["type"] != "ByteLevel":
             raise ValueError("it is not byte-level BPE")
         merges = [_pair(merge) for merge in model["merges"]]
@@ -387,12 +425,44 @@ def read_tokenizer(path: str | Path) -> tuple[list[tuple[bytes, bytes]], list[st
         vocabulary: dict[str, Any] = model["vocab"]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks or mistakes {error}") from None
+    if not all(isinstance(name, str) for name in special):
+        raise ValueError("its special tokens are no texts")
     numbered = [to_file(piece) for piece in (*ALPHABET, *(a + b for a, b in merges))] + special
     if vocabulary != {piece: i for i, piece in enumerate(numbered)}:
         raise ValueError(
             "its ids are not numbered as here: the 256 bytes, the merges, the special tokens"
         )
     return merges, special
+
+
+# What a tokenizer.json can ask for and this tokenizer does not do: the values that ask for nothing.
+_IDLE: dict[str, dict[str, tuple[Any, ...]]] = {
+    "": {"normalizer": (None,), "truncation": (None,), "padding": (None,)},
+    "pre_tokenizer": {"add_prefix_space": (False,), "use_regex": (True,)},
+    "model": {
+        "dropout": (None, 0),
+        "unk_token": (None, ""),
+        "continuing_subword_prefix": (None, ""),
+        "end_of_word_suffix": (None, ""),
+        "byte_fallback": (False,),
+        "ignore_merges": (False,),
+    },
+}
+_IDLE_SPECIAL = dict.fromkeys(("single_word", "lstrip", "rstrip"), (False,))
+
+
+def _expect_known(content: dict[str, Any]) -> None:
+    """Raise ValueError, by name, for what a file asks for and would not get."""
+    asked = [(part, content[part] if part else content, idle) for part, idle in _IDLE.items()]
+    asked += [("added_tokens", token, _IDLE_SPECIAL) for token in content["added_tokens"]]
+    for part, settings, idle in asked:
+        for name, values in idle.items():
+            if settings.get(name, values[0]) not in values:
+                where = f"{part}.{name}" if part else name
+                raise ValueError(f"{where} {settings[name]!r} is not what this tokenizer does")
+    after = content.get("post_processor")
+    if after is not None and after["type"] != "ByteLevel":  # that one changes no id
+        raise ValueError(f"post_processor {after['type']!r} is not what this tokenizer does")
 
 
 def _pair(merge: Any) -> tuple[bytes, bytes]:
@@ -409,8 +479,11 @@ def encode_documents(
     The separator tells a model that what came before has nothing to do with what follows; and
     asked to continue it alone, the model begins a new text. Texts are encoded as they are: one that
     spells the separator gets its letters. Raises ValueError if the separator is no special token of
-    the tokenizer. Radford et al. 2019, in the code of GPT-2. Taught in chapter 12.
+    the tokenizer, TypeError for a single text, which would be as many as it has letters.
+    Radford et al. 2019, in the code of GPT-2. Taught in chapter 12.
     """
+    if isinstance(documents, str):
+        raise TypeError("encode_documents wants several texts; for one: [text]")
     if separator not in tokenizer.special:
         raise ValueError(
             f"{separator!r} is no special token of this tokenizer, which has "
