@@ -69,10 +69,10 @@ function keyboard(node) {
 
 /** Does the browser do something of its own with this key here? */
 function usesKey(target, key) {
-  if (target.matches("textarea, select")) return true;
+  if (target.matches("select")) return true;
   if (target.matches("button, input[type=checkbox]")) return key === " ";
   if (target.matches("input[type=range]")) return key !== " ";
-  return target.matches("input") && !key.startsWith("Page");
+  return target.matches("input, textarea") && !key.startsWith("Page");
 }
 
 /** Gives the focus back to the explorer's cell, in command mode. */

@@ -175,7 +175,8 @@ class SamplingExplorer(Explorer):
         if len(self.tokens) > SHOWN:
             rest = 1 - sum(row[1] for row in rows)
             others = f"{len(self.tokens) - SHOWN} others"
-            rows.append((others, max(0.0, rest), float(1 - hot[order].sum())))
+            rest = rest if rest > 1e-6 else 0.0  # what rounding leaves is nothing
+            rows.append((others, rest, float(1 - hot[order].sum())))
         ax.barh(range(len(rows)), [kept for _, kept, _ in rows], color=BLUE)
         cut = [before if kept == 0 else 0 for _, kept, before in rows]
         ax.barh(range(len(rows)), cut, color="white", edgecolor=GREY, hatch="////")
