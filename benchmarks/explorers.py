@@ -78,12 +78,11 @@ from explorers.token import TokenExplorer
 text = data.shakespeare("validation")
 TokenExplorer(BPETokenizer.train(text, 2048), text[:2000])"""
 
-NOTHING = """from pathlib import Path
-from helpers import plots
+NOTHING = """from helpers import plots
 from explorers import base
 class Nothing(base.Explorer):
-    _esm = Path(base.__file__).with_name("base.js").read_text() + '''export default {
-      render({ el }) { root(el, "none", "Nothing").append(h("input", { type: "range" })); } }'''
+    _esm = base.esm() + '''export default live(({ el }) => {
+      root(el, "none", "Nothing").append(h("input", { type: "range" })); });'''
     def picture(self): return plots.heatmap([[0]], "Nothing.")
     def describe(self): return ""
 Nothing()"""

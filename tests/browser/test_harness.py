@@ -11,20 +11,18 @@ from PIL import Image
 
 TOY = """
 import traitlets
-from pathlib import Path
 from helpers import plots
 from explorers import base
 
 class Toy(base.Explorer):
-    _esm = Path(base.__file__).with_name("base.js").read_text() + '''export default {
-      render({ model, el }) {
+    _esm = base.esm() + '''export default live(({ model, el }) => {
         const shown = h("output", { class: "shown" }, "0");
         const twice = h("output", { class: "twice" }, "0");
         const handle = slider(model, "v", { min: 0, max: 9 });
         root(el, "toy", "A toy").append(handle, shown, " twice: ", twice);
         model.on("change:v", () => { shown.textContent = model.get("v"); });
         model.on("change:twice", () => { twice.textContent = model.get("twice"); });
-      } }'''
+      });'''
     v = traitlets.Int(0).tag(sync=True)
     twice = traitlets.Int(0).tag(sync=True)
 
