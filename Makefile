@@ -1,7 +1,7 @@
 # Two commands: `make lab` to learn, `make test` to check. Both prepare .venv by themselves.
 #
 #   make lab LAB_ARGS="--no-browser --port 8899"     flags for JupyterLab
-#   make lab LAB_ARGS="--again 04"                   chapter 04 from its beginning; yours is kept
+#   make lab LAB_ARGS="--again 4"                    chapter 04 from its beginning; yours is kept
 #   make lab PIP_ARGS="--extra-index-url ADDRESS"    flags for pip (see README, "Smaller download")
 
 PYTHON ?= python3

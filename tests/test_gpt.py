@@ -376,7 +376,7 @@ def test_a_cache_of_another_model_or_batch_is_refused():
         ({"mlp": "LayerNorm"}, ValueError, "mlp should be one of .*'SwiGLU'"),
         ({"mlp": None}, ValueError, "mlp should be one of .*, not None"),
         ({"position": "GELU"}, ValueError, "position should be one of"),
-        ({"n_head": "4"}, TypeError, "not supported"),
+        ({"n_head": "4"}, TypeError, "n_head should be a whole number, but is '4'"),
     ],
 )
 def test_a_config_of_something_else_is_explained(changes, error, message):

@@ -91,7 +91,7 @@ def test_beginning_again_keeps_what_was_there(course):
     own.write_text("and again")
     learn.again("01", course)
     assert (course / "my/01_words_as_vectors-old2.ipynb").read_text() == "and again"
-    with pytest.raises(ValueError, match="no chapter '7', only 00 to 01"):
+    with pytest.raises(ValueError, match="no chapter '7': the last is 01"):
         learn.again("7", course)
 
 

@@ -1,7 +1,7 @@
 """Open the course in JupyterLab, in copies of the chapters that are yours.
 
     python tools/learn.py [FLAGS OF JUPYTERLAB ...]   make what is missing in my/, start JupyterLab
-    python tools/learn.py --again 04                  chapter 04 from its beginning; yours is kept
+    python tools/learn.py --again 4                chapter 04 from its beginning; yours is kept
     python tools/learn.py --prepare                   only make the copies (JupyterLab runs already)
 
 A copy has no outputs: nothing looks as if it had run, and no prediction is spoiled. A copy is never
@@ -103,7 +103,7 @@ def again(number: str, root: Path = ROOT) -> str:
     found = [path for path in chapters(root) if path.name.startswith(f"{number:0>2}_")]
     if not found:
         last = chapters(root)[-1].name[:2]
-        raise ValueError(f"there is no chapter {number!r}, only 00 to {last}")
+        raise ValueError(f"there is no chapter {number!r}: the last is {last}")
     copy = root / "my" / found[0].name
     said = f"my/{copy.name} is new"
     if copy.exists():

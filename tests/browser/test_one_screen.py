@@ -50,13 +50,14 @@ def pages(browser: Browser, lab_url: str, lab_folder) -> Iterator[dict[str, Page
     cells = [PAD]
     for code in EXPLORERS.values():
         cells += [code, PAD]
-    lab.write_notebook(lab_folder / "one-screen.ipynb", cells)
     opened = {}
     for size, (width, height) in SIZES.items():
         context = browser.new_context(viewport={"width": width, "height": height})
         opened[size] = context.new_page()
         opened[size].set_default_timeout(60_000)
-        lab.open_in_lab(opened[size], lab_url, "one-screen.ipynb")
+        name = f"one-screen-{size}.ipynb"  # each with a kernel of its own
+        lab.write_notebook(lab_folder / name, cells)
+        lab.open_in_lab(opened[size], lab_url, name)
     yield opened
     for page in opened.values():
         lab.close_notebook(page)
