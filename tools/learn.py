@@ -1,7 +1,7 @@
 """Open the course in JupyterLab, in copies of the chapters that are yours.
 
     python tools/learn.py [FLAGS OF JUPYTERLAB ...]   make what is missing in my/, start JupyterLab
-    python tools/learn.py --again 4                chapter 04 from its beginning; yours is kept
+    python tools/learn.py --again 4                   chapter 04 from its beginning; yours is kept
     python tools/learn.py --prepare                   only make the copies (JupyterLab runs already)
 
 A copy has no outputs: nothing looks as if it had run, and no prediction is spoiled. A copy is never
