@@ -25,9 +25,9 @@ from explorers.attention_maps import (
     checked_tokens,
     mask_of,
     packed,
-    sendable,
 )
-from explorers.base import Explorer, esm
+from explorers.base import Explorer, esm, fixed
+from explorers.labels import sendable
 from helpers import plots
 
 _SETTINGS = ("layer", "head", "average", "query", "locked", "view", "stage", "show_masked")
@@ -57,7 +57,6 @@ class AttentionExplorer(Explorer):
     says where a head reads, not why the model answers.
     """
 
-    _made = False
     _esm = esm("attention_views", "attention")
     _css = Explorer._css + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
@@ -107,7 +106,6 @@ class AttentionExplorer(Explorer):
             finds=finds(self._maps, self._masked),
             **settings,
         )
-        self._made = True
 
     @traitlets.default("query")
     def _interesting(self) -> int:
@@ -117,14 +115,7 @@ class AttentionExplorer(Explorer):
     def _on_our_query(self) -> bool:
         return self._query_is_ours
 
-    @traitlets.validate(*_GIVEN)
-    def _as_made(self, proposal: Any) -> Any:
-        if self._made:
-            raise traitlets.TraitError(
-                f"{proposal.trait.name} cannot be changed: make a new AttentionExplorer; "
-                f"what can be set is {', '.join(_SETTINGS)}"
-            )
-        return proposal.value
+    _given = fixed(*_GIVEN)
 
     @traitlets.validate("layer", "head", "query")
     def _in_range(self, proposal: Any) -> int:

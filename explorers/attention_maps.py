@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from explorers.labels import sendable
+
 Array = NDArray[np.float32]
 
 # A weight travels as floor(60000 × weight) in 16 bits. The places where rounding to 3 (or 4)
@@ -43,11 +45,6 @@ def checked_tokens(tokens: Sequence[str]) -> list[str]:
                 f"tokens must be strings, but token {i} is {token!r}: decode each id by itself"
             )
     return [sendable(name) for name in names]
-
-
-def sendable(text: str) -> str:
-    """The text with � for each half of a surrogate pair, which cannot be sent or drawn."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def checked_maps(maps: Any, T: int) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from explorers.base import Explorer, esm
+from explorers.base import Explorer, esm, fixed
 from explorers.labels import sendable, short
 from helpers.plots import BLUE, GREY, ORANGE, Picture, heatmap, picture, verbatim, visible
 
@@ -70,13 +70,7 @@ class AveragingExplorer(Explorer):
         except traitlets.TraitError as wrong:
             raise ValueError(str(wrong)) from None
 
-    @traitlets.validate("tokens", "values", "values_name", "learned")
-    def _stays(self, proposal: Any) -> Any:
-        if self.comm is not None:  # it is made, and perhaps shown
-            raise traitlets.TraitError(
-                f"{proposal.trait.name} cannot change: make a new AveragingExplorer"
-            )
-        return proposal.value
+    _given = fixed("tokens", "values", "values_name", "learned")
 
     @traitlets.validate("weighting")
     def _known(self, proposal: Any) -> Any:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
+import traitlets
 from IPython.core.getipython import get_ipython
 
 from helpers.plots import GREY, Picture
@@ -21,6 +22,21 @@ def esm(*names: str) -> str:
     anywidget loads one module per widget and there is no build step, so they are joined here.
     """
     return "\n".join((_HERE / f"{n}.js").read_text(encoding="utf-8") for n in ("base", *names))
+
+
+def fixed(*names: str) -> Any:
+    """In a subclass, `_given = fixed("tokens", …)`: traits that stay as they are made.
+
+    The browser reads them once, so what changes them later is told to make a new explorer.
+    """
+
+    def stays(self: "Explorer", proposal: Any) -> Any:
+        if self.comm is not None:  # it is made, and perhaps shown
+            name, kind = proposal.trait.name, type(self).__name__
+            raise traitlets.TraitError(f"{name} cannot change: make a new {kind}")
+        return proposal.value
+
+    return traitlets.validate(*names)(stays)
 
 
 class Explorer(anywidget.AnyWidget):

@@ -9,7 +9,7 @@ import traitlets
 from matplotlib.ticker import PercentFormatter
 from torch import nn
 
-from explorers.base import Explorer, esm
+from explorers.base import Explorer, esm, fixed
 from explorers.labels import sendable, short
 from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 from helpers.sampling import next_token_probabilities
@@ -90,13 +90,7 @@ class SamplingExplorer(Explorer):
     def _can_travel(self, proposal: Any) -> str:
         return sendable(proposal.value)
 
-    @traitlets.validate("tokens", "most_k")
-    def _stays(self, proposal: Any) -> Any:
-        if self.comm is not None:  # it is made, and perhaps shown: the browser reads them once
-            raise traitlets.TraitError(
-                f"{proposal.trait.name} cannot change: make a new SamplingExplorer"
-            )
-        return proposal.value
+    _given = fixed("tokens", "most_k")
 
     def _ask(self, _: Any = None) -> None:
         self.answer = self._answer(self.prompt)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import traitlets
 from matplotlib.font_manager import findfont, get_font
 
-from explorers.base import Explorer, esm
+from explorers.base import Explorer, esm, fixed
 from explorers.labels import sendable, short
 from helpers.plots import BLUE, GREEN, ORANGE, PINK, SKY, Picture, picture, verbatim
 from helpers.text import BPETokenizer
@@ -85,13 +85,7 @@ class TokenExplorer(Explorer):
     def _can_travel(self, proposal: Any) -> str:
         return sendable(proposal.value)
 
-    @traitlets.validate("alphabet", "merges", "longest")
-    def _stays(self, proposal: Any) -> Any:
-        if self.comm is not None:  # it is made, and perhaps shown: the browser reads them once
-            raise traitlets.TraitError(
-                f"{proposal.trait.name} cannot change: make a new TokenExplorer"
-            )
-        return proposal.value
+    _given = fixed("alphabet", "merges", "longest")
 
     def ids(self) -> list[int]:
         """The ids of the text (of its first 4,000 characters) after the merges in use."""

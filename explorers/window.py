@@ -6,7 +6,7 @@ import traitlets
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from explorers.base import Explorer, esm
+from explorers.base import Explorer, esm, fixed
 from explorers.labels import sendable
 from helpers import plots
 from helpers.text import CharTokenizer
@@ -71,13 +71,7 @@ class WindowExplorer(Explorer):
             largest_block=largest, selected=t,
         )  # fmt: skip
 
-    @traitlets.validate("text", "ids", "largest_block")
-    def _stays(self, proposal: Any) -> Any:
-        if self.comm is not None:  # it is made, and perhaps shown: the browser reads them once
-            raise traitlets.TraitError(
-                f"{proposal.trait.name} cannot change: make a new WindowExplorer"
-            )
-        return proposal.value
+    _given = fixed("text", "ids", "largest_block")
 
     def _window(self) -> tuple[int, int, int]:
         """(start, T, t) brought into range: sliders may move one before the other."""

@@ -227,7 +227,7 @@ def test_settings_are_checked_at_the_start_and_later(name, value, message):
 @pytest.mark.parametrize("name", ["tokens", "title", "shape", "weight_steps", "masked", "finds"])
 def test_what_was_checked_together_cannot_be_changed_alone(name):
     made = explorer()
-    with pytest.raises(traitlets.TraitError, match=f"{name} cannot be changed: make a new"):
+    with pytest.raises(traitlets.TraitError, match=f"{name} cannot change: make a new"):
         setattr(made, name, type(getattr(made, name))())
 
 
