@@ -98,6 +98,7 @@ def main() -> int:
         path = sources.FOLDER / name
         if not options.verify:
             path.write_bytes(content)
+            sources.note(name, content)
         elif not same(path, content):
             different.append(name)
     if different:

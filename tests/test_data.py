@@ -4,6 +4,8 @@ import bz2
 import hashlib
 import importlib.util
 import itertools
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -60,10 +62,59 @@ def test_word_similarity(name: str, pairs: int, first: tuple[str, str, float]):
     assert all(0 <= rating <= 10 for _, _, rating in rows)
 
 
-def test_shipped_files_are_those_of_the_readme():
-    listed = (sources.FOLDER / "README.md").read_text("utf-8").split("```")[1].split()
-    for sha256, name in zip(listed[::2], listed[1::2], strict=True):
-        assert hashlib.sha256((sources.FOLDER / name).read_bytes()).hexdigest() == sha256, name
+SHIPPED = sorted(
+    line.split("  ")[1]
+    for line in (sources.SOURCES / "shipped.txt").read_text("utf-8").splitlines()
+    if "wikipedia" not in line
+)
+
+
+def test_every_file_in_the_readme_is_known_by_its_sha256():
+    table = (sources.FOLDER / "README.md").read_text("utf-8").split("## Fetched")[0]
+    named = re.findall(r"^\| `(.+?)`", table, flags=re.MULTILINE)
+    logs = {name.replace(".safetensors", ".json") for name in named if "checkpoints/" in name}
+    assert SHIPPED == sorted({*named, *logs})
+
+
+READERS = {
+    "glove-6b-50d-30k.npz": data.glove,
+    "questions-words.txt": data.analogies,
+    "wordsim353.tsv": lambda: data.word_similarity("wordsim353"),
+    "simlex999.txt": lambda: data.word_similarity("simlex999"),
+    "checkpoints/gptmini": lambda: data.checkpoint("gptmini"),
+    "checkpoints/shakespeare-gpt": lambda: data.checkpoint("shakespeare-gpt"),
+}
+
+
+@pytest.mark.parametrize("file", SHIPPED)
+def test_a_shipped_file_that_has_changed_is_not_used(file, tmp_path, monkeypatch):
+    read = READERS.get(file) or READERS[file.rsplit(".", 1)[0]]
+    (tmp_path / "checkpoints").mkdir()
+    for beside in sources.FOLDER.glob(file.rsplit(".", 1)[0] + ".*"):
+        shutil.copy(beside, tmp_path / beside.relative_to(sources.FOLDER))
+    monkeypatch.setattr(sources, "FOLDER", tmp_path)
+    read()
+    whole = (sources.FOLDER / file).read_bytes()
+    line = whole[: whole.index(b"\n", len(whole) // 2) + 1]  # a text that ends with a whole line
+    for damaged in {line, whole[:-1], b"", whole[:99] + b"?" + whole[100:], whole + b"\n"} - {
+        whole
+    }:
+        (sources.FOLDER / file).write_bytes(damaged)
+        with pytest.raises(data.DataError, match=f"{file} is damaged.*git restore data/{file}"):
+            read()
+
+
+def test_files_made_anew_are_noted(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "SOURCES", tmp_path)
+    (tmp_path / "shipped.txt").write_text(f"{'0' * 64}  b.txt\n")
+    sources.note("b.txt", b"b")
+    sources.note("a.txt", b"a")
+    assert sources.known("a.txt", b"a") and sources.known("b.txt", b"b")
+    assert not sources.known("b.txt", b"a") and not sources.known("c.txt", b"")
+    assert [line[66:] for line in (tmp_path / "shipped.txt").read_text().splitlines()] == [
+        "a.txt",
+        "b.txt",
+    ]
 
 
 # Names, hashes, imports
@@ -95,7 +146,9 @@ def test_a_checkpoint_is_found_or_the_message_says_how_to_make_it(tmp_path, monk
     (tmp_path / "checkpoints").mkdir()
     file = tmp_path / "checkpoints" / "shakespeare-gpt.safetensors"
     file.touch()
-    assert data.checkpoint("shakespeare-gpt") == file
+    file.with_suffix(".json").touch()
+    with pytest.raises(data.DataError, match="is damaged"):
+        data.checkpoint("shakespeare-gpt")
     with pytest.raises(data.DataError, match="at hand: shakespeare-gpt"):
         data.checkpoint("shakespere-gpt")
 
@@ -257,6 +310,8 @@ def small_dump(tmp_path, monkeypatch):
     (cache / name).write_bytes(content)
     sha256 = hashlib.sha256(content).hexdigest()
     (registry / "registry.txt").write_text(f"{name} {sha256} wheel:none.txt!none\n")
+    made = hashlib.sha256(json.dumps(ARTICLES).encode()).hexdigest()
+    (registry / "shipped.txt").write_text(f"{made}  wikipedia.json\n")
     monkeypatch.setenv("DOT2GPT_DATA", str(cache))
     monkeypatch.setattr(sources, "SOURCES", registry)
     return cache
@@ -279,23 +334,36 @@ def test_no_article_is_in_two_splits():
         data.wikipedia("valid")
 
 
-def test_wikipedia_is_made_again_when_the_derived_file_is_damaged(small_dump):
+def test_wikipedia_is_made_again_when_the_derived_file_is_another(small_dump):
     data.wikipedia()
-    (derived,) = small_dump.glob("wikipedia-*.json.gz")
+    derived = small_dump / "wikipedia.json"
     whole = derived.read_bytes()
-    for damaged in (whole[:-9], b"", b"{}", whole[:40] + b"????" + whole[44:]):
-        derived.write_bytes(damaged)
+    for other in (whole[:-9], b"", b"{}", whole.replace(b"hot", b"icy"), whole + b"\n"):
+        derived.write_bytes(other)
         assert data.wikipedia() == ARTICLES
         assert derived.read_bytes() == whole
+
+
+def test_articles_of_other_versions_are_not_kept(small_dump):
+    sources.note("wikipedia.json", b"as the pinned version of the parser makes it")
+    for _ in range(2):
+        assert data.wikipedia() == ARTICLES
+        assert not (small_dump / "wikipedia.json").exists()
 
 
 def test_wikipedia_works_where_nothing_can_be_written(small_dump, monkeypatch):
     def refuse(*_, **__):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(sources.tempfile, "TemporaryDirectory", refuse)
+    monkeypatch.setattr(sources, "write_whole", refuse)
     assert data.wikipedia() == ARTICLES
     assert len(list(small_dump.iterdir())) == 1
+
+
+@in_cache("enwiki-106-articles.xml.bz2")
+def test_the_articles_are_those_of_the_course():
+    data.wikipedia()
+    assert sources.recall("wikipedia.json")
 
 
 @in_cache("enwiki-106-articles.xml.bz2")

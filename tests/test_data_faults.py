@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.data import DataError, sources
+from helpers.data import DataError, sources, status, wikipedia
 
 WHEEL, MEMBER, PAGE = "toy-1.0.whl", "numbers.bin", "page.txt"
 FILE = "toy-1.0-py3-none-any.whl"  # what pip calls the wheel
@@ -187,8 +187,90 @@ def test_no_network_for_pip(course, file, monkeypatch):
 
 def test_no_network_for_a_url(course):
     message = failure(PAGE)
-    assert course.url in message and "no connection" in message and course.hashes[PAGE] in message
+    assert course.url in message and "(no network)" in message and course.hashes[PAGE] in message
     assert course.listing() == []
+
+
+# The network gives something else
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """A server whose answer the test chooses: status, headers, body."""
+
+    def do_GET(self) -> None:
+        status, headers, body = self.server.answer
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server(course) -> Iterator[http.server.ThreadingHTTPServer]:
+    """A server on this machine, to which the page's address and pip lead."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        course.url = f"http://127.0.0.1:{server.server_port}/page.txt"
+        course.write()
+        yield server
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ((200, {"Content-Length": "900"}, b"hel"), "cut short"),
+        ((200, {"Content-Encoding": "gzip"}, b"no gzip at all"), "damaged"),
+        ((200, {}, b"another page"), "damaged"),
+        ((404, {}, b""), "not offered"),
+        ((403, {}, b""), "not allowed"),
+    ],
+)
+def test_the_reason_is_named(course, server, answer, why):
+    server.answer = answer
+    assert f"could not be fetched ({why})" in failure(PAGE)
+    assert course.listing() == []
+
+
+def test_a_certificate_is_named(course, server):
+    """A server that speaks no TLS where it should."""
+    server.answer = (200, {}, b"hello")
+    course.url = course.url.replace("http:", "https:")
+    course.write()
+    assert "(certificate)" in failure(PAGE)
+
+
+def test_pip_says_which(course, server, monkeypatch):
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    index = course.url.replace("page.txt", "simple")
+    monkeypatch.setenv("PIP_INDEX_URL", index.replace("http:", "https:"))
+    server.answer = (200, {}, b"")
+    assert "(certificate)" in failure(WHEEL)
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    server.answer = (404, {}, b"")
+    assert "(not offered)" in failure(WHEEL)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "1")  # pip tells of a connection only when it tries again
+    assert "(no network)" in failure(WHEEL)
+    assert course.listing() == []
+
+
+def test_a_wheel_that_is_cut_short(course, slow_index):
+    slow_index.go_on.set()
+    message = failure(WHEEL)
+    assert "(cut short)" in message or "(damaged)" in message  # the latter: pip before 25
+    assert course.listing() == []
+
+
+def test_a_learners_constraints_do_not_matter(course, tmp_path, monkeypatch):
+    (tmp_path / "constraints.txt").write_text("toy==2.0\n")
+    monkeypatch.setenv("PIP_CONSTRAINT", str(tmp_path / "constraints.txt"))
+    assert sources.fetch(WHEEL).is_file()
 
 
 # Wrong content
@@ -313,6 +395,30 @@ def test_a_full_disk(course, limit, reason):
     assert "DataError" in errors and reason in errors and "File too large" in errors, errors
     assert course.listing() == []
     assert sources.fetch(MEMBER).read_bytes() == CONTENT
+
+
+# A folder that cannot be
+
+
+@pytest.mark.parametrize(
+    ("folder", "why"),
+    [("~nobody-of-that-name/x", "home"), ("x" * 5000, "too long")],
+)
+def test_a_folder_that_cannot_be_is_a_data_error(course, monkeypatch, folder, why):
+    monkeypatch.setenv("DOT2GPT_DATA", folder)
+    for ask in (lambda: sources.fetch(WHEEL), status, wikipedia):
+        with pytest.raises(DataError, match=rf"(?s)(?=.*DOT2GPT_DATA).*{why}"):
+            ask()
+
+
+def test_a_folder_that_one_may_not_enter_is_a_data_error(course, monkeypatch):
+    def refuse(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    for ask in (lambda: sources.fetch(WHEEL), status):
+        with pytest.raises(DataError, match=r"\(not allowed\).*set .*DOT2GPT_DATA"):
+            ask()
 
 
 # Two at once, no pip

@@ -22,6 +22,7 @@ from torch.optim import Optimizer
 
 from helpers import data
 from helpers.checkpoints import Tokenizer, load_checkpoint, save_checkpoint
+from helpers.data import sources
 from helpers.gpt import GPT
 from helpers.text import BPETokenizer, CharTokenizer, encode_documents
 from helpers.text.bpe import END
@@ -133,6 +134,9 @@ def main() -> None:
         estimate_loss(saved, recipe.validation, block_size=block_size), 4
     )
     output.with_suffix(".json").write_text(json.dumps(log) + "\n", encoding="utf-8")
+    if not given.output:  # what is shipped is verified at every use
+        for file in (output, output.with_suffix(".json")):
+            sources.note(f"checkpoints/{file.name}", file.read_bytes())
     print(f"validation loss {log['validation_loss']:.4f} on the whole validation text")
 
 

@@ -1,9 +1,9 @@
 """Real data by name: word vectors, human judgements, plays, articles, a trained model.
 
 What chapter 01 needs is shipped beside the course in `data/`. The rest is fetched at its first use
-into a cache (`data/cache`, or the folder named by the environment variable ``DOT2GPT_DATA``) and
-verified by sha256 at every use; that may take a minute and shows nothing meanwhile, so that a
-chapter's output is the same at the first run and at the second. `status()` tells what is there.
+into a cache (`data/cache`, or the folder named by the environment variable ``DOT2GPT_DATA``); that
+may take a minute and shows nothing meanwhile, so that a chapter's output is the same at the first
+run and at the second. Every file is verified by sha256 at every use. `status()` says what is here.
 
 Every function returns plain Python or NumPy objects that are yours to change, and raises
 `DataError` with a message that says what to do when the data cannot be had.
@@ -13,13 +13,9 @@ from __future__ import annotations
 
 import bz2
 import functools
-import gzip
-import hashlib
 import json
 import zipfile
-import zlib
 from collections.abc import Collection
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,7 +55,7 @@ def glove() -> tuple[list[str], np.ndarray]:
     """
     import numpy as np
 
-    with np.load(_shipped("glove-6b-50d-30k.npz"), allow_pickle=False) as file:
+    with np.load(sources.shipped("glove-6b-50d-30k.npz"), allow_pickle=False) as file:
         words = file["words"].tobytes().decode("utf-8").split("\n")
         return words, file["vectors"].astype(np.float32)
 
@@ -75,7 +71,7 @@ def analogies() -> dict[str, list[tuple[str, str, str, str]]]:
     Used in chapter 01.
     """
     questions: dict[str, list[tuple[str, str, str, str]]] = {}
-    for line in _shipped("questions-words.txt").read_text("utf-8").splitlines():
+    for line in sources.shipped("questions-words.txt").read_text("utf-8").splitlines():
         if line.startswith(": "):
             category = questions.setdefault(line.removeprefix(": "), [])
         else:
@@ -97,7 +93,7 @@ def word_similarity(name: str) -> list[tuple[str, str, float]]:
     """
     files = {"wordsim353": "wordsim353.tsv", "simlex999": "simlex999.txt"}
     _choose("name", name, files)
-    lines = _shipped(files[name]).read_text("utf-8").splitlines()
+    lines = sources.shipped(files[name]).read_text("utf-8").splitlines()
     rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return [(a.lower(), b.lower(), float(rating)) for a, b, rating in rows]
 
@@ -177,24 +173,16 @@ def wikipedia(split: str = "all") -> list[tuple[str, str]]:
     chapters 11 and 12.
     """
     _choose("split", split, ("all", "train", "validation", "test"))
-    # The name changes with whatever makes the text, so that it cannot be an outdated one.
-    maker = Path(convert.__file__).read_bytes() + metadata.version("mwparserfromhell").encode()
-    derived = sources.cache() / f"wikipedia-{hashlib.sha256(maker).hexdigest()[:12]}.json.gz"
-    articles = _read_articles(derived)
-    if articles is None:
+    known = sources.recall("wikipedia.json")
+    if known is None:
         with bz2.open(sources.fetch("enwiki-106-articles.xml.bz2")) as dump:
             pages = convert.wiki_pages(dump)
-            articles = [(title, convert.wiki_to_text(markup)) for title, markup in pages]
-        sources.keep(derived, gzip.compress(json.dumps(articles).encode("utf-8"), mtime=0))
+            made = [(title, convert.wiki_to_text(markup)) for title, markup in pages]
+        known = json.dumps(made).encode("utf-8")
+        sources.keep("wikipedia.json", known)
+    articles = [(title, text) for title, text in json.loads(known)]
     parts = {8: "validation", 9: "test"}
     return [a for i, a in enumerate(articles) if split in ("all", parts.get(i % 10, "train"))]
-
-
-def _read_articles(path: Path) -> list[tuple[str, str]] | None:
-    try:
-        return [(title, text) for title, text in json.loads(gzip.decompress(path.read_bytes()))]
-    except (OSError, EOFError, ValueError, zlib.error):  # not there, or damaged: gzip notices
-        return None
 
 
 def smollm2() -> Path:
@@ -219,29 +207,20 @@ def checkpoint(name: str) -> Path:
     `make train` makes them again.
 
     Returns the path of data/checkpoints/<name>.safetensors; do not write to it. Raises `DataError`
-    when it is not there. Used in chapters 09, 10 and 12.
+    when it or its log is not there or damaged. Used in chapters 09, 10 and 12.
     """
-    path = sources.FOLDER / "checkpoints" / f"{name}.safetensors"
-    if not path.is_file():
-        here = sorted(file.stem for file in path.parent.glob("*.safetensors"))
+    folder = sources.FOLDER / "checkpoints"
+    if not (folder / f"{name}.safetensors").is_file():
+        here = sorted(file.stem for file in folder.glob("*.safetensors"))
         raise DataError(
-            f"{path} is not there. `make train` makes the checkpoints of the course; "
+            f"there is no checkpoint {name!r} in {folder}. `make train` makes those of the course; "
             f"at hand: {', '.join(here) or 'none'}."
         )
-    return path
+    sources.shipped(f"checkpoints/{name}.json")
+    return sources.shipped(f"checkpoints/{name}.safetensors")
 
 
 def _choose(what: str, given: str, choices: Collection[str]) -> None:
     if given not in choices:
         names = ", ".join(map(repr, choices))
         raise ValueError(f"{what} {given!r} is not known; choose one of {names}")
-
-
-def _shipped(name: str) -> Path:
-    path = sources.FOLDER / name
-    if not path.exists():
-        raise DataError(
-            f"{path} is missing, though it is part of the course. Get it back with "
-            f"`git restore data/{name}` or build it with `python data/build.py`."
-        )
-    return path

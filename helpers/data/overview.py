@@ -29,13 +29,12 @@ _FETCHED: dict[str, tuple[float, list[str] | None]] = {
 def status() -> list[DataStatus]:
     """What data there are, how large, and whether they are here; uses no network, verifies nothing.
 
-    Used in chapter 00.
+    Raises `DataError` when the folder of the cache cannot be looked at. Used in chapter 00.
     """
-    folder = sources.cache()
 
     def where(files: list[str] | None) -> str:
         if files is None:
             return "shipped"
-        return "in the cache" if all((folder / f).exists() for f in files) else "to be fetched"
+        return "in the cache" if all(map(sources.present, files)) else "to be fetched"
 
     return [DataStatus(name, size, where(files)) for name, (size, files) in _FETCHED.items()]

