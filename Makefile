@@ -13,12 +13,17 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
         --nbval-cell-timeout 300 -n 2 --dist loadscope
 
-.PHONY: help lab test lint unit chapters test-browser notebooks normalise bench data train constraints clean
+# PyTorch chooses its kernels by what the processor can; each choice rounds differently.
+KERNELS = default avx2 $(if $(shell grep -m 1 -s avx512f /proc/cpuinfo),avx512)
+
+.PHONY: help lab test lint unit chapters test-browser test-matrix soak notebooks normalise bench data train constraints clean
 
 help:
 	@echo "make lab           open the course in JupyterLab, in your own copies (my/)"
 	@echo "make test          lint, types, unit tests, notebook hygiene, every chapter compared with its outputs"
 	@echo "make test-browser  every explorer, and every chapter's outputs, in JupyterLab in Chromium"
+	@echo "make test-matrix   every chapter compared with 1 and 2 threads and each set of CPU kernels"
+	@echo "make soak          random input to whatever reads input, for some 20 minutes"
 	@echo "make notebooks     run every chapter in place and normalise the files"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"
@@ -31,7 +36,7 @@ lab: .venv/course
 	$(BIN)/python tools/learn.py $(ROOT_ARGS) $(LAB_ARGS)
 
 # Tests run side by side: more threads than cores would make them all crawl.
-test test-browser unit chapters: export OMP_NUM_THREADS ?= 1
+test test-browser unit chapters soak: export OMP_NUM_THREADS ?= 1
 
 test: lint unit chapters
 
@@ -49,6 +54,16 @@ chapters: .venv/dev
 
 test-browser: .venv/dev
 	$(BIN)/pytest -q -n 2 tests/browser
+
+test-matrix: .venv/dev
+	@for threads in 1 2; do for kernels in $(KERNELS); do \
+		echo "== $$threads thread(s), $$kernels kernels"; \
+		OMP_NUM_THREADS=$$threads ATEN_CPU_CAPABILITY=$$kernels \
+			$(BIN)/pytest -q $(NBVAL) -n $$((2 / threads)) notebooks || failed=1; \
+	done; done; test -z "$$failed"
+
+soak: .venv/dev
+	$(BIN)/pytest -q -n 2 tests/test_properties.py --hypothesis-profile soak
 
 notebooks: .venv/dev
 	$(BIN)/python tools/notebooks.py run

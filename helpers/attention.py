@@ -75,6 +75,8 @@ def _check_qkv(q: Tensor, k: Tensor, v: Tensor) -> None:
         raise ValueError(
             f"q and k need the same last dimension, k and v the same number of rows: {shapes}"
         )
+    if 0 in k.shape[-2:]:
+        raise ValueError(f"there must be at least one key of at least one number: {shapes}")
     try:
         torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     except RuntimeError:

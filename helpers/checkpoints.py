@@ -5,6 +5,7 @@ their place and moved into it, so that a crash leaves the old file or the new on
 """
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -179,23 +180,35 @@ def _expect_fit(
             )
 
 
-def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], about: Any) -> None:
+def write_tensors(
+    path: str | Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any]
+) -> None:
     """A safetensors file with a description that JSON can hold, replaced in one step.
 
     Taught in chapter 09.
     """
-    content = save(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
-        metadata={"about": json.dumps(about)},
-    )
-    write_whole(path, content)
+    kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(about)
+    # One entry, since safetensors writes several in any order: same model, same bytes.
+    whole = json.dumps({**about, "crc32": _crc32(kept, json.loads(text))})
+    write_whole(path, save(kept, metadata={"about": whole}))
 
 
-def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _crc32(tensors: Mapping[str, Tensor], about: dict[str, Any]) -> int:
+    """A number that changes when anything in the file does: a disk may forget a bit."""
+    crc = zlib.crc32(json.dumps(about).encode())
+    for name, tensor in sorted(tensors.items()):
+        crc = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), crc)
+        crc = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, crc)
+    return crc
+
+
+def read_tensors(path: str | Path, ours: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and the description in a file that `write_tensors` wrote.
 
-    Raises FileNotFoundError, and ValueError for a file that is damaged or of another kind.
-    Taught in chapter 09.
+    ours: must it be a file of this course? One from elsewhere has no checksum. Raises
+    FileNotFoundError, and ValueError for a file that is damaged or of another kind. Taught in
+    chapter 09.
     """
     path = Path(path)
     if not path.is_file():
@@ -210,9 +223,12 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             "(.pt, .pth), which this course never opens: get or train it again"
         ) from error
     try:
-        return tensors, json_object(metadata.get("about", "{}"))
+        about = json_object(metadata.get("about", "{}"))
     except ValueError as error:
         raise ValueError(f"the description in {path} is damaged: {error}") from error
+    if ("crc32" in about or ours) and about.pop("crc32", None) != _crc32(tensors, about):
+        raise ValueError(f"{path} is damaged: its checksum is not that of its content")
+    return tensors, about
 
 
 # --- a run that can be taken up again ------------------------------------------------------------
@@ -257,29 +273,28 @@ class RunFolder:
                 f"{self.folder} holds a run already: take it up again with resume=True, or choose "
                 "another folder"
             )
-        tensors, about = read_tensors(last)
+        tensors, about = read_tensors(last, ours=True)
         parts: dict[str, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
             parts.setdefault(part, {})[rest] = tensor
-        if "random/torch" not in tensors or not {"run", "settings"} <= set(about):
-            raise ValueError(f"{last} is not the state of a training run")
+        try:
+            run, before = dict(about["run"]), dict(about["settings"])
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"{last} is not the state of a training run") from None
         for name, value in self.settings.items():
-            before = about["settings"].get(name, value)
-            if json.dumps(before) != json.dumps(value):  # JSON knows no tuples
-                raise ValueError(f"the run in {last} had {name} {before}, not {value}")
+            if json.dumps(before.get(name)) != json.dumps(value):  # JSON knows no tuples
+                raise ValueError(f"the run in {last} had {name} {before.get(name)}, not {value}")
+        states = [_states(parts.get(f"optimiser{i}", {})) for i in range(len(self.optimisers))]
+        for optimiser, state in zip(self.optimisers, states, strict=True):
+            _expect_states(optimiser, state, last)
+        drawn = _expect_random_states(parts.get("random", {}), self.generator, last)
         load_weights(self.model, parts.get("model", {}), last)
-        for number, optimiser in enumerate(self.optimisers):
-            states: dict[int, dict[str, Tensor]] = {}
-            # An optimiser may have nothing to remember: before its first step, or ever.
-            for name, tensor in parts.get(f"optimiser{number}", {}).items():
-                index, _, key = name.partition("/")
-                states.setdefault(int(index), {})[key] = tensor
-            _expect_states(optimiser, states, last)
+        for optimiser, state in zip(self.optimisers, states, strict=True):
             groups = optimiser.state_dict()["param_groups"]
-            optimiser.load_state_dict({"state": states, "param_groups": groups})
-        _set_random_states(self.generator, parts["random"])
-        return about["run"]
+            optimiser.load_state_dict({"state": state, "param_groups": groups})
+        _set_random_states(self.generator, drawn)
+        return run
 
     def keep_best(self, notes: Mapping[str, Any]) -> None:
         """Write `best.safetensors`: the weights as they are now."""
@@ -295,6 +310,15 @@ class RunFolder:
         for name, value in _random_states(self.generator).items():
             tensors[f"random/{name}"] = value
         write_tensors(self.last, tensors, {"run": record, "settings": self.settings})
+
+
+def _states(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    """What an optimiser remembers, which may be nothing: before its first step, or ever."""
+    states: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        index, _, key = name.partition("/")
+        states.setdefault(int(index), {})[key] = tensor
+    return states
 
 
 def _expect_states(
@@ -325,6 +349,21 @@ def _random_states(generator: torch.Generator | None) -> dict[str, Tensor]:
         states["cuda"] = torch.cuda.get_rng_state()
     if generator is not None:
         states["batches"] = generator.get_state()
+    return states
+
+
+def _expect_random_states(
+    states: dict[str, Tensor], generator: torch.Generator | None, source: Path
+) -> dict[str, Tensor]:
+    """Raise ValueError unless the states are there and are such states."""
+    wanted = {"torch": torch.device("cpu")}
+    if generator is not None:
+        wanted["batches"] = generator.device
+    for name, device in wanted.items():
+        try:
+            torch.Generator(device).set_state(states[name])
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise ValueError(f"{source} holds no random state {name!r}: {error}") from error
     return states
 
 

@@ -296,11 +296,16 @@ class Run:
 
     @classmethod
     def taken_up(cls, record: Mapping[str, Any]) -> Self:
-        """The run of which `asdict` made the record, to be gone on with; {} is a fresh one."""
-        run = cls(**record)
-        run.evaluations = [(step, seconds, loss) for step, seconds, loss in run.evaluations]
-        run.stopped = "finished"
-        return run
+        """The run of which `asdict` made the record, to be gone on with; {} is a fresh one.
+
+        Raises ValueError for any other record.
+        """
+        try:
+            was = cls(**record)
+            evaluations = [(int(step), float(s), float(loss)) for step, s, loss in was.evaluations]
+            return cls([float(loss) for loss in was.losses], evaluations, float(was.seconds))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"that is not the record of a training run: {error}") from error
 
     def __repr__(self) -> str:
         best = f", best validation loss {self.best:.3f}" if self.evaluations else ""

@@ -363,7 +363,7 @@ def damaged(finished, folder, change):
     [
         (lambda t, a: a.pop("run"), "is not the state of a training run"),
         (lambda t, a: a.pop("settings"), "is not the state of a training run"),
-        (lambda t, a: t.pop("random/torch"), "is not the state of a training run"),
+        (lambda t, a: t.pop("random/torch"), "holds no random state 'torch'"),
         (lambda t, a: t.pop("model/norm.weight"), "lacks 1 weights"),
         (lambda t, a: t.update({"model/more": torch.zeros(1)}), "1 weights too many"),
         (lambda t, a: t.update({"model/norm.weight": torch.zeros(3)}), "norm.weight has shape"),
