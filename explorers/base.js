@@ -84,7 +84,7 @@ function leave(node) {
   cell.focus({ preventScroll: true });
 }
 
-/** Is it the explorer of the active cell, or of the last cell above it that has one? */
+/** Is it the explorer of the active cell, or else of the cell just above it? */
 function nearestAbove(node) {
   const active = node.closest(".jp-Notebook")?.querySelector(".jp-Cell.jp-mod-active");
   if (!active || !node.getClientRects().length) return false;

@@ -39,6 +39,23 @@ def fixed(*names: str) -> Any:
     return traitlets.validate(*names)(stays)
 
 
+def between(what: str, *names: str, low: float, high: Any) -> Any:
+    """In a subclass, `_places = between("a position", "p", "q", low=0, high=…)`: traits in a range.
+
+    high: a number, or a function of the explorer; what: what such a number is, for the message.
+    """
+
+    def inside(self: "Explorer", proposal: Any) -> Any:
+        most = high(self) if callable(high) else high
+        if not low <= proposal.value <= most:  # no number (NaN) neither
+            raise traitlets.TraitError(
+                f"{proposal.trait.name} is {what} from {low} to {most}, not {proposal.value}"
+            )
+        return proposal.value
+
+    return traitlets.validate(*names)(inside)
+
+
 class Explorer(anywidget.AnyWidget):
     """Base class of the explorers.
 

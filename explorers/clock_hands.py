@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import traitlets
 
-from explorers.base import Explorer, esm
+from explorers.base import Explorer, between, esm
 from helpers import plots
 from helpers.positions import Rotary, rotary_angles
 
@@ -77,30 +77,9 @@ class ClockHands(Explorer):
             )
         return vector
 
-    @traitlets.validate("query", "key")
-    def _is_a_position(self, proposal: Any) -> int:
-        if not 0 <= proposal.value <= self.longest:
-            raise traitlets.TraitError(
-                f"{proposal.trait.name} is a position from 0 to {self.longest}, "
-                f"not {proposal.value}"
-            )
-        return int(proposal.value)
-
-    @traitlets.validate("longest")
-    def _is_a_last_position(self, proposal: Any) -> int:
-        if proposal.value < 1:
-            raise traitlets.TraitError(
-                f"longest is the last position, 1 or more, not {proposal.value}"
-            )
-        return int(proposal.value)
-
-    @traitlets.validate("log_base")
-    def _is_a_base(self, proposal: Any) -> float:
-        if not 1 <= proposal.value <= 7:  # no number (NaN) neither
-            raise traitlets.TraitError(
-                f"log_base is the base as a power of ten, from 1 to 7, not {proposal.value}"
-            )
-        return float(proposal.value)
+    _places = between("a position", "query", "key", low=0, high=lambda self: self.longest)
+    _last = between("the last position,", "longest", low=1, high=math.inf)
+    _power = between("the base as a power of ten,", "log_base", low=1, high=7)
 
     @traitlets.observe("longest")
     def _stay_inside(self, _: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from explorers.base import Explorer, esm
+from explorers.base import Explorer, between, esm
 from helpers.plots import BLUE, GREY, RED, Picture, picture
 
 WIDTH, TOKENS, DEEPEST = 32, 8, 48
@@ -68,15 +68,9 @@ class DepthExplorer(Explorer):
             layer=int(layer),
         )
 
-    @traitlets.validate("depth_index", "scale_index")
-    def _is_a_place(self, proposal: Any) -> int:
-        choices = DEPTHS if proposal.trait.name == "depth_index" else SCALES
-        if not 0 <= proposal.value < len(choices):
-            raise traitlets.TraitError(
-                f"{proposal.trait.name} is a place in {choices}, from 0 to {len(choices) - 1}, "
-                f"not {proposal.value}"
-            )
-        return int(proposal.value)
+    _depths = between(f"a place in {DEPTHS},", "depth_index", low=0, high=len(DEPTHS) - 1)
+    _scales = between(f"a place in {SCALES},", "scale_index", low=0, high=len(SCALES) - 1)
+    _layers = between("a place on the way up,", "layer", low=0, high=lambda self: self.depth)
 
     @traitlets.validate("skips", "norm")
     def _is_a_choice(self, proposal: Any) -> str:
@@ -86,14 +80,6 @@ class DepthExplorer(Explorer):
                 f"{proposal.trait.name} should be one of {choices}, not {proposal.value!r}"
             )
         return str(proposal.value)
-
-    @traitlets.validate("layer")
-    def _is_a_layer(self, proposal: Any) -> int:
-        if not 0 <= proposal.value <= self.depth:
-            raise traitlets.TraitError(
-                f"layer should be from 0 to the depth, {self.depth}, not {proposal.value}"
-            )
-        return int(proposal.value)
 
     @traitlets.observe("depth_index")
     def _stay_inside(self, _: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import traitlets
 
-from explorers.base import Explorer, esm
+from explorers.base import Explorer, between, esm
 from helpers import plots
 from helpers.positions import sinusoidal
 
@@ -54,32 +54,10 @@ class PositionDots(Explorer):
             length=length, log_width=n_embd.bit_length() - 1, log_base=math.log10(base), p=p, q=q
         )
 
-    @traitlets.validate("length", "log_width")
-    def _is_a_size(self, proposal: Any) -> int:
-        low, high = (8, LONGEST) if proposal.trait.name == "length" else (1, 9)
-        if not low <= proposal.value <= high:
-            what = "how many positions" if low == 8 else "the width C as a power of two"
-            raise traitlets.TraitError(
-                f"{proposal.trait.name} is {what}, from {low} to {high}, not {proposal.value}"
-            )
-        return int(proposal.value)
-
-    @traitlets.validate("p", "q")
-    def _is_a_position(self, proposal: Any) -> int:
-        if not 0 <= proposal.value < self.length:
-            raise traitlets.TraitError(
-                f"{proposal.trait.name} is a position from 0 to {self.length - 1}, "
-                f"not {proposal.value}"
-            )
-        return int(proposal.value)
-
-    @traitlets.validate("log_base")
-    def _is_a_base(self, proposal: Any) -> float:
-        if not 1 <= proposal.value <= 7:  # no number (NaN) neither
-            raise traitlets.TraitError(
-                f"log_base is the base as a power of ten, from 1 to 7, not {proposal.value}"
-            )
-        return float(proposal.value)
+    _many = between("how many positions,", "length", low=8, high=LONGEST)
+    _width = between("the width C as a power of two,", "log_width", low=1, high=9)
+    _places = between("a position", "p", "q", low=0, high=lambda self: self.length - 1)
+    _power = between("the base as a power of ten,", "log_base", low=1, high=7)
 
     @traitlets.observe("length")
     def _stay_inside(self, _: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from explorers.base import Explorer, esm
+from explorers.base import Explorer, esm, fixed
 from helpers.plots import BLUE, GREEN, GREY, ORANGE, RED, Picture, picture
 
 QUERIES, KEYS, LARGEST = 32, 16, 1024  # random queries and keys; numbers in each
@@ -51,11 +51,7 @@ class ScalingExplorer(Explorer):
             row=int(row),
         )
 
-    @traitlets.validate("numbers")
-    def _stay(self, proposal: Any) -> bytes:
-        if self.comm is not None:  # made, and perhaps shown: the browser reads them once
-            raise traitlets.TraitError("numbers cannot change: make a new ScalingExplorer(seed=…)")
-        return proposal.value
+    _given = fixed("numbers")
 
     @property
     def head_size(self) -> int:

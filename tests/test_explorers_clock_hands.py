@@ -93,7 +93,7 @@ def test_it_has_something_to_show_of_its_own():
         ("k", [math.inf, 0.0, 0.0, 0.0], "k contains NaN or infinity"),
         ("query", 61, "query is a position from 0 to 60, not 61"),
         ("key", -1, "key is a position from 0 to 60, not -1"),
-        ("longest", 0, "longest is the last position, 1 or more, not 0"),
+        ("longest", 0, "longest is the last position, from 1 to inf, not 0"),
         ("log_base", 0.0, "log_base is the base as a power of ten, from 1 to 7, not 0.0"),
         ("log_base", math.nan, "not nan"),
     ],

@@ -118,7 +118,7 @@ def test_wrong_settings_are_explained(settings, message):
         ("scale_index", 5, r"scale_index is a place in \(0.1, .*\), from 0 to 4, not 5"),
         ("skips", "yes", r"skips should be one of \('on', 'off'\), not 'yes'"),
         ("norm", "both", "norm should be one of .*'post'.*, not 'both'"),
-        ("layer", 49, "layer should be from 0 to the depth, 48, not 49"),
+        ("layer", 49, "layer is a place on the way up, from 0 to 48, not 49"),
         ("layer", -1, "not -1"),
     ],
 )
