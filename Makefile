@@ -16,7 +16,8 @@ NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
 # PyTorch chooses its kernels by what the processor can; each choice rounds differently.
 KERNELS = default avx2 $(if $(shell grep -m 1 -s avx512f /proc/cpuinfo),avx512)
 
-.PHONY: help lab test lint unit chapters test-browser test-matrix soak notebooks normalise bench data train constraints clean
+.PHONY: help lab test lint unit chapters test-browser test-matrix soak notebooks normalise bench data train \
+	study studies constraints clean
 
 help:
 	@echo "make lab           open the course in JupyterLab, in your own copies (my/)"
@@ -27,6 +28,7 @@ help:
 	@echo "make notebooks     run every chapter in place and normalise the files"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"
+	@echo "make studies       run the studies whose code has changed; make study NAME=…: one, again"
 	@echo "make train         train the shipped models again"
 	@echo "make clean         remove what these commands made (not the data cache)"
 
@@ -83,6 +85,13 @@ train: .venv/course
 	$(BIN)/python tools/train.py shakespeare-gpt
 	$(BIN)/python tools/train.py gptmini
 
+studies: .venv/course
+	$(BIN)/python -m studies
+
+study: .venv/course
+	$(if $(NAME),,$(error which one? make study NAME=…; they are in studies/))
+	$(BIN)/python -m studies $(NAME)
+
 # Resolve again for every platform and Python after changing requirements*.txt.
 constraints: .venv/dev
 	$(INSTALL) uv==0.13.8
@@ -93,7 +102,7 @@ constraints: .venv/dev
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
-	find helpers exercises explorers tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find helpers exercises explorers studies tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The marks are written last: an installation that was interrupted is taken up again.
 .venv/course: requirements.txt constraints.txt pyproject.toml

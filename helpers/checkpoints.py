@@ -206,9 +206,9 @@ def _crc32(tensors: Mapping[str, Tensor], about: dict[str, Any]) -> int:
 def read_tensors(path: str | Path, ours: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and the description in a file that `write_tensors` wrote.
 
-    ours: must it be a file of this course? One from elsewhere has no checksum. Raises
-    FileNotFoundError, and ValueError for a file that is damaged or of another kind. Taught in
-    chapter 09.
+    ours: must it be a file of this course? One from elsewhere has no checksum.
+    Raises FileNotFoundError, and ValueError for a file that is damaged or of another kind.
+    Taught in chapter 09.
     """
     path = Path(path)
     if not path.is_file():

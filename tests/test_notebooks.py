@@ -3,8 +3,11 @@
 import ast
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import figures
 import nbformat
 import pytest
 import renumber
@@ -104,10 +107,10 @@ def test_an_unchecked_output_is_followed_by_an_assert(notebook):
 
 
 def test_exercises_are_complete(chapter, notebook):
-    """Task with folded hints, stub, check, folded solution, for at least four a chapter."""
+    """Task with folded hints, stub, check, folded solution, for at least three a chapter."""
     cells = notebook.cells
     starts = [i for i, cell in enumerate(cells) if "exercise" in tags(cell)]
-    assert len(starts) >= (1 if chapter.stem.endswith("start_here") else 4)
+    assert len(starts) >= (1 if chapter.stem.endswith("start_here") else 3)
     for i in starts:
         task, stub, check, solution = cells[i - 1 : i + 3]
         hints = re.findall(r"<summary>Hint (\d) of (\d)</summary>\n\n.+\n\n</details>", task.source)
@@ -128,6 +131,64 @@ def test_every_claim_is_shown_and_asserted(topic):
     assert {tag for cell in cells for tag in tags(cell, "claim:")} == {
         f"claim:{claim}" for claim in CLAIMS[topic]
     }
+
+
+# --- a chapter is an evening: docs/TEACHING.md --------------------------------------------------
+
+# A chapter that shows what was built, whole and in one cell, keeps to the measures of an evening.
+EVENINGS = [
+    path for path in CHAPTERS
+    if any("built" in tags(cell) for cell in nbformat.read(path, as_version=4).cells)
+]  # fmt: skip
+
+
+@pytest.fixture(params=EVENINGS, ids=lambda path: path.stem)
+def evening(request):
+    """(path, notebook) of each chapter that is an evening, in turn."""
+    return request.param, nbformat.read(request.param, as_version=4)
+
+
+def test_an_evening_keeps_to_its_measures(evening):
+    assert figures.figures(evening[1]).too_much() == []
+
+
+def test_the_minutes_are_counted_and_stated(evening):
+    path, notebook = evening
+    found = figures.figures(notebook)
+    assert figures.stated_minutes(notebook) == found.minutes
+    assert found.exercises <= 45
+    (row,) = re.findall(rf".*\(notebooks/{path.name}\).*", (ROOT / "README.md").read_text("utf-8"))
+    assert f"| {found.minutes} + {found.exercises} min |" in row
+
+
+def test_what_was_built_runs_by_itself(evening):
+    (cell,) = [cell for cell in evening[1].cells if "built" in tags(cell)]
+    assert len(cell.source.splitlines()) <= 60
+    done = subprocess.run([sys.executable, "-c", cell.source], cwd=ROOT, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_proofs_are_folded_and_print_a_number(evening):
+    for cell in code_cells(evening[1]):
+        if cell.metadata.get("jupyter", {}).get("source_hidden") and tags(cell, "claim:"):
+            text = "".join(o.get("text", "") for o in cell.outputs)
+            assert re.search(r"\d", text), f"a folded proof prints what was tried: {cell.source}"
+
+
+def test_deeper_sections_are_closed_and_come_last(evening):
+    cells = evening[1].cells
+    heads = [i for i, c in enumerate(cells) if c.metadata.get("jp-MarkdownHeadingCollapsed")]
+    deeper = [i for i, cell in enumerate(cells) if "deeper" in tags(cell)]
+    assert all("deeper" in tags(cells[i]) and cells[i].source.startswith("#") for i in heads)
+    assert not deeper or deeper == list(range(deeper[0], deeper[-1] + 1))
+    assert not deeper or deeper[0] in heads
+    after = [cells[i].source for i in range(deeper[-1] + 1, len(cells))] if deeper else []
+    assert not deeper or any(re.match(r"## .*Exercises", source) for source in after[:1])
+
+
+def test_learners_cells_hold_no_comments_for_linters(evening):
+    for cell in code_cells(evening[1]):
+        assert not re.search(r"# (?:noqa|fmt|type):", cell.source), cell.source
 
 
 def imported_concepts(notebook):
@@ -194,7 +255,7 @@ def test_the_chapter_that_teaches_it_compares_its_own_with_the_helper(module, na
 
 # From the map in helpers/__init__.py: a room may import those above it there.
 ROOMS = re.findall(r"^    (\w+) {2,}\S", helpers.__doc__, re.M)
-PACKAGES = ("helpers", "exercises", "explorers")
+PACKAGES = ("helpers", "exercises", "explorers", "studies")
 
 
 def imports(path):
@@ -221,8 +282,8 @@ def test_helpers_import_downwards_only(path: Path):
         assert ROOMS.index(name) <= ROOMS.index(own), f"{path.name} imports helpers.{name}"
 
 
-@pytest.mark.parametrize("package", ["exercises", "explorers"])
-def test_exercises_and_explorers_stand_on_helpers_alone(package):
+@pytest.mark.parametrize("package", ["exercises", "explorers", "studies"])
+def test_the_other_packages_stand_on_helpers_alone(package):
     for path in (ROOT / package).glob("*.py"):
         assert {found for found, _ in imports(path)} <= {"helpers", package}, path.name
 
@@ -243,7 +304,8 @@ def texts():
     for path in CHAPTERS:
         for i, cell in enumerate(nbformat.read(path, as_version=4).cells):
             yield f"{path.name}, cell {i}", cell.source
-    for folder in ("", "docs", "data", "helpers", "exercises", "explorers", "tools", "benchmarks"):
+    code = ("helpers", "exercises", "explorers", "studies", "tools", "benchmarks")
+    for folder in ("", "docs", "data", *code):
         for path in (ROOT / folder).glob("*.md" if folder in ("", "docs", "data") else "**/*.py"):
             yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 

@@ -3,6 +3,7 @@
     python tools/notebooks.py run [NOTEBOOK ...]         run in place, then normalise
     python tools/notebooks.py normalise [NOTEBOOK ...]   without running
     python tools/notebooks.py check [NOTEBOOK ...]       exit 1 if one is not in that form
+    python tools/notebooks.py figures [NOTEBOOK ...]     how long each is (tools/figures.py)
     python tools/notebooks.py renumber FIRST [--by N]    move chapters FIRST, … on by N (default 1)
 
 Without names: every chapter. The form: outputs and counts kept, everything dropped that changes
@@ -17,6 +18,7 @@ import sys
 import time
 from pathlib import Path
 
+import figures
 import nbformat
 import renumber
 from nbclient import NotebookClient
@@ -24,7 +26,7 @@ from nbformat import NotebookNode
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-KEPT_CELL_METADATA = {"tags", "jupyter"}
+KEPT_CELL_METADATA = {"tags", "jupyter", "jp-MarkdownHeadingCollapsed"}
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -106,7 +108,7 @@ def write(path: Path, text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=["run", "normalise", "check", "renumber"])
+    parser.add_argument("what", choices=["run", "normalise", "check", "figures", "renumber"])
     parser.add_argument("notebooks", nargs="*", type=Path, help="or FIRST, a number, to renumber")
     parser.add_argument("--by", type=int, default=1, help="how far to move the chapters")
     arguments = parser.parse_args()
@@ -116,6 +118,10 @@ def main() -> int:
         changed = renumber.renumber(int(str(arguments.notebooks[0])), arguments.by)
         print("\n".join(changed))
         print("Now run the first chapter again (it lists all), and `make test`.")
+        return 0
+    if arguments.what == "figures":
+        paths = arguments.notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
+        print(figures.table({path.stem: read(path) for path in paths}))
         return 0
     failed = False
     for path in arguments.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")):
