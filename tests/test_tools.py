@@ -1,9 +1,12 @@
 """tools/notebooks.py: the committed form of a chapter, how it is reached, and its number."""
 
+import subprocess
 import sys
 
+import home
 import nbformat
 import pytest
+from conftest import ROOT
 from nbformat import v4
 
 import notebooks as tool
@@ -201,3 +204,76 @@ def test_each_chapter_links_to_those_beside_it(tmp_path):
         chapter = tool.read(tmp_path / f"{name}.ipynb")
         tool.navigate(chapter, tmp_path / f"{name}.ipynb")
         assert chapter.cells[1].source.startswith(links)
+
+
+# --- where nothing is installed -------------------------------------------------------------------
+
+
+@pytest.fixture
+def published(tmp_path):
+    """A toy of the course in a repository of its own, with a tag, and three chapters."""
+    course = tmp_path / "public"
+    (course / "helpers").mkdir(parents=True)
+    (course / "helpers" / "__init__.py").write_text("WHERE = 'the course'\n")
+    (course / "requirements.txt").write_text("# all\nnumpy==0.0.1\nsafetensors==0.0.1\n-e .\n")
+    for command in ("init -q", "add -A", "commit -qm first", "tag v2.0"):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *who, *command.split()], cwd=course, check=True)
+    for name in ("00_start_here", "01_one", "02_two"):
+        title = v4.new_markdown_cell(f"# {name[:2]} · {name[3:]}")
+        nbformat.write(v4.new_notebook(cells=[title]), tmp_path / f"{name}.ipynb")
+    (tmp_path / "pyproject.toml").write_text(
+        f'[project]\nversion = "2.0"\n[project.urls]\nRepository = "file://{course}/"\n'
+    )
+    return tmp_path
+
+
+def test_a_published_chapter_gets_the_course_where_it_is_not_at_hand(published):
+    where = home.home(published / "pyproject.toml")
+    path = published / "01_one.ipynb"
+    chapter = tool.read(path)
+    tool.navigate(chapter, path, where)
+    assert [cell.id for cell in chapter.cells][1:] == ["navigation-top", "setup", "navigation-end"]
+    setup = chapter.cells[2]
+    assert setup.metadata["jupyter"]["source_hidden"]
+    bare = hidden(f"{setup.source}\nimport helpers; print(helpers.WHERE)")
+    for _ in range(2):  # the second time, the folder is there
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", bare], cwd=published, capture_output=True, text=True
+        )
+        assert (done.stdout, done.stderr) == ("the course\n", "")
+    here = subprocess.run([sys.executable, "-c", setup.source], cwd=ROOT, capture_output=True)
+    assert (here.returncode, here.stdout, here.stderr) == (0, b"", b"")
+    assert not (ROOT / "course-v2.0").exists()
+
+
+def hidden(code):
+    """The code where the course's own packages cannot be imported, as in a bare environment."""
+    return f"""
+import sys
+sys.meta_path = [f for f in sys.meta_path if "editable" not in str(f)]
+sys.path = [p for p in sys.path if p != {str(ROOT)!r}]
+{code}"""
+
+
+def test_a_published_chapter_opens_in_colab():
+    where = {"repository": "https://github.com/a/b", "version": "v2.0"}
+    address = "https://colab.research.google.com/github/a/b/blob/v2.0/notebooks/01_one.ipynb"
+    assert home.colab(where, "01_one.ipynb") == f"[open in Colab]({address})"
+    assert home.colab({**where, "repository": "https://other.org/a"}, "01_one.ipynb") == ""
+
+
+def test_what_publishing_adds_goes_again_and_is_not_run_in_vain(published):
+    path = published / "01_one.ipynb"
+    chapter = tool.read(path)
+    tool.navigate(chapter, path)
+    plain = [(cell.id, cell.source) for cell in chapter.cells]
+    where = home.home(published / "pyproject.toml")
+    tool.navigate(chapter, path, where)
+    chapter.cells[2].execution_count = 1
+    tool.navigate(chapter, path, where)
+    assert chapter.cells[2].execution_count == 1
+    tool.navigate(chapter, path, {**where, "version": "v3.0"})
+    assert chapter.cells[2].execution_count is None
+    tool.navigate(chapter, path)
+    assert [(cell.id, cell.source) for cell in chapter.cells] == plain

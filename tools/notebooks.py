@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import figures
+import home
 import nbformat
 import renumber
 from nbclient import NotebookClient
@@ -65,22 +66,36 @@ def normalise(notebook: NotebookNode) -> None:
                 output["metadata"] = NotebookNode({"image/png": {"alt": alt}} if alt else {})
 
 
-def navigate(notebook: NotebookNode, path: Path) -> None:
-    """Put the links to the chapters before and after it below the title and at the end."""
+def navigate(notebook: NotebookNode, path: Path, where: dict[str, str] | None = None) -> None:
+    """Put the links to the chapters before and after it below the title and at the end.
+
+    where: the home of the course, if it has one: then also what runs the chapter elsewhere.
+    """
     chapters = sorted(path.parent.glob("[0-9][0-9]_*.ipynb"))
     here = chapters.index(path)
     before, after = chapters[max(0, here - 1) : here], chapters[here + 1 : here + 2]
     links = [f"← {_link(chapter)}" for chapter in before]
     links += ["[the road](00_start_here.ipynb)"] if before else []
     links += [f"{_link(chapter)} →" for chapter in after]
-    cells = [cell for cell in notebook.cells if "navigation" not in cell.metadata.get("tags", [])]
+    ours = {"navigation", "setup"}
+    cells = [cell for cell in notebook.cells if not ours & set(cell.metadata.get("tags", []))]
+    tops = [*links, home.colab(where, path.name)] if where else links
     first, last = (
         nbformat.v4.new_markdown_cell(
-            " · ".join(links), id=f"navigation-{place}", metadata={"tags": ["navigation"]}
+            " · ".join(filter(None, texts)),
+            id=f"navigation-{place}",
+            metadata={"tags": ["navigation"]},
         )
-        for place in ("top", "end")
+        for place, texts in (("top", tops), ("end", links))
     )
-    notebook.cells = [cells[0], first, *cells[1:], last]
+    before_all = [] if where is None else [_kept(notebook, home.setup(where))]
+    notebook.cells = [cells[0], first, *before_all, *cells[1:], last]
+
+
+def _kept(notebook: NotebookNode, cell: NotebookNode) -> NotebookNode:
+    """A cell with the count that it had in the notebook if it was there and is still the same."""
+    old = [c for c in notebook.cells if c.id == cell.id and c.source == cell.source]
+    return old[0] if old else cell
 
 
 def _link(chapter: Path) -> str:
@@ -128,12 +143,12 @@ def main() -> int:
         before = path.read_text(encoding="utf-8")
         notebook = read(path)
         start = time.perf_counter()
+        if path.resolve().parent == NOTEBOOKS:
+            navigate(notebook, path.resolve(), home.home())
         if arguments.what == "run":
             run(notebook, path.parent)
             print(f"{path.name}: ran in {time.perf_counter() - start:.1f} s")
         normalise(notebook)
-        if path.resolve().parent == NOTEBOOKS:
-            navigate(notebook, path.resolve())
         after = text_of(notebook)
         if after == before:
             continue
