@@ -167,4 +167,4 @@ def test_both_themes(tokens):
     tokens.page.keyboard.press("Escape")
     pieces(tokens).nth(3).click()
     expect(tokens.locator(".detail")).to_contain_text("token 4 of")
-    both_themes(tokens, "chapter11-tokens")
+    both_themes(tokens, "tokens")

@@ -110,7 +110,7 @@ def test_both_themes(node):
     node.get_by_role("slider").focus()
     for _ in range(6):
         node.page.keyboard.press("ArrowDown")
-    both_themes(node, "chapter06-attention")
+    both_themes(node, "four-heads")
 
 
 def test_running_the_cell_five_times_leaves_one_live_model(node):

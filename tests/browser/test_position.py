@@ -193,7 +193,7 @@ def test_running_again_leaves_one_explorer(explorer, cell, css):
 
 @pytest.mark.parametrize(("cell", "css"), [(CLOCKS, "clocks"), (DOTS, "dots")])
 def test_both_themes(explorer, cell, css):
-    both_themes(explorer(f".d2g.{css}", cell), f"chapter07-{css}")
+    both_themes(explorer(f".d2g.{css}", cell), css)
 
 
 def test_every_control_has_a_name(clocks):

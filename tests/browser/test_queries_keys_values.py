@@ -48,7 +48,7 @@ def test_a_learner_reads_the_trained_head(page):
     assert changed(explorer, lambda: explorer.get_by_role("button", name="Lines").click())
     assert changed(explorer, lambda: explorer.get_by_role("button", name="Heat map").click())
 
-    both_themes(explorer, "chapter04-attention")
+    both_themes(explorer, "attention")
 
     # again and again
     for _ in range(3):

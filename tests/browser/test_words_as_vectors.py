@@ -153,7 +153,7 @@ def test_running_the_cell_again_leaves_one_model(arrows):
 
 
 def test_both_themes_two_vectors(arrows):
-    both_themes(arrows, "chapter01-two-vectors")
+    both_themes(arrows, "two-vectors")
 
 
 # --- WordExplorer ---------------------------------------------------------------------------------
@@ -234,14 +234,14 @@ def test_running_the_word_cell_again_leaves_one_model(words):
 
 
 def test_both_themes_words(words):
-    shot(words, "chapter01-words-light")
+    shot(words, "words-light")
     words.get_by_role("button", name="a − b + c").click()
     expect(first_answer(words)).to_contain_text("king")
-    both_themes(words, "chapter01-analogy")
+    both_themes(words, "analogy")
     theme(words.page, "dark")
     words.get_by_label("c: added").fill("wommen")
     expect(words.locator(".messages")).to_contain_text("wommen")
-    shot(words, "chapter01-unknown-dark")
+    shot(words, "unknown-dark")
 
 
 # --- the chapter ----------------------------------------------------------------------------------
@@ -254,4 +254,4 @@ def test_the_explorers_are_alive_in_the_chapter(chapter):
     assert changed(arrows.locator("svg"), lambda: page.keyboard.press("Shift+ArrowLeft"))
     words.get_by_label("word", exact=True).fill("piano")
     expect(words.locator(".answer")).to_contain_text(re.compile("violin|cello"))
-    shot(arrows, "chapter01-in-place-arrows")
+    shot(arrows, "in-place-arrows")

@@ -4,6 +4,8 @@ A saved explorer keeps its still picture and no more: JupyterLab prefers the vie
 picture beside it, and without the kernel that made it there is none ("model not found").
 """
 
+import sys
+from pathlib import Path
 from typing import Any
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -24,3 +26,6 @@ def keep_stills(model: dict[str, Any], **_: Any) -> None:
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 c.FileContentsManager.pre_save_hook = keep_stills
 c.ContentsManager.hide_globs.extend(["*.egg-info", "nbval.cfg", "progress.txt"])
+# An export as a page, here and by `jupyter nbconvert`, links to pages.
+sys.path.append(str(Path(__file__).parent))
+c.HTMLExporter.preprocessors = ["pages.Pages"]
