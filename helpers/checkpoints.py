@@ -381,10 +381,10 @@ def _set_random_states(generator: torch.Generator | None, states: dict[str, Tens
 def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) -> GPT:
     """GPT-2 in the layout of Hugging Face's `transformers`, as a GPT of this course.
 
-    weights: a state dict, a safetensors file, or a folder with `model.safetensors` and
-    `config.json`; n_head: heads a layer; if None, that of `config.json`, or else C / 64, which is
-    right for all published sizes. Tied or untied: if `lm_head.weight` is there and differs from the
-    embeddings, the model is untied.
+    weights: a state dict, a safetensors file, or a folder with `model.safetensors` (in one piece
+    or several, model-00001-of-00002.safetensors …) and `config.json`; n_head: heads a layer; if
+    None, that of `config.json`, or else C / 64, which is right for all published sizes. Tied or
+    untied: if `lm_head.weight` is there and differs from the embeddings, the model is untied.
 
     Returns the model in evaluation mode. Raises FileNotFoundError, and ValueError for weights of
     another layout and a `config.json` that asks for what this GPT does not compute.
@@ -394,11 +394,11 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
     if not isinstance(weights, Mapping):
         path = source = Path(weights)
         if path.is_dir():
-            settings, path = path / "config.json", path / "model.safetensors"
+            settings = path / "config.json"
             if settings.is_file():
                 published = _heads(settings)
                 n_head = published if n_head is None else n_head
-        weights, _ = read_tensors(path)
+        weights = {n: t for file in _pieces(path) for n, t in read_tensors(file)[0].items()}
     # With a language model's head the names begin with "transformer."; the masks are no weights.
     theirs = {name.removeprefix("transformer."): tensor for name, tensor in weights.items()}
     theirs = {n: t for n, t in theirs.items() if not n.endswith((".attn.bias", ".masked_bias"))}
@@ -435,6 +435,20 @@ _GPT2_SETTINGS = {
     "scale_attn_weights": (True,),
     "scale_attn_by_inverse_layer_idx": (False,),
 }
+
+
+def _pieces(path: Path) -> list[Path]:
+    """The files that hold the weights of a model; ValueError if one of them is missing."""
+    if not path.is_dir():
+        return [path]
+    pieces = sorted(path.glob("model-*-of-*.safetensors"))
+    if not pieces or (path / "model.safetensors").exists():
+        return [path / "model.safetensors"]
+    if not pieces[-1].stem.endswith(f"-of-{len(pieces):05}"):
+        raise ValueError(
+            f"{path} holds only {[piece.name for piece in pieces]}: pieces are missing"
+        )
+    return pieces
 
 
 def _heads(path: Path) -> int:

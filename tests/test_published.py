@@ -92,6 +92,16 @@ def test_a_file_and_a_folder(theirs, tmp_path):
     assert same(gpt2(tmp_path, n_head=4), model)
 
 
+def test_a_folder_of_several_pieces(theirs, tmp_path):
+    model = theirs()
+    model.save_pretrained(tmp_path, max_shard_size="10KB")
+    pieces = sorted(tmp_path.glob("*.safetensors"))
+    assert len(pieces) > 2 and same(gpt2(tmp_path), model)
+    pieces[-1].unlink()
+    with pytest.raises(ValueError, match="pieces are missing"):
+        gpt2(tmp_path)
+
+
 def test_a_file_of_half_the_size(theirs, tmp_path):
     model = theirs()
     model.half().save_pretrained(tmp_path)
