@@ -121,13 +121,15 @@ class Exercise:
 
     def _done(self, right: bool) -> str:
         """How much of the chapter is done, this answer counted, where that is remembered."""
+        if f"{self.topic}.{self.name}" in progress.ALL_BUT:
+            return ""
         try:
             if right:
                 progress.remember(self.topic, self.name)
             done = progress.of(self.topic)
         except OSError as error:
             return f"what is done could not be remembered: {error}"
-        return f"{done} exercises of this chapter" if done else ""
+        return f"{done} exercises of this chapter done" if done else ""
 
     def _outcome(self, answer: Any) -> tuple[str, str]:
         with _own_randomness():

@@ -86,7 +86,7 @@ function keyTable(s) {
     const { get, masked, T, tokens } = s, i = get("query");
     const weights = s.row(s.values(false), i), scores = s.scores && s.row(s.values(true), i), by = s.scoring() ? scores : weights;
     const masking = i >= 0 && get("stage") !== "scores", shut = (j) => masking && masked[i * T + j] === 1;
-    const before = (a, b) => shut(a) - shut(b) || (shut(a) ? 0 : by[b] - by[a]) || a - b, order = [];
+    const before = (a, b) => shut(a) - shut(b) || (shut(a) ? 0 : by[b] - by[a] || (scores ? scores[b] - scores[a] : 0)) || a - b, order = [];
     for (let j = 0; j < T; j++) { // the ROWS first, without sorting all
       let n = order.length;
       if (n === lines.length && before(order[n - 1], j) < 0) continue;
@@ -104,7 +104,7 @@ function keyTable(s) {
       say(line.weight, weights[j].toFixed(3));
       line.bar.style.backgroundSize = `${100 * weights[j]}% 100%`; // painted only, where a width would be laid out
     });
-    const who = i < 0 ? "Mean of the queries that see it" : `Query ${i} “${tokens[i].short}”${get("locked") ? ", locked" : ""}`;
+    const who = i < 0 ? "Each key: mean over the queries that see it" : `Query ${i} “${tokens[i].short}”${get("locked") ? ", locked" : ""}`;
     say(caption, who);
     clearTimeout(speaking);
     speaking = setTimeout(() => {
@@ -179,7 +179,7 @@ function render({ model, el }) {
   const box = root(el, "attention-explorer", `${title}: attention of ${L} layers with ${H} heads, ${T} tokens`);
   const grid = L * H > 1 ? headGrid(s) : null, map = heatMap(s), lines = lineView(s), table = keyTable(s), scale = scaleBar(s);
   const heading = h("strong"), readout = h("div", { class: "quiet readout" }), ready = chips(s);
-  const figure = h("div", { class: "figure", tabindex: 0, role: "slider", "aria-orientation": "vertical",
+  const figure = h("div", { class: "figure", tabindex: 0, "data-entry": "", role: "slider", "aria-orientation": "vertical",
     "aria-label": "Query whose row is shown", "aria-valuemin": -1, "aria-valuemax": T - 1 }, map.node, lines.node);
   const all = h("button", { type: "button", class: "all", onclick: () => set({ query: -1, locked: false }) }, "All queries");
   // Buttons, too, let Python wait: JupyterLab shows a busy kernel, and paints that before our picture.

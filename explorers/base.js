@@ -43,22 +43,21 @@ const SCROLLING = [" ", "Home", "End", "PageUp", "PageDown", "ArrowUp", "ArrowDo
 /** Keys: E in the explorer's cell (or the cell after it, where Shift+Enter leads) enters, Escape
     leaves, and in between no key reaches JupyterLab or scrolls the page. Returns the undo. */
 function keyboard(node) {
-  let last; // where the focus was when it left
+  let last; // where the focus was when Escape left
   const enter = (event) => {
     if (event.key.toLowerCase() !== "e" || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest?.("input, textarea, select, .cm-editor, .d2g, .lm-Menu") || !nearestAbove(node)) return;
     event.preventDefault();
     event.stopPropagation();
     const shown = [...node.querySelectorAll(CONTROLS)].filter((c) => !c.disabled && c.getClientRects().length);
-    (shown.includes(last) ? last : shown[0])?.focus({ preventScroll: true });
+    (shown.includes(last) ? last : shown.find((c) => "entry" in c.dataset) ?? shown[0])?.focus({ preventScroll: true });
     node.scrollIntoView({ block: "nearest" });
   };
-  node.addEventListener("focusin", (event) => { last = event.target; });
   node.addEventListener("keydown", (event) => {
     const { key, target } = event;
     if (event.ctrlKey || event.metaKey) return;
     event.stopPropagation();
-    if (key === "Escape") leave(node);
+    if (key === "Escape") { last = target; leave(node); }
     else if (SCROLLING.includes(key) && !usesKey(target, key)) event.preventDefault();
   });
   document.addEventListener("keydown", enter, { capture: true });

@@ -10,7 +10,7 @@ from IPython.core.getipython import get_ipython
 
 from helpers.plots import GREY, Picture
 
-STILL = "A still picture: run this cell in JupyterLab and move it."
+STILL = "A still picture: in JupyterLab, run the cells above and this one, and move it."
 _HERE = Path(__file__).parent
 # cell → (its run, the explorers that this run made): see Explorer._replace_older.
 _live: dict[str, tuple[int, list["Explorer"]]] = {}

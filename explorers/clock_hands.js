@@ -161,7 +161,7 @@ function render({ model, el }) {
       h("label", {}, "move both together", both),
       slider(model, "log_base", { label: "base", min: 1, max: 7, step: 0.25, show: power })),
     dials, says, h("div", { class: "of-plot" }, plot.svg),
-    h("div", { class: "quiet" }, "Blue, solid: the query q. Red, dashed: the key k. Grey: the angle between them (clockwise is positive)."),
+    h("div", { class: "quiet" }, "Blue, solid: the query q. Orange, dashed: the key k. Grey: the angle between them (clockwise is positive)."),
   );
   build();
   const later = onceAFrame(build);

@@ -103,6 +103,10 @@ function render({ model: bare, el }) {
   const cells = Object.fromEntries(["entropy", "plain", "kept", "mass", "next"].map((name) => [name, h("td", { class: `number ${name}` })]));
   const row = (label, cell) => h("tr", {}, h("th", { scope: "row" }, label), cell);
   const key = (name, words, sign = "") => h("li", {}, h("i", { class: name, "aria-hidden": "true" }, sign), h("span", {}, words));
+  const drawing = [button("Sample once", ask(1)), button("Sample 20", ask(20))];
+  const table = h("table", {}, h("tbody", {},
+    row("next dart", cells.next), row("tokens kept", cells.kept), row("their probability", cells.mass),
+    row("entropy, bits", cells.entropy), row("the model’s own", cells.plain)));
   const many = tokens.length > SHOWN, height = TOP + ROW * (Math.min(SHOWN, tokens.length) + many) + 2;
   const picture = canvas(1, height, ""), pen = picture.getContext("2d");
 
@@ -113,12 +117,10 @@ function render({ model: bare, el }) {
       slider(model, "temperature", { label: "temperature τ", min: 0, max: 3, step: 0.05, show: (t) => (t ? t.toFixed(2) : "0 (greedy)") }),
       slider(model, "top_k", { label: "top-k", min: 1, max: most, show: (k) => (k >= most ? "off" : String(k)) }),
       slider(model, "top_p", { label: "top-p", min: 0.01, max: 1, step: 0.01, show: (p) => (p >= 1 ? "off" : p.toFixed(2)) }),
-      h("div", { class: "buttons" }, button("Sample once", ask(1)), button("Sample 20", ask(20)),
+      h("div", { class: "buttons" }, ...drawing,
         button("Start again", () => { waiting = draws = 0; last = ""; write(drawn, ""); send(first); })),
       drawn,
-      h("table", {}, h("tbody", {},
-        row("next dart", cells.next), row("tokens kept", cells.kept), row("probability", cells.mass),
-        row("entropy, bits", cells.entropy), row("… of the model", cells.plain))),
+      table,
       h("ul", { class: "legend quiet" }, key("likely", "the chance to be drawn"), key("gone", "cut off: its chance before"),
         key("own", "the model itself: τ = 1, no cut"), key("tip", "the next dart, on the ruler of all tokens kept", "▼")))));
 
@@ -163,7 +165,7 @@ function render({ model: bare, el }) {
     wide = roomy ? 500 : 372;
     const longest = Math.max(...tokens.slice(0, 5000).map((token) => Math.min(16, token.length)), many ? `${tokens.length} others`.length - 1 : 0);
     label = Math.min(roomy ? 120 : 92, 14 + 7.3 * Math.max(5, longest));
-    bar = wide - label - 102;
+    bar = wide - label - 112;
     paint();
   }
 
@@ -270,7 +272,8 @@ function render({ model: bare, el }) {
       plain = distribution(ranked, 1, ranked.length, 1);
       plain.bits = entropy(plain.final);
     }
-    picture.style.opacity = answer.error ? 0.35 : 1;
+    picture.style.opacity = table.style.opacity = answer.error ? 0.35 : 1;
+    for (const one of drawing) one.disabled = Boolean(answer.error);
     const shown = answer.prompt.slice(0, answer.prompt.length - last.length);
     writeShort(fresh, last && signs(last), 30);
     const tail = [...(shown && signs(shown.slice(-3 * SIGNS).replace(/^[\udc00-\udfff]/, "")))];
@@ -280,7 +283,11 @@ function render({ model: bare, el }) {
     if (inks.blue) draw(); // at once: the kernel sends one answer for each prompt
     else paint();
   }
-  const refill = () => { if (field.value !== model.get("prompt")) field.value = model.get("prompt"); };
+  const refill = () => {
+    if (field.value === model.get("prompt")) return;
+    field.value = model.get("prompt");
+    field.scrollTop = field.scrollHeight; // what was written last
+  };
 
   for (const name of ["temperature", "top_k", "top_p"]) model.on(`change:${name}`, paint);
   model.on("change:answer", read);

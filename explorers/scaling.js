@@ -92,7 +92,7 @@ function render({ model, el }) {
     for (const s of now.divided) counts[Math.min(BINS - 1, Math.max(0, Math.floor((s + EDGE) / (2 * EDGE) * BINS)))] += 1;
     const high = Math.max(...counts), beyond = now.divided.filter((s) => Math.abs(s) > EDGE).length, wide = 2 * EDGE / BINS;
     histogram.paint({ x: [-EDGE, EDGE], y: [0, high], xticks: [-12, -8, -4, 0, 4, 8, 12].map((v) => [v, fixed(v, 0)]), yticks: [[0, "0"], [high, String(high)]],
-      xlabel: beyond ? `score · red ends: ${beyond} lie beyond ±12` : "score", title: `512 scores: std ${now.std.toFixed(2)}`,
+      xlabel: beyond ? `score · orange ends: ${beyond} lie beyond ±12` : "score", title: `512 scores: std ${now.std.toFixed(2)}`,
       label: `Histogram of 512 scores, standard deviation ${now.std.toFixed(2)}`,
       marks: (x, y) => counts.map((n, i) => h("rect", { x: x(i * wide - EDGE), width: x(wide) - x(0) - 1, y: y(n), height: y(0) - y(n),
         fill: (i === 0 || i === BINS - 1) && beyond ? "var(--red)" : "var(--blue)" })) });

@@ -1,5 +1,5 @@
 // Positions are tenths of a unit: whole numbers, so that a right angle gives exactly 0.
-const REACH = 5, SIZE = 420, UNIT = (SIZE - 40) / (2 * REACH), MIDDLE = SIZE / 2;
+const REACH = 6, SIZE = 420, UNIT = (SIZE - 40) / (2 * REACH), MIDDLE = SIZE / 2;
 const sx = (x) => MIDDLE + x * UNIT, sy = (y) => MIDDLE - y * UNIT;
 const snap = (v) => Math.min(REACH, Math.max(-REACH, Math.round(v * 10) / 10)) + 0; // + 0: no -0
 const near = (v) => fixed(v, 1);
@@ -111,13 +111,16 @@ function render({ model, el }) {
   const verdict = h("div", { class: "verdict", "aria-live": "polite" });
   const sliders = ["ax", "ay", "bx", "by"].map((name) => slider(model, name, {
     label: `${name[0]}${name[1] === "x" ? "₁" : "₂"}`, min: -REACH, max: REACH, step: 0.1, show: near }));
-  const button = (name, factor, text) => h("button", { type: "button",
-    onclick: () => { const [x, y] = at(name); put(name, x * factor, y * factor); } }, text);
+  // Only where the plane has room, and tenths for the result: half an arrow keeps its direction.
+  const scaled = (factor) => at("b").map((v) => v * factor);
+  const exact = (factor) => scaled(factor).every((v) => Math.abs(v - snap(v)) < 1e-9);
+  const factors = [[2, "b × 2"], [0.5, "b ÷ 2"], [-1, "−b"]].map(([factor, text]) => [factor, h("button", { type: "button",
+    onclick: () => put("b", ...scaled(factor)) }, text)]);
   const turn = h("button", { type: "button",
     onclick: () => { const [x, y] = at("b"); put("b", -y, x); } }, "turn b by 90°");
   node.append(h("style", {}, STYLE), h("div", { class: "board" }, svg, h("div", {}, sum, verdict, table), h("div", { class: "controls" },
     h("div", { class: "row" }, ...sliders),
-    h("div", { class: "row" }, button("b", 2, "b × 2"), button("b", 0.5, "b ÷ 2"), button("b", -1, "−b"), turn),
+    h("div", { class: "row" }, ...factors.map(([, button]) => button), turn),
     h("div", { class: "quiet" }, "Drag the tips, or use the arrow keys (Shift: whole steps)."))));
 
   const line = (it, x1, y1, x2, y2) => Object.entries({ x1: sx(x1), y1: sy(y1), x2: sx(x2), y2: sy(y2) })
@@ -143,6 +146,7 @@ function render({ model, el }) {
     const sign = Math.sign(m.dot), ink = sign > 0 ? "var(--green)" : "var(--red)";
     arrow(arrows.a, ax, ay, "a");
     arrow(arrows.b, bx, by, "b");
+    for (const [factor, button] of factors) button.disabled = !exact(factor);
     const exists = m.la > 0, share = exists ? m.projection / m.la : 0, fx = share * ax, fy = share * ay;
     const far = exists ? 10 / m.la : 0, clip = (v) => Math.max(-REACH, Math.min(REACH, v));
     const reach = exists ? Math.min(far, REACH / Math.max(Math.abs(ax), Math.abs(ay))) : 0;

@@ -9,13 +9,13 @@ import traitlets
 from explorers.base import Explorer, esm
 from helpers.plots import BLUE, GREEN, GREY, ORANGE, RED, Picture, draw_arrow, picture
 
-REACH = 5.0  # the drawing shows -REACH … REACH on both axes
+REACH = 6.0  # the drawing shows -REACH … REACH on both axes
 
 
 class TwoVectors(Explorer):
     """Two arrows in the plane: drag their tips, or move them with arrow keys or the sliders.
 
-    a, b: the first position of each arrow, two numbers between -5 and 5; they are kept in steps
+    a, b: the first position of each arrow, two numbers between -6 and 6; they are kept in steps
     of 0.1, so that a right angle can be met exactly. Raises ValueError for anything else.
     The dot product, both lengths, cosine, angle and the projection of b on a follow live.
     """

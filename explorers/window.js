@@ -46,7 +46,7 @@ function render({ model, el }) {
   const rows = STRIPS.map(([name, height]) => h("div", { class: "strip", "data-row": name, style: `height:${height}px` },
     h("span", { class: "name" }, name), ghost(name.startsWith("ids") ? "cells ids" : "cells")));
   const strips = h("div", { class: "strips" }, ...rows);
-  const list = h("div", { role: "listbox", tabindex: 0, "aria-label": "examples: context and target", class: "examples" });
+  const list = h("div", { role: "listbox", tabindex: 0, "data-entry": "", "aria-label": "examples: context and target", class: "examples" });
   const board = h("div", { class: "board" }, drawing, strips, list);
   const says = h("div", { class: "says", role: "status" });
   const option = (i) => h("div", { role: "option", "aria-selected": "false", id: `${me}-example-${i}`, onpointerenter: () => select(i), onclick: () => select(i) },

@@ -101,11 +101,11 @@ class WordExplorer(Explorer):
         shown = {name: short(word, 30) for name, word in query.items()}
         if self.mode == "neighbours":
             aim, left_out = self._vectors[rows[0]], rows
-            answer["title"] = f"nearest to “{shown['word']}”, itself left out"
+            answer["title"] = f"nearest to “{shown['word']}” by cosine, itself left out"
         else:
             aim = self._vectors[rows[0]] - self._vectors[rows[1]] + self._vectors[rows[2]]
             left_out = rows if self.exclude else []
-            answer["title"] = "nearest to “{a}” − “{b}” + “{c}”".format(**shown)
+            answer["title"] = "nearest to “{a}” − “{b}” + “{c}” by cosine".format(**shown)
         length = float(np.linalg.norm(aim))
         if length == 0:
             return self._nothing(

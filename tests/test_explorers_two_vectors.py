@@ -54,24 +54,24 @@ def test_a_zero_vector_has_no_angle_and_breaks_nothing(arrows, a, b):
 
 
 def test_positions_are_kept_in_tenths(arrows):
-    widget = arrows(a=(1.04, 2.96), b=(-5, 5))
-    assert (widget.ax, widget.ay, widget.bx, widget.by) == (1.0, 3.0, -5.0, 5.0)
+    widget = arrows(a=(1.04, 2.96), b=(-6, 6))
+    assert (widget.ax, widget.ay, widget.bx, widget.by) == (1.0, 3.0, -6.0, 6.0)
 
 
 @pytest.mark.parametrize(
-    "wrong", [(1,), (1, 2, 3), "ab", 3, None, (6, 0), (0, -5.1), (math.nan, 0), (math.inf, 0)]
+    "wrong", [(1,), (1, 2, 3), "ab", 3, None, (7, 0), (0, -6.1), (math.nan, 0), (math.inf, 0)]
 )
 def test_wrong_positions_are_refused_by_name(wrong):
     with pytest.raises(ValueError, match=r"^b should"):
         TwoVectors(b=wrong)
 
 
-@pytest.mark.parametrize("wrong", [5.01, -9, math.nan, math.inf])
+@pytest.mark.parametrize("wrong", [6.01, -9, math.nan, math.inf])
 @pytest.mark.parametrize("name", ["ax", "ay", "bx", "by"])
 def test_a_tip_moved_off_the_plane_is_refused_and_stays(arrows, name, wrong):
     widget = arrows()
     before = getattr(widget, name)
-    with pytest.raises(traitlets.TraitError, match=f"{name} goes from -5 to 5, not to"):
+    with pytest.raises(traitlets.TraitError, match=f"{name} goes from -6 to 6, not to"):
         setattr(widget, name, wrong)
     assert getattr(widget, name) == before
 

@@ -69,7 +69,7 @@ def test_dragging_a_tip_moves_the_arrow(arrows):
     page, picture = arrows.page, arrows.locator("svg")
     tip = arrows.get_by_role("slider", name="Tip of b").bounding_box()
     x, y = tip["x"] + tip["width"] / 2, tip["y"] + tip["height"] / 2
-    unit = picture.bounding_box()["width"] * 38 / 420
+    unit = picture.bounding_box()["width"] * 380 / 12 / 420
 
     def drag():
         page.mouse.move(x, y)
@@ -92,7 +92,7 @@ def test_a_tip_cannot_be_dragged_off_the_plane(arrows):
     page.mouse.down()
     page.mouse.move(2000, 0, steps=3)
     page.mouse.up()
-    expect(arrows.locator(".sum")).to_have_text("a·b = 5.0 × 2.0 + 5.0 × 3.0 = 25.00")
+    expect(arrows.locator(".sum")).to_have_text("a·b = 6.0 × 2.0 + 6.0 × 3.0 = 30.00")
 
 
 def test_keys_on_a_tip_and_on_a_slider(arrows):
