@@ -152,11 +152,24 @@ def test_nothing_is_written_elsewhere(tmp_path, monkeypatch):
 
 def test_chapters_that_are_open_at_once_lose_nothing(at_work):
     topics = {topic: progress._names(topic) for topic in ("words_as_vectors", "scaling")}
-    names = sum(topics.values(), [])
+    names = [name for asked in topics.values() for name in asked]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: progress.remember(*name.split(".")), names * 5))
     for topic, asked in topics.items():
         assert progress.of(topic) == f"{len(asked)} of {len(asked)}"
+
+
+def test_the_road_lists_the_chapters_of_the_folder_and_what_is_done(course, at_work):
+    learn.prepare(course)
+    shutil.copy(at_work.parent / "01_words_as_vectors.ipynb", "01_words_as_vectors-old.ipynb")
+    (at_work.parent / "02_broken.ipynb").write_text('{"cells": []}')
+    words.cosine_matrix(all_cosines)
+    first, second, third = progress.road().split("\n")
+    assert first.startswith("- [00 · Start here](00_start_here.ipynb) · Where does the road lead")
+    assert first.endswith("? · ✔ 0 of 1")
+    assert second.startswith("- [01 · Words as vectors](01_words_as_vectors.ipynb) · How can a")
+    assert second.endswith("? · ✔ 1 of 4")
+    assert third == "- [02_broken](02_broken.ipynb) · (not to be read)"
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
