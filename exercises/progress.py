@@ -4,8 +4,11 @@ Only in `my/`, the folder of the copies that `make lab` opens: a line of `my/pro
 exercise, added when it is right for the first time. Lines are only ever added, each in one write,
 so two chapters that are open at once do not lose each other's, and a line that somebody has spoilt
 costs no more than itself. Elsewhere (in notebooks/, in CI) nothing is read or written.
+
+`road` lists the chapters of the folder with what is done of each.
 """
 
+import json
 import re
 from importlib import import_module
 from pathlib import Path
@@ -65,3 +68,25 @@ def remember(topic: str, name: str) -> None:
     with file.open("ab") as lines:
         # A line that a crash cut short must not swallow ours.
         lines.write(f"\n{entry}\n".encode())
+
+
+def road() -> str:
+    """The chapters in this folder as a list in Markdown: link, question, what of it is done."""
+    lines = []
+    for path in sorted(Path().glob("[0-9][0-9]_*.ipynb")):
+        if re.fullmatch(r"\d\d_[a-z_]+", path.stem):  # not an …-old or …-new of the learner's
+            title, question = _head(path)
+            done = of(path.stem[3:])
+            lines.append(f"- [{title}]({path.name}) · {question}" + f" · ✔ {done}" * bool(done))
+    return "\n".join(lines)
+
+
+def _head(path: Path) -> tuple[str, str]:
+    """The title of a chapter and its question; the file's name where they cannot be read."""
+    try:
+        source = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
+        text = source if isinstance(source, str) else "".join(source)
+    except (OSError, ValueError, LookupError, TypeError):
+        text = ""
+    title, question = re.match(r"# (.+)", text), re.search(r"^\*\*(.+)\*\*$", text, re.M)
+    return title[1] if title else path.stem, question[1] if question else "(not to be read)"

@@ -1,5 +1,6 @@
 """The exercises of chapter 01 beyond what their declaration says."""
 
+import itertools
 import math
 
 import numpy as np
@@ -8,54 +9,56 @@ import torch
 import torch.nn.functional as F
 
 from exercises import words_as_vectors as check
-from exercises.words_as_vectors import aim, best, cosines, hot, lengths, top, unit
+from exercises.words_as_vectors import cosines, lengths, pairs, unit
+from helpers import data
 
 
-def by_recursion(a, b):
-    return a[0] * b[0] + by_recursion(a[1:], b[1:]) if len(a) else 0.0
+def by_the_mean(E, rows):
+    """The row whose unit vector goes least along the mean of all."""
+    U = unit(E[rows])
+    return rows[int((U @ U.mean(0)).argmin())]
 
 
-def sorted_in_numpy(E, i, k):
-    order = np.argsort(cosines(E, i).numpy(), kind="stable")[::-1]
-    return order[order != i][:k]
+def of_the_others(E, rows):
+    means = [
+        np.mean([F.cosine_similarity(E[i], E[j], dim=0).item() for j in rows if j != i])
+        for i in rows
+    ]
+    return rows[int(np.argmin(means))]
 
 
-def the_first_that_is_free(E, a, b, c):
-    order = (E @ aim(E, a, b, c) / lengths(E)).argsort(descending=True).tolist()
-    return next(i for i in order if i not in (a, b, c))
+def row_by_row(E, u):
+    return torch.stack([e - (e @ u) / (u @ u) * u for e in E])
 
 
-def scattered(ids, V):
-    return torch.zeros(*ids.shape, V).scatter_(-1, ids[..., None], 1)
+def by_projector(E, u):
+    return E @ (torch.eye(len(u)) - torch.outer(u, u) / u.dot(u))
 
 
-def filled_flat(ids, V):
-    out = torch.zeros(ids.numel(), V)
-    out[torch.arange(ids.numel()), ids.flatten()] = 1
-    return out.reshape(*ids.shape, V)
+def in_two_loops(E, row, rated):
+    known = [(a, b, r) for a, b, r in rated if {a, b} <= row.keys()]
+    scored = [(float(unit(E)[row[a]] @ unit(E)[row[b]]), r) for a, b, r in known]
+    judged = [(x - y) * (r - s) > 0
+              for (x, r), (y, s) in itertools.combinations(scored, 2) if r != s]  # fmt: skip
+    return sum(judged) / len(judged)
 
 
 @pytest.mark.parametrize(
     ("exercise", "answer"),
     [
-        (check.dot, lambda a, b: (a * b).sum()),
-        (check.dot, lambda a, b: sum(x * y for x, y in zip(a.tolist(), b.tolist(), strict=True))),
-        (check.dot, lambda a, b: np.sum(a.numpy() * b.numpy())),
-        (check.dot, by_recursion),
-        (check.cosine, lambda a, b: F.cosine_similarity(a, b, dim=0)),
-        (check.cosine, lambda a, b: torch.nan_to_num(a @ b / (a.norm() * b.norm()))),
-        (check.cosine, lambda a, b: float(a @ b) / (math.hypot(*a) * math.hypot(*b) or 1.0)),
         (check.cosine_matrix, lambda A, B: F.cosine_similarity(A[:, None], B[None], dim=-1)),
         (check.cosine_matrix, lambda A, B: (A @ B.T / lengths(A)[:, None] / lengths(B)).numpy()),
-        (check.nearest, lambda E, i, k: top(unit(E) @ E[i], k, [i]).tolist()),
-        (check.nearest, lambda E, i, k: list(sorted_in_numpy(E, i, k))),
-        (check.nearest, sorted_in_numpy),
-        (check.analogy, lambda E, a, b, c: int(check.analogy.right(E, a, b, c))),
-        (check.analogy, the_first_that_is_free),
-        (check.one_hot, lambda ids, V: torch.eye(V)[ids]),
-        (check.one_hot, scattered),
-        (check.one_hot, filled_flat),
-        (check.one_hot, lambda ids, V: torch.from_numpy(np.eye(V, dtype="f")[ids.numpy()])),
+        (check.odd_one_out, by_the_mean),
+        (check.odd_one_out, of_the_others),
+        (check.odd_one_out, lambda E, rows: min(rows, key=lambda i: float(
+            sum(unit(E[i]) @ unit(E[j]) for j in rows)))),
+        (check.odd_one_out, lambda E, rows: torch.tensor(rows)[cosines(E, rows).mean(0).argmin()]),
+        (check.without, row_by_row),
+        (check.without, by_projector),
+        (check.without, lambda E, u: E - torch.outer(E @ u, u) / u.norm() ** 2),
+        (check.without, lambda E, u: E.numpy() - np.outer(E @ u, u) / float(u @ u)),
+        (check.order_agreement, in_two_loops),
+        (check.order_agreement, lambda *given: np.float64(in_two_loops(*given))),
     ],
 )  # fmt: skip
 def test_other_right_answers_are_right(exercise, answer):
@@ -63,42 +66,44 @@ def test_other_right_answers_are_right(exercise, answer):
 
 
 def cosine_in_a_loop(A, B):
-    return torch.stack([torch.stack([check.cosine.right(a, b) for b in B]) for a in A])
+    return torch.stack([torch.stack([unit(a) @ unit(b) for b in B]) for a in A])
 
 
-def hot_in_a_loop(ids, V):
-    return torch.eye(V)[torch.tensor([int(i) for i in ids.flatten()])].reshape(*ids.shape, V)
+def in_place(E, u):
+    E -= (E @ u)[:, None] * u / (u @ u)
+    return E
 
 
 @pytest.mark.parametrize(
     ("exercise", "answer", "words"),
     [
-        (check.dot, lambda a, b: a @ b, "ready-made"),
-        (check.dot, torch.dot, "ready-made"),
-        (check.dot, lambda a, b: torch.einsum("i,i", a, b), "ready-made"),
-        (check.dot, lambda a, b: np.dot(a.numpy(), b.numpy()), "ready-made"),
-        (check.dot, lambda a, b: a.numpy() @ b.numpy(), "ready-made"),
-        (check.dot, lambda a, b: (a * b)[:5].sum(), "should be"),
-        (check.dot, lambda a, b: a.mul_(b).sum(), "in place"),
-        (check.dot, lambda a, b: print(end=""), "forget `return`"),
-        (check.cosine, lambda a, b: float(a @ b) / float(a.norm() * b.norm()), "ZeroDivision"),
-        (check.cosine, lambda a, b: a @ b / (a.norm() * b.norm() + 0.5), "should be"),
         (check.cosine_matrix, lambda A, B: A / A.norm(dim=1) @ B, "keepdim=True"),
         (check.cosine_matrix, cosine_in_a_loop, "a loop computes them"),
-        (check.nearest, lambda E, i, k: cosines(E, i).topk(k + 1).indices[1:], "point the same"),
-        (check.nearest, lambda E, i, k: cosines(E, i).topk(k), "two things"),
-        (check.analogy, lambda *of: best(of[0], aim(*of), [])[None], "should have shape ()"),
-        (check.one_hot, lambda ids, V: hot(ids, V).long(), ".float()"),
-        (check.one_hot, lambda ids, V: hot(ids, V).bool(), ".float()"),
-        (check.one_hot, lambda ids, V: hot(ids, V).tolist(), ".float()"),
-        (check.one_hot, lambda ids, V: torch.from_numpy(np.eye(V)[ids.numpy()]), "of 64 bits"),
-        (check.one_hot, F.one_hot, "torch's own"),
-        (check.one_hot, lambda ids, V: F.one_hot(ids, V).double(), "torch's own"),
-        (check.one_hot, hot_in_a_loop, "a loop sets them"),
-        (check.one_hot, lambda ids, V: hot(ids.reshape(-1, ids.shape[-1]), V), "should have shape"),
+        (check.odd_one_out, lambda E, rows: rows[-1], "should be"),
+        (check.odd_one_out, lambda E, rows: rows.sort() or rows[0], "in place"),
+        (check.without, in_place, "in place"),
+        (check.without, lambda E, u: E - (E @ u) * u, "`[:, None]`"),
+        (check.without, lambda E, u: print(end=""), "forget `return`"),
+        (check.order_agreement, lambda E, row, rated: 0.5, "should be"),
+        (check.order_agreement, lambda *given: pairs(*given)[0], "should have shape ()"),
     ],
-)  # fmt: skip
+)
 def test_other_mistakes_are_told(exercise, answer, words):
     report = exercise(answer)
     assert report.outcome == "not yet"
     assert words in report.message
+
+
+def test_the_task_states_what_the_real_tables_give():
+    words, table = data.glove()
+    E, row = torch.from_numpy(table), {word: i for i, word in enumerate(words)}
+    shared = unit(E).mean(0)
+    found = [
+        check.order_agreement.right(T, row, data.word_similarity(name)).item()
+        for T in (E, check.without.right(E, shared))
+        for name in ("wordsim353", "simlex999")
+    ]
+    for value, stated in zip(found, (0.692, 0.593, 0.728, 0.610), strict=True):
+        assert math.isclose(value, stated, abs_tol=0.001)
+    four = [row[word] for word in ("breakfast", "lunch", "dinner", "physics")]
+    assert words[check.odd_one_out.right(E, four)] == "physics"

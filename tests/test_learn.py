@@ -103,8 +103,8 @@ def test_git_does_not_see_the_copies():
 # --- what is done ---------------------------------------------------------------------------------
 
 
-def by_hand(a, b):
-    return sum(x * y for x, y in zip(a, b, strict=True))
+def all_cosines(A, B):
+    return (A / A.norm(dim=1, keepdim=True)) @ (B / B.norm(dim=1, keepdim=True)).T
 
 
 @pytest.fixture
@@ -115,46 +115,62 @@ def at_work(course, monkeypatch):
 
 
 def test_what_is_right_is_remembered_and_counted_once(at_work):
-    assert progress.of("words_as_vectors") == "0 of 6"
-    assert words.dot(by_hand).done == "1 of 6 exercises of this chapter done"
-    assert words.dot(by_hand).done == "1 of 6 exercises of this chapter done"
-    assert words.cosine(lambda a, b: a @ b).done == "1 of 6 exercises of this chapter done"
-    assert words.cosine(...).outcome == "not attempted"
-    assert progress.of("words_as_vectors") == "1 of 6"
-    assert at_work.read_text().split() == ["words_as_vectors.dot"]
+    assert progress.of("words_as_vectors") == "0 of 4"
+    assert words.cosine_matrix(all_cosines).done == "1 of 4 exercises of this chapter done"
+    assert words.cosine_matrix(all_cosines).done == "1 of 4 exercises of this chapter done"
+    assert words.without(lambda E, u: E - u).done == "1 of 4 exercises of this chapter done"
+    assert words.without(...).outcome == "not attempted"
+    assert progress.of("words_as_vectors") == "1 of 4"
+    assert at_work.read_text().split() == ["words_as_vectors.cosine_matrix"]
 
 
 def test_the_example_of_the_first_chapter_is_no_exercise(at_work):
-    start_here.average(lambda numbers: sum(numbers) / len(numbers))
+    report = start_here.average(lambda numbers: sum(numbers) / len(numbers))
+    assert report.outcome == "right" and report.done == ""
     assert progress.of("start_here") == "0 of 1"
 
 
 def test_a_damaged_file_costs_the_damaged_lines_alone(at_work):
-    words.dot(by_hand)
+    words.cosine_matrix(all_cosines)
     with at_work.open("ab") as file:
         file.write(b"\xff\xfe{]\nwords_as_vectors.no_such\nwords_as_vec")
-    words.one_hot(lambda ids, V: (ids[..., None] == __import__("torch").arange(V)).float())
-    assert progress.of("words_as_vectors") == "2 of 6 (2 lines of progress.txt could not be read)"
+    words.without(lambda E, u: E - (E @ u)[:, None] * u / (u @ u))
+    assert progress.of("words_as_vectors") == "2 of 4 (2 lines of progress.txt could not be read)"
 
 
 def test_what_cannot_be_written_is_said(at_work):
     at_work.mkdir()
-    report = words.dot(by_hand)
+    report = words.cosine_matrix(all_cosines)
     assert report.outcome == "right"
     assert "could not be remembered" in report.done
 
 
 def test_nothing_is_written_elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert words.dot(by_hand).done == ""
+    assert words.cosine_matrix(all_cosines).done == ""
     assert progress.of("words_as_vectors") == "" and list(tmp_path.iterdir()) == []
 
 
 def test_chapters_that_are_open_at_once_lose_nothing(at_work):
-    names = progress._names("words_as_vectors") + progress._names("scaling")
+    topics = {topic: progress._names(topic) for topic in ("words_as_vectors", "scaling")}
+    names = [name for asked in topics.values() for name in asked]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: progress.remember(*name.split(".")), names * 5))
-    assert progress.of("words_as_vectors") == "6 of 6" and progress.of("scaling") == "5 of 5"
+    for topic, asked in topics.items():
+        assert progress.of(topic) == f"{len(asked)} of {len(asked)}"
+
+
+def test_the_road_lists_the_chapters_of_the_folder_and_what_is_done(course, at_work):
+    learn.prepare(course)
+    shutil.copy(at_work.parent / "01_words_as_vectors.ipynb", "01_words_as_vectors-old.ipynb")
+    (at_work.parent / "02_broken.ipynb").write_text('{"cells": []}')
+    words.cosine_matrix(all_cosines)
+    first, second, third = progress.road().split("\n")
+    assert first.startswith("- [00 · Start here](00_start_here.ipynb) · Where does the road lead")
+    assert first.endswith("? · ✔ 0 of 1")
+    assert second.startswith("- [01 · Words as vectors](01_words_as_vectors.ipynb) · How can a")
+    assert second.endswith("? · ✔ 1 of 4")
+    assert third == "- [02_broken](02_broken.ipynb) · (not to be read)"
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

@@ -16,7 +16,7 @@ from conftest import CHAPTERS, ROOT
 import helpers
 
 CLAIMS = {
-    "words_as_vectors": [f"W{i}" for i in range(1, 13)],
+    "words_as_vectors": [f"W{i}" for i in range(1, 14)],
     "language_modelling": [f"L{i}" for i in range(1, 10)],
     "causal_averaging": [f"A{i}" for i in range(1, 6)],
     "queries_keys_values": [f"Q{i}" for i in range(1, 14)],
