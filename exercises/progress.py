@@ -77,7 +77,10 @@ def road() -> str:
         if re.fullmatch(r"\d\d_[a-z_]+", path.stem):  # not an …-old or …-new of the learner's
             title, question = _head(path)
             done = of(path.stem[3:])
-            lines.append(f"- [{title}]({path.name}) · {question}" + f" · ✔ {done}" * bool(done))
+            all_done = "✔ " if re.match(r"(\d+) of \1\b", done) else ""
+            lines.append(
+                f"- [{title}]({path.name}) · {question}" + f" · {all_done}{done}" * bool(done)
+            )
     return "\n".join(lines)
 
 
