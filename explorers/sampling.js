@@ -105,8 +105,8 @@ function render({ model: bare, el }) {
   const key = (name, words, sign = "") => h("li", {}, h("i", { class: name, "aria-hidden": "true" }, sign), h("span", {}, words));
   const drawing = [button("Sample once", ask(1)), button("Sample 20", ask(20))];
   const table = h("table", {}, h("tbody", {},
-    row("next dart", cells.next), row("tokens kept", cells.kept), row("their probability", cells.mass),
-    row("entropy, bits", cells.entropy), row("the model’s own", cells.plain)));
+    row("next dart", cells.next), row("tokens kept", cells.kept), row("their share", cells.mass),
+    row("entropy, bits", cells.entropy), row("… the model’s", cells.plain)));
   const many = tokens.length > SHOWN, height = TOP + ROW * (Math.min(SHOWN, tokens.length) + many) + 2;
   const picture = canvas(1, height, ""), pen = picture.getContext("2d");
 
