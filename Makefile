@@ -65,7 +65,7 @@ test-matrix: .venv/dev
 	done; done; test -z "$$failed"
 
 soak: .venv/dev
-	$(BIN)/pytest -q -n 2 tests/test_properties.py --hypothesis-profile soak
+	$(BIN)/pytest -q -n 2 tests/test_properties.py --hypothesis-profile soak -o faulthandler_timeout=0
 
 notebooks: .venv/dev
 	$(BIN)/python tools/notebooks.py run

@@ -44,7 +44,7 @@ def next_token_probabilities(
         return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)
     # Subtracting the largest logit first keeps a tiny temperature from making infinities; those
     # that equal it are 0 whatever the temperature, be it 1e-300 or the logit ∞.
-    divisor = min(temperature, torch.finfo(logits.dtype).max)  # −∞ / ∞ would be no number
+    divisor = float(min(temperature, torch.finfo(logits.dtype).max))  # −∞ / ∞ would be no number
     scaled = torch.where(logits == largest, 0.0, (logits - largest) / divisor)
     probabilities = scaled.softmax(-1)
     if top_p == 1:

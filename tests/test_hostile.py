@@ -253,7 +253,9 @@ def test_an_interrupt_in_a_forward_pass_leaves_the_cache_as_it_was(model):
         model(ids[:, 3:], cache)
 
 
-@pytest.mark.parametrize("how", [dict(top_p=1e-46), dict(temperature=1e39), dict(top_p=5e-324)])
+@pytest.mark.parametrize(
+    "how", [dict(top_p=1e-46), dict(temperature=1e39), dict(temperature=10**99), dict(top_p=5e-324)]
+)
 def test_extreme_settings_give_probabilities(how):
     for logits in (torch.tensor([1.0, 3.0, -torch.inf]), torch.tensor([[0.0, 0.0], [5.0, -9.0]])):
         p = next_token_probabilities(logits, **how)
