@@ -4,7 +4,7 @@
     timing       how long a call takes
     plots        still pictures in one look, one call for each kind
     data         real data by name: word vectors, plays, articles, trained models
-    text         tokenizers: characters, byte pairs
+    text         tokenizers: characters, byte pairs; tables that only count
     positions    learned and sinusoidal vectors, rotary angles
     attention    mask, the formula, one head, many heads, the cache
     gpt          the parts of a block, and the whole model from a config

@@ -44,6 +44,23 @@ def one_number_at_a_time(mix, x):
     return np.bool_(not all(tests))
 
 
+def in_numpy(x, decay):
+    out, total, count = [], 0, 0
+    for token in x.numpy().astype(float):
+        total, count = total * decay + token, count * decay + 1
+        out.append(total / count)
+    return np.array(out)
+
+
+def by_recursion(x, decay):
+    """The mean moves towards the new token by its share of the count."""
+    out, count = [x[0]], 1.0
+    for token in x[1:]:
+        count = count * decay + 1
+        out.append(out[-1] + (token - out[-1]) / count)
+    return torch.stack(out)
+
+
 def row_by_row(scores):
     out = torch.zeros_like(scores)
     for t in range(scores.shape[-1]):
@@ -59,14 +76,12 @@ def renormalised(scores):
 @pytest.mark.parametrize(
     ("exercise", "answer"),
     [
-        (check.past_mean, lambda x: torch.stack([x[: t + 1].mean(0) for t in range(len(x))])),
-        (check.past_mean, lambda x: x.numpy().cumsum(0) / np.arange(1, len(x) + 1)[:, None]),
         (check.masked_softmax, row_by_row),
         (check.masked_softmax, lambda s: (s + causal_mask(s.shape[-1]).float().log()).softmax(-1)),
-        (check.running_mean, lambda x: x.double().cumsum(-2) / torch.ones_like(x).cumsum(-2)),
-        (check.running_mean, lambda x: x.numpy().cumsum(1) / np.arange(1, x.shape[1] + 1)[:, None]),
-        (check.decay_weights, lambda T, d: check.block(
-            check.distance(T) * np.log(d)).softmax(-1).numpy()),
+        (check.fading_mean, in_numpy),
+        (check.fading_mean, by_recursion),
+        (check.how_far_back, ({2: 2.318, 4: 2.377, 8: 2.423}, 2)),
+        (check.how_far_back, [{8: torch.tensor(2.42), 4: 2.38, 2: 2.32}, 2]),
         (check.hears_the_future, cut_off),
         (check.hears_the_future, by_gradients),
         (check.hears_the_future, one_number_at_a_time),
@@ -110,25 +125,22 @@ def compare(of):
 
 
 WRONG = [
-    (check.past_mean, lambda x: x.mean(0), "should have shape (5, 3), but has (3,)"),
-    (check.past_mean, lambda x: list(x), "torch.stack"),
-    (check.mean_weights, lambda T: check.mean_weights.right(4), "should have shape (7, 7)"),
-    (check.mean_weights, lambda T: check.mean_weights.right(T).tolist(), "and yours is a list"),
-    (check.mean_weights, lambda T: np.tri(T) / np.tri(T).sum(1, keepdims=True), "a float64"),
     (check.masked_softmax, lambda s: check.block(s, -10).softmax(-1), "not exactly 0"),
     (check.masked_softmax, lambda s: check.block(s, -20).softmax(-1), "not exactly 0"),
     (check.masked_softmax, lambda s: check.block(s, -100).softmax(-1), "not exactly 0"),
     (check.masked_softmax, lambda s: check.block(s.detach()).softmax(-1), "no gradient comes back"),
     (check.masked_softmax, lambda s: s.masked_fill(~causal_mask(len(s)), -torch.inf).softmax(-1),
      "T is `scores.shape[-1]`"),
-    (check.running_mean, lambda x: x.mean(1), "should have shape (2, 5, 3)"),
-    (check.running_mean, lambda x: x.cumsum(1).squeeze() / check.counts(x.shape[1]), "shape"),
+    (check.fading_mean, lambda x, d: check.rows(check.faded(len(x), d)) @ x, "a (T, T) matrix"),
+    (check.fading_mean, lambda x, d: x.mean(0), "should have shape (5, 3), but has (3,)"),
+    (check.how_far_back, ({2: 2.32, 4: 2.38, 8: 2.42}, 8), "The lowest of them"),
+    (check.how_far_back, ({1: 2.5, 2: 2.32, 4: 2.38, 8: 2.42}, 2), "no others"),
+    (check.how_far_back, ({2: 2.32, 4: 2.38}, 2), "no others"),
+    (check.how_far_back, 2, "a pair"),
+    (check.how_far_back, ({2: 2.5, 4: 2.4, 8: 2.3}, 8), "not the losses of this experiment"),
+    (check.how_far_back, ({2: "low", 4: 2.38, 8: 2.42}, 2), "should be numbers"),
+    *((check.how_far_back, (losses, 2), says) for says, losses in check.OTHERWISE.items()),
     (check.masked_softmax, renormalised, "e^score of a large one is infinite"),
-    (check.running_mean, lambda x: check.mean_weights.right(x.shape[1]) @ x, "a (T, T) matrix"),
-    (check.running_mean, lambda x: torch.stack([x[:, : t + 1].mean(1) for t in range(x.shape[1])],
-                                               1), "your code loops"),
-    (check.running_mean, lambda x: torch.stack([check.past_mean.right(one) for one in x]),
-     "your code loops"),
     (check.hears_the_future, lambda mix, x: False, "says False for the mean of the whole"),
     (check.hears_the_future, lambda mix, x: True, "says True for the causal mean"),
     (check.hears_the_future, lambda mix, x: 7, "True or False"),

@@ -18,7 +18,7 @@ import helpers
 CLAIMS = {
     "words_as_vectors": [f"W{i}" for i in range(1, 14)],
     "language_modelling": [f"L{i}" for i in range(1, 10)],
-    "causal_averaging": [f"A{i}" for i in range(1, 6)],
+    "causal_averaging": [f"A{i}" for i in range(1, 7)],
     "queries_keys_values": [f"Q{i}" for i in range(1, 14)],
     "scaling": [f"S{i}" for i in range(1, 9)],
     "multi_head": [f"H{i}" for i in range(1, 10)],

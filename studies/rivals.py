@@ -1,0 +1,152 @@
+"""What is each way to hear the past worth, on the same plays, batches and steps?
+
+The sentences of chapter 03 that this tests: the mean of the past alone is worse than the bigram
+model; beside the present character's own vote it is better; weights that fade, or are learned, are
+better than the mean; weights by listener are better than any one matrix; a table for each distance
+is as good as those; and what holds all of these back is that votes are only added up: a fixed
+window with one hidden layer (Bengio and others, 2003) of the same size is far ahead of them, and a
+hidden layer on the *bag* of the past gains far less.
+
+Tables of votes start without an opinion and learn at the rate 0.05, what has a hidden layer at
+0.01; moved: both rates × 0.3, and the length × 3.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from helpers import data
+from helpers.attention import causal_mask
+from helpers.text import CharTokenizer
+from helpers.training import estimate_loss, train
+from studies import Study
+
+T = 16  # tokens in a row
+BACK = torch.arange(T)[:, None] - torch.arange(T)  # how far token i looks back to token j
+
+
+def rows(weights: Tensor) -> Tensor:
+    """Each row divided by its sum."""
+    return weights / weights.sum(1, keepdim=True)
+
+
+WEIGHTS = {
+    "mean": rows(torch.ones(T, T).tril()),
+    "decay 0.5": rows((0.5**BACK).tril()),
+    "last 2": rows(torch.ones(T, T).tril() - torch.ones(T, T).tril(-2)),
+}
+
+
+def votes(V: int) -> nn.Embedding:
+    """A table of votes without an opinion."""
+    table = nn.Embedding(V, V)
+    nn.init.zeros_(table.weight)
+    return table
+
+
+class Averager(nn.Module):
+    """Votes mixed by fixed, learned or listeners' weights, with or without the present's own."""
+
+    def __init__(self, V: int, weights: str, present: bool = True):
+        super().__init__()
+        self.weights = weights
+        self.votes = votes(V)
+        self.own_votes = votes(V) if present else None
+        if weights == "learned":
+            self.scores = nn.Parameter(torch.zeros(T, T))
+        elif weights == "by listener":
+            self.scores = nn.Parameter(torch.zeros(V, T))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        n = ids.shape[1]
+        if self.weights in WEIGHTS:
+            weights = WEIGHTS[self.weights][:n, :n]
+        else:
+            if self.weights == "learned":
+                scores = self.scores[:n, :n]
+            else:
+                back = BACK[:n, :n].clamp(min=0).expand(len(ids), n, n)
+                scores = self.scores[ids].gather(-1, back)
+            weights = scores.masked_fill(~causal_mask(n), -torch.inf).softmax(-1)
+        mixed = weights @ self.votes(ids)
+        return mixed if self.own_votes is None else mixed + self.own_votes(ids)
+
+
+class Tables(nn.Module):
+    """A table of votes for each of the last places; one of them is the bigram model."""
+
+    def __init__(self, V: int, reach: int):
+        super().__init__()
+        self.tables = nn.ModuleList(votes(V) for _ in range(reach))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        n = ids.shape[1]
+        return sum(F.pad(t(ids), (0, 0, d, 0))[:, :n] for d, t in enumerate(self.tables))
+
+
+class Window(nn.Module):
+    """The vectors of the last characters side by side, one hidden layer, votes."""
+
+    def __init__(self, V: int, reach: int, width: int = 16, hidden: int = 128):
+        super().__init__()
+        self.reach, self.vectors = reach, nn.Embedding(V, width)
+        self.hidden, self.out = nn.Linear(reach * width, hidden), nn.Linear(hidden, V)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = F.pad(self.vectors(ids), (0, 0, self.reach - 1, 0))  # zeros before the first
+        x = x.unfold(1, self.reach, 1).flatten(2)
+        return self.out(self.hidden(x).tanh())
+
+
+class HiddenBag(nn.Module):
+    """The present character's vector and the mean of the past's, one hidden layer, votes."""
+
+    def __init__(self, V: int, width: int = 16, hidden: int = 160):
+        super().__init__()
+        self.vectors = nn.Embedding(V, width)
+        self.hidden, self.out = nn.Linear(2 * width, hidden), nn.Linear(hidden, V)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        n, x = ids.shape[1], self.vectors(ids)
+        return self.out(self.hidden(torch.cat([x, WEIGHTS["mean"][:n, :n] @ x], -1)).tanh())
+
+
+MAKERS = {
+    "mean of the past": lambda V: Averager(V, "mean", present=False),
+    "bigram": lambda V: Tables(V, 1),
+    "present + mean": lambda V: Averager(V, "mean"),
+    "present + decay 0.5": lambda V: Averager(V, "decay 0.5"),
+    "present + last 2": lambda V: Averager(V, "last 2"),
+    "present + learned": lambda V: Averager(V, "learned"),
+    "present + by listener": lambda V: Averager(V, "by listener"),
+    "a table for each of 4 places": lambda V: Tables(V, 4),
+    "hidden layer on present + mean": lambda V: HiddenBag(V),
+    "hidden layer on the last 4": lambda V: Window(V, 4),
+}
+
+
+RATE, WITH_HIDDEN_LAYER = 0.05, 0.01
+
+
+def run(arm: str, seed: int, steps: int, rate_times: float) -> dict[str, float]:
+    tokenizer = CharTokenizer.from_text(data.shakespeare())
+    known, new = (torch.tensor(tokenizer.encode(data.shakespeare(p)))
+                  for p in ("train", "validation"))  # fmt: skip
+    rate = rate_times * (WITH_HIDDEN_LAYER if arm.startswith("hidden") else RATE)
+    torch.manual_seed(seed)
+    model = MAKERS[arm](tokenizer.vocab_size)
+    train(model, known, steps=steps, block_size=T, batch_size=128, learning_rate=rate,
+          generator=torch.Generator().manual_seed(seed))  # fmt: skip
+    parts = {"loss": new, "training text": known[: len(new)]}
+    return {
+        **{name: estimate_loss(model, part, block_size=T, batch_size=1024)
+           for name, part in parts.items()},
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }  # fmt: skip
+
+
+study = Study(
+    arms=list(MAKERS),
+    settings={"steps": 400, "rate_times": 1.0},
+    moved=[{"rate_times": 0.3}, {"steps": 1200}],
+)
