@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from exercises.check import (
+    NotAttempted,
     NotYet,
     call,
     checked,
@@ -16,7 +17,6 @@ from exercises.check import (
     expect_shape,
     normal,
 )
-from exercises.watch import calls_of, functions_of
 from helpers.attention import causal_mask
 
 WRONG_DIM = (
@@ -26,8 +26,6 @@ WRONG_DIM = (
 NO_SCALE = "The scale is missing: divide the scores by √hs, the root of the last dimension."
 SCALE_HS = "You divide by hs itself. The scale is 1/√hs: the root of the last dimension."
 SCALE_UP = "You multiply by √hs. The scale makes scores smaller: divide."
-SCALE_T = "You divide by √T, the number of tokens. The scale is √hs, the length of a query or key."
-SCALE_LATE = "You scale after the softmax, and the weights no longer sum to 1. Scale the scores."
 UPPER = (
     "This is the upper triangle: each token looks at itself and the future. The past is the "
     "lower one: keep column j of row i where j <= i."
@@ -41,10 +39,6 @@ ZEROS = (
     "weight. Put -inf there: e^(-inf) is 0."
 )
 NO_MASK = "The future is not hidden: row i has weight on columns after i. Mask the scores."
-PADDING = (
-    "You indexed the mask as [:, None, None, :]. That makes a padding mask of it, one row per "
-    "sequence, and not a causal one. A (T, T) mask broadcasts as it is."
-)
 SELF = (
     "Your mask hides the token itself too, so the first row has nothing to look at: NaN. Keep "
     "the diagonal: j <= i."
@@ -65,10 +59,6 @@ FINITE = (
     "The future gets in: your stand-in for -inf is a finite number, and scores can be as low. "
     "Use float('-inf')."
 )
-UNDERFLOW = (
-    "With very low scores the output is NaN: each e^score of a row rounds to 0, and 0 is divided "
-    "by 0. F.softmax avoids that."
-)
 HALF = (
     "In half precision (float16) this fails or lets the future in: your stand-in for -inf is a "
     "finite number. It may not fit into the type, and scores can be as low. Use float('-inf')."
@@ -78,7 +68,6 @@ HALF_NAN = (
     "multiplied by 0, or every e^score that you kept of a row was too small for the type, or one "
     "too large. Write -inf into the scores with masked_fill, then take F.softmax."
 )
-TURN_KEYS = "Scores are q @ k.transpose(-2, -1), (B, T, T), and the output is weights @ v."
 KEY_UNUSED = "Queries and keys come from the same matrix: self.key is not used."
 TOKENS = ("Anna", "met", "Tom", ".", "He")
 # What each token says of itself: is it a person, female, male, something that is done?
@@ -112,57 +101,6 @@ def ask_for_the_verb(answer):
         "ask against the others.",
     )
     return f'"met" gets {shown(met)} of the weight.'
-
-
-@exercise(
-    inputs=[
-        (normal(hs, seed=1), normal(T, hs, seed=2)) for T, hs in [(6, 4), (3, 9), (4, 4), (1, 5)]
-    ]
-    + [(20 + normal(4, seed=1) / 9, 5 + normal(6, 4, seed=2) / 9)],  # too large for exp alone
-    praise="T weights that sum to 1.",
-    clash="One score per key: `K @ q` has shape (T,).",
-)
-def weights_of(q, K):
-    """weights_of(q, K): the weights (T,) of one query (hs,) over the keys (T, hs)."""
-    return torch.softmax(K @ q / len(q) ** 0.5, -1)
-
-
-weights_of.mistakes = {
-    "Right for small scores. But e^score of a large one is infinite, and ∞ / ∞ is NaN: F.softmax "
-    "takes the largest score away first.":
-        lambda q, K: (e := (K @ q / len(q) ** 0.5).exp()) / e.sum(),
-    "These are the raw scores, any real numbers: scale them and take the softmax.":
-        lambda q, K: K @ q,
-    "These are the scaled scores. Weights are what the softmax makes of them.":
-        lambda q, K: K @ q / len(q) ** 0.5,
-    NO_SCALE: lambda q, K: (K @ q).softmax(-1),
-    SCALE_HS: lambda q, K: (K @ q / len(q)).softmax(-1),
-    SCALE_UP: lambda q, K: (K @ q * len(q) ** 0.5).softmax(-1),
-    SCALE_T: lambda q, K: (K @ q / len(K) ** 0.5).softmax(-1),
-    SCALE_LATE: lambda q, K: (K @ q).softmax(-1) / len(q) ** 0.5,
-    "These are e^score, not yet divided by their sum.": (
-        lambda q, K: (K @ q / len(q) ** 0.5).exp(),
-        lambda q, K: (K @ q).exp(),
-    ),
-    "You divide by the length of q as an arrow, q.norm(). The scale is √hs: how many numbers a "
-    "query has.": lambda q, K: (K @ q / q.norm()).softmax(-1),
-    "You compare by the cosine. Scores are dot products: long keys call louder.":
-        lambda q, K: (K @ q / K.norm(dim=-1) / q.norm()).softmax(-1),
-    "You divide the scores by their sum. Weights come from e^score: take the softmax.":
-        lambda q, K: K @ q / (K @ q).sum(),
-    "You squeeze each score by itself, with the sigmoid. Weights share one 1: take the softmax.":
-        lambda q, K: (K @ q / len(q) ** 0.5).sigmoid(),
-    "These are the logarithms of the weights: use softmax, not log_softmax.":
-        lambda q, K: (K @ q / len(q) ** 0.5).log_softmax(-1),
-    "All weight is on the best key. The softmax is softer: each key gets its share.":
-        lambda q, K: F.one_hot((K @ q).argmax(), len(K)),
-    "This is a weighted sum of the keys. Only the weights are asked for.":
-        lambda q, K: weights_of.right(q, K) @ K,
-    "These are the columns of K times q. Each *row* of K is a key: K @ q.":
-        lambda q, K: (q @ K / len(q) ** 0.5).softmax(-1),
-    "The softmax runs over the features of a key: first the dot product, one score per key.":
-        lambda q, K: (K * q / len(q) ** 0.5).softmax(-1).sum(-1),
-}  # fmt: skip
 
 
 def hide(scores, allowed=causal_mask, fill=-math.inf):
@@ -206,7 +144,6 @@ causal_weights.mistakes = {
         lambda s: hide(s / s.shape[-1] ** 0.5).softmax(-1),
     "These are the masked scores: the softmax over the last dimension is missing.":
         (hide, torch.tril, lambda s: hide(s, fill=-1e9)),
-    PADDING: lambda s: hide(s, lambda T: causal_mask(T)[:, None, None, :]).softmax(-1),
     SELF: lambda s: hide(s, itself_too).softmax(-1),
     "The diagonal is 0: each token may look at itself too, j <= i.":
         lambda s: hide(s, itself_too).softmax(-1).nan_to_num(),
@@ -244,109 +181,44 @@ def in_half_precision(answer):
         expect_close(got, want, "causal_weights(scores) in half precision", tolerance=5e-3)
 
 
-def low_scores(B, T, hs):
-    """q, k, v with scores around -20000, in 64 bits: however they are summed, they are the same."""
-    q, k = normal(B, T, hs, seed=10).abs() + 4, normal(B, T, hs, seed=11) - 1000
-    return q.round().double(), k.round().double(), normal(B, T, hs, seed=12).double()
-
-
 def formula(q, k, v, scale=None, allowed=causal_mask, fill=-math.inf, softmax=F.softmax, dim=-1):
     """Attention; each setting can be made a mistake."""
     scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
     return softmax(hide(scores, allowed, fill), dim=dim) @ v
 
 
-@exercise(
-    inputs=[
-        *(tuple(normal(*BTC, seed=i) for i in (1, 2, 3))
-          for BTC in [(2, 5, 3), (3, 4, 4), (2, 2, 2), (2, 1, 3), (4, 4, 4)]),
-        low_scores(1, 4, 16),
-    ],
-    praise="equal to the formula, for three shapes.",
-    clash=TURN_KEYS,
-    backward=True,
-)  # fmt: skip
-def causal_attention(q, k, v):
-    """causal_attention(q, k, v): all (B, T, hs), written out without a ready-made attention."""
-    return formula(q, k, v)
-
-
-def by_hand(scores, dim):
-    shares = scores.exp()
-    return shares / shares.sum(dim, keepdim=True)
-
-
 def scores_of(q, k):
     return q @ k.mT / q.shape[-1] ** 0.5
 
 
-causal_attention.mistakes = {
-    NO_SCALE: lambda q, k, v: formula(q, k, v, scale=1),
-    SCALE_HS: lambda q, k, v: formula(q, k, v, scale=1 / q.shape[-1]),
-    SCALE_UP: lambda q, k, v: formula(q, k, v, scale=q.shape[-1] ** 0.5),
-    SCALE_T: lambda q, k, v: formula(q, k, v, scale=q.shape[-2] ** -0.5),
-    SCALE_LATE: lambda q, k, v: formula(q, k, v, scale=1) / q.shape[-1] ** 0.5,
-    NO_MASK: lambda q, k, v: formula(q, k, v, allowed=everything),
-    UPPER: lambda q, k, v: formula(q, k, v, allowed=upper),
-    AFTER: lambda q, k, v: scores_of(q, k).softmax(-1).tril() @ v,
-    ZEROS: lambda q, k, v: scores_of(q, k).tril().softmax(-1) @ v,
-    FINITE: tuple(lambda q, k, v, f=f: formula(q, k, v, fill=f) for f in (-10.0, -1e3, -1e4)),
-    WRONG_DIM: lambda q, k, v: formula(q, k, v, dim=-2),
-    "Your columns sum to 1 and your rows do not, and the future has been in the sums: use dim=-1, "
-    "and mask before the softmax.": lambda q, k, v: scores_of(q, k).softmax(-2).tril() @ v,
-    BATCH: (
-        lambda q, k, v: formula(q, k, v, dim=0),
-        lambda q, k, v: scores_of(q, k).softmax(0).tril() @ v,
-    ),
-    SELF: lambda q, k, v: formula(q, k, v, allowed=itself_too),
-    TURNED: lambda q, k, v: formula(q, k, v, allowed=lambda T: ~causal_mask(T)),
-    "Your mask hides the token itself too: keep the diagonal, j <= i.":
-        lambda q, k, v: formula(q, k, v, allowed=itself_too).nan_to_num(),
-    "You mixed with e^score. Weights are e^score divided by the sum of its row: the softmax.":
-        lambda q, k, v: hide(scores_of(q, k)).exp() @ v,
-    INF_TIMES_0: lambda q, k, v: v * math.nan,
-    UNDERFLOW: lambda q, k, v: formula(q, k, v, softmax=by_hand),
-    PADDING: lambda q, k, v: formula(q, k, v, allowed=lambda T: causal_mask(T)[:, None, None, :]),
-    "You mixed the values with the scores. Mix them with the weights, after the softmax.":
-        (lambda q, k, v: scores_of(q, k).tril() @ v, lambda q, k, v: hide(scores_of(q, k)) @ v),
-    "You mixed the values with the scores, unmasked. Mix them with the weights.":
-        (lambda q, k, v: scores_of(q, k) @ v, lambda q, k, v: q @ k.mT @ v),
-    "Queries and keys are swapped: your scores are k @ qᵀ. Row i should belong to query i.":
-        lambda q, k, v: formula(k, q, v),
-    "You used the transposed weights: row i should mix the values for query i.":
-        lambda q, k, v: hide(scores_of(q, k)).softmax(-1).mT @ v,
-    "These are the weights: mix the values with them, weights @ v.":
-        lambda q, k, v: hide(scores_of(q, k)).softmax(-1),
-    "You mixed the keys. The weights come from the keys, what is mixed are the values.":
-        lambda q, k, v: formula(q, k, k),
-    "You mixed the queries. The weights come from them, what is mixed are the values.":
-        lambda q, k, v: formula(q, k, q),
-    "Keys and values are swapped: compare with the keys, mix the values.":
-        lambda q, k, v: formula(q, v, k),
-    "The keys are not used: your scores compare queries with queries.":
-        lambda q, k, v: formula(q, q, v),
-    "The queries are not used: your scores compare keys with keys.":
-        lambda q, k, v: formula(k, k, v),
-    "This is the plain average of the past, as in chapter 03: the scores have no effect.":
-        lambda q, k, v: formula(q * 0, k, v),
-    "You left the keys as they are: q @ k. It should be q @ k.transpose(-2, -1).":
-        lambda q, k, v: formula(q, k.mT, v),
-    "`.T` turns round all three dimensions, the batch too: use k.transpose(-2, -1).":
-        lambda q, k, v: formula(q, k.permute(2, 1, 0).mT, v),
-}  # fmt: skip
-
-READY_MADE = {"attend", "attention", "scaled_dot_product_attention", "multi_head_attention_forward"}
+# What the finder of associative recall can do without (studies/recall.py), and what is believed.
+NEEDED = {"places": False, "own keys": False, "value matrix": False, "comparing": True}
+BELIEVED = {
+    "places": "Try it without places: where a pair stands says nothing about the answer, and the "
+    "head finds it by its letter.",
+    "own keys": "Try `k = q` in a head of your own. The tables of tokens are learned: one matrix "
+    "is enough to make e? alike to e1, e2, e3 …",
+    "value matrix": "Try `v = x`. The votes of the last token are a matrix already, and can read "
+    "the digit from x itself.",
+    "comparing": "Weights by listener do not compare queries with keys, and section 1 has measured "
+    "them: about 32 %, what counting gives.",
+}
 
 
-@causal_attention.then
-def written_out(answer):
-    given = causal_attention.inputs[0]
-    used = calls_of(answer, *given).names | functions_of(answer, *given)
+@checked
+def what_recall_needs(answer):
+    """A dictionary: each of four parts → does associative recall need it?"""
     expect(
-        not used & READY_MADE,
-        "The values are right, but a ready-made attention worked them out. Write the formula "
-        "yourself: scores, mask, softmax, weights @ v.",
+        isinstance(answer, dict) and set(answer) == set(NEEDED),
+        f"Give a dictionary with a True or False for each of {', '.join(NEEDED)}.",
     )
+    if any(said is ... for said in answer.values()):
+        raise NotAttempted
+    for part, said in answer.items():
+        expect(said is True or said is False, f'"{part}" should be True or False.')
+    for part, needed in NEEDED.items():
+        expect(answer[part] is needed, BELIEVED[part])
+    return "it is the comparison that finds; the tables can learn the rest."
 
 
 def near(T, window):

@@ -14,27 +14,6 @@ from helpers.attention import Head, attention, causal_mask
 INF = math.inf
 
 
-def one_by_one(q, k, v):
-    out = torch.zeros_like(v)
-    for b in range(len(q)):
-        for t in range(q.shape[1]):
-            scores = k[b, : t + 1] @ q[b, t] / math.sqrt(q.shape[-1])
-            out[b, t] = scores.softmax(0) @ v[b, : t + 1]
-    return out
-
-
-def with_einsum(q, k, v):
-    scale = q.shape[-1] ** -0.25
-    scores = torch.einsum("bth,bsh->bts", q * scale, k * scale)
-    scores = torch.where(causal_mask(q.shape[1]), scores, -INF)
-    shares = (scores - scores.amax(-1, keepdim=True)).exp()
-    return torch.einsum("bts,bsh->bth", shares / shares.sum(-1, keepdim=True), v)
-
-
-def fused(q, k, v):
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-
-
 def added_bias(scores):
     T = scores.shape[-1]
     return (scores + torch.full((T, T), -INF, dtype=scores.dtype).triu(1)).softmax(-1)
@@ -65,13 +44,8 @@ class LongBuffer(check.WindowHead):
         (check.ask_for_the_verb, [0, 0, 0, 6]),
         (check.ask_for_the_verb, np.array([0, 0, 0, 5.55])),
         (check.ask_for_the_verb, torch.tensor([-9.0, -1, -9, 3])),
-        (check.weights_of, lambda q, K: F.softmax((K * q).sum(-1) * len(q) ** -0.5, 0)),
-        (check.weights_of, lambda q, K: (q @ K.mT / len(q) ** 0.5).softmax(-1).numpy()),
         (check.causal_weights, added_bias),
         (check.causal_weights, lambda s: check.hide(s.float()).softmax(-1).to(s.dtype)),
-        (check.causal_attention, one_by_one),
-        (check.causal_attention, with_einsum),
-        (check.causal_attention, lambda q, k, v: added_bias((q / q.shape[-1] ** 0.5) @ k.mT) @ v),
         (check.window_head, FusedWindow),
         (check.window_head, LongBuffer),
     ],
@@ -143,6 +117,10 @@ def with_short_mask(self, x):
 
 
 WRONG = [
+    *((check.what_recall_needs, check.NEEDED | {part: not needed}, check.BELIEVED[part])
+      for part, needed in check.NEEDED.items()),
+    (check.what_recall_needs, {"places": False}, "each of places, own keys"),
+    (check.what_recall_needs, check.NEEDED | {"places": "no"}, '"places" should be True'),
     (check.ask_for_the_verb, torch.tensor([0.0, 0, 0, 4]), "Without the scale"),
     (check.ask_for_the_verb, torch.tensor([1.0, 0, 1, 0]), 'finds "Tom"'),
     (check.ask_for_the_verb, torch.tensor([0.0, 0, 0, 1]), "not above 0.8"),
@@ -150,11 +128,6 @@ WRONG = [
     (check.ask_for_the_verb, torch.zeros(4), "asks for nothing"),
     (check.ask_for_the_verb, torch.tensor([[0.0, 0, 0, 8]]), "shape (4,)"),
     (check.ask_for_the_verb, torch.tensor([0, 0, 0, INF]), "NaN or infinity"),
-    (check.weights_of, lambda q, K: torch.tensor(
-        [math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K]) / sum(
-        math.exp(torch.dot(q, k) / math.sqrt(len(q))) for k in K), "e^score of a large one"),
-    (check.weights_of, lambda q, K: (check.weights_of.right(q, K), K), "return the first alone"),
-    (check.weights_of, lambda q, K: (K @ q[:, None] / len(q) ** 0.5).softmax(0), "shape (6,)"),
     (check.causal_weights, lambda s: check.hide(s, fill=-1e9).softmax(-1), "half precision"),
     (check.causal_weights, lambda s: check.hide(s, fill=-1e4).softmax(-1), "half precision"),
     (check.causal_weights, lambda s: check.hide(s, fill=-65504).softmax(-1), "finite number"),
@@ -168,14 +141,6 @@ WRONG = [
     (check.causal_weights, lambda s: s.masked_fill_(~causal_mask(s.shape[-1]), -INF).softmax(-1),
      "in place"),
     (check.causal_weights, lambda s: check.causal_weights.right(s[:, :3, :3]), "shape (2, 5, 5)"),
-    (check.causal_attention, lambda q, k, v: (one_by_one(q, k, v), q), "return the first alone"),
-    (check.causal_attention, lambda q, k, v: one_by_one(q, k, v.detach()), "a wrong gradient"),
-    (check.causal_attention, lambda q, k, v: check.formula(q, k, v, fill=-20.0), "finite number"),
-    (check.causal_attention, fused, "ready-made"),
-    (check.causal_attention, lambda q, k, v: attention(q, k, v, causal_mask(q.shape[1]))[0],
-     "ready-made"),
-    (check.causal_attention, lambda q, k, v: (lambda attend: attend(q, k, v))(one_by_one_attend),
-     "ready-made"),
     (check.window_head, head(lambda h, x: (check.forward(h, x), x)), "return the first alone"),
     (check.window_head, head(made=with_layer("query", bias=True)), "too many: query.bias"),
     (check.window_head, head(made=with_layer("value", size=7)), "should have shape (4, 6)"),
@@ -194,13 +159,6 @@ WRONG = [
     (check.window_head, lambda *settings: lambda x: x, "should be made from nn.Module"),
     (check.window_head, check.WindowHead(6, 4, 3), "raised"),
 ]  # fmt: skip
-
-
-def one_by_one_attend(q, k, v):
-    def attend(q, k, v):
-        return one_by_one(q, k, v)
-
-    return attend(q, k, v)
 
 
 @pytest.mark.parametrize(("exercise", "answer", "words"), WRONG)

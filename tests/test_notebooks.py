@@ -19,7 +19,7 @@ CLAIMS = {
     "words_as_vectors": [f"W{i}" for i in range(1, 14)],
     "language_modelling": [f"L{i}" for i in range(1, 10)],
     "causal_averaging": [f"A{i}" for i in range(1, 7)],
-    "queries_keys_values": [f"Q{i}" for i in range(1, 14)],
+    "queries_keys_values": [f"Q{i}" for i in range(1, 15) if i != 13],
     "scaling": [f"S{i}" for i in range(1, 9)],
     "multi_head": [f"H{i}" for i in range(1, 10)],
     "position": [f"P{i}" for i in range(1, 9)],

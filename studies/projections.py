@@ -1,0 +1,83 @@
+"""Chapter 04: what learned queries, keys and values are worth on the plays.
+
+The model of the chapter (votes of the present character, plus votes about what is brought home from
+16 characters) with attention without projections (q = k = v = x), with one learned matrix of
+weights for all texts, and with a head. `start` is what the tables of letters and places are
+multiplied by before the first step: large random rows match nothing but themselves.
+"""
+
+import math
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+
+from helpers import data
+from helpers.attention import Head, attention, causal_mask
+from helpers.text import CharTokenizer
+from helpers.training import estimate_loss, train
+from studies import Study
+
+T, C = 16, 32
+
+
+@cache
+def plays() -> tuple[int, Tensor, Tensor]:
+    """How many symbols, and the ids of the training and of the validation plays."""
+    tokenizer = CharTokenizer.from_text(data.shakespeare())
+    parts = (tokenizer.encode(data.shakespeare(part)) for part in ("train", "validation"))
+    ids, held_out = (torch.tensor(part) for part in parts)
+    return tokenizer.vocab_size, ids, held_out
+
+
+class OneMatrix(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores = nn.Parameter(torch.zeros(T, T))
+
+    def forward(self, x: Tensor) -> Tensor:
+        n = x.shape[1]
+        scores = self.scores[:n, :n].masked_fill(~causal_mask(n), -math.inf)
+        return scores.softmax(-1) @ x
+
+
+class Mirror(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return attention(x, x, x, causal_mask(x.shape[1]))[0]
+
+
+class LetterModel(nn.Module):
+    def __init__(self, head: nn.Module, symbols: int):
+        super().__init__()
+        self.own_votes = nn.Embedding(symbols, symbols)
+        nn.init.zeros_(self.own_votes.weight)
+        self.letter, self.place = nn.Embedding(symbols, C), nn.Embedding(T, C)
+        self.head, self.past_votes = head, nn.Linear(C, symbols)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.letter(ids) + self.place.weight[: ids.shape[1]]
+        return self.own_votes(ids) + self.past_votes(self.head(x))
+
+
+def run(arm: str, seed: int, *, steps: int, rate: float, start: float) -> dict[str, float]:
+    symbols, ids, held_out = plays()
+    torch.manual_seed(seed)
+    model = LetterModel(nn.Identity(), symbols)  # the same tables in all arms
+    torch.manual_seed(100 + seed)
+    model.head = {
+        "a head": lambda: Head(C, C),
+        "one matrix": OneMatrix,
+        "no projections": Mirror,
+    }[arm]()
+    model.letter.weight.data *= start
+    model.place.weight.data *= start
+    budget = {"steps": steps, "block_size": T, "batch_size": 128, "learning_rate": rate}
+    train(model, ids, **budget, generator=torch.Generator().manual_seed(seed))  # type: ignore[arg-type]
+    return {"loss": estimate_loss(model, held_out, block_size=T, batch_size=1024)}
+
+
+study = Study(
+    arms=["a head", "one matrix", "no projections"],
+    settings={"steps": 400, "rate": 0.01, "start": 0.3},
+    moved=[{"start": 1.0}, {"start": 0.1}, {"rate": 0.003}, {"steps": 1200}],
+)
