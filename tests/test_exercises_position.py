@@ -1,4 +1,4 @@
-"""The exercises of chapter 07 beyond what their declaration says."""
+"""The exercises on position beyond what their declaration says."""
 
 import numpy as np
 import pytest
@@ -7,56 +7,27 @@ import torch.nn.functional as F
 
 from exercises import position as check
 from helpers.attention import attention
-from helpers.positions import Rotary, half_split, sinusoidal
+from helpers.positions import Rotary, half_split
 
 # --- other right answers ----------------------------------------------------------------------
-
-
-def added(x, table):
-    if x.shape[1] > len(table):
-        raise ValueError(f"{x.shape[1]} tokens, {len(table)} positions")
-    return x + table[: x.shape[1]]
-
-
-def added_by_loops(x, table):
-    if x.shape[1] > len(table):
-        raise IndexError
-    return torch.stack([torch.stack([row + table[t] for t, row in enumerate(seq)]) for seq in x])
-
-
-def added_and_translated(x, table):
-    try:
-        return added_by_loops(x, table)
-    except IndexError:
-        raise ValueError(f"table {tuple(table.shape)}, x {tuple(x.shape)}") from None
-
-
-def vectors_by_loop(T, C, base):
-    table = np.zeros((T, C))
-    for p in range(T):
-        for i in range(C // 2):
-            angle = p * base ** (-2 * i / C)
-            table[p, 2 * i : 2 * i + 2] = np.sin(angle), np.cos(angle)
-    return table
-
-
-def by_complex_numbers(x, base):
-    a, b = x.chunk(2, -1)
-    angles = check.of(x, base)
-    z = torch.complex(a, b) * torch.polar(torch.ones_like(angles), angles)
-    return torch.cat((z.real, z.imag), -1)
-
-
-def by_halves_in_place(x, base):
-    angles = torch.cat([check.of(x, base)] * 2, -1)
-    swapped = x.roll(x.shape[-1] // 2, -1).clone()
-    swapped[..., : x.shape[-1] // 2] *= -1
-    return x * angles.cos() + swapped * angles.sin()
 
 
 def fused(q, k, v):
     rotary = Rotary(q.shape[-1])
     return F.scaled_dot_product_attention(rotary(q), rotary(k), v, is_causal=True)
+
+
+def from_nothing(q, k, v):
+    T, hs = q.shape[-2:]
+    angle = torch.arange(T)[:, None] * 10_000 ** (-torch.arange(0, hs, 2) / hs)
+
+    def turned(x):
+        z = torch.complex(*x.chunk(2, -1)) * torch.polar(torch.ones_like(angle), angle)
+        return torch.cat((z.real, z.imag), -1)
+
+    scores = turned(q) @ turned(k).mT / hs**0.5
+    past = torch.ones(T, T).tril().bool()
+    return scores.masked_fill(~past, -torch.inf).softmax(-1) @ v
 
 
 def token_by_token(q, k, v):
@@ -81,16 +52,9 @@ def halves_by_index(weight, n_head):
         (check.is_equivariant, lambda f, x, o: np.allclose(f(x[o]), f(x)[o], atol=1e-6)),
         (check.is_equivariant, lambda f, x, o: np.bool_((f(x[o]) - f(x)[o]).norm() < 1e-5)),
         (check.is_equivariant, lambda f, x, o: torch.allclose(f(x[o])[o.argsort()], f(x), 1e-4)),
-        (check.add_positions, added),
-        (check.add_positions, added_and_translated),
-        (check.position_vectors, vectors_by_loop),
-        (check.position_vectors, sinusoidal),
-        (check.position_vectors, lambda T, C, base: sinusoidal(T, C, base).double().tolist()),
-        (check.rotate, by_complex_numbers),
-        (check.rotate, by_halves_in_place),
-        (check.rotate, lambda x, base: Rotary(x.shape[-1], base)(x)),
         (check.rotary_attention, fused),
         (check.rotary_attention, token_by_token),
+        (check.rotary_attention, from_nothing),
         (check.to_halves, half_split),
         (check.to_halves, halves_by_index),
     ],
@@ -103,67 +67,14 @@ def test_another_right_answer_is_right(exercise, answer):
 # --- what else is told ------------------------------------------------------------------------
 
 
-def instead(wrong):
-    """`added`, but something else where the table is too short."""
-    return lambda x, table: added(x, table) if x.shape[1] <= len(table) else wrong(x, table)
-
-
-def raising(error):
-    def wrong(x, table):
-        raise error
-
-    return instead(wrong)
-
-
-def refusing(too_many):
-    def answer(x, table):
-        if too_many(x.shape[1], len(table)):
-            raise ValueError(f"{x.shape[1]} tokens, {len(table)} positions")
-        return x + table[: x.shape[1]]
-
-    return answer
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (refusing(lambda T, size: T >= size), "raise only when T > len(table)"),
-        (refusing(lambda T, size: T > size + 1), "For 12 tokens and 11 rows you leave it to torch"),
-        (instead(lambda x, t: x + t[: x.shape[1]]), "leave it to torch, which raises RuntimeError"),
-        (instead(lambda x, t: x + t[torch.arange(x.shape[1])]), "raises IndexError"),
-        (raising(KeyError("7 and 5")), "raises KeyError"),
-        (raising(AssertionError("7 and 5")), "with AssertionError"),
-        (raising(ValueError("too long")), "both numbers"),
-        (raising(ValueError("7 tokens do not fit")), "both numbers"),
-        (raising(ValueError("7 tokens, 5 rows")), "(12), and how many positions the table has"),
-        (raising(ValueError("17 tokens, 15 rows")), "both numbers"),
-        (instead(lambda x, t: "too long"), "raise a ValueError"),
-        *((instead(silent), says) for says, silent in check.SILENT.items()),
-    ],
-)
-def test_what_happens_where_the_table_ends(answer, words):
-    report = check.add_positions(answer)
-    assert report.outcome == "not yet" and words in report.message, report.message
-
-
 def cut(right, parts):
     """The answer with some of its arguments cut off from the gradients."""
     return lambda *args: right(*(x.detach() if i in parts else x for i, x in enumerate(args)))
 
 
-@torch.no_grad()
-def ungraded(x, base):
-    return check.turn(x, check.of(x, base))
-
-
 @pytest.mark.parametrize(
     ("exercise", "answer"),
     [
-        (check.add_positions, cut(added, {0})),
-        (check.add_positions, cut(added, {1})),
-        (check.add_positions, cut(added, {0, 1})),
-        (check.rotate, ungraded),
-        (check.rotate, lambda x, base: torch.tensor(by_complex_numbers(x, base).tolist())),
         *((check.rotary_attention, cut(fused, {part})) for part in range(3)),
     ],
 )
@@ -195,13 +106,40 @@ def test_a_test_of_equivariance_uses_the_order_that_it_is_given():
     assert "use `order` as it is given" in check.is_equivariant(own_order).message
 
 
+LOSSES = {1e4: 2.9, 1e5: 2.6, 1e6: 2.4, 1e7: 2.5}
+
+
+def test_the_best_base_is_a_matter_of_ones_own_numbers():
+    assert check.best_base((LOSSES, 1e6)).outcome == "right"
+    assert (
+        check.best_base([{int(b): torch.tensor(x) for b, x in LOSSES.items()}, 10**6]).outcome
+        == "right"
+    )
+    assert check.best_base((..., 1e6)).outcome == "not attempted"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (LOSSES, "to a pair"),
+        ((1e6, LOSSES), "to a pair"),
+        ((LOSSES, "large"), "should be numbers"),
+        (({1e4: 2.9}, 1e4), "no loss for the base 100,000, 1,000,000, 10,000,000"),
+        (({b: 64 * x for b, x in LOSSES.items()}, 1e6), "not their sum"),
+        (({**LOSSES, 1e4: 2.2}, 1e6), "places 0 to 31"),
+        (({**LOSSES, 1e5: 2.4}, 1e6), "Two of your losses are equal"),
+        ((LOSSES, 1e4), "highest loss"),
+        ((LOSSES, 1e7), "another base is better: 1,000,000"),
+    ],
+)
+def test_a_base_that_does_not_follow_from_the_losses(answer, words):
+    report = check.best_base(answer)
+    assert report.outcome == "not yet" and words in report.message, report.message
+
+
 @pytest.mark.parametrize(
     ("exercise", "answer", "words"),
     [
-        (check.rotate, lambda x, base: check.turn(x, check.of(x, 3 * base)), "keeps the lengths"),
-        (check.rotate, lambda x, base: x.view(7, 11), "rotate raised RuntimeError"),
-        (check.rotate, lambda x, base: tuple(x.chunk(2, -1)), "one tensor, but is a tuple of 2"),
-        (check.position_vectors, lambda T, C, b: sinusoidal(T, C, 2 * b), "should be"),
         (
             check.rotary_attention,
             lambda q, k, v: (fused(q, k, v), check.scores(q, k)),

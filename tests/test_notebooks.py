@@ -21,7 +21,7 @@ CLAIMS = {
     "causal_averaging": [f"A{i}" for i in range(1, 7)],
     "queries_keys_values": [f"Q{i}" for i in range(1, 15) if i != 13],
     "scaling": [f"S{i}" for i in range(1, 9)],
-    "multi_head": [f"H{i}" for i in range(1, 10)],
+    "multi_head": [*(f"H{i}" for i in range(1, 9)), "H10"],
     "position": [f"P{i}" for i in range(1, 9)],
     "transformer_block": [f"B{i}" for i in range(1, 10)],
     "gpt": [f"G{i}" for i in range(1, 10)],

@@ -1,0 +1,74 @@
+"""Trained on 32 characters, read 256: what happens beyond 32, and what does a fine-tuning mend?
+
+The reader of `position_schemes`. The last two arms are rotary with a base of 1,000,000: put in
+after the training, and from its first step. home, to 63, to 127, to 255: the loss at places
+0–31, 32–63, 64–127, 128–255 of 256 characters; cropped: at the last place of 32 characters; tuned
+home and tuned to 255: the same after a fine-tuning on texts of 256 characters, eight at a time.
+"""
+
+import copy
+from functools import cache
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.positions import Rotary
+from helpers.training import train
+from studies import Study
+from studies.position_schemes import C, H, T, plays, untrained
+
+FAR, LARGE = 256, 1e6
+NAMES = ("home", "to 63", "to 127", "to 255")
+
+
+@cache
+def trained(scheme: str, large: bool, seed: int, steps: int, rate: float) -> nn.Module:
+    model = untrained(scheme, seed)
+    if large:
+        model.layer.rotary = Rotary(C // H, LARGE)
+    train(
+        model, plays()[1], steps=steps, block_size=T, batch_size=32, learning_rate=rate,
+        generator=torch.Generator().manual_seed(seed),
+    )  # fmt: skip
+    return model
+
+
+@torch.no_grad()
+def by_place(model: nn.Module, length: int, stretches: int) -> torch.Tensor:
+    """The mean loss at each place of stretches of held-out plays."""
+    ids = plays()[2]
+    starts = torch.arange(stretches) * (len(ids) // stretches)
+    places = starts[:, None] + torch.arange(length)
+    losses = [
+        F.cross_entropy(model(ids[rows]).transpose(1, 2), ids[rows + 1], reduction="none")
+        for rows in places[starts + length < len(ids)].split(50)
+    ]
+    return torch.cat(losses).mean(0)
+
+
+def ranges(model: nn.Module) -> list[float]:
+    return [part.mean().item() for part in by_place(model, FAR, 250).split([32, 32, 64, 128])]
+
+
+def run(arm: str, seed: int, *, steps: int, rate: float, tuning: int) -> dict[str, float]:
+    scheme = arm.split(",")[0]
+    model = copy.deepcopy(trained(scheme, arm.endswith("large base"), seed, steps, rate))
+    if arm.endswith("base swapped"):
+        model.layer.rotary = Rotary(C // H, LARGE)  # type: ignore[union-attr]
+    numbers = dict(zip(NAMES, ranges(model), strict=True))
+    cropped = by_place(trained(scheme, False, seed, steps, rate), T, 2000)[-1]
+    numbers["cropped"] = cropped.item()
+    train(
+        model, plays()[1], steps=tuning, block_size=FAR, batch_size=8, learning_rate=3e-3,
+        generator=torch.Generator().manual_seed(seed),
+    )  # fmt: skip
+    after = ranges(model)
+    return {**numbers, "tuned home": after[0], "tuned to 255": after[-1]}
+
+
+study = Study(
+    arms=["none", "sinusoidal", "rotary", "rotary, base swapped", "rotary, large base"],
+    settings={"steps": 300, "rate": 0.01, "tuning": 60},
+    moved=[{"steps": 1000}, {"tuning": 180}],
+)

@@ -1,0 +1,70 @@
+"""Which scheme of positions learns best, and does the start of a learned table decide it?
+
+One layer of causal attention on Shakespeare (C = 64, four heads, 32 characters), trained alike:
+without positions, with a learned table that starts at a spread of 1 (PyTorch's own) or of 0.02
+(GPT-2's), with sinusoidal vectors, with rotary queries and keys. loss: on held-out plays.
+"""
+
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+
+from helpers import data
+from helpers.attention import MultiHeadAttention
+from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
+from helpers.text import CharTokenizer
+from helpers.training import estimate_loss, train
+from studies import Study
+
+T, C, H = 32, 64, 4
+
+
+class Reader(nn.Module):
+    def __init__(self, n_symbols: int, position: nn.Module | None, rotary: Rotary | None) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(n_symbols, C)
+        self.position = position or nn.Identity()
+        self.layer = MultiHeadAttention(C, H, rotary=rotary)
+        self.logits = nn.Linear(C, n_symbols)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.position(self.embedding(ids))
+        return self.logits(x + self.layer(x))
+
+
+@cache
+def plays() -> tuple[int, Tensor, Tensor]:
+    """How many symbols there are; the characters to train on; 64,000 that are held out."""
+    tokenizer = CharTokenizer.from_text(data.shakespeare())
+    train_ids = torch.tensor(tokenizer.encode(data.shakespeare("train")))
+    held_out = torch.tensor(tokenizer.encode(data.shakespeare("validation")[:64_001]))
+    return tokenizer.vocab_size, train_ids, held_out
+
+
+def untrained(arm: str, seed: int) -> Reader:
+    """All arms begin with the same numbers, but for the table of positions."""
+    torch.manual_seed(seed)
+    rotary = Rotary(C // H) if arm == "rotary" else None
+    model = Reader(plays()[0], SinusoidalPosition(C) if arm == "sinusoidal" else None, rotary)
+    if arm.startswith("learned"):
+        model.position = LearnedPosition(T, C)
+        nn.init.normal_(model.position.table.weight, std=float(arm.split()[-1]))
+    return model
+
+
+def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
+    _, train_ids, held_out = plays()
+    model = untrained(arm, seed)
+    train(
+        model, train_ids, steps=steps, block_size=T, batch_size=32, learning_rate=rate,
+        generator=torch.Generator().manual_seed(seed),
+    )  # fmt: skip
+    return {"loss": estimate_loss(model, held_out, block_size=T, batch_size=500)}
+
+
+study = Study(
+    arms=["none", "learned, start 1", "learned, start 0.02", "sinusoidal", "rotary"],
+    settings={"steps": 300, "rate": 0.01},
+    moved=[{"steps": 1000}, {"rate": 0.003}, {"steps": 1000, "rate": 0.003}],
+)
