@@ -166,11 +166,11 @@ fading_mean.mistakes = {
     "These are the fading sums: divide each by its own count, 1 + decay + decay² + …": running,
     "You divide by t + 1, but the older tokens count less: the count fades as the total does.":
         lambda x, d: running(x, d) / counts(len(x)),
-    "You divide everything by 1 / (1 − decay), the count of an endless past. The past begins at "
-    "token 0: keep a running count.": lambda x, d: running(x, d) * (1 - d),
-    "This is total = decay · total + (1 − decay) · x, whose weights do not sum to 1: it starts "
-    "from a zero that counts as a token.":
+    "Your weights do not sum to 1: total = decay · total + (1 − decay) · x starts from a zero that "
+    "counts as a token, as if the past were endless. Keep a running count and divide by it.": (
+        lambda x, d: running(x, d) * (1 - d),
         lambda x, d: running(x, d, add=lambda token, d: (1 - d) * token),
+    ),
     "This is total = decay · total + (1 − decay) · x, started at the first token, which therefore "
     "counts too much: keep a running count and divide by it.":
         lambda x, d: running(x, d, lambda x: x[0], lambda token, d: (1 - d) * token),
