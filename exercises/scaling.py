@@ -6,12 +6,12 @@ import torch
 from torch import nn
 
 from exercises.check import (
+    NotAttempted,
     NotYet,
     call,
     checked,
     exercise,
     expect,
-    expect_without,
     normal,
     same,
     tensor,
@@ -172,7 +172,47 @@ right_divisor.mistakes = {
         (lambda d, a, b: math.isqrt(d) * a * b, lambda d, a, b: round(math.sqrt(d)) * a * b),
 }  # fmt: skip
 
-# --- 5.3 ----------------------------------------------------------------------------------------
+# --- 5.3 ------------------------------------------------------------------------------------------
+
+# What division by √64 and a smaller start have in common, and what not (studies/divisors.py).
+FACTOR = 64**-0.25
+OTHER_FACTORS = {
+    "The queries *and* the keys are multiplied: with 1/8 for each the scores shrink by 64.": 1 / 8,
+    "You multiply by more than 1, and the scores grow. They should shrink by 8.": 64**0.25,
+    "This is what the scores are divided by, 8. Asked for is the factor of each first matrix.": 8.0,
+    "With 1/64 for the queries and for the keys the scores shrink by 4096.": 1 / 64,
+}
+
+
+@checked
+def start_or_steps(answer):
+    """{"factor": of the first matrices, "suffices": does it train as well at rate 0.01?}"""
+    expect(
+        isinstance(answer, dict) and set(answer) == {"factor", "suffices"},
+        'Give a dictionary with "factor", a number, and "suffices", True or False.',
+    )
+    factor, suffices = answer["factor"], answer["suffices"]
+    if factor is ... or suffices is ...:
+        raise NotAttempted
+    factor = tensor(factor, '"factor"')
+    expect(factor.numel() == 1, '"factor" should be one number.')
+    for says, other in OTHER_FACTORS.items():
+        expect(not same(factor, torch.tensor(other), 1e-2), says)
+    expect(
+        abs(float(factor) - FACTOR) < 0.01 * FACTOR,
+        "With your factor the scores of the first step are not 1/8 of the undivided ones: it comes "
+        "in twice, with the queries and with the keys.",
+    )
+    expect(suffices in (True, False), '"suffices" should be True or False.')
+    expect(
+        not suffices,
+        "Run both at rate 0.01. The first weights are alike, but without a divisor each step moves "
+        "the scores further: after 20 steps hardly more than one token is heard.",
+    )
+    return "the divisor does two things: an even start, and shorter steps of the scores."
+
+
+# --- 5.4 ----------------------------------------------------------------------------------------
 
 
 def terms(w):
@@ -183,159 +223,6 @@ def entropy(w):
     """Entropy of each row in nats: (..., T) to (...)."""
     return terms(w).sum(-1)
 
-
-@exercise(
-    inputs=[
-        *(
-            ((1.5 * normal(*shape, seed=seed)).softmax(-1),)
-            for seed, shape in enumerate([(4, 6), (2, 3, 5), (7,), (4, 4), (2, 1, 3, 2), (3, 1)], 1)
-        ),
-        (torch.tensor([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]),),
-        (torch.tensor([0.0, 0.2, 0.3, 0.0, 0.5]),),
-        (torch.tensor([0.997] + 10 * [0.0003]),),
-    ],
-    praise="in nats, one number per row, zeros included.",
-)
-def row_entropy(weights):
-    """row_entropy(weights): (..., T) to the entropy of each row, (...)."""
-    return entropy(weights)
-
-
-row_entropy.mistakes = {
-    "With a weight of exactly 0 your entropy is NaN: 0 · ln 0 is 0 on paper and NaN in the "
-    "computer. Lift the weights a little before the logarithm.":
-        lambda w: -(w * w.log()).sum(-1),
-    "A row with a zero in it loses the terms of its other weights: 0 · ln 0 made the sum NaN. Lift "
-    "the weights before the logarithm, or replace NaN before the sum.":
-        lambda w: -(w * w.log()).sum(-1).nan_to_num(0),
-    "You lift the weights so far that the entropies change. 1e-30 is enough.": tuple(
-        lambda w, by=by, lifted=lifted: -(w * lifted(w, by).log()).sum(-1)
-        for by in (1e-3, 1e-2, 0.1, 1)
-        for lifted in (torch.add, torch.clamp_min)
-        if (by, lifted) != (1, torch.clamp_min)
-    ),
-    "The sign is wrong: logarithms of weights are negative, an entropy is not. Put a minus in "
-    "front.": lambda w: -entropy(w),
-    "You used log2, so your entropy is in bits. Nats need the natural logarithm, log.":
-        lambda w: entropy(w) / math.log(2),
-    "You used log2, and the sign is wrong.": lambda w: -entropy(w) / math.log(2),
-    "You used log10. Nats need the natural logarithm, log.": lambda w: entropy(w) / math.log(10),
-    "This is e to the entropy, the number of tokens heard.": lambda w: entropy(w).exp(),
-    "The weight in front of the logarithm is missing: the mean surprise weighs each token by "
-    "its own weight.":
-        (lambda w: -w.log().sum(-1), lambda w: -w.clamp_min(1e-30).log().sum(-1)),
-    "You took the plain mean of the surprises. Each counts with its weight: multiply by the "
-    "weights and sum.":
-        (lambda w: -w.log().mean(-1), lambda w: -w.clamp_min(1e-30).log().mean(-1)),
-    "You averaged over the row instead of summing.": lambda w: entropy(w) / w.shape[-1],
-    "These are the single terms. Sum them over the last dimension.":
-        (terms, lambda w: -terms(w), lambda w: -w * w.log()),
-    "The dimension of the row is still there, with length 1: (…) is asked for, without keepdim.":
-        lambda w: entropy(w)[..., None],
-    "You summed everything: one number per row is asked for (dim=-1).":
-        lambda w: entropy(w).sum(),
-    "You averaged over the rows. Leave one number per row.": lambda w: entropy(w).mean(),
-    "You summed over dim 0. A row's weights lie along the last dimension: dim=-1.":
-        lambda w: terms(w).sum(0),
-    "You summed over dim 1, which is the last one only in a table. dim=-1 is always the last.":
-        lambda w: terms(w).sum(1),
-    "You took a softmax of the weights, but they are weights already.":
-        lambda w: entropy(w.softmax(-1)),
-}  # fmt: skip
-
-# --- 5.4 ----------------------------------------------------------------------------------------
-
-
-def squares(scores, *, product=torch.outer):
-    """The two parts of the formula, diag(w) and w wᵀ."""
-    w = scores.softmax(-1)
-    return torch.diag(w), product(w, w)
-
-
-@exercise(
-    inputs=[(1.5 * normal(T, seed=seed),) for seed, T in enumerate([4, 7, 2, 1], 1)]
-    + [(torch.zeros(3),), (torch.tensor([20.0, 0.0, 19.0, -30.0]),)]
-    + [(torch.tensor([100.0, 98.0, 99.0]),)],  # too large for exp alone
-    praise="diag(w) − w wᵀ: every row sums to 0.",
-    tolerance=1e-6,  # differences of weights at slightly different scores are not as exact
-)
-def softmax_jacobian(scores):
-    """softmax_jacobian(scores): (T,) to the (T, T) matrix of derivatives of the weights."""
-    diagonal, outer = squares(scores)
-    return diagonal - outer
-
-
-def jacobian_by(combine):
-    return lambda scores: combine(*squares(scores))
-
-
-softmax_jacobian.mistakes = {
-    "Right for small scores. But e^score of a large one is infinite, and ∞ / ∞ is NaN: softmax "
-    "takes the largest score away first.": lambda scores: (
-        torch.diag(w := scores.exp() / scores.exp().sum()) - torch.outer(w, w)),
-    "Your off-diagonal entries have the wrong sign: when one key wins weight, the others "
-    "lose it. It is diag(w) minus w wᵀ.": jacobian_by(lambda d, o: d + o),
-    "Your off-diagonal entries are positive, the diagonal is right: put a minus before "
-    "w_i w_j for i ≠ j.": jacobian_by(lambda d, o: d + o - 2 * d**2),
-    "All signs are turned round: this is w wᵀ minus diag(w).": jacobian_by(lambda d, o: o - d),
-    "This is the diagonal alone. A score also moves the weights of the other keys: "
-    "-w_i w_j.": jacobian_by(lambda d, o: d - d**2),
-    "The diagonal is missing: there stands w_i (1 - w_i).": jacobian_by(lambda d, o: d**2 - o),
-    "These are only the numbers w_i (1 - w_i). A score also moves the other weights: a "
-    "matrix (T, T) is asked for.": jacobian_by(lambda d, o: (d - d**2).diagonal()),
-    "You took w_i² off the diagonal twice. Either diag(w) - w wᵀ, or w_i (1 - w_i) on the "
-    "diagonal and -w_i w_j elsewhere.": jacobian_by(lambda d, o: d - o - d**2),
-    "You took off w * w, which has only the squares. w wᵀ is the table of all products "
-    "w_i w_j: torch.outer(w, w).": jacobian_by(lambda d, o: d - o.diagonal()),
-    "You took off w @ w, which is a single number. w wᵀ is the table of all products "
-    "w_i w_j: torch.outer(w, w).": jacobian_by(lambda d, o: d - o.trace()),
-    "The - w wᵀ is missing: this is diag(w).": jacobian_by(lambda d, o: d),
-    "The diag(w) is missing: this is -w wᵀ.": jacobian_by(lambda d, o: -o),
-    "This is w wᵀ alone: it is taken off diag(w).": jacobian_by(lambda d, o: o),
-    "This is the identity minus w wᵀ: on the diagonal stands w itself, diag(w).":
-        jacobian_by(lambda d, o: torch.eye(len(o)) - o),
-    "You wrote w_i (1 - w_j) everywhere. The 1 stands on the diagonal alone: off it, it is "
-    "-w_i w_j.": (
-        jacobian_by(lambda d, o: d.diagonal()[:, None] - o),
-        jacobian_by(lambda d, o: d.diagonal() - o),
-    ),
-    "This is the derivative of the *logarithm* of the weights. That of the weights has another "
-    "factor w_i in each row.": (
-        jacobian_by(lambda d, o: torch.eye(len(o)) - d.diagonal()),
-        jacobian_by(lambda d, o: torch.eye(len(o)) - d.diagonal()[:, None]),
-    ),
-    "You put the scores into the formula. It needs the weights: the softmax first.":
-        lambda s: torch.diag(s) - torch.outer(s, s),
-    "This is the sigmoid's derivative of each score, as if the keys did not compete.": (
-        lambda s: torch.diag(s.sigmoid() * (1 - s.sigmoid())),
-        lambda s: s.sigmoid() * (1 - s.sigmoid()),
-        lambda s: torch.diag(s.sigmoid()) - torch.outer(s.sigmoid(), s.sigmoid()),
-    ),
-    "These are the weights. Asked for is how each of them changes with each score.":
-        jacobian_by(lambda d, o: d.diagonal()),
-}  # fmt: skip
-
-
-@softmax_jacobian.then
-def _by_the_formula(answer):
-    autograd = ("grad", "backward", "requires_grad", "make_dual", "softmax_backward_data")
-    expect_without(
-        answer,
-        (normal(3, seed=5),),
-        autograd,
-        "The numbers are right, but autograd found them. Here you write the formula: diag(w) − "
-        "w wᵀ, from the weights alone.",
-    )
-    # ±1/4 has few digits. More than float32 can hold come from quotients taken in float64.
-    quarters = tensor(call(answer, torch.zeros(2), name="softmax_jacobian"), "softmax_jacobian")
-    expect(
-        same(quarters, quarters.float(), 1e-13),
-        "The numbers are nearly right, but quotients of small differences found them. Here you "
-        "write the formula: diag(w) − w wᵀ, from the weights alone.",
-    )
-
-
-# --- 5.5 ----------------------------------------------------------------------------------------
 
 # (T, S, size of the scores, target): the divisors lie between 0.002 and 600.
 SEARCHES = [

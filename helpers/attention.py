@@ -2,8 +2,8 @@
 cache with which a model that writes works nothing out twice.
 
 `attention` is the formula written out, and returns its weights. `Head` and `MultiHeadAttention`
-compute the same through PyTorch's fused kernel, which never builds the (T, T) matrix; when you want
-to look at the weights, their method `weights` works them out with the formula.
+compute the same through PyTorch's fused kernel, which need not build the (T, T) matrix; when you
+want to look at the weights, their method `weights` works them out with the formula.
 
 Shapes: B sequences, H heads, T queries, S keys (S = T in self-attention), hs = head size,
 C = n_embd = H · hs.

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from exercises import check as frame
 from exercises import scaling as check
-from exercises.scaling import entropy, mean_entropy, terms
+from exercises.scaling import mean_entropy, terms
 
 
 def scaled_query(x, query, key):
@@ -25,28 +25,6 @@ def from_the_weights(x, query, key):
 def in_rows(x, query, key):
     rows = [[key(one) @ query(token) for token in one] for one in x]
     return torch.stack([torch.stack(r) for r in rows]).div(query.out_features**0.5).softmax(-1)
-
-
-def each_row(w):
-    if w.dim() > 1:
-        return [each_row(row) for row in w]
-    return -sum(p * math.log(p) for p in w.tolist() if p)
-
-
-def two_loops(scores):
-    w = scores.softmax(-1).tolist()
-    return [[a * ((i == j) - b) for j, b in enumerate(w)] for i, a in enumerate(w)]
-
-
-def in_numpy(scores):
-    e = np.exp(scores.numpy() - scores.numpy().max())
-    w = e / e.sum()
-    return np.diag(w) - w[:, None] * w
-
-
-def double_softmax(scores):
-    w = scores.double().log_softmax(-1).exp()
-    return w.diag_embed() - torch.outer(w, w)
 
 
 def bisect(measure=mean_entropy, *, low=1e-3, high=1e3, steps=60, middle=None, swap=False):
@@ -95,15 +73,8 @@ def until_near(by):
         (check.head_weights, in_rows),
         (check.right_divisor, lambda d, a, b: torch.tensor(d).sqrt() * a * b),
         (check.right_divisor, lambda d, a, b: np.float32(a) * np.sqrt(d) * b),
-        (check.row_entropy, lambda w: torch.distributions.Categorical(probs=w).entropy()),
-        (check.row_entropy, lambda w: -torch.where(w > 0, w * w.log(), 0).sum(-1)),
-        (check.row_entropy, lambda w: -(w * (w + 1e-9).log()).sum(-1)),
-        (check.row_entropy, lambda w: -torch.special.xlogy(w, w).sum(-1).numpy()),
-        (check.row_entropy, each_row),
-        (check.softmax_jacobian, two_loops),
-        (check.softmax_jacobian, in_numpy),
-        (check.softmax_jacobian, double_softmax),
-        (check.softmax_jacobian, torch.no_grad()(check.softmax_jacobian.right)),
+        (check.start_or_steps, {"factor": 0.354, "suffices": False}),
+        (check.start_or_steps, {"factor": torch.tensor(8.0) ** -0.5, "suffices": False}),
         (check.find_divisor, bisect()),
         (check.find_divisor, bisect(low=1e-9, high=1e6, steps=100, middle=half)),
         (check.find_divisor, lambda s, t: torch.tensor([bisect()(s.double(), t)])),
@@ -116,28 +87,11 @@ def test_other_ways_are_right_too(exercise, answer):
     assert report.outcome == "right", report.message
 
 
-def quotients(scores, step=1e-3):
-    moved = [(scores + step * e).softmax(-1) - (scores - step * e).softmax(-1) for e in
-             torch.eye(len(scores), dtype=scores.dtype)]  # fmt: skip
-    return torch.stack(moved, 1) / (2 * step)
-
-
-def by_backward(scores):
-    rows = []
-    for i in range(len(scores)):
-        s = scores.clone().requires_grad_()
-        s.softmax(-1)[i].backward()
-        rows.append(s.grad)
-    return torch.stack(rows)
-
-
 def cut_weights(x, query, key):
     q, k = (F.linear(x, layer.weight.data, layer.bias.data) for layer in (query, key))
     return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
 
 
-by_autograd = torch.autograd.functional.jacobian
-FOUND = "autograd found them"
 CUT = "a wrong gradient comes back"
 
 
@@ -151,12 +105,12 @@ CUT = "a wrong gradient comes back"
         (check.head_weights, lambda x, q, k: scaled_query(x, q, lambda y: k(y).detach()), CUT),
         (check.head_weights, cut_weights, CUT),
         (check.head_weights, lambda *a: (scaled_query(*a), 0), "return the first alone"),
-        (check.row_entropy, lambda w: entropy(w.clamp_(1e-3)), "in place"),
-        (check.row_entropy, lambda w: -(w * (w + 1e-4).log()).sum(-1), "should be"),
-        (check.softmax_jacobian, lambda s: by_autograd(lambda t: t.softmax(-1), s), FOUND),
-        (check.softmax_jacobian, by_backward, FOUND),
-        (check.softmax_jacobian, quotients, "should be"),
-        (check.softmax_jacobian, lambda s: quotients(s.double()), "quotients of small differences"),
+        *((check.start_or_steps, {"factor": other, "suffices": False}, says)
+          for says, other in check.OTHER_FACTORS.items()),
+        (check.start_or_steps, {"factor": 0.5, "suffices": False}, "comes in twice"),
+        (check.start_or_steps, {"factor": 64**-0.25, "suffices": True}, "Run both at rate 0.01"),
+        (check.start_or_steps, {"factor": 64**-0.25, "suffices": "no"}, "True or False"),
+        (check.start_or_steps, {"factor": 64**-0.25}, "Give a dictionary"),
         (check.find_divisor, bisect(lambda s, d: terms((s / d).softmax(-1)).mean()), "runs away"),
         (check.find_divisor, bisect(lambda s, d: -mean_entropy(s, d)), "runs away"),
         (check.find_divisor, bisect(swap=True), "runs away"),
