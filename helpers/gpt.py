@@ -159,6 +159,8 @@ class GPTConfig:
             value = getattr(self, name)
             if not isinstance(value, int | float | None) or isinstance(value, bool):
                 raise TypeError(f"{name} should be a number, but is {value!r}")
+            if value is not None and not 0 <= value < math.inf:  # NaN fails this too
+                raise ValueError(f"{name} should be a number from 0 on, but is {value}")
 
     def to_dict(self) -> dict[str, Any]:
         """As numbers and names, for a file. Raises ValueError for a part that no file can name."""

@@ -70,6 +70,9 @@ def described(path, change):
         ("hidden", 10**15),
         ("norm_eps", "small"),
         ("dropout", 7),
+        ("dropout", float("nan")),
+        ("norm_eps", -1e-5),
+        ("rotary_base", float("inf")),
         ("dropout", "much"),
         ("rotary_base", {}),
         ("tied", False),
@@ -82,6 +85,15 @@ def test_a_description_is_judged_before_anything_is_built(saved, name, value):
     with pytest.raises(ValueError, match=r"model\.safetensors"):
         load_checkpoint(saved)
     assert time.perf_counter() - start < 5
+
+
+def test_special_tokens_are_texts(tmp_path):
+    tokenizer = BPETokenizer.train(TEXT, 270, special=["<end>"])
+    path = tmp_path / "pairs.safetensors"
+    save_checkpoint(path, GPT(GPTConfig(270, 4, 1, 1, 4)), tokenizer)
+    described(path, lambda about: about.update(special=[True]))
+    with pytest.raises(ValueError, match="the special token True should be a text"):
+        load_checkpoint(path)
 
 
 def test_deep_json_is_a_value_error(saved, tmp_path):

@@ -224,7 +224,8 @@ class BPETokenizer:
         written = {to_file(piece) for piece in self._pieces} if special else set()
         self._special: dict[str, int] = {}
         for name in special:
-            if not name or name in self._special or name in written:
+            known = not isinstance(name, str) or name in self._special or name in written
+            if known or not name:
                 raise ValueError(
                     f"the special token {name!r} should be a text of its own: not empty, not there "
                     "already, and no piece as files write it (Ġ is a space)"
