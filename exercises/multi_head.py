@@ -125,8 +125,9 @@ def twins(answer):
     )
     expect(
         letter != "c",
-        "Rounding grows to something that matters within some 150 steps in section 9. Score the "
-        "twins after 50 steps: they have parted long before. What differs from the first step on?",
+        "In section 9 rounding alone needed more than 200 steps to part heads, if it did at all. "
+        "Score the twins after 50 steps: they have parted long before. What differs from the first "
+        "step on?",
     )
     return "alike heads stay alike only if all that follows them is alike, too."
 
