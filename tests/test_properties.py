@@ -1,7 +1,7 @@
 """Whatever comes in: a clear error or the right answer, never a crash, a hang or a warning.
 
 Hypothesis makes the input. `make test` tries some hundred cases of each kind, the same ones each
-time; `make soak` some ten thousand new ones.
+time; `make soak` six thousand new ones.
 """
 
 import json
