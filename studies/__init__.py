@@ -140,14 +140,18 @@ def results(name: str) -> Results:
 
 
 def code_of(path: Path) -> str:
-    """A number that changes with the code of a study, and not with its comments and docstrings."""
+    """A number that changes with the code of a study, or of a study whose parts it imports, and not
+    with comments and docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    others = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(
             node
         ):
             node.body = node.body[1:]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("studies."):
+            others.append(code_of(path.with_name(f"{(node.module or '').split('.')[1]}.py")))
+    return hashlib.sha256("\n".join([ast.dump(tree), *others]).encode()).hexdigest()[:16]
 
 
 @cache

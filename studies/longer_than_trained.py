@@ -3,7 +3,8 @@
 The reader of `position_schemes`. The last two arms are rotary with a base of 1,000,000: put in
 after the training, and from its first step. home, to 63, to 127, to 255: the loss at places
 0–31, 32–63, 64–127, 128–255 of 256 characters; cropped: at the last place of 32 characters; tuned
-home and tuned to 255: the same after a fine-tuning on texts of 256 characters, eight at a time.
+home, tuned to 255 and tuned cropped: the same after a fine-tuning on texts of 256 characters, eight
+at a time.
 """
 
 import copy
@@ -57,14 +58,15 @@ def run(arm: str, seed: int, *, steps: int, rate: float, tuning: int) -> dict[st
     if arm.endswith("base swapped"):
         model.layer.rotary = Rotary(C // H, LARGE)  # type: ignore[union-attr]
     numbers = dict(zip(NAMES, ranges(model), strict=True))
-    cropped = by_place(trained(scheme, False, seed, steps, rate), T, 2000)[-1]
-    numbers["cropped"] = cropped.item()
+    untuned = trained(scheme, False, seed, steps, rate)
+    numbers["cropped"] = by_place(untuned, T, 2000)[-1].item()
     train(
         model, plays()[1], steps=tuning, block_size=FAR, batch_size=8, learning_rate=3e-3,
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     after = ranges(model)
-    return {**numbers, "tuned home": after[0], "tuned to 255": after[-1]}
+    last = by_place(model, T, 2000)[-1].item()
+    return {**numbers, "tuned home": after[0], "tuned to 255": after[-1], "tuned cropped": last}
 
 
 study = Study(
