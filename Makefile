@@ -8,7 +8,10 @@ PYTHON ?= python3
 PIP_ARGS ?=
 LAB_ARGS ?=
 BIN := .venv/bin
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
+# Half of pip's time would go into compiling what is never imported: Python compiles what is, once.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+        -c constraints.txt $(PIP_ARGS)
+unexport PYTHONDONTWRITEBYTECODE
 
 NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
         --nbval-cell-timeout 300 -n 2 --dist loadscope

@@ -1,8 +1,8 @@
 """How long a chapter is: what its core path asks of a reader, counted in the file.
 
-The core path is everything before the heading "Exercises" that is not tagged `deeper`. A word is what
-stands between blanks, in a formula or a table's row, too. A learner reads 180 of them a minute and
-12 lines of visible code, and looks at a picture for half a minute.
+The core path is everything before the heading "Exercises" that is not tagged `deeper`. A word is
+what stands between blanks, in a formula or a table's row, too. A learner reads 180 of them a minute
+and 12 lines of visible code, and looks at a picture for half a minute.
 """
 
 import re
