@@ -131,6 +131,15 @@ def test_comments_and_docstrings_are_no_code(toy):
     assert studies.code_of(toy) != before
 
 
+def test_what_a_study_borrows_is_its_code_too(toy):
+    other = toy.with_name("other.py")
+    other.write_text("X = 1\n")
+    toy.write_text("from studies.other import X\n" + TOY)
+    before = studies.code_of(toy)
+    other.write_text("X = 2\n")
+    assert studies.code_of(toy) != before
+
+
 def test_the_command_says_whether_the_numbers_are_the_same(toy, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["studies", "toy", "--workers", "1"])
     command.main()
