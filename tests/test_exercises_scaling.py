@@ -73,8 +73,8 @@ def until_near(by):
         (check.head_weights, in_rows),
         (check.right_divisor, lambda d, a, b: torch.tensor(d).sqrt() * a * b),
         (check.right_divisor, lambda d, a, b: np.float32(a) * np.sqrt(d) * b),
-        (check.start_or_steps, {"factor": 0.354, "suffices": False}),
-        (check.start_or_steps, {"factor": torch.tensor(8.0) ** -0.5, "suffices": False}),
+        (check.start_or_steps, {"factor": 0.42, "heard": 1.6, "suffices": (4,)}),
+        (check.start_or_steps, {"factor": torch.tensor(32.0) ** -0.25, "heard": 2, "suffices": 4}),
         (check.find_divisor, bisect()),
         (check.find_divisor, bisect(low=1e-9, high=1e6, steps=100, middle=half)),
         (check.find_divisor, lambda s, t: torch.tensor([bisect()(s.double(), t)])),
@@ -92,6 +92,10 @@ def cut_weights(x, query, key):
     return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
 
 
+def run_32(**other):
+    return {"factor": 32**-0.25, "heard": 1.9, "suffices": [4], **other}
+
+
 CUT = "a wrong gradient comes back"
 
 
@@ -105,12 +109,19 @@ CUT = "a wrong gradient comes back"
         (check.head_weights, lambda x, q, k: scaled_query(x, q, lambda y: k(y).detach()), CUT),
         (check.head_weights, cut_weights, CUT),
         (check.head_weights, lambda *a: (scaled_query(*a), 0), "return the first alone"),
-        *((check.start_or_steps, {"factor": other, "suffices": False}, says)
+        *((check.start_or_steps, run_32(factor=other), says)
           for says, other in check.OTHER_FACTORS.items()),
-        (check.start_or_steps, {"factor": 0.5, "suffices": False}, "comes in twice"),
-        (check.start_or_steps, {"factor": 64**-0.25, "suffices": True}, "Run both at rate 0.01"),
-        (check.start_or_steps, {"factor": 64**-0.25, "suffices": "no"}, "True or False"),
-        (check.start_or_steps, {"factor": 64**-0.25}, "Give a dictionary"),
+        (check.start_or_steps, run_32(factor=0.6), "comes in twice"),
+        (check.start_or_steps, run_32(heard=13.5), "before the first step"),
+        (check.start_or_steps, run_32(heard=6.1), "the divided head"),
+        (check.start_or_steps, run_32(heard=3.4), "rate=0.01"),
+        (check.start_or_steps, run_32(heard=1.1), "Too few"),
+        (check.start_or_steps, run_32(heard=[1.9, 2.0]), "one number each"),
+        (check.start_or_steps, run_32(suffices=[4, 32]), "more than 0.1 apart"),
+        (check.start_or_steps, run_32(suffices=[]), "its own factor"),
+        (check.start_or_steps, run_32(suffices=[64]), "of the sizes 4 and 32"),
+        (check.start_or_steps, run_32(suffices=True), "of the sizes 4 and 32"),
+        (check.start_or_steps, {"factor": 32**-0.25}, "Give a dictionary"),
         (check.find_divisor, bisect(lambda s, d: terms((s / d).softmax(-1)).mean()), "runs away"),
         (check.find_divisor, bisect(lambda s, d: -mean_entropy(s, d)), "runs away"),
         (check.find_divisor, bisect(swap=True), "runs away"),
