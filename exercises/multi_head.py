@@ -125,7 +125,7 @@ def twins(answer):
     )
     expect(
         letter != "c",
-        "In section 9 rounding alone needed more than 200 steps to part heads, if it did at all. "
+        "Rounding alone needs more than 200 steps to part heads, if it does at all (the study). "
         "Score the twins after 50 steps: they have parted long before. What differs from the first "
         "step on?",
     )
