@@ -23,10 +23,6 @@ LINE_UP = (
 )
 FUTURE = "This is the mean of the present and the *future*: token t hears the tokens 0 … t."
 ALL = "Every token hears the whole sequence: token t hears the tokens 0 … t only."
-FINITE = (
-    "The future's weights are not exactly 0: a finite number is no ban, for scores can be as low. "
-    "Block with −infinity."
-)
 
 
 def counts(T, start=1):
@@ -47,81 +43,78 @@ def block(scores, value=-torch.inf):
     return scores.masked_fill(~causal_mask(scores.shape[-1]), value)
 
 
-OVERFLOW = (
-    "Right for small scores. But e^score of a large one is infinite, and ∞ / ∞ is NaN: "
-    "torch.softmax takes the largest score away first."
-)
-
-
 @exercise(
-    inputs=[(2 * normal(*shape, 5, 5, seed=34),) for shape in [(), (3,), (2, 2)]]
-    + [(2 * normal(1, 1, seed=35),), (100 + normal(2, 4, 4, seed=36),)],
-    praise="a distribution over the past in every row, and exactly 0 on the future.",
-    clash="The mask must be (T, T), and T is `scores.shape[-1]`, whatever stands before it.",
+    inputs=[
+        (normal(len(speaker), 3, seed=51 + i), torch.tensor(speaker))
+        for i, speaker in enumerate(
+            [
+                [0, 1, 0, 0, 1, 2],
+                [3, 3, 3, 3],
+                [0, 1, 2],
+                [7],
+                [2, 0, 2, 1, 0, 2, 2],
+                [5, 5, 1, 1, 5],
+            ]
+        )
+    ],
+    praise="each row has its weight on its own speaker's past, and nobody hears the future.",
+    clash="The mask must be (T, T), and T is len(x); speaker[:, None] == speaker has that shape.",
     backward=True,
 )
-def masked_softmax(scores):
-    """masked_softmax(scores): (..., T, T) → the causal weights of the same shape."""
-    return block(scores).softmax(-1)
+def mean_by_speaker(x, speaker):
+    """mean_by_speaker(x, speaker): (T, C), (T,) → (T, C), the mean of each speaker's own past."""
+    return rows(heard(speaker)) @ x
 
 
-masked_softmax.mistakes = {
-    OVERFLOW: (
-        lambda s: (e := s.exp().tril()) / e.sum(-1, keepdim=True),
-        lambda s: (e := s.exp() * torch.ones_like(s).tril()) / e.sum(-1, keepdim=True),
+def alike(speaker):
+    """1 where two tokens have one speaker, (T, T)."""
+    return (speaker[:, None] == speaker).float()
+
+
+def heard(speaker):
+    return alike(speaker).tril()
+
+
+def speeches(speaker):
+    """The number of the unbroken speech in which each token stands."""
+    return F.pad((speaker.diff() != 0).long(), (1, 0)).cumsum(0)
+
+
+mean_by_speaker.mistakes = {
+    "This is the mean of the whole past: who speaks has no effect.":
+        lambda x, speaker: x.cumsum(0) / counts(len(x)),
+    "Each token hears its speaker's future, too: token j only for j ≤ i.":
+        lambda x, speaker: rows(alike(speaker)) @ x,
+    "These are the means of what is still to come: j ≤ i is the lower triangle, tril.":
+        lambda x, speaker: rows(alike(speaker).triu()) @ x,
+    "You divide by t + 1, but token t hears fewer: divide by how many it hears.": (
+        lambda x, speaker: heard(speaker) @ x / counts(len(x)),
+        lambda x, speaker: block(0 * alike(speaker)).softmax(-1) * alike(speaker) @ x,
     ),
-    "There is no mask: the future gets weight too.": lambda s: s.softmax(-1),
-    "You set the blocked scores to 0 before the softmax. e⁰ = 1, so the future still gets weight: "
-    "block with −infinity.": lambda s: s.tril().softmax(-1),
-    "You zero the future after the softmax. The weights that are left no longer sum to 1: mask "
-    "before it, or divide each row by its sum.": lambda s: s.softmax(-1).tril(),
-    "Your columns sum to 1, not your rows: the softmax runs over dim −2. Use dim=-1.":
-        (lambda s: block(s).softmax(-2), lambda s: s.softmax(-2).tril()),
-    "The softmax runs over dim 0, which is the batch here: use dim=-1.":
-        (lambda s: block(s).softmax(0), lambda s: s.softmax(0).tril()),
-    "The softmax runs over dim 1, the rows of a batch, or its heads: use dim=-1.":
-        lambda s: block(s).softmax(1),
-    "You blocked the past and kept the future: the mask is True where listening is allowed, so "
-    "fill where it is not, ~mask.":
-        lambda s: s.masked_fill(torch.ones_like(s).tril(-1) > 0, -torch.inf).softmax(-1),
-    "The last row is NaN: it may hear nobody. masked_fill writes where its mask is *True*, and "
-    "causal_mask is True where listening is allowed: fill ~mask.":
-        lambda s: s.masked_fill(causal_mask(s.shape[-1]), -torch.inf).softmax(-1),
-    "The first row is NaN: it may hear nobody. Each token should hear itself too, so keep the "
-    "diagonal.":
-        lambda s: block(s.masked_fill(torch.eye(s.shape[-1]) > 0, -torch.inf)).softmax(-1),
-    "Everything is NaN: −infinity times 0 is not a number. Do not multiply by −infinity, write it "
-    "with masked_fill(~mask, -inf).":
-        lambda s: (s + ~causal_mask(s.shape[-1]) * -torch.inf).softmax(-1),
-    "Your mask reaches one token into the future: row i ends with column i.":
-        lambda s: s.masked_fill(torch.ones_like(s).triu(2) > 0, -torch.inf).softmax(-1),
-    LINE_UP: lambda s: s.exp().tril() / s.exp().tril().sum(-1),
-    "Blocked scores are NaN, as −infinity · 0 is, and one NaN spoils its row: fill in −infinity.":
-        lambda s: block(s, torch.nan).softmax(-1),
-    "These are masked scores, not weights: take the softmax of each row.":
-        (torch.tril, block, lambda s: block(s, -1e9)),
-    "These are e^score: divide each row by its sum.": lambda s: s.exp().tril(),
-    "You divide the scores by their sum. Scores may be negative: take the softmax.":
-        (lambda s: rows(s.tril()), lambda s: rows(block(s))),
-    "You wrote −infinity into the weights. It belongs into the scores, before the softmax.":
-        lambda s: block(s.softmax(-1)),
-    "These are the logarithms of the weights: use softmax, not log_softmax.":
-        lambda s: block(s).log_softmax(-1),
-    "The whole matrix sums to 1. Each *row* should: softmax(dim=-1).":
-        lambda s: block(s).flatten(-2).softmax(-1).view(s.shape),
-    "You took the softmax twice: once is enough, over the masked scores.":
-        (lambda s: block(s).softmax(-1).softmax(-1), lambda s: block(s.softmax(-1)).softmax(-1)),
-    "This is the plain mean of the past: your scores have no effect.":
-        lambda s: block(s * 0).softmax(-1),
-    FINITE: tuple(lambda s, v=v: block(s, v).softmax(-1) for v in (-1.0, -2.0, -5.0, -10.0)),
+    "These are sums: divide each by how many tokens are heard.":
+        lambda x, speaker: heard(speaker) @ x,
+    LINE_UP: lambda x, speaker: heard(speaker) / heard(speaker).sum(1) @ x,
+    "Your columns sum to 1, your rows do not: the softmax runs over the last dimension.": (
+        lambda x, speaker: torch.zeros(len(x), len(x)).masked_fill(
+            heard(speaker) == 0, -torch.inf).softmax(0) @ x,
+        lambda x, speaker: heard(speaker) / heard(speaker).sum(0, keepdim=True) @ x,
+    ),
+    "You blocked with 0, and e⁰ = 1: what is not heard still gets weight. Block with −infinity.":
+        lambda x, speaker: heard(speaker).softmax(-1) @ x,
+    "Each token hears the *other* speakers, not its own: turn the comparison round, ==.": (
+        lambda x, speaker: rows((1 - alike(speaker)).tril()) @ x,
+        lambda x, speaker: rows((1 - alike(speaker)).tril()).nan_to_num() @ x,
+    ),
+    "The first output is NaN, or each token leaves itself out: keep the diagonal.": (
+        lambda x, speaker: rows(heard(speaker).tril(-1)) @ x,
+        lambda x, speaker: rows(heard(speaker).tril(-1)).nan_to_num() @ x,
+    ),
+    "A speaker who was interrupted goes on: he hears all that he has said, not only this speech.":
+        lambda x, speaker: rows(heard(speeches(speaker))) @ x,
+    "You keep the tokens of the *last* speaker for everybody: compare each token with each.":
+        lambda x, speaker: rows(((speaker == speaker[-1]) & causal_mask(len(x))).float()) @ x,
+    "These are the weights: multiply x by them.": lambda x, speaker: rows(heard(speaker)),
 }  # fmt: skip
-
-
-@masked_softmax.then
-def blocks_whatever_the_scores(answer):
-    for scores in (2 * normal(4, 4, seed=34), normal(2, 5, 5, seed=35) - 50):
-        weights = torch.as_tensor(call(answer, scores, name="masked_softmax(scores)"))
-        expect(not weights.triu(1).any(), FINITE)
 
 
 def distance(T):
