@@ -16,6 +16,8 @@ from exercises.check import (
     expect_close,
     expect_shape,
     normal,
+    plain,
+    tensor,
 )
 from helpers.attention import causal_mask
 
@@ -26,10 +28,6 @@ WRONG_DIM = (
 NO_SCALE = "The scale is missing: divide the scores by √hs, the root of the last dimension."
 SCALE_HS = "You divide by hs itself. The scale is 1/√hs: the root of the last dimension."
 SCALE_UP = "You multiply by √hs. The scale makes scores smaller: divide."
-UPPER = (
-    "This is the upper triangle: each token looks at itself and the future. The past is the "
-    "lower one: keep column j of row i where j <= i."
-)
 AFTER = (
     "The rows of your weights do not sum to 1: you masked after the softmax without renormalising, "
     "and the hidden future still takes its share. Put -inf into the scores before the softmax."
@@ -39,14 +37,6 @@ ZEROS = (
     "weight. Put -inf there: e^(-inf) is 0."
 )
 NO_MASK = "The future is not hidden: row i has weight on columns after i. Mask the scores."
-SELF = (
-    "Your mask hides the token itself too, so the first row has nothing to look at: NaN. Keep "
-    "the diagonal: j <= i."
-)
-BATCH = (
-    "The softmax runs over dim 0, the batch: other sequences decide what a token sees. Each row "
-    "is one query's distribution over the keys: dim=-1."
-)
 TURNED = (
     "Your mask is the wrong way round, so the last row has nothing to look at: NaN. masked_fill "
     "writes where its mask is True, and causal_mask is True where looking is allowed: use ~mask."
@@ -58,15 +48,6 @@ INF_TIMES_0 = (
 FINITE = (
     "The future gets in: your stand-in for -inf is a finite number, and scores can be as low. "
     "Use float('-inf')."
-)
-HALF = (
-    "In half precision (float16) this fails or lets the future in: your stand-in for -inf is a "
-    "finite number. It may not fit into the type, and scores can be as low. Use float('-inf')."
-)
-HALF_NAN = (
-    "In half precision (float16) your weights are NaN or do not sum to 1. Either -inf was "
-    "multiplied by 0, or every e^score that you kept of a row was too small for the type, or one "
-    "too large. Write -inf into the scores with masked_fill, then take F.softmax."
 )
 KEY_UNUSED = "Queries and keys come from the same matrix: self.key is not used."
 TOKENS = ("Anna", "met", "Tom", ".", "He")
@@ -119,66 +100,49 @@ def everything(T):
     return torch.ones(T, T, dtype=torch.bool)
 
 
-@exercise(
-    inputs=[(2 * normal(*BTT, seed=1),) for BTT in [(2, 5, 5), (4, 4, 4), (1, 3, 3), (3, 1, 1)]],
-    praise="rows sum to 1, the future is exactly 0, in half precision too.",
-    clash="The mask is (T, T), and T is `scores.shape[-1]`.",
-    backward=True,
-)
-def causal_weights(scores):
-    """causal_weights(scores): masked scores (B, T, T) to weights (B, T, T)."""
-    return hide(scores).softmax(-1)
+# Which of six attentions lets an output hear a later token, and why.
+LEAKS = {
+    "keys_centred": False,
+    "values_centred": True,
+    "largest_subtracted": False,
+    "divided_by_largest": True,
+    "roles_swapped": False,
+    "softmax_twice": True,
+}
+WHY = {
+    "keys_centred": "The mean of the keys adds q · mean to *all* scores of a query, and what is "
+    "added to a whole row changes no weight.",
+    "values_centred": "The mean of the values holds the later tokens, and it is taken away from "
+    "every output. Draw new values for token 4, too.",
+    "largest_subtracted": "The largest score of the row may lie in the future, but it is added to "
+    "the whole row, and that changes no weight. Was it rounding that you saw?",
+    "divided_by_largest": "The largest score of the row may lie in the future, and a row that is "
+    "divided by more has flatter weights. Try several draws.",
+    "roles_swapped": "The scores are k · q instead of q · k, another function; but in row i they "
+    "are those of tokens 0 … i, and the mask does the rest.",
+    "softmax_twice": "After the first softmax the scores of the past know the sum over the whole "
+    "row, future included: they are smaller if a later one is large.",
+}
 
 
-causal_weights.mistakes = {
-    AFTER: lambda s: s.softmax(-1).tril(),
-    ZEROS: lambda s: s.tril().softmax(-1),
-    FINITE: tuple(lambda s, f=f: hide(s, fill=f).softmax(-1) for f in (-1.0, -5.0, -10.0)),
-    WRONG_DIM: lambda s: hide(s).softmax(-2),
-    "Your columns sum to 1 and your rows do not: dim=1 of (B, T, T) are the queries. Use -1, and "
-    "mask before the softmax.": lambda s: s.softmax(1).tril(),
-    BATCH: (lambda s: s.softmax(0).tril(), lambda s: hide(s).softmax(0)),
-    UPPER: lambda s: hide(s, upper).softmax(-1),
-    NO_MASK: lambda s: s.softmax(-1),
-    "You scale again. These scores are scaled already: only mask them and take the softmax.":
-        lambda s: hide(s / s.shape[-1] ** 0.5).softmax(-1),
-    "These are the masked scores: the softmax over the last dimension is missing.":
-        (hide, torch.tril, lambda s: hide(s, fill=-1e9)),
-    SELF: lambda s: hide(s, itself_too).softmax(-1),
-    "The diagonal is 0: each token may look at itself too, j <= i.":
-        lambda s: hide(s, itself_too).softmax(-1).nan_to_num(),
-    TURNED: lambda s: s.masked_fill(causal_mask(s.shape[-1]), -math.inf).softmax(-1),
-    INF_TIMES_0: lambda s: (s - math.inf * ~causal_mask(s.shape[-1])).softmax(-1),
-    "Your mask has as many rows as there are sequences: T is `scores.shape[-1]`.":
-        lambda s: s.masked_fill(~causal_mask(len(s)), -math.inf).softmax(-1),
-    "These are e^score, not yet divided by the sum of their row.": lambda s: s.exp().tril(),
-    "You wrote -inf into the weights. It belongs into the scores, before the softmax.":
-        lambda s: hide(s.softmax(-1)),
-    "You took the softmax twice: once is enough, over the masked scores.":
-        (lambda s: hide(s.softmax(-1)).softmax(-1), lambda s: hide(s).softmax(-1).softmax(-1)),
-    "These are the logarithms of the weights: use softmax, not log_softmax.":
-        lambda s: hide(s).log_softmax(-1),
-    "This is the plain average of the past, as in chapter 03: the scores have no effect.":
-        lambda s: hide(s * 0).softmax(-1),
-}  # fmt: skip
-
-
-@causal_weights.then
-def in_half_precision(answer):
-    """Scores as low as the type has them, high ones, and a past far below the future."""
-    lowest, few = torch.full((1, 4, 4), torch.finfo(torch.float16).min), normal(2, 4, 4, seed=5)
-    below = ((few * spread + low).tril() for spread, low in [(1, -30), (1000, -30000)])
-    for scores in (x.half() for x in (lowest, few + 30, *below)):
-        try:
-            got = call(answer, scores, name="causal_weights, given float16 scores,")
-        except NotYet as problem:
-            raise NotYet(HALF if "overflow" in str(problem) else str(problem)) from None
-        got = expect_shape(got, scores.shape, "causal_weights(scores) in half precision")
-        expect(not got.isnan().any(), HALF_NAN)
-        expect(not got.triu(1).any(), HALF)
-        expect(bool(((got.sum(-1) - 1).abs() < 1e-2).all()), HALF_NAN)
-        want = causal_weights.right(scores.double())
-        expect_close(got, want, "causal_weights(scores) in half precision", tolerance=5e-3)
+@checked
+def which_leak(answer):
+    """A dictionary: each of six attentions → does an output hear a later token?"""
+    expect(
+        isinstance(answer, dict) and set(answer) == set(LEAKS),
+        f"Give a dictionary with a True or False for each of {', '.join(LEAKS)}.",
+    )
+    if any(said is ... for said in answer.values()):
+        raise NotAttempted
+    said = {name: plain(leaks) for name, leaks in answer.items()}
+    said = {name: x.item() if isinstance(x, torch.Tensor) else x for name, x in said.items()}
+    for name, leaks in said.items():
+        expect(leaks is True or leaks is False, f'"{name}" should be True or False.')
+    wrong = [name for name, leaks in LEAKS.items() if said[name] is not leaks]
+    if wrong:
+        more = f" ({len(wrong)} of the six are not yet right.)" * (len(wrong) > 1)
+        raise NotYet(f"{wrong[0]}: look again. {WHY[wrong[0]]}{more}")
+    return "what is added to a whole row is harmless; what scales it, or meets the values, leaks."
 
 
 def formula(q, k, v, scale=None, allowed=causal_mask, fill=-math.inf, softmax=F.softmax, dim=-1):
@@ -191,34 +155,42 @@ def scores_of(q, k):
     return q @ k.mT / q.shape[-1] ** 0.5
 
 
-# What the finder of associative recall can do without (studies/recall.py), and what is believed.
-NEEDED = {"places": False, "own keys": False, "value matrix": False, "comparing": True}
-BELIEVED = {
-    "places": "Try it without places: where a pair stands says nothing about the answer, and the "
-    "head finds it by its letter.",
-    "own keys": "Try `k = q` in a head of your own. The tables of tokens are learned: one matrix "
-    "is enough to make e? alike to e1, e2, e3 …",
-    "value matrix": "Try `v = x`. The votes of the last token are a matrix already, and can read "
-    "the digit from x itself.",
-    "comparing": "Weights by listener do not compare queries with keys, and section 1 has measured "
-    "them: about 32 %, what counting gives.",
+# The shares that the finder of associative recall reaches without a part: where seeds 0 to 5 lie,
+# with room on both sides. Nine of ten is between the parts that it needs and the one it does not.
+SHARES = {"softmax": (0.95, 1.0), "own queries": (0.25, 0.40), "width": (0.65, 0.89)}
+NOT_SO = {
+    "softmax": "Is the future multiplied by 0 (−∞ without a softmax stays −∞), and are the scores "
+    "themselves multiplied with the values?",
+    "own queries": "All tokens should ask the same, so that the question cannot say what it asks "
+    "for: `self.one.expand_as(x)` takes the place of `self.query(x)`, and the keys stay.",
+    "width": "Queries and keys should have one number each, the values 32. (Two are enough: try.)",
 }
 
 
 @checked
 def what_recall_needs(answer):
-    """A dictionary: each of four parts → does associative recall need it?"""
-    expect(
-        isinstance(answer, dict) and set(answer) == set(NEEDED),
-        f"Give a dictionary with a True or False for each of {', '.join(NEEDED)}.",
-    )
-    if any(said is ... for said in answer.values()):
+    """taken_away: the share right without each of three parts, and the parts that are needed."""
+    answer = plain(answer)
+    is_pair = isinstance(answer, (tuple, list)) and len(answer) == 2 and isinstance(answer[0], dict)
+    expect(is_pair, "taken_away should be a pair: the shares {…} and the list of needed parts.")
+    found, needed = answer
+    if any(share is ... for share in found.values()) or needed == [...]:
         raise NotAttempted
-    for part, said in answer.items():
-        expect(said is True or said is False, f'"{part}" should be True or False.')
-    for part, needed in NEEDED.items():
-        expect(answer[part] is needed, BELIEVED[part])
-    return "it is the comparison that finds; the tables can learn the rest."
+    expect(set(found) == set(SHARES), f"Give the shares of {', '.join(SHARES)}, no others.")
+    shares = {part: float(tensor(share, f"the share {part!r}")) for part, share in found.items()}
+    percent = any(share > 1.001 for share in shares.values())
+    expect(not percent, "Give shares between 0 and 1, as `share_right` does.")
+    for part, (low, high) in SHARES.items():
+        expect(low <= shares[part] <= high, f'"{part}": {NOT_SO[part]}')
+    below = {part for part, share in shares.items() if share < 0.9}
+    expect(
+        isinstance(needed, (list, tuple, set)) and set(needed) == below,
+        "The shares are right. Needed are the parts without which the share is below 0.9.",
+    )
+    return (
+        "the question must say what it looks for, in more than one number; the scores find "
+        "without a softmax, too."
+    )
 
 
 def near(T, window):

@@ -9,14 +9,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from exercises import queries_keys_values as check
-from helpers.attention import Head, attention, causal_mask
+from helpers.attention import Head, attention
 
 INF = math.inf
-
-
-def added_bias(scores):
-    T = scores.shape[-1]
-    return (scores + torch.full((T, T), -INF, dtype=scores.dtype).triu(1)).softmax(-1)
 
 
 class FusedWindow(check.WindowHead):
@@ -44,8 +39,11 @@ class LongBuffer(check.WindowHead):
         (check.ask_for_the_verb, [0, 0, 0, 6]),
         (check.ask_for_the_verb, np.array([0, 0, 0, 5.55])),
         (check.ask_for_the_verb, torch.tensor([-9.0, -1, -9, 3])),
-        (check.causal_weights, added_bias),
-        (check.causal_weights, lambda s: check.hide(s.float()).softmax(-1).to(s.dtype)),
+        (check.which_leak, {name: torch.tensor(leaks) for name, leaks in check.LEAKS.items()}),
+        (check.what_recall_needs, ({"softmax": 0.998, "own queries": 0.317, "width": 0.777},
+                                   ["width", "own queries"])),
+        (check.what_recall_needs, [{"softmax": torch.tensor(1.0), "own queries": np.float64(0.33),
+                                    "width": 0.82}, {"own queries", "width"}]),
         (check.window_head, FusedWindow),
         (check.window_head, LongBuffer),
     ],
@@ -55,15 +53,8 @@ def test_there_is_more_than_one_right_answer(exercise, answer):
     assert report.outcome == "right", report.message
 
 
-def renormalised(scores):
-    weights = scores.softmax(-1).tril()
-    return weights / weights.sum(-1, keepdim=True)
-
-
-def without_softmax(scores):
-    """Right on paper, but every e^score of a row may round to 0."""
-    shares = scores.exp().tril()
-    return shares / shares.sum(-1, keepdim=True)
+RECALL = {"softmax": 1.0, "own queries": 0.32, "width": 0.81}
+NEEDED = ["own queries", "width"]
 
 
 def head(forward=check.WindowHead.forward, made=lambda head: None):
@@ -117,10 +108,20 @@ def with_short_mask(self, x):
 
 
 WRONG = [
-    *((check.what_recall_needs, check.NEEDED | {part: not needed}, check.BELIEVED[part])
-      for part, needed in check.NEEDED.items()),
-    (check.what_recall_needs, {"places": False}, "each of places, own keys"),
-    (check.what_recall_needs, check.NEEDED | {"places": "no"}, '"places" should be True'),
+    *((check.which_leak, check.LEAKS | {name: not leaks}, f"{name}: look again. {check.WHY[name]}")
+      for name, leaks in check.LEAKS.items()),
+    (check.which_leak, dict.fromkeys(check.LEAKS, True), "3 of the six are not yet right"),
+    (check.which_leak, {"keys_centred": False}, "each of keys_centred, values_centred"),
+    (check.which_leak, check.LEAKS | {"softmax_twice": "yes"}, '"softmax_twice" should be True'),
+    *((check.what_recall_needs, (RECALL | {part: 0.5}, NEEDED), f'"{part}": {says}')
+      for part, says in check.NOT_SO.items()),
+    (check.what_recall_needs, (RECALL | {"own queries": 1.0}, NEEDED), "cannot say what it asks"),
+    (check.what_recall_needs, (RECALL | {"width": 1.0}, NEEDED), "Two are enough"),
+    (check.what_recall_needs, (RECALL, ["own queries"]), "is below 0.9"),
+    (check.what_recall_needs, (RECALL, "own queries"), "is below 0.9"),
+    (check.what_recall_needs, ({"softmax": 1.0}, NEEDED), "Give the shares of softmax"),
+    (check.what_recall_needs, (RECALL | {"softmax": 100}, NEEDED), "between 0 and 1"),
+    (check.what_recall_needs, RECALL, "a pair"),
     (check.ask_for_the_verb, torch.tensor([0.0, 0, 0, 4]), "Without the scale"),
     (check.ask_for_the_verb, torch.tensor([1.0, 0, 1, 0]), 'finds "Tom"'),
     (check.ask_for_the_verb, torch.tensor([0.0, 0, 0, 1]), "not above 0.8"),
@@ -128,19 +129,6 @@ WRONG = [
     (check.ask_for_the_verb, torch.zeros(4), "asks for nothing"),
     (check.ask_for_the_verb, torch.tensor([[0.0, 0, 0, 8]]), "shape (4,)"),
     (check.ask_for_the_verb, torch.tensor([0, 0, 0, INF]), "NaN or infinity"),
-    (check.causal_weights, lambda s: check.hide(s, fill=-1e9).softmax(-1), "half precision"),
-    (check.causal_weights, lambda s: check.hide(s, fill=-1e4).softmax(-1), "half precision"),
-    (check.causal_weights, lambda s: check.hide(s, fill=-65504).softmax(-1), "finite number"),
-    (check.causal_weights, lambda s: check.hide(s, fill=torch.finfo(s.dtype).min).softmax(-1),
-     "finite number"),
-    (check.causal_weights, without_softmax, "every e^score that you kept"),
-    (check.causal_weights, renormalised, "every e^score that you kept"),
-    (check.causal_weights, lambda s: renormalised(s).nan_to_num(), "do not sum to 1"),
-    (check.causal_weights, lambda s: check.hide(s.clamp(-50, 50)).softmax(-1), "half precision"),
-    (check.causal_weights, lambda s: check.hide(s.detach()).softmax(-1), "no gradient comes back"),
-    (check.causal_weights, lambda s: s.masked_fill_(~causal_mask(s.shape[-1]), -INF).softmax(-1),
-     "in place"),
-    (check.causal_weights, lambda s: check.causal_weights.right(s[:, :3, :3]), "shape (2, 5, 5)"),
     (check.window_head, head(lambda h, x: (check.forward(h, x), x)), "return the first alone"),
     (check.window_head, head(made=with_layer("query", bias=True)), "too many: query.bias"),
     (check.window_head, head(made=with_layer("value", size=7)), "should have shape (4, 6)"),
