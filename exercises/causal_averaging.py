@@ -30,10 +30,6 @@ def counts(T, start=1):
     return torch.arange(start, start + T)[:, None]
 
 
-def lower(T):
-    return torch.ones(T, T).tril()
-
-
 def rows(weights):
     """Each row divided by its sum."""
     return weights / weights.sum(-1, keepdim=True)

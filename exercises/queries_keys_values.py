@@ -41,10 +41,6 @@ TURNED = (
     "Your mask is the wrong way round, so the last row has nothing to look at: NaN. masked_fill "
     "writes where its mask is True, and causal_mask is True where looking is allowed: use ~mask."
 )
-INF_TIMES_0 = (
-    "Everything is NaN: -inf times 0 is not a number. Do not multiply by -inf; write it with "
-    "masked_fill(~mask, -inf)."
-)
 FINITE = (
     "The future gets in: your stand-in for -inf is a finite number, and scores can be as low. "
     "Use float('-inf')."
@@ -90,10 +86,6 @@ def hide(scores, allowed=causal_mask, fill=-math.inf):
 
 def itself_too(T):
     return causal_mask(T).tril(-1)
-
-
-def upper(T):
-    return causal_mask(T).T
 
 
 def everything(T):

@@ -132,7 +132,7 @@ def compare(of):
 WRONG = [
     (check.mean_by_speaker, lambda x, speaker: one_by_one(x.detach(), speaker), "no gradient"),
     (check.mean_by_speaker, lambda x, speaker: one_by_one(x, speaker)[-1], "shape (6, 3)"),
-    (check.mean_by_speaker, lambda x, speaker: check.rows(check.lower(3)) @ x, "must be (T, T)"),
+    (check.mean_by_speaker, lambda x, speaker: torch.ones(3, 3).tril() @ x, "must be (T, T)"),
     (check.fading_mean, lambda x, d: check.rows(check.faded(len(x), d)) @ x, "a (T, T) matrix"),
     (check.fading_mean, lambda x, d: x.mean(0), "should have shape (5, 3), but has (3,)"),
     (check.how_far_back, ({2: 2.32, 4: 2.38, 8: 2.42}, 8), "The lowest of them"),
