@@ -79,13 +79,16 @@ class Results:
         theirs = self.values(against, measure, **settings)
         return [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
 
-    def table(self, measure: str, against: str | None = None, digits: int = 3) -> Table:
-        """For each arm and each change of the settings: the mean over the seeds, all seeds, and
-        the paired differences from the arm `against`: mean, extremes, how many are below 0."""
+    def table(
+        self, measure: str, against: str | None = None, digits: int = 3, changes: int | None = None
+    ) -> Table:
+        """For each arm and each change of the settings (or the first `changes` of them): the mean
+        over the seeds, the extremes, and the paired differences from the arm `against`: mean,
+        extremes, how many are below 0."""
         first = self.about["settings"]
         lines: list[list[str]] = []
         seeds = len({run["seed"] for run in self.runs})
-        for settings in ({}, *self.about["moved"]):
+        for settings in ({}, *self.about["moved"][:changes]):
             lines.append([", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}"
                                     for k, v in (settings or first).items())])  # fmt: skip
             for arm in self.about["arms"]:

@@ -10,7 +10,8 @@ import torch
 
 from helpers.training import adamw, get_batch, language_model_loss
 from studies import Study
-from studies.number_of_heads import LetterModel, plays
+from studies._plays import LetterModel, plays
+from studies.number_of_heads import HELD_OUT, untrained
 
 T, C, H = 16, 32, 4
 
@@ -26,9 +27,9 @@ def make_alike(model: LetterModel) -> None:
 
 
 def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
-    n_symbols, train_ids, _ = plays()
+    _, train_ids, _ = plays(HELD_OUT)
     torch.manual_seed(seed)
-    model = LetterModel(n_symbols, H).double()
+    model = untrained(H).double()
     make_alike(model)
     if arm == "a billionth apart":
         model.layer.query.weight.data[0, 0] += 1e-9

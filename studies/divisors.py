@@ -16,27 +16,15 @@ the means of q_i q_j and of k_i k_j, not only by their diagonals.
 Losses are those of the first 100,000 characters of the validation plays.
 """
 
-from functools import cache
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers import data
-from helpers.text import CharTokenizer
 from helpers.training import estimate_loss, get_batch, language_model_loss
 from studies import Study
+from studies._plays import plays
 
 T, C = 16, 64
-
-
-@cache
-def plays() -> tuple[int, Tensor, Tensor]:
-    """How many symbols, and the ids of the training and of the validation plays."""
-    tokenizer = CharTokenizer.from_text(data.shakespeare())
-    parts = (tokenizer.encode(data.shakespeare(part)) for part in ("train", "validation"))
-    ids, held_out = (torch.tensor(part) for part in parts)
-    return tokenizer.vocab_size, ids, held_out
 
 
 class OneHeadModel(nn.Module):
@@ -88,9 +76,9 @@ def spreads(model: OneHeadModel, stretches: Tensor) -> dict[str, float]:
 def run(
     arm: str, seed: int, *, hs: int, optimiser: str, rate: float, steps: int
 ) -> dict[str, float]:
-    symbols, ids, held_out = plays()
+    tokenizer, ids, held_out = plays()
     torch.manual_seed(seed)
-    model = OneHeadModel(hs, arm, symbols)
+    model = OneHeadModel(hs, arm, tokenizer.vocab_size)
     stretches = held_out[: 400 * T].view(-1, T)
     numbers = {"heard before": heard(model, stretches)}
     generator = torch.Generator().manual_seed(seed)

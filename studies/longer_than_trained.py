@@ -2,9 +2,9 @@
 
 The reader of `position_schemes`. The last two arms are rotary with a base of 1,000,000: put in
 after the training, and from its first step. home, to 63, to 127, to 255: the loss at places
-0–31, 32–63, 64–127, 128–255 of 256 characters; cropped: at the last place of 32 characters; tuned
-home, tuned to 255 and tuned cropped: the same after a fine-tuning on texts of 256 characters, eight
-at a time.
+0–31, 32–63, 64–127, 128–255 of 256 characters; cropped: at the same places 128–255, by a reader
+who is given the 32 characters before each alone; tuned home, tuned to 255 and tuned cropped: the
+same after a fine-tuning on texts of 256 characters, eight at a time.
 """
 
 import copy
@@ -17,7 +17,8 @@ from torch import nn
 from helpers.positions import Rotary
 from helpers.training import train
 from studies import Study
-from studies.position_schemes import C, H, T, plays, untrained
+from studies._plays import plays
+from studies.position_schemes import HELD_OUT, C, H, T, untrained
 
 FAR, LARGE = 256, 1e6
 NAMES = ("home", "to 63", "to 127", "to 255")
@@ -29,27 +30,38 @@ def trained(scheme: str, large: bool, seed: int, steps: int, rate: float) -> nn.
     if large:
         model.layer.rotary = Rotary(C // H, LARGE)
     train(
-        model, plays()[1], steps=steps, block_size=T, batch_size=32, learning_rate=rate,
+        model, plays(HELD_OUT)[1], steps=steps, block_size=T, batch_size=32, learning_rate=rate,
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     return model
 
 
 @torch.no_grad()
-def by_place(model: nn.Module, length: int, stretches: int) -> torch.Tensor:
-    """The mean loss at each place of stretches of held-out plays."""
-    ids = plays()[2]
-    starts = torch.arange(stretches) * (len(ids) // stretches)
-    places = starts[:, None] + torch.arange(length)
-    losses = [
+def losses(model: nn.Module, starts: torch.Tensor, length: int) -> torch.Tensor:
+    """(N, length) the losses at each place of held-out stretches that begin at the N starts."""
+    ids, places = plays(HELD_OUT)[2], starts[:, None] + torch.arange(length)
+    parts = [
         F.cross_entropy(model(ids[rows]).transpose(1, 2), ids[rows + 1], reduction="none")
-        for rows in places[starts + length < len(ids)].split(50)
+        for rows in places.split(12_800 // length)
     ]
-    return torch.cat(losses).mean(0)
+    return torch.cat(parts)
+
+
+def stretches() -> torch.Tensor:
+    """The starts of 249 stretches of 256 characters, spread over the held-out plays."""
+    step = len(plays(HELD_OUT)[2]) // 250
+    return torch.arange(249) * step
 
 
 def ranges(model: nn.Module) -> list[float]:
-    return [part.mean().item() for part in by_place(model, FAR, 250).split([32, 32, 64, 128])]
+    by_place = losses(model, stretches(), FAR).mean(0)
+    return [part.mean().item() for part in by_place.split([32, 32, 64, 128])]
+
+
+def cropped(model: nn.Module) -> float:
+    """The loss at places 128–255 of the same stretches, from the last 32 characters alone."""
+    places = stretches()[:, None] + torch.arange(128, FAR)
+    return losses(model, places.flatten() - (T - 1), T)[:, -1].mean().item()
 
 
 def run(arm: str, seed: int, *, steps: int, rate: float, tuning: int) -> dict[str, float]:
@@ -59,14 +71,18 @@ def run(arm: str, seed: int, *, steps: int, rate: float, tuning: int) -> dict[st
         model.layer.rotary = Rotary(C // H, LARGE)  # type: ignore[union-attr]
     numbers = dict(zip(NAMES, ranges(model), strict=True))
     untuned = trained(scheme, False, seed, steps, rate)
-    numbers["cropped"] = by_place(untuned, T, 2000)[-1].item()
+    numbers["cropped"] = cropped(untuned)
     train(
-        model, plays()[1], steps=tuning, block_size=FAR, batch_size=8, learning_rate=3e-3,
+        model, plays(HELD_OUT)[1], steps=tuning, block_size=FAR, batch_size=8, learning_rate=3e-3,
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     after = ranges(model)
-    last = by_place(model, T, 2000)[-1].item()
-    return {**numbers, "tuned home": after[0], "tuned to 255": after[-1], "tuned cropped": last}
+    return {
+        **numbers,
+        "tuned home": after[0],
+        "tuned to 255": after[-1],
+        "tuned cropped": cropped(model),
+    }
 
 
 study = Study(

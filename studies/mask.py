@@ -7,49 +7,24 @@ and of the scores before the mask the share of queries whose largest lies in the
 And how an h listens: its mean weight one place back, where that is a t and where it is a space.
 """
 
-from functools import cache
-
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from helpers import data
 from helpers.attention import Head
 from helpers.text import CharTokenizer
 from helpers.training import train
 from studies import Study
+from studies._plays import LetterModel, plays
 
 T, C = 16, 32
-
-
-@cache
-def plays() -> tuple[CharTokenizer, Tensor, Tensor]:
-    """The tokenizer, and the ids of the training and of the validation plays."""
-    tokenizer = CharTokenizer.from_text(data.shakespeare())
-    parts = (tokenizer.encode(data.shakespeare(part)) for part in ("train", "validation"))
-    ids, held_out = (torch.tensor(part) for part in parts)
-    return tokenizer, ids, held_out
-
-
-class LetterModel(nn.Module):
-    def __init__(self, head: nn.Module, symbols: int):
-        super().__init__()
-        self.own_votes = nn.Embedding(symbols, symbols)
-        nn.init.zeros_(self.own_votes.weight)
-        self.letter, self.place = nn.Embedding(symbols, C), nn.Embedding(T, C)
-        self.head, self.past_votes = head, nn.Linear(C, symbols)
-
-    def tokens(self, ids: Tensor) -> Tensor:
-        return self.letter(ids) + self.place.weight[: ids.shape[1]]
-
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.own_votes(ids) + self.past_votes(self.head(self.tokens(ids)))
 
 
 def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     tokenizer, ids, held_out = plays()
     torch.manual_seed(seed)
-    model = LetterModel(Head(C, C, causal=arm == "with the mask"), tokenizer.vocab_size)
+    head = Head(C, C, causal=arm == "with the mask")
+    model = LetterModel(tokenizer.vocab_size, lambda: head, T, C)
     budget = {"steps": steps, "block_size": T, "batch_size": 128, "learning_rate": rate}
     losses = train(model, ids, **budget, generator=torch.Generator().manual_seed(seed)).losses  # type: ignore[arg-type]
     return {"training loss": sum(losses[-50:]) / 50, **looks(model, tokenizer, held_out)}
@@ -61,8 +36,8 @@ def looks(model: LetterModel, tokenizer: CharTokenizer, held_out: Tensor) -> dic
     honest = [F.cross_entropy(model(x[:, : t + 1])[:, -1], y[:, t]).item() for t in range(T)]
     few = x[:2000]
     given = model.tokens(few)
-    maps = model.head.weights(given)[:, 0]  # type: ignore[operator]
-    scores = model.head.query(given) @ model.head.key(given).mT  # type: ignore[operator]
+    maps = model.layer.weights(given)[:, 0]
+    scores = model.layer.query(given) @ model.layer.key(given).mT
 
     def one_back(pair: str) -> float:
         before, here = tokenizer.encode(pair)

@@ -9,34 +9,15 @@ much the loss rises when one head is taken away, for the head that is missed lea
 is missed most.
 """
 
-from functools import cache
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from helpers import data
 from helpers.attention import MultiHeadAttention
-from helpers.text import CharTokenizer
 from helpers.training import estimate_loss, train
 from studies import Study
+from studies._plays import LetterModel, plays
 
-T, C = 16, 32
-
-
-class LetterModel(nn.Module):
-    def __init__(self, n_symbols: int, n_head: int) -> None:
-        super().__init__()
-        self.own_votes = nn.Embedding(n_symbols, n_symbols)
-        nn.init.zeros_(self.own_votes.weight)
-        self.letter, self.place = nn.Embedding(n_symbols, C), nn.Embedding(T, C)
-        self.layer = MultiHeadAttention(C, n_head)
-        self.past_votes = nn.Linear(C, n_symbols)
-
-    def tokens(self, ids: Tensor) -> Tensor:
-        return self.letter(ids) + self.place.weight[: ids.shape[1]]
-
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.own_votes(ids) + self.past_votes(self.layer(self.tokens(ids)))
+T, C, HELD_OUT = 16, 32, 50_000
 
 
 @torch.no_grad()
@@ -77,20 +58,16 @@ def harm(model: LetterModel, ids: Tensor) -> list[float]:
     return [loss - before for loss in losses]
 
 
-@cache
-def plays() -> tuple[int, Tensor, Tensor]:
-    """How many symbols there are; the characters to train on; 50,000 that are held out."""
-    tokenizer = CharTokenizer.from_text(data.shakespeare())
-    train_ids = torch.tensor(tokenizer.encode(data.shakespeare("train")))
-    held_out = torch.tensor(tokenizer.encode(data.shakespeare("validation")[:50_000]))
-    return tokenizer.vocab_size, train_ids, held_out
+def untrained(n_head: int) -> LetterModel:
+    V = plays(HELD_OUT)[0].vocab_size
+    return LetterModel(V, lambda: MultiHeadAttention(C, n_head), T, C)
 
 
 def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
-    n_symbols, train_ids, held_out = plays()
+    _, train_ids, held_out = plays(HELD_OUT)
     stretches = held_out[: 100 * T].view(-1, T)
     torch.manual_seed(seed)
-    model = LetterModel(n_symbols, int(arm.split()[0]))
+    model = untrained(int(arm.split()[0]))
     first = weights(model, stretches)
     train(
         model, train_ids, steps=steps, block_size=T, batch_size=64, learning_rate=rate,

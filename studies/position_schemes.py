@@ -5,19 +5,16 @@ without positions, with a learned table that starts at a spread of 1 (PyTorch's 
 (GPT-2's), with sinusoidal vectors, with rotary queries and keys. loss: on held-out plays.
 """
 
-from functools import cache
-
 import torch
 from torch import Tensor, nn
 
-from helpers import data
 from helpers.attention import MultiHeadAttention
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
-from helpers.text import CharTokenizer
 from helpers.training import estimate_loss, train
 from studies import Study
+from studies._plays import plays
 
-T, C, H = 32, 64, 4
+T, C, H, HELD_OUT = 32, 64, 4, 64_001
 
 
 class Reader(nn.Module):
@@ -33,20 +30,15 @@ class Reader(nn.Module):
         return self.logits(x + self.layer(x))
 
 
-@cache
-def plays() -> tuple[int, Tensor, Tensor]:
-    """How many symbols there are; the characters to train on; 64,000 that are held out."""
-    tokenizer = CharTokenizer.from_text(data.shakespeare())
-    train_ids = torch.tensor(tokenizer.encode(data.shakespeare("train")))
-    held_out = torch.tensor(tokenizer.encode(data.shakespeare("validation")[:64_001]))
-    return tokenizer.vocab_size, train_ids, held_out
-
-
 def untrained(arm: str, seed: int) -> Reader:
     """All arms begin with the same numbers, but for the table of positions."""
     torch.manual_seed(seed)
     rotary = Rotary(C // H) if arm == "rotary" else None
-    model = Reader(plays()[0], SinusoidalPosition(C) if arm == "sinusoidal" else None, rotary)
+    model = Reader(
+        plays(HELD_OUT)[0].vocab_size,
+        SinusoidalPosition(C) if arm == "sinusoidal" else None,
+        rotary,
+    )
     if arm.startswith("learned"):
         model.position = LearnedPosition(T, C)
         nn.init.normal_(model.position.table.weight, std=float(arm.split()[-1]))
@@ -54,7 +46,7 @@ def untrained(arm: str, seed: int) -> Reader:
 
 
 def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
-    _, train_ids, held_out = plays()
+    _, train_ids, held_out = plays(HELD_OUT)
     model = untrained(arm, seed)
     train(
         model, train_ids, steps=steps, block_size=T, batch_size=32, learning_rate=rate,

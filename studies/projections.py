@@ -7,27 +7,16 @@ multiplied by before the first step: large random rows match nothing but themsel
 """
 
 import math
-from functools import cache
 
 import torch
 from torch import Tensor, nn
 
-from helpers import data
 from helpers.attention import Head, attention, causal_mask
-from helpers.text import CharTokenizer
 from helpers.training import estimate_loss, train
 from studies import Study
+from studies._plays import LetterModel, plays
 
 T, C = 16, 32
-
-
-@cache
-def plays() -> tuple[int, Tensor, Tensor]:
-    """How many symbols, and the ids of the training and of the validation plays."""
-    tokenizer = CharTokenizer.from_text(data.shakespeare())
-    parts = (tokenizer.encode(data.shakespeare(part)) for part in ("train", "validation"))
-    ids, held_out = (torch.tensor(part) for part in parts)
-    return tokenizer.vocab_size, ids, held_out
 
 
 class OneMatrix(nn.Module):
@@ -46,25 +35,12 @@ class Mirror(nn.Module):
         return attention(x, x, x, causal_mask(x.shape[1]))[0]
 
 
-class LetterModel(nn.Module):
-    def __init__(self, head: nn.Module, symbols: int):
-        super().__init__()
-        self.own_votes = nn.Embedding(symbols, symbols)
-        nn.init.zeros_(self.own_votes.weight)
-        self.letter, self.place = nn.Embedding(symbols, C), nn.Embedding(T, C)
-        self.head, self.past_votes = head, nn.Linear(C, symbols)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        x = self.letter(ids) + self.place.weight[: ids.shape[1]]
-        return self.own_votes(ids) + self.past_votes(self.head(x))
-
-
 def run(arm: str, seed: int, *, steps: int, rate: float, start: float) -> dict[str, float]:
-    symbols, ids, held_out = plays()
+    tokenizer, ids, held_out = plays()
     torch.manual_seed(seed)
-    model = LetterModel(nn.Identity(), symbols)  # the same tables in all arms
+    model = LetterModel(tokenizer.vocab_size, nn.Identity, T, C)  # the same tables in all arms
     torch.manual_seed(100 + seed)
-    model.head = {
+    model.layer = {
         "a head": lambda: Head(C, C),
         "one matrix": OneMatrix,
         "no projections": Mirror,

@@ -15,11 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers import data
 from helpers.attention import causal_mask
-from helpers.text import CharTokenizer
 from helpers.training import estimate_loss, train
 from studies import Study
+from studies._plays import plays
 
 T = 16  # tokens in a row
 BACK = torch.arange(T)[:, None] - torch.arange(T)  # how far token i looks back to token j
@@ -129,9 +128,7 @@ RATE, WITH_HIDDEN_LAYER = 0.05, 0.01
 
 
 def run(arm: str, seed: int, steps: int, rate_times: float) -> dict[str, float]:
-    tokenizer = CharTokenizer.from_text(data.shakespeare())
-    known, new = (torch.tensor(tokenizer.encode(data.shakespeare(p)))
-                  for p in ("train", "validation"))  # fmt: skip
+    tokenizer, known, new = plays()
     rate = rate_times * (WITH_HIDDEN_LAYER if arm.startswith("hidden") else RATE)
     torch.manual_seed(seed)
     model = MAKERS[arm](tokenizer.vocab_size)

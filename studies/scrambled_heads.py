@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from helpers.attention import attention, causal_mask
 from helpers.training import estimate_loss, train
 from studies import Study
-from studies.number_of_heads import C, LetterModel, T, plays
+from studies._plays import plays
+from studies.number_of_heads import HELD_OUT, C, T, untrained
 
 
 class Scrambled(nn.Module):
@@ -25,12 +26,12 @@ class Scrambled(nn.Module):
 
 
 def run(arm: str, seed: int, *, heads: int, steps: int, rate: float) -> dict[str, float]:
-    n_symbols, train_ids, held_out = plays()
+    _, train_ids, held_out = plays(HELD_OUT)
     assert C % heads == 0
     torch.manual_seed(seed)
-    model = LetterModel(n_symbols, heads)
+    model = untrained(heads)
     if arm == "scrambled":
-        model.layer = Scrambled(model.layer)  # type: ignore[assignment]
+        model.layer = Scrambled(model.layer)
     train(
         model, train_ids, steps=steps, block_size=T, batch_size=64, learning_rate=rate,
         generator=torch.Generator().manual_seed(seed),

@@ -1,0 +1,41 @@
+"""What several studies share: the plays as ids, and the model of letters of chapters 04 to 06."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from helpers import data
+from helpers.text import CharTokenizer
+
+
+@cache
+def plays(held_out: int | None = None) -> tuple[CharTokenizer, Tensor, Tensor]:
+    """The tokenizer, the ids of the plays to train on, and those of the validation plays, or of
+    their first `held_out` characters."""
+    tokenizer = CharTokenizer.from_text(data.shakespeare())
+    texts = data.shakespeare("train"), data.shakespeare("validation")[:held_out]
+    ids, held_out_ids = (torch.tensor(tokenizer.encode(text)) for text in texts)
+    return tokenizer, ids, held_out_ids
+
+
+class LetterModel(nn.Module):
+    """Votes of the present letter, and votes about what a layer brings home from at most T."""
+
+    layer: Any  # a head, many of them, or a rival
+
+    def __init__(self, V: int, layer: Callable[[], nn.Module], T: int, C: int):
+        super().__init__()
+        self.own_votes = nn.Embedding(V, V)
+        nn.init.zeros_(self.own_votes.weight)
+        self.letter, self.place = nn.Embedding(V, C), nn.Embedding(T, C)
+        self.layer = layer()
+        self.past_votes = nn.Linear(C, V)
+
+    def tokens(self, ids: Tensor) -> Tensor:
+        return self.letter(ids) + self.place.weight[: ids.shape[1]]
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.own_votes(ids) + self.past_votes(self.layer(self.tokens(ids)))
