@@ -194,9 +194,11 @@ class Declared(Exercise):
         clash: str = "",
         tolerance: float = 1e-4,
         backward: bool = False,
+        draws: bool = False,
     ):
         self.right, self.inputs, self.praise = right, inputs, praise
         self.why, self.clash, self.tolerance, self.backward = why, clash, tolerance, backward
+        self.draws = draws
         self.mistakes: Mapping[Diagnosis, Answer | tuple[Answer, ...]] = {}
         self._more: list[Callable[[Any], None]] = []
         super().__init__(self._judge)
@@ -251,7 +253,8 @@ class Declared(Exercise):
         first = wrong[0]
         if first.error:
             raise NotYet(str(first.error))
-        self._expect_the_same_again(answer, first)
+        if not self.draws:
+            self._expect_the_same_again(answer, first)
         why = self.why[tried.index(first)] if self.why else ""
         problem = difference(first.got, first.want, self.what(first.given), self.tolerance)
         raise NotYet(f"{problem} {why}".strip())
@@ -416,6 +419,7 @@ def exercise(inputs: Sequence[tuple], **settings: Any) -> Callable[[Any], Declar
     inputs: the arguments of each call; the answer gets copies. praise: shown after ✔; why: for each
     input, what to add when it is wrong and no mistake explains it; clash: what to add when shapes
     do not go together; tolerance: absolute and relative; backward: must gradients pass, too?
+    draws: is the answer to draw at random, so that two calls may differ?
     """
     return lambda right: (ModuleExercise if inspect.isclass(right) else Declared)(
         right, inputs, **settings

@@ -36,6 +36,7 @@ def large(*logits, y):
             enumerate([(2, 3, 5), (4, 1, 3), (1, 6, 6), (3, 3, 3), (4, 2, 7)])]
     + [large([1.0, 0.0], [0.0, 1.0], y=[0, 0]), large([1.0, 0.0], [0.0, 0.0], y=[0, 1]),
        large([-1.0, -1.0, -1.0], y=[2])],
+    clash="`gather` keeps the axis with length 1: take it off, `[..., 0]`, to have (B, T) again.",
     why=[""] * 5 + ["Logits of 1000 are too large for exp, and a probability may round to 0: "
                     "`log_softmax` computes both steps in one safe one."] * 3,
     praise="the mean of −ln p of the true tokens, also for large logits.",
@@ -68,12 +69,13 @@ cross_entropy.mistakes = {
     "You subtract one maximum from all logits. Each position needs its own: `log_softmax` sees to "
     "that.": (lambda z, y: ((z - z.max()).exp().sum(-1).log() - at(z - z.max(), y)).mean(),
               lambda z, y: ((s := z - z.amax((1, 2), True)).exp().sum(-1).log() - at(s, y)).mean()),
-    "You mended the logarithm of 0, by a small number or a smallest probability. Logits of 1000 "
-    "can have a surprise of 1000, and `log_softmax` needs no such help.":
+    "You mended the logarithm of 0, by a small number or a bound. Logits of 1000 can have a "
+    "surprise of 1000, and `log_softmax` needs no such help.":
         (*(lambda z, y, e=e: -at((z.softmax(-1) + e).log(), y).mean() for e in EPSILONS),
          *(lambda z, y, e=e: -at(z.softmax(-1).clamp(e).log(), y).mean() for e in EPSILONS),
          lambda z, y: -at(z.softmax(-1).log().nan_to_num(), y).mean(),
-         lambda z, y: -at(z.softmax(-1).log().clamp(-100), y).mean()),
+         lambda z, y: -at(z.softmax(-1).log().clamp(-100), y).mean(),
+         *(lambda z, y, c=c: loss(z.clamp(-c, c), y) for c in (20, 30, 50, 80, 88, 100, 500))),
     "`F.cross_entropy` expects the symbols on axis 1, and the task is to do without it.":
         lambda z, y: F.cross_entropy(z, y),
     "This is the sum over all positions. The loss is the mean, so that it does not depend on the "
@@ -88,6 +90,8 @@ cross_entropy.mistakes = {
         (lambda z, y: loss(z, y).exp(), lambda z, y: 2 ** loss(z, y)),
     "The sign is missing: the logarithm of a probability is never positive, a surprise is minus "
     "that.": lambda z, y: -loss(z, y),
+    "You added the logit of the true token: it is subtracted, logsumexp − logit.":
+        lambda z, y: (z.logsumexp(-1) + at(z, y)).mean(),
     "This is in bits (log2). Nats use the natural logarithm.":
         lambda z, y: loss(z, y) / math.log(2),
     "This is log10. Nats use the natural logarithm.": lambda z, y: loss(z, y) / math.log(10),
@@ -154,9 +158,11 @@ def by_hand_and_differentiable(answer):
 
 
 @exercise(
+    # V is none of B, T, B · T and the numbers beside it; the targets of [0, 2], [1, 1] lack one.
     inputs=[logits_and_targets(*size, seed) for seed, size in
-            enumerate([(2, 3, 5), (4, 1, 3), (1, 6, 6), (3, 3, 3), (4, 2, 7)])]
-    + [large([1.0, 0.0], [0.0, 0.0], y=[0, 1])],
+            enumerate([(2, 3, 8), (4, 1, 6), (1, 6, 4), (3, 3, 5), (3, 2, 9)])]
+    + [(normal(2, 2, 4, seed=7), torch.tensor([[0, 2], [1, 1]])),
+       large([1.0, 0.0], [0.0, 0.0], y=[0, 1])],
     praise="probability minus truth, at every place, shared out over all places.",
     clash="softmax and targets must have one shape: `F.one_hot(y, V)` is (B, T, V).",
 )  # fmt: skip
@@ -179,6 +185,20 @@ logit_gradient.mistakes = {
     ),
     "These are the probabilities alone: subtract 1 at the targets.":
         (lambda z, y: z.softmax(-1), lambda z, y: z.softmax(-1) / y.numel()),
+    "Mind the brackets: p minus the truth is what is divided, not p alone.":
+        lambda z, y: z.softmax(-1) / y.numel() - truth(z, y),
+    "Right for small logits, but logits of 1000 give infinity or NaN: `softmax` sees to that.":
+        lambda z, y: (z.exp() / z.exp().sum(-1, keepdim=True) - truth(z, y)) / y.numel(),
+    "B and T are one axis in yours: bring them back to (B, T, V).":
+        lambda z, y: logit_gradient.right(z, y).flatten(0, 1),
+    "`[..., y]` are the columns of all targets, at every place: each place has its own target.":
+        lambda z, y: (z.softmax(-1) - truth(z, y).amax((0, 1))) / y.numel(),
+    "This is how the probability of the target changes. The loss is −ln of it: p − 1 at the "
+    "target.": tuple(
+        lambda z, y, by=by: by * z.softmax(-1) * (z.softmax(-1) - truth(z, y)) / y.numel()
+        for by in (1, -1)),
+    "Your probabilities are sigmoids, one logit at a time: take the softmax over all symbols.":
+        lambda z, y: (z.sigmoid() - truth(z, y)) / y.numel(),
     "You subtracted from the logits: take their softmax first.":
         (lambda z, y: (z - truth(z, y)) / y.numel(), lambda z, y: z - truth(z, y)),
     "You used the logarithms of the probabilities: the gradient has the probabilities themselves.":
@@ -204,10 +224,18 @@ logit_gradient.mistakes = {
 }  # fmt: skip
 
 
+@logit_gradient.then
+def by_the_rule(answer):
+    given = logit_gradient.inputs[0]
+    diagnosis = "The gradient is right, but PyTorch's `backward` computed it. Use section 7's rule."
+    expect_without(answer, given, ["backward", "grad", "requires_grad_"], diagnosis)
+
+
 # The best reach when only one part in … of the text is counted, on the validation text.
 REACH = {1000: 2, 100: 3, 10: 4, 1: 5}
 OTHERWISE = {
-    "These are the best of tables that are smoothed: leave `smoothing` out, so that they back off.":
+    "These are the best of tables that are smoothed (leave `smoothing` out, so that they back "
+    "off), or all one too low: row 0 of `surprises` is for no character back.":
         {1000: 1, 100: 2, 10: 3, 1: 4},
     "Each is the longest that you tried. On a text that was counted a longer past always looks "
     "better: judge on `validation_ids`.": {1000: 7, 100: 7, 10: 7, 1: 7},
@@ -216,6 +244,8 @@ OTHERWISE = {
     "`argmin`.": {1000: 2.6306, 100: 2.2598, 10: 1.9543, 1: 1.6293},
     "These are one too high: row k of `surprises` is for k characters back, and row 0 for none.":
         {part: k + 1 for part, k in REACH.items()},
+    "They are turned round: 1000 stands for a thousandth of the text, 1 for all of it.":
+        {1000: 5, 100: 4, 10: 3, 1: 2},
 }  # fmt: skip
 
 
@@ -229,7 +259,11 @@ def best_reach(answer):
     if any(value is ... for value in answer.values()):
         raise NotAttempted
     expect(set(answer) == set(REACH), "The parts should be 1000, 100, 10 and 1, no others.")
-    found = {part: float(tensor(k, f"reach[{part}]")) for part, k in answer.items()}
+    found = {}
+    for part, k in answer.items():
+        k = tensor(k, f"reach[{part}]")
+        expect(k.numel() == 1, f"reach[{part}] should be one number, the best reach.")
+        found[part] = float(k)
     for diagnosis, wrong in OTHERWISE.items():
         expect(any(abs(found[part] - wrong[part]) > 0.01 for part in REACH), diagnosis)
     off = [part for part in REACH if found[part] != REACH[part]]
@@ -249,11 +283,12 @@ def no_choice(*after):
 
 @exercise(
     inputs=[
-        *((no_choice(2, 0, 3, 1), 1, 6), (no_choice(2, 0, 3, 1), 3, 5), (no_choice(1, 0), 0, 3)),
-        *((no_choice(1, 2, 0), 2, 4), (no_choice(3, 4, 1, 1, 2), 0, 7)),
+        *((no_choice(2, 0, 3, 1), 2, 6), (no_choice(2, 0, 3, 1), 3, 5), (no_choice(1, 0), 0, 3)),
+        *((no_choice(1, 2, 0), 1, 4), (no_choice(3, 4, 1, 1, 2), 0, 7)),
         (no_choice(2, 0, 3, 1), 2, 1),
     ],
-    why=["This table leaves no choice: what has the probability 0 must never come."] * 6,
+    why=["This table leaves no choice: after each id only one can come."] * 6,
+    draws=True,
     praise="each id is drawn from the row of the one before, and the frequencies fit the table.",
 )
 def generate(table, start, n):
@@ -300,6 +335,13 @@ generate.mistakes = {
     "Each id is a tensor with one entry. Take the number out: `.item()`.":
         (lambda table, start, n: [torch.tensor([i]) for i in walk(table, start, n)],
          lambda table, start, n: torch.tensor(walk(table, start, n))[:, None]),
+    "These are texts: return the ids, whole numbers.":
+        (lambda table, start, n: "".join(map(str, walk(table, start, n))),
+         lambda table, start, n: [str(i) for i in walk(table, start, n)]),
+    "These are the probabilities of what you drew: append the ids.":
+        lambda table, start, n: [1.0] * n,
+    "You took the softmax of the row. Its numbers are probabilities already.":
+        lambda table, start, n: walk(table.softmax(1), start, n),
     "The ids are in reverse.": lambda table, start, n: walk(table, start, n)[::-1],
     "These are rows of the table, not ids: draw an id from each with `torch.multinomial`.":
         lambda table, start, n: [table[i] for i in [start, *walk(table, start, n - 1)]],
@@ -320,6 +362,10 @@ def by_chance(answer):
         "you always take the most probable id (argmax), which runs in a circle. Draw with the "
         "probabilities: `torch.multinomial`.",
     )
+    expect(
+        not torch.equal(ids[0], ids[1]),
+        "two calls gave the same text: draw by chance, and do not seed inside the function.",
+    )
     counts = torch.bincount(3 * before + after, minlength=9).view(3, 3).float()
     got = counts / counts.sum(1, keepdim=True).clamp_min(1)
     worst = float((got - table).abs().max())
@@ -335,7 +381,3 @@ def by_chance(answer):
             f"in {texts * n} draws the frequencies differ from the table by up to {worst:.1f}: "
             "draw each id with the probabilities of the row of the one before."
         )
-    expect(
-        not torch.equal(ids[0], ids[1]),
-        "two calls gave the same text: draw by chance, and do not seed inside the function.",
-    )
