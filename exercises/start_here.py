@@ -33,6 +33,11 @@ def mean(x):
     return x.mean(1, keepdim=True)
 
 
+def spread(x, less=1):
+    """The standard deviation of each row, as a column; of one number it is NaN, and no warning."""
+    return (x - mean(x)).norm(dim=1, keepdim=True) / (x.shape[1] - less) ** 0.5
+
+
 @exercise(
     inputs=[(normal(T, C, seed=seed) + 2,) for seed, (T, C) in enumerate([(4, 4), (3, 5), (2, 1)])],
     praise="Every row has the mean 0, on square tables and on others.",
@@ -45,13 +50,30 @@ def centre(x):
 
 centre.mistakes = {
     "You subtracted the mean of each *column*: take the mean over dim=1.": lambda x: x - x.mean(0),
-    "You subtracted one mean from everything: each row has its own, so use dim=1.": lambda x: (
-        x - x.mean()
+    "You subtracted one mean from everything: each row has its own, so use dim=1.": (
+        lambda x: x - x.mean(),
+        lambda x: x - x[0].mean(),
     ),
     "These are the means themselves: subtract them from x.": (mean, lambda x: x.mean(1)),
     "You subtracted the sum of the row: take the mean.": lambda x: x - x.sum(1, keepdim=True),
     "The sign is the other way round: x minus the mean, please.": lambda x: mean(x) - x,
     "You divided by the mean: subtract it.": lambda x: x / mean(x),
+    "You divided by the spread of the row, too: only subtract the mean.": (
+        lambda x: (x - mean(x)) / spread(x),
+        lambda x: (x - mean(x)) / spread(x, less=0),
+    ),
+    "You subtracted another middle (the median, or halfway between the smallest and the largest): "
+    "the mean is the sum, divided by how many there are.": (
+        lambda x: x - x.median(1, keepdim=True).values,
+        lambda x: x - (x.amax(1, keepdim=True) + x.amin(1, keepdim=True)) / 2,
+    ),
+    "You count two numbers in a row, as in the example: a row has C of them.": (
+        lambda x: x - x.sum(1, keepdim=True) / 2,
+        lambda x: x - mean(x[:, :2]),
+    ),
+    "You took off the means of the columns, too: only those of the rows.": lambda x: (
+        x - mean(x) - (x - mean(x)).mean(0)
+    ),
     "You gave back x itself: subtract the mean of each row.": torch.clone,
     "The means of the rows were laid along the columns: x is square here, so "
     "broadcasting found nothing wrong. Keep the dimension with keepdim=True.": lambda x: (

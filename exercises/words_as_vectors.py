@@ -18,6 +18,11 @@ def lengths(E):
     return E.norm(dim=1)
 
 
+def spread(E):
+    """The standard deviation of each row; of one number it is NaN, and no warning."""
+    return lengths(E - E.mean(1, keepdim=True)) / (E.shape[1] - 1) ** 0.5
+
+
 @exercise(
     # The third is square and the last two are nearly: there a forgotten keepdim or .T goes
     # unnoticed by the shapes.
@@ -66,9 +71,15 @@ cosine_matrix.mistakes = {
         lambda A, B: A @ B.T * lengths(A)[:, None] * lengths(B),
     "Mind the brackets: P / la * lb divides by la and *multiplies* by lb.":
         lambda A, B: A @ B.T / lengths(A)[:, None] * lengths(B),
-    "The length of a row is the root of the sum of its squares, not its sum.":
+    "The length of a row is the root of the sum of its squares, not its sum or its spread (std).":
         (lambda A, B: (A / A.sum(1, keepdim=True)) @ (B / B.sum(1, keepdim=True)).T,
-         lambda A, B: A @ B.T / (A.norm(1, dim=1)[:, None] * B.norm(1, dim=1))),
+         lambda A, B: A @ B.T / (A.norm(1, dim=1)[:, None] * B.norm(1, dim=1)),
+         lambda A, B: A @ B.T / (spread(A)[:, None] * spread(B))),
+    "You subtracted a mean first. The cosine takes the vectors as they are.":
+        (lambda A, B: unit(A - A.mean(1, keepdim=True)) @ unit(B - B.mean(1, keepdim=True)).T,
+         lambda A, B: unit(A - A.mean(0)) @ unit(B - B.mean(0)).T),
+    "These are the angles. Return their cosines.":
+        lambda A, B: (unit(A) @ unit(B).T).clamp(-1, 1).acos(),
     "You divided the products by the lengths of *their* rows: divide by those of A and of B.":
         lambda A, B: unit(A @ B.T),
     "This is 1 − cosine, a distance. Return the cosines themselves.":
@@ -138,6 +149,10 @@ odd_one_out.mistakes = {
         lambda E, rows: rows[cosines(E, rows)[0].argmin()],
     "You compared with the last of them only. Each is to be compared with all others.":
         lambda E, rows: rows[cosines(E, rows)[-1].argmin()],
+    "You compared each with some of the others only. Each is to be compared with all others.":
+        (lambda E, rows: rows[cosines(E, rows).triu(1).sum(1).argmin()],
+         lambda E, rows: rows[cosines(E, rows).tril(-1).sum(1).argmin()],
+         lambda E, rows: rows[(unit(E[rows]) * unit(E[rows]).roll(1, 0)).sum(1).argmin()]),
     "You compared with every row of the table: only those in `rows` count.":
         lambda E, rows: rows[(unit(E[rows]) @ unit(E).T).sum(1).argmin()],
     "You took the single smallest cosine, which belongs to two rows. Take the mean of each row's.":
@@ -161,6 +176,8 @@ odd_one_out.mistakes = {
     "for all.": lambda E, rows: rows[0],
     "These are the mean cosines, or their sums. Return the row number of the smallest.":
         (lambda E, rows: cosines(E, rows).mean(1), lambda E, rows: cosines(E, rows).sum(1),
+         lambda E, rows: cosines(E, rows).mean(1).min(),
+         lambda E, rows: cosines(E, rows).sum(1).min(),
          lambda E, rows: (cosines(E, rows).sum(1) - 1) / (len(rows) - 1)),
     "This is the row itself. Return its number.": lambda E, rows: E[odd_one_out.right(E, rows)],
     "A number, please, not a list with one number in it.":
@@ -194,6 +211,11 @@ without.mistakes = {
         lambda E, u: E - (E @ u)[:, None] * u,
     "You divided by the length of u once. It is in the dot product and in u: divide by u · u.":
         lambda E, u: E - along(E, u)[:, None] * u,
+    "Divide by u · u, the squared length of u, not by the number of its entries.":
+        lambda E, u: E - (E @ u)[:, None] * u / len(u),
+    "You set a column to 0. That is right only if u lies along this axis.":
+        (lambda E, u: E * (torch.arange(len(u)) != u.abs().argmax()),
+         lambda E, u: E * (torch.arange(len(u)) != 0)),
     "You divided by the length of u four times: `u @ u` is its square already.":
         lambda E, u: E - (E @ u)[:, None] * u / (u @ u) ** 2,
     "These are the projections. Subtract them from E.":
@@ -213,8 +235,9 @@ without.mistakes = {
          lambda E, u: E - along(unit(E), u)[:, None] * u),
     "You made the rows one unit long. Leave their lengths as they are.":
         (lambda E, u: without.right(unit(E), u), lambda E, u: unit(without.right(E, u))),
-    "The sign is lost: a row can go against u, and then the projection is added back.":
-        lambda E, u: E - along(E, u).abs()[:, None] * unit(u),
+    "The sign is lost: a row can go against u, and has a projection to be subtracted then, too.":
+        (lambda E, u: E - along(E, u).abs()[:, None] * unit(u),
+         lambda E, u: E - along(E, u).relu()[:, None] * unit(u)),
     "You projected u on the rows. Project the rows on u: divide by u · u.":
         (lambda E, u: E - (E @ u / (E * E).sum(1))[:, None] * E,
          lambda E, u: E - (E @ u / (E * E).sum(1))[:, None] * u),
@@ -240,19 +263,20 @@ def agreement(x, y):
     return (one == other)[other != 0].double().mean()
 
 
-def judged(V, d, seed, *rated):
-    """A table of V words a, b, c …, and what people say of pairs such as "ab7"."""
-    row = {chr(97 + i): i for i in range(V)}
-    return table(V, d, seed), row, [(a, b, float(rating)) for a, b, rating in rated]
+def judged(E, said):
+    """Words a, b, c … for the rows of E, and what people say of pairs, such as "ab7.2"."""
+    row = {chr(97 + i): i for i in range(len(E))}
+    return E, row, [(pair[0], pair[1], float(pair[2:])) for pair in said.split()]
 
 
 @exercise(
-    # In the first all words are known and all ratings differ; then come ties, and words like z.
+    # In the first all words are known and all ratings differ, some by less than 1; then come equal
+    # ratings, and words like z.
     inputs=[
-        judged(6, 3, 21, *("ab1", "bc4", "cd2", "de8", "ef5", "fa7", "ad3")),
-        judged(5, 4, 22, *("ab9", "bc2", "cd2", "de6", "ae6", "bd2", "ce7")),
-        judged(7, 3, 23, *("ab3", "az9", "cd5", "ef1", "gz0", "bg7", "af8", "yz4", "ce6")),
-        judged(8, 5, 24, *("ah5", "bg5", "cf1", "xd3", "de9", "ac1", "eh6", "bf2", "gd7", "ab4")),
+        judged(table(7, 3, 21), "ab1.4 bc4 cd2.2 de8 ef5.5 fa7 ad3 cg1.1 bf4.3 eg8.4 ac5.1"),
+        judged(table(6, 4, 22), "ab9 bc2 cd2.4 de6 ae6 bd2 ce6.3 af2.4 cf9 df3 be6"),
+        judged(table(7, 3, 23), "ab3 az9 cd5 ef1 gz0 bg7 af8.1 yc4 ce6 df8 ag2.5 xz8 be0.7"),
+        judged(table(8, 5, 24), "ah5 bg5 cf1 xd3 de9 ac1.3 eh6 bf2 gd7 ab4 ce6.4 fh1 dx8"),
     ],
     praise="a judge in one number: 0.5 would be a coin.",
     tolerance=1e-3,
@@ -272,6 +296,12 @@ def alike(E, row, rated):
     return (one == other).double()
 
 
+def above(x, y):
+    """The share where both say alike whether the later is above the earlier, equal ones too."""
+    later, earlier = torch.tril_indices(len(x), len(x), -1)
+    return ((x[later] > x[earlier]) == (y[later] > y[earlier])).double().mean()
+
+
 def raw(E, row, rated):
     """The dot products of the pairs whose words are known."""
     return torch.stack([E[row[a]] @ E[row[b]] for a, b, _ in rated if a in row and b in row])
@@ -287,14 +317,24 @@ def centred_ranks(x):
 
 
 order_agreement.mistakes = {
-    "Pairs with a word that is not in `row` are to be left out: ask `word in row` first.":
-        lambda E, row, rated: [row[a] + row[b] for a, b, _ in rated]
-        and order_agreement.right(E, row, rated),
-    "Comparisons of equal ratings have no right answer: leave them out. You count them as wrong.":
+    "Pairs with a word that is not in `row` are to be left out: ask `word in row` of both words.":
+        (lambda E, row, rated: [row[a] + row[b] for a, b, _ in rated]
+         and order_agreement.right(E, row, rated),
+         lambda E, row, rated: [row[b] for a, b, _ in rated if a in row]
+         and order_agreement.right(E, row, rated),
+         lambda E, row, rated: [row[a] for a, b, _ in rated if b in row]
+         and order_agreement.right(E, row, rated),
+         lambda E, row, rated: agreement(raw(
+             torch.cat([unit(E), torch.zeros(1, E.shape[1])]),
+             {word: -1 for *pair, _ in rated for word in pair} | row, rated),
+             torch.tensor([rating for *_, rating in rated]))),
+    "Comparisons of equal ratings have no right answer: leave them out. You count them, too.":
         (lambda E, row, rated: (alike(E, row, rated) * (signs(E, row, rated)[1] != 0)).mean(),
          lambda E, row, rated: torch.triu(
              alike(E, row, rated) * (signs(E, row, rated)[1] != 0), 1).sum()
-             / (len(alike(E, row, rated)) * (len(alike(E, row, rated)) - 1) / 2)),
+             / (len(alike(E, row, rated)) * (len(alike(E, row, rated)) - 1) / 2),
+         lambda E, row, rated: above(*pairs(E, row, rated)),
+         lambda E, row, rated: above(*(-values for values in pairs(E, row, rated)))),
     "You compare each pair with itself, too, and count equal ratings: keep the comparisons whose "
     "ratings differ.": lambda E, row, rated: alike(E, row, rated).mean(),
     "You used raw dot products, so long rows decide. Use the cosine.":
