@@ -151,6 +151,13 @@ def running(x, decay, start=lambda x: torch.zeros_like(x[0]), add=lambda x, d: x
     return torch.stack(totals)
 
 
+def fading_of_means(x, decay):
+    means = [x[0]]
+    for token in x[1:]:
+        means.append((decay * means[-1] + token) / (decay + 1))
+    return torch.stack(means)
+
+
 fading_mean.mistakes = {
     "These are the fading sums: divide each by its own count, 1 + decay + decay² + …": running,
     "You divide by t + 1, but the older tokens count less: the count fades as the total does.":
@@ -163,6 +170,14 @@ fading_mean.mistakes = {
     "This is total = decay · total + (1 − decay) · x, started at the first token, which therefore "
     "counts too much: keep a running count and divide by it.":
         lambda x, d: running(x, d, lambda x: x[0], lambda token, d: (1 - d) * token),
+    "The count starts too high, as if a token of zeros stood before the first: begin with 0.":
+        lambda x, d: running(x, d) / running(torch.ones(len(x), 1), d, lambda x: torch.ones(1)),
+    "You fade the mean: fade the total and the count, and divide one by the other at each step.":
+        fading_of_means,
+    "With decay = 1 you divide 0 by 0. Keep a running count: it needs no formula.":
+        lambda x, d: running(x, d) * (1 - d) / (1 - torch.tensor(d) ** counts(len(x))),
+    "This is the mean at the last token alone. Return a row for each token, (T, C).":
+        lambda x, d: fading_mean.right(x, d)[-1],
     "This is the plain mean of the past: the decay has no effect.":
         lambda x, d: x.cumsum(0) / counts(len(x)),
     "The oldest token counts most: multiply the *total* by decay before you add the new token.":
@@ -233,12 +248,19 @@ def how_far_back(answer):
     for diagnosis, measured in OTHERWISE.items():
         expect(not as_measured(losses, measured), diagnosis)
     expect(
+        len(set(losses.values())) == 3,
+        "Two of your losses are equal: was each model trained, and with weights of its own k?",
+    )
+    expect(
         as_measured(losses, REACH),
         "These are not the losses of this experiment: 400 steps, seed 0, weights that are equal "
         "for the last k tokens and sum to 1 in each row, and the present character's own votes.",
     )
     best = min(losses, key=losses.__getitem__)
-    expect(answer[1] == best, "The losses are right. The lowest of them is the best.")
+    expect(
+        answer[1] == best,
+        "The losses are right. The best is that k, 2, 4 or 8, whose loss is lowest.",
+    )
     return "two are best: the longer the mean, the less it says about the character just before."
 
 
@@ -288,6 +310,7 @@ def hears(output, token, strength):
     return mix
 
 
+ONE_BOOL = "hears_the_future should return True or False."
 ONE = "Change one token at a time, in a fresh copy, and compare only the outputs before it."
 EACH = "For each t, up to the last, compare all outputs before t; one that differs is enough."
 DRAWN = "Change it to random numbers, `torch.randn_like(x[t])`."
@@ -297,7 +320,8 @@ MIXES = [  # a mix, does it leak, what it is, and what a tester should do that i
     (lambda x: x.flip(-1) * 2, False, "a mix that treats each token alone", ONE),
     (product, False, "a causal matrix product in half precision",
      "Change the token to ordinary numbers: too large ones become infinite, and 0 · ∞ is NaN."),
-    (lambda x: block(x @ x.T).softmax(-1) @ x, False, "a causal mix with weights by listener", ONE),
+    (lambda x: block(x @ x.T).softmax(-1) @ x, False, "a causal mix with weights by listener",
+     "What only rounding changes is no leak: compare with torch.allclose. " + ONE),
     (to_all, True, "the mean of the whole sequence", "Change each token in turn, and by enough."),
     (lambda x: rows(torch.ones(len(x), len(x)).triu()) @ x, True, "the mean of the future", EACH),
     (lambda x: mean(x) - x.mean(0), True, "a mix that subtracts the mean of the whole sequence "
@@ -330,8 +354,9 @@ def hears_the_future(answer):
 
     def ask(mix, leaks, x, what, so):
         got = call(answer, mix, x, name="hears_the_future(mix, x)")
+        expect(not isinstance(got, str), ONE_BOOL)
         got = expect_shape(got, (), "hears_the_future(mix, x)")
-        expect(float(got) in (0.0, 1.0), "hears_the_future should return True or False.")
+        expect(float(got) in (0.0, 1.0), ONE_BOOL)
         expect(bool(got) == leaks, f"your tester says {not leaks} for {what}. {so}")
 
     def ask_all(mixes):
