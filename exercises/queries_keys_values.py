@@ -54,7 +54,12 @@ KEYS = torch.tensor([[1.0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 1, 0], [0, 0, 0, 0], [
 @checked
 def ask_for_the_verb(answer):
     """A query, 4 numbers, that puts more than 0.8 of its weight on "met"."""
-    query = expect_shape(answer, (4,), "the query")
+    query = tensor(answer, "the query")
+    expect(
+        query.shape == (4,),
+        "A query has one number for each number of a key, four in all (person, female, male, "
+        f"done), whatever the number of tokens. Yours has the shape {tuple(query.shape)}.",
+    )
     expect(bool(torch.isfinite(query).all()), "The query contains NaN or infinity.")
     zeros = "A query of zeros asks for nothing: every score is 0 and every weight 1/5."
     expect(bool(query.any()), zeros)
@@ -246,8 +251,11 @@ window_head.mistakes = {
     FINITE: tuple(lambda h, x, f=f: forward(h, x, fill=f) for f in (-1.0, -10.0)),
     TURNED: lambda h, x: forward(h, x, lambda T, w: ~near(T, w)),
     WRONG_DIM: lambda h, x: forward(h, x, dim=-2),
-    "Queries and keys are swapped: self.query(x) makes the queries.":
-        lambda h, x: forward(h, x, change=lambda q, k, v: (k, q, v)),
+    "Two of query, key and value are swapped: a query meets keys, and the values are mixed.":
+        tuple(lambda h, x, order=order: forward(h, x, change=lambda *qkv: [qkv[i] for i in order])
+              for order in ((1, 0, 2), (0, 2, 1), (2, 1, 0))),
+    "You cut the text to the window. Each token has a window of its own: all T come out.":
+        lambda h, x: forward(h, x[:, -h.window :]),
     NO_SCALE: lambda h, x: forward(h, x, scale=1),
     SCALE_HS: lambda h, x: forward(h, x, scale=1 / h.query.out_features),
     SCALE_UP: lambda h, x: forward(h, x, scale=h.query.out_features**0.5),

@@ -38,6 +38,15 @@ def divided(divisor):
     return lambda x, query, key: (raw(x, query, key) / divisor(x, query.out_features)).softmax(-1)
 
 
+def unit(vectors):
+    return vectors / vectors.norm(dim=-1, keepdim=True)
+
+
+def spread(scores):
+    """The standard deviation of them all; of one number it is NaN, and no warning."""
+    return (scores - scores.mean()).norm() / (scores.numel() - 1) ** 0.5
+
+
 def scaled(x, query, key):
     return raw(x, query, key) / query.out_features**0.5
 
@@ -72,6 +81,14 @@ head_weights.mistakes = {
         divided(lambda x, hs: x.shape[-1]),
     "You divide by √T, the number of tokens. It is √hs: how long a query is.":
         divided(lambda x, hs: x.shape[1] ** 0.5),
+    "You divide by √3, which is the head size of the example: it is q.shape[-1].":
+        divided(lambda x, hs: 3**0.5),
+    "You divide by the length or the spread of what happens to come. √hs is the same for all.": (
+        lambda x, q, k: (unit(q(x)) @ unit(k(x)).mT).softmax(-1),
+        lambda x, q, k: (raw(x, q, k) / spread(raw(x, q, k))).softmax(-1),
+    ),
+    "You mixed the tokens with the weights. Return the weights alone, (B, T, T).":
+        lambda x, q, k: scaled(x, q, k).softmax(-1) @ x,
     "You multiply by √hs: that makes large scores larger. Divide.":
         divided(lambda x, hs: hs**-0.5),
     "You scale after the softmax: the rows no longer sum to 1, and the softmax is as saturated as "
@@ -150,10 +167,13 @@ right_divisor.mistakes = {
     "You divide by √d: more products make the sum larger, and so the divisor.":
         lambda d, a, b: a * b / math.sqrt(d),
     "The √d is missing: d products add up.": lambda d, a, b: a * b,
-    "std_k is missing: a product has the standard deviation std_q · std_k.":
+    "Only one of std_q and std_k is there: a product has the standard deviation std_q · std_k.": (
         lambda d, a, b: math.sqrt(d) * a,
-    "std_q is missing: a product has the standard deviation std_q · std_k.":
         lambda d, a, b: math.sqrt(d) * b,
+        lambda d, a, b: math.sqrt(d) * max(a, b),
+    ),
+    "`d ** 1 / 2` is d / 2, for powers come first: write d ** 0.5 or math.sqrt(d).":
+        lambda d, a, b: d / 2 * a * b,
     "Multiply std_q and std_k, do not divide one by the other.":
         (lambda d, a, b: math.sqrt(d) * a / b, lambda d, a, b: math.sqrt(d) * b / a),
     "Standard deviations do not add here: one product has std_q · std_k.": (
@@ -167,9 +187,14 @@ right_divisor.mistakes = {
         lambda d, a, b: math.sqrt(d * (a**2 + b**2)),
         lambda d, a, b: math.sqrt(d) * (a**2 + b**2),
         lambda d, a, b: d * (a**2 + b**2),
+        lambda d, a, b: math.sqrt(d * (a**2 + b**2) / 2),
     ),
-    "You cut off the decimals of √d: use math.sqrt(d), or d ** 0.5.":
-        (lambda d, a, b: math.isqrt(d) * a * b, lambda d, a, b: round(math.sqrt(d)) * a * b),
+    "You cut off decimals: use math.sqrt(d), or d ** 0.5, and do not round.": (
+        lambda d, a, b: math.isqrt(d) * a * b,
+        lambda d, a, b: round(math.sqrt(d)) * a * b,
+        lambda d, a, b: round(math.sqrt(d) * a * b),
+        lambda d, a, b: int(math.sqrt(d) * a * b),
+    ),
 }  # fmt: skip
 
 # --- 5.3 ------------------------------------------------------------------------------------------
@@ -285,6 +310,10 @@ OTHER_TARGETS = {
         lambda s, d: entropy((s / d)[0].softmax(-1)),
     "Your flattest row hits the target. It is meant for the mean over all rows.":
         lambda s, d: entropy((s / d).softmax(-1)).max(),
+    "Your middle row hits the target. It is meant for the mean over all rows.":
+        lambda s, d: entropy((s / d).softmax(-1)).median(),
+    "You return the entropy that you reached. Return the divisor that reaches it.":
+        lambda s, d: d,
     "e to your entropy hits the target: that is the number of tokens heard. The target is in nats.":
         lambda s, d: entropy((s / d).softmax(-1)).mean().exp(),
     "Your softmax runs over the queries (dim 0). Each row is a distribution: dim=-1.":

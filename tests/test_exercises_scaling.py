@@ -102,7 +102,7 @@ CUT = "a wrong gradient comes back"
 @pytest.mark.parametrize(
     ("exercise", "answer", "words"),
     [
-        (check.head_weights, lambda x, q, k: (q(x) @ k(x).mT / 3**0.5).softmax(-1), "should be"),
+        (check.head_weights, lambda x, q, k: (q(x) @ k(x).mT / 2.5).softmax(-1), "should be"),
         (check.head_weights, lambda x, q, k: (q(x) @ k(x)).softmax(-1), "Turn the keys first"),
         (check.head_weights, torch.no_grad()(scaled_query), "no gradient"),
         (check.head_weights, lambda x, q, k: scaled_query(x.detach(), q, k), CUT),
