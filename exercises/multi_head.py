@@ -78,8 +78,16 @@ head_distances.mistakes = {
         lambda maps: apart(maps).square().sum(-1).mean((0, 3)) / 2,
         lambda maps: apart(maps).square().mean((0, 3, 4)),
     ),
-    "You took the largest distance. The mean over texts and rows is asked for.":
-        (lambda maps: half(maps).amax((0, 3)), lambda maps: half(maps).amax(3).mean(0)),
+    "You took the largest. Sum over the keys, and take the mean over texts and rows.":
+        (lambda maps: half(maps).amax((0, 3)), lambda maps: half(maps).amax(3).mean(0),
+         lambda maps: apart(maps).abs().amax(-1).mean((0, 3))),
+    "You added along the queries (dim −2). The distance of two rows adds over the keys: dim=-1.":
+        lambda maps: apart(maps).abs().sum(-2).mean((0, 3)) / 2,
+    "One number comes back. Keep the pairs of heads apart: an (H, H) table.":
+        lambda maps: half(maps).mean(),
+    "You compare the texts, or the rows. Compare the heads, dim 1: an (H, H) table.":
+        tuple(lambda maps, dim=dim: distances(maps.transpose(1, dim)) for dim in (0, 2)),
+    "Halved twice: once is enough.": lambda maps: distances(maps) / 2,
     "This says how alike the heads are. Their distance is 1 minus it.":
         lambda maps: 1 - distances(maps),
     "The texts are still there: average over dim 0, too.": lambda maps: half(maps).mean(3),
@@ -224,12 +232,13 @@ def run(mask=torch.tril, thirds=in_three, uses="qkvo", cut=split, join=merge, sc
 
 
 @exercise(
-    # T = H third: there heads and tokens can be mixed up without an error.
+    # T = H second and third: there heads and tokens can be mixed up without an error. Their size hs
+    # is not H, so that no scale is right by chance.
     inputs=[
         (normal(B, T, C, seed=10 * B + T), normal(C, 3 * C, seed=10 * T + C) * C**-0.5,
          normal(C, C, seed=T + C) * C**-0.5, H)
         for B, T, C, H in [
-            (2, 6, 8, 2), (3, 4, 12, 4), (2, 4, 16, 4), (1, 3, 6, 3), (2, 5, 4, 1), (1, 1, 4, 2)
+            (2, 6, 8, 2), (3, 3, 15, 3), (2, 4, 12, 4), (1, 3, 6, 3), (2, 5, 4, 1), (1, 1, 4, 2)
         ]
     ],
     praise="one product for all queries, keys and values of all heads.",

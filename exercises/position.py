@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal
+from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, plain
 from helpers.attention import attention, causal_mask
 from helpers.positions import Rotary, half_split
 
@@ -23,7 +23,7 @@ def touching(row, feature, by):
     return lambda x: x + by * torch.eye(len(x))[row][:, None] * torch.eye(x.shape[1])[feature]
 
 
-ALL = "Compare every number of every row, with its sign and at its place."
+ALL = "Shuffle by `order`, and compare every number of every row, with its sign, at its place."
 JUDGED = {  # name → (function, what to say about it)
     "attention": (heard, "Attention without positions is equivariant."),
     "attention_with_positions": (numbered, "The rows carry their numbers, so order matters."),
@@ -98,7 +98,8 @@ is_equivariant.mistakes = {
     "A few equal numbers are not enough: all have to be equal, `.all()`, not `.any()`.":
         lambda f, x, order: torch.isclose(f(x[order]), f(x)[order], atol=1e-6).any(),
     "Different outputs can have the same sum. Compare the outputs themselves.":
-        (comparing(torch.sum), comparing(lambda y: y.sum(0))),
+        (comparing(torch.sum), comparing(lambda y: y.sum(0)),
+         lambda f, x, order: bool((f(x[order]) - f(x)[order]).mean() < 1e-5)),
     "Different rows can have the same mean. Compare the rows themselves.":
         comparing(lambda y: y.mean(-1)),
     "Different rows can have the same length. Compare the rows themselves.":
@@ -115,6 +116,12 @@ is_equivariant.mistakes = {
         lambda f, x, order: close(f(x[order]), f(x)[order], 1e-3)),
     "It is the other way round: True if the outputs are shuffled alike.":
         lambda f, x, order: not close(f(x[order]), f(x)[order]),
+    "You shuffle in an order of your own. Use `order`, on both sides.": tuple(
+        lambda f, x, order, own=own: close(f(x[own(order)]), f(x)[own(order)])
+        for own in (lambda order: order.sort().values.flip(0),
+                    lambda order: order.sort().values.roll(1),
+                    lambda order: order.sort().values.roll(-1),
+                    lambda order: torch.cat((torch.tensor([1, 0]), order.sort().values[2:])))),
     "You shuffle the *features*. `x[order]` shuffles the rows.":
         lambda f, x, order: close(f(x[:, order]), f(x)[:, order]),
 }  # fmt: skip
@@ -137,7 +144,7 @@ def best_base(answer):
     losses, chosen = answer
     try:
         losses = {float(base): float(loss) for base, loss in losses.items()}
-        chosen = float(chosen)
+        chosen = float(plain(chosen) * 1.0)
     except (TypeError, ValueError):
         raise NotYet("Bases and losses should be numbers: {1e4: 2.92, …}, 1e5.") from None
     missing = [f"{base:,.0f}" for base in BASES if base not in losses]
@@ -145,7 +152,7 @@ def best_base(answer):
     expect(
         all(1.5 < losses[base] < 4.5 for base in BASES),
         "These are no losses of such a reader: its best are a little above 2, and random guessing "
-        "has about 4.2. Did you take the mean over the places, and not their sum?",
+        "has about 4.2. Take the mean over the places: not their sum, and not e to it.",
     )
     expect(
         losses[1e4] > 2.45,
@@ -164,6 +171,10 @@ def best_base(answer):
         "10,000 by about half a nat. Take [64:128] of the 256 losses.",
     )
     best = min(BASES, key=losses.__getitem__)
+    expect(
+        chosen in BASES,
+        "The second of the pair should be one of the four bases, not its loss or its place.",
+    )
     expect(
         chosen != max(BASES, key=losses.__getitem__),
         "You took the base with the highest loss. The lowest is wanted.",
@@ -210,6 +221,10 @@ to_halves.mistakes = {
          lambda weight, H: weight.unflatten(0, (-1, H)).transpose(0, 1).flatten(0, 1)),
     "n_head is the number of heads, not their size: hs = len(weight) // n_head.":
         lambda weight, H: half_split(weight, len(weight) // H),
+    "You reorder by fours, as in the example: a head has hs = len(weight) // n_head rows.":
+        lambda weight, H: half_split(weight, len(weight) // 4),
+    "These are the numbers of the rows: return the rows, `weight[numbers]`.":
+        lambda weight, H: half_split(torch.arange(len(weight))[:, None], H)[:, 0],
     "Only the first head is reordered: every head has its own pairs.":
         lambda weight, H: torch.cat((half_split(weight[: len(weight) // H], 1),
                                      weight[len(weight) // H :])),
@@ -285,6 +300,13 @@ def back(x):
     return turn(x, -of(x))
 
 
+def mirrored(x, first, second):
+    """turn with other signs: (a cos ± b sin, ± a sin + b cos)."""
+    (a, b), angle = x.chunk(2, -1), of(x)
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat((a * cos + first * b * sin, second * a * sin + b * cos), -1)
+
+
 def late(x):
     """Turned as if the first token had position 1."""
     return turn(x, of(x) + angles(2, x.shape[-1], 10_000.0)[1])
@@ -314,8 +336,8 @@ def scores(q, k):
 
 @exercise(
     inputs=[tuple(normal(*shape, seed=84 + 10 * i + shape[-2]) for i in range(3)) for shape in
-            ((1, 2, 5, 4), (2, 1, 3, 6), (2, 3, 4, 8), (2, 2, 4, 4), (3, 3, 3, 2), (2, 3, 1, 4),
-             (1, 1, 40, 4))],
+            ((1, 2, 5, 6), (2, 1, 3, 6), (2, 3, 4, 8), (2, 2, 4, 4), (3, 3, 3, 2), (2, 3, 1, 4),
+             (1, 1, 40, 10))],
     clash="q, k and v are (B, H, T, hs): the scores compare the last dimension, q @ k.mT.",
     praise="positions are in the scores, and only there.",
     backward=True,
@@ -366,6 +388,8 @@ rotary_attention.mistakes = {
     "The scores are not divided by √hs.": attending(scale=0),
     "The scores are divided by √hs twice: `attention` does it already.": attending(scale=-1),
     "The scores are multiplied by √hs: divide them.": attending(scale=0.5),
+    "The scores are divided by √T: divide by √hs, hs = q.shape[-1].":
+        lambda q, k, v: attending(lambda x: turned(x) / q.shape[-2] ** 0.5, scale=0)(q, k, v),
     "The scores are divided by √C (all heads together): each head has the size hs.":
         lambda q, k, v: attending(lambda q: turned(q) / q.shape[1] ** 0.5)(q, k, v),
     "You turn keys backwards: q and k turn the same way, by their own positions.":
@@ -381,7 +405,10 @@ rotary_attention.mistakes = {
     "You rotate neighbours; the pairs here are (i, i + hs/2).":
         attending(lambda q: turn_neighbours(q, of(q)), lambda k: turn_neighbours(k, of(k))),
     "You add position vectors to q and k: rotary positions turn them.":
-        attending(lambda q: q + waves(of(q)), lambda k: k + waves(of(k))),
+        (attending(*[lambda x: x + waves(of(x))] * 2),
+         attending(*[lambda x: x + torch.cat((of(x).sin(), of(x).cos()), -1)] * 2)),
+    "A sign is wrong, so that nothing is turned: (a, b) becomes (a cos − b sin, a sin + b cos).":
+        tuple(attending(*[lambda x, s=s: mirrored(x, *s)] * 2) for s in ((1, 1), (-1, -1))),
     "The exponent of θ is −2i/hs: the 2 is missing, so that your clocks are all too fast.":
         by_power(0.5),
     "The exponent of θ is *minus* 2i/hs: your later pairs turn faster, not slower.": by_power(-1),

@@ -101,9 +101,9 @@ def test_a_test_of_equivariance_that_compares_a_part_is_found(measure):
 
 def test_a_test_of_equivariance_uses_the_order_that_it_is_given():
     def own_order(f, x, _):
-        return check.is_equivariant.right(f, x, torch.arange(len(x)).roll(1))
+        return check.is_equivariant.right(f, x, torch.arange(len(x)).roll(2))
 
-    assert "use `order` as it is given" in check.is_equivariant(own_order).message
+    assert "order" in check.is_equivariant(own_order).message
 
 
 LOSSES = {1e4: 2.9, 1e5: 2.6, 1e6: 2.4, 1e7: 2.5}
@@ -123,7 +123,8 @@ def test_the_best_base_is_a_matter_of_ones_own_numbers():
     [
         (LOSSES, "to a pair"),
         ((1e6, LOSSES), "to a pair"),
-        ((LOSSES, "large"), "should be numbers"),
+        ((LOSSES, "1e6"), "should be numbers"),
+        ((LOSSES, LOSSES[1e6]), "one of the four bases"),
         (({1e4: 2.9}, 1e4), "no loss for the base 100,000, 1,000,000, 10,000,000"),
         (({b: 64 * x for b, x in LOSSES.items()}, 1e6), "not their sum"),
         (({**LOSSES, 1e4: 2.2}, 1e6), "places 0 to 31"),
