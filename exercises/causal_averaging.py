@@ -174,6 +174,8 @@ fading_mean.mistakes = {
         lambda x, d: running(x, d) / running(torch.ones(len(x), 1), d, lambda x: torch.ones(1)),
     "You fade the mean: fade the total and the count, and divide one by the other at each step.":
         fading_of_means,
+    "Only the count fades in yours: the total does, too, before the new token is added.":
+        lambda x, d: x.cumsum(0) / running(torch.ones(len(x), 1), d),
     "With decay = 1 you divide 0 by 0. Keep a running count: it needs no formula.":
         lambda x, d: running(x, d) * (1 - d) / (1 - torch.tensor(d) ** counts(len(x))),
     "This is the mean at the last token alone. Return a row for each token, (T, C).":

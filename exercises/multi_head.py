@@ -61,7 +61,8 @@ head_distances.mistakes = {
     "You sum over the texts and rows. Average over them.":
         (lambda maps: half(maps).sum((0, 3)), lambda maps: 2 * half(maps).sum((0, 3))),
     "You used the first text only: average over the batch.": lambda maps: distances(maps[:1]),
-    "You used the first row only: average over all rows.": lambda maps: distances(maps[:, :, :1]),
+    "You used one row only: average over all rows.": (
+        lambda maps: distances(maps[:, :, :1]), lambda maps: distances(maps[:, :, -1:])),
     "You took the distance of the mean maps. Two heads that differ in each text may be equal "
     "on average: first the distances, then the mean.": (
         lambda maps: distances(maps.mean(0, keepdim=True)),

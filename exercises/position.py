@@ -336,8 +336,8 @@ def scores(q, k):
 
 @exercise(
     inputs=[tuple(normal(*shape, seed=84 + 10 * i + shape[-2]) for i in range(3)) for shape in
-            ((1, 2, 5, 6), (2, 1, 3, 6), (2, 3, 4, 8), (2, 2, 4, 4), (3, 3, 3, 2), (2, 3, 1, 4),
-             (1, 1, 40, 10))],
+            ((1, 2, 5, 6), (2, 1, 3, 8), (2, 3, 4, 8), (2, 2, 4, 4), (3, 3, 3, 2), (2, 3, 1, 4),
+             (1, 1, 40, 4))],
     clash="q, k and v are (B, H, T, hs): the scores compare the last dimension, q @ k.mT.",
     praise="positions are in the scores, and only there.",
     backward=True,
@@ -396,7 +396,8 @@ rotary_attention.mistakes = {
         attending(to_k=back),
     "You turn queries backwards: q and k turn the same way, by their own positions.":
         attending(to_q=back),
-    "You turn both backwards: (a, b) becomes (a cos − b sin, a sin + b cos).":
+    "You turn both backwards: position t turns by +tθ, so (a, b) becomes (a cos − b sin, a sin + b "
+    "cos).":
         attending(back, back),
     "Queries and keys are counted differently: position 0 is the first token for both.":
         (attending(to_q=late), attending(to_k=late)),
@@ -409,7 +410,8 @@ rotary_attention.mistakes = {
          attending(*[lambda x: x + torch.cat((of(x).sin(), of(x).cos()), -1)] * 2)),
     "A sign is wrong, so that nothing is turned: (a, b) becomes (a cos − b sin, a sin + b cos).":
         tuple(attending(*[lambda x, s=s: mirrored(x, *s)] * 2) for s in ((1, 1), (-1, -1))),
-    "The exponent of θ is −2i/hs: the 2 is missing, so that your clocks are all too fast.":
+    "θᵢ is 10000^(−2i/hs): in yours the 2 is missing, or 100 is the base, so that the clocks are "
+    "too fast.":
         by_power(0.5),
     "The exponent of θ is *minus* 2i/hs: your later pairs turn faster, not slower.": by_power(-1),
     "The exponent of θ is −2i/hs for the pair i: yours has twice that.": by_power(2),

@@ -101,6 +101,8 @@ head_weights.mistakes = {
         lambda x, q, k: raw(x, q, k).softmax(-1) / q.out_features,
     "These are the scaled scores. The softmax over the last dimension is missing.": scaled,
     "These are the raw scores: scale them, then the softmax.": raw,
+    "These are the logarithms of the weights: use softmax, not log_softmax.":
+        lambda *a: scaled(*a).log_softmax(-1),
     "The softmax runs over dim -2: your columns sum to 1. Rows should: dim=-1.":
         lambda *a: scaled(*a).softmax(-2),
     "The softmax runs over dim 0, the texts. Each row is a distribution of its own: dim=-1.":
@@ -310,8 +312,6 @@ OTHER_TARGETS = {
         lambda s, d: entropy((s / d)[0].softmax(-1)),
     "Your flattest row hits the target. It is meant for the mean over all rows.":
         lambda s, d: entropy((s / d).softmax(-1)).max(),
-    "Your middle row hits the target. It is meant for the mean over all rows.":
-        lambda s, d: entropy((s / d).softmax(-1)).median(),
     "You return the entropy that you reached. Return the divisor that reaches it.":
         lambda s, d: d,
     "e to your entropy hits the target: that is the number of tokens heard. The target is in nats.":

@@ -67,8 +67,10 @@ centre.mistakes = {
         lambda x: x - x.median(1, keepdim=True).values,
         lambda x: x - (x.amax(1, keepdim=True) + x.amin(1, keepdim=True)) / 2,
     ),
-    "You count two numbers in a row, as in the example: a row has C of them.": (
+    "The mean of a row is its sum divided by C, by how many numbers it has, and not by 2 (as in "
+    "the example) or C − 1.": (
         lambda x: x - x.sum(1, keepdim=True) / 2,
+        lambda x: x - x.sum(1, keepdim=True) / max(x.shape[1] - 1, 1),
         lambda x: x - mean(x[:, :2]),
     ),
     "You took off the means of the columns, too: only those of the rows.": lambda x: (
