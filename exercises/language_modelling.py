@@ -189,6 +189,8 @@ logit_gradient.mistakes = {
         lambda z, y: z.softmax(-1) / y.numel() - truth(z, y),
     "Right for small logits, but logits of 1000 give infinity or NaN: `softmax` sees to that.":
         lambda z, y: (z.exp() / z.exp().sum(-1, keepdim=True) - truth(z, y)) / y.numel(),
+    "You averaged over the places: each place keeps its own share, the difference over B · T.":
+        lambda z, y: (z.softmax(-1) - truth(z, y)).mean((0, 1)),
     "B and T are one axis in yours: bring them back to (B, T, V).":
         lambda z, y: logit_gradient.right(z, y).flatten(0, 1),
     "`[..., y]` are the columns of all targets, at every place: each place has its own target.":

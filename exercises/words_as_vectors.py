@@ -350,6 +350,8 @@ order_agreement.mistakes = {
          * (signs(E, row, rated)[1] != 0).sum(),
          lambda E, row, rated: order_agreement.right(E, row, rated)
          * (signs(E, row, rated)[1] > 0).sum()),
+    "You count each agreement once, but each comparison twice.":
+        lambda E, row, rated: order_agreement.right(E, row, rated) / 2,
     "A share from 0 to 1, please, not per cent.":
         lambda E, row, rated: 100 * order_agreement.right(E, row, rated),
     "You compare each pair with the next in the list alone. Compare every two.":
