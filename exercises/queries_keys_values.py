@@ -14,7 +14,6 @@ from exercises.check import (
     exercise,
     expect,
     expect_close,
-    expect_shape,
     normal,
     plain,
     tensor,
