@@ -5,7 +5,8 @@ Example (`maps` and `scores` as `helpers.recording` gives them, or one's own)::
     AttentionExplorer(["the", "cat", "sat"], maps)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,13 @@ _SETTINGS = ("layer", "head", "average", "query", "locked", "view", "stage", "sh
 _GIVEN = ("title", "tokens", "shape", "weight_steps", "raw_scores", "masked", "finds")
 
 _STAGES = {"scores": "scores", "mask": "scores, masked", "softmax": "weights"}
+# Beside the axes of the still picture: how far along or across them, and how a label is aligned.
+_SIDES = {
+    "left": (-0.012, "right", "center_baseline"),
+    "right": (1.012, "left", "center_baseline"),
+    "bottom": (-0.012, "center", "top"),
+    "top": (1.05, "center", "baseline"),
+}
 # Where the parts of the still picture stand: the large one, the query's keys, all heads.
 _LARGE = (0.48, 0.15, 0.4, 0.69)
 _PLACES = {
@@ -204,10 +212,10 @@ class AttentionExplorer(Explorer):
         step = size + gap
         flat = wall.reshape(layers * step, heads * step)
         plots.heatmap(flat, ax=ax, signed=signed, limits=(-1, 1) if signed else (0, 1))
-        ax.set_xticks(np.arange(heads) * step + (size - 1) / 2, map(str, range(heads)))
-        ax.set_yticks(np.arange(layers) * step + (size - 1) / 2, map(str, range(layers)))
-        ax.tick_params(length=0, labelsize=8, top=True, labeltop=True, labelbottom=False)
-        ax.set(title="All heads", ylabel="layer")
+        for side, count in (("top", heads), ("left", layers)):
+            _write(ax, side, np.arange(count) * step + (size - 1) / 2, map(str, range(count)))
+        ax.set_title("All heads", pad=18)
+        ax.set_ylabel("layer", labelpad=16)
         corner = (0 if self.average else self.head * step) - 0.5, self.layer * step - 0.5
         width = heads * step - gap if self.average else size
         ax.add_patch(Rectangle(corner, width, size, fill=False, edgecolor=plots.RED, linewidth=2.5))
@@ -230,12 +238,12 @@ class AttentionExplorer(Explorer):
             ax.add_patch(Rectangle((-0.5, self.query + 0.5), T, below, **veil))
             ax.add_patch(Rectangle((-0.5, self.query - 0.5), T, 1, **row))
         at, labels = self._labels()
-        ax.set_xticks(at, labels)
-        for place, text in zip(at, ax.get_xticklabels(), strict=True):
-            text.set_rotation(90 if len(self.tokens[place]) > 1 else 0)
-        ax.set_yticks(at, labels)
-        ax.tick_params(length=0, labelsize=8)
-        ax.set(xlabel="key: looked at", ylabel="query: looks")
+        turned = [len(self.tokens[i]) > 1 for i in at]
+        _write(ax, "bottom", at, labels, turned)
+        _write(ax, "left", at, labels)
+        room = 6 + 5 * max(map(len, labels))  # in points: to measure them would take too long
+        ax.set_xlabel("key: looked at", labelpad=room if any(turned) else 14)
+        ax.set_ylabel("query: looks", labelpad=room)
 
     def _draw_query(self, ax: Axes) -> None:
         """The strongest keys of the query, as the table in the browser has them."""
@@ -243,10 +251,9 @@ class AttentionExplorer(Explorer):
         open_ = np.flatnonzero(~np.isnan(row))
         keys = open_[np.argsort(-row[open_], kind="stable")][:8]
         ax.barh(range(len(keys)), row[keys], 0.7, color=plots.BLUE)
-        ax.set_yticks(range(len(keys)), [f"{_short(self.tokens[j])}  {j}" for j in keys])
+        _write(ax, "left", range(len(keys)), [f"{_short(self.tokens[j])}  {j}" for j in keys])
         ax.set_ylim(7.5, -0.5)
         ax.tick_params(length=0, labelsize=8)
-        ax.grid(axis="y", visible=False)
         ax.set_title(f"Query {self.query} “{_short(self.tokens[self.query])}” looks at")
 
     def _labels(self) -> tuple[NDArray[np.int_], list[str]]:
@@ -272,15 +279,27 @@ class AttentionExplorer(Explorer):
             linewidths=[0.5 + 4 * float(strength[p]) for p in pairs],
         )
         ax.add_collection(lines)
-        ax.set(xlim=(0, 1), ylim=(T - 0.5, -0.5), xticks=[0, 1], xticklabels=["query", "key"])
-        ax.set_yticks(at, labels)
-        right = ax.secondary_yaxis("right")
-        right.set_yticks(at, labels)
-        right.tick_params(length=0, labelsize=8)
-        ax.tick_params(length=0, labelsize=8)
-        for axis in (ax, right):
-            axis.spines[:].set_visible(False)
-        ax.grid(False)
+        ax.set(xlim=(0, 1), ylim=(T - 0.5, -0.5))
+        _write(ax, "bottom", (0, 1), ("query", "key"))
+        _write(ax, "left", at, labels)
+        _write(ax, "right", at, labels)
+        ax.spines[:].set_visible(False)
+
+
+def _write(
+    ax: Axes, side: str, at: Iterable[float], labels: Iterable[str], turned: Iterable[bool] = ()
+) -> None:
+    """Labels beside the axes, as texts: ticks would take Matplotlib twice as long, and nothing is
+    seen of an explorer until its still picture is drawn. turned: which of them are.
+    """
+    edge, across, along = _SIDES[side]
+    upwards = side in ("left", "right")
+    (ax.yaxis if upwards else ax.xaxis).set_ticks([])
+    look: dict[str, Any] = {"fontsize": 8, "color": ax.xaxis.label.get_color()}
+    look |= {"transform": ax.get_yaxis_transform() if upwards else ax.get_xaxis_transform()}
+    for i, label, turn in zip_longest(at, labels, turned):
+        x, y = (edge, i) if upwards else (i, edge)
+        ax.text(x, y, label, ha=across, va=along, rotation=90 if turn else 0, **look)
 
 
 def _short(token: str, longest: int = 10) -> str:
