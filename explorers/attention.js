@@ -74,7 +74,9 @@ function keyTable(s) {
     line.row = h("tr", {}, line.position, h("td", {}, line.key), ...(s.scores ? [line.score] : []), line.weight, h("td", {}, line.bar));
     return line;
   });
-  const digits = s.scores ? signedText(-s.scores.reduce((most, v) => Math.max(most, Math.abs(v)), 100)).length : 0;
+  let most = 100;
+  for (const v of s.scores ?? []) if (Math.abs(v) > most) most = Math.abs(v);
+  const digits = s.scores ? signedText(-most).length : 0;
   const columns = ["at", "name", ...(s.scores ? ["score"] : []), "weight", "bars"];
   const table = h("table", { style: `--digits: ${digits}` }, caption, h("colgroup", {}, ...columns.map((name) => h("col", { class: name }))),
     h("thead", {}, h("tr", {}, h("th", { class: "number" }, "at"), h("th", {}, "key"),
@@ -206,7 +208,6 @@ function render({ model, el }) {
   function draw() {
     if (!measured) return; // there is no room for it yet
     const i = get("query"), inMap = get("view") === "map";
-    s.scrolled = figure.scrollTop; // asked before anything is written: else the browser lays out the page for it
     if (s.theme.ink === undefined) {
       for (const name of ["ink", "paper", "focus", "blue", "red"]) s.theme[name] = colour(box, name);
       s.theme.mono = getComputedStyle(box.querySelector("td.number")).fontFamily;
@@ -234,7 +235,7 @@ function render({ model, el }) {
     if (s.revealing && !inMap && i >= 0) lines.reveal(i);
     s.revealing = false;
   }
-  const paint = onceAFrame(draw);
+  const paint = onceAFrame(() => { s.scrolled = figure.scrollTop; draw(); });
 
   const at = (event) => {
     const inMap = get("view") === "map", part = inMap ? map : lines;
@@ -280,8 +281,11 @@ function render({ model, el }) {
     if (!box.clientWidth || now === measured) return;
     measured = now;
     const most = (node) => parseFloat(getComputedStyle(node).maxHeight);
-    if (grid) grid.resize(side.clientWidth - 22, most(grid.node) - 34);
-    for (const part of [map, lines]) part.resize(main.clientWidth, most(figure));
+    // All is asked before anything is written: else the browser lays out the page for each answer.
+    const beside = side.clientWidth - 22, wide = main.clientWidth, tall = most(figure), ofGrid = grid && most(grid.node) - 34;
+    s.scrolled = figure.scrollTop;
+    grid?.resize(beside, ofGrid);
+    for (const part of [map, lines]) part.resize(wide, tall);
     drawn = "";
     draw(); // now: base.js scrolls to where it will stand
   });

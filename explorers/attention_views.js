@@ -44,34 +44,38 @@ function headGrid(s) {
   /** All small maps of a stage. Of a long text, a pixel shows the strongest value of its block. */
   function wall(stage) {
     const scoring = stage !== "softmax", hiding = stage !== "scores", values = scoring ? s.scores : s.steps;
-    const all = h("canvas", { width: picture.width, height: picture.height }), pen = all.getContext("2d");
-    const side = Math.min(T, Math.round(size * ratio)), small = h("canvas", { width: side, height: side });
-    const smallPen = small.getContext("2d"), image = new ImageData(side, side), pixels = new Uint32Array(image.data.buffer);
+    const side = Math.min(T, Math.round(size * ratio)), wide = columns * side;
     const block = Uint16Array.from({ length: T }, (_, k) => Math.floor((k * side) / T));
-    const best = new Float32Array(side * side), open = new Uint8Array(side * side);
-    for (let k = 0; k < N; k++) if (!(hiding && s.masked[k])) open[block[Math.floor(k / T)] * side + block[k % T]] = 1;
+    const open = Uint32Array.from({ length: N }, (_, k) => k).filter((k) => !(hiding && s.masked[k]));
+    const inBlock = open.map((k) => block[Math.floor(k / T)] * wide + block[k % T]); // of a map at the left top
+    const blocks = Uint32Array.from(new Set(inBlock)), best = new Float32Array(side * wide);
+    const image = new ImageData(wide, L * side), pixels = new Uint32Array(image.data.buffer).fill(NOTHING);
+    function small(data, first, unit, layer, c) {
+      best.fill(0);
+      for (let n = 0; n < open.length; n++) {
+        const v = data[first + open[n]], p = inBlock[n];
+        if (Math.abs(v) > Math.abs(best[p])) best[p] = v;
+      }
+      const at = layer * side * wide + c * side;
+      let most = scoring ? 1e-6 : unit; // the colours of scores reach as far as the largest of the head
+      if (scoring) for (const p of blocks) most = Math.max(most, Math.abs(best[p]));
+      for (const p of blocks) pixels[at + p] = scoring ? SIGNED[Math.round(127.5 * (best[p] / most + 1))] : SHADES[shade(best[p] / most)];
+    }
+    for (let layer = 0; layer < L; layer++) {
+      const sum = new Float32Array(N);
+      for (let c = 0, first = layer * H * N; c < H; c++, first += N) {
+        small(values, first, STEPS, layer, c);
+        for (const k of open) sum[k] += values[first + k];
+      }
+      if (H > 1) small(sum, 0, STEPS * H, layer, H);
+    }
+    const exact = h("canvas", { width: wide, height: L * side }), all = h("canvas", { width: picture.width, height: picture.height });
+    exact.getContext("2d").putImageData(image, 0, 0);
+    const pen = all.getContext("2d"), pitch = size + gap;
     pen.imageSmoothingEnabled = false;
     pen.scale(ratio, ratio);
     for (let layer = 0; layer < L; layer++) for (let c = 0; c < columns; c++) {
-      const first = (layer * H + (c < H ? c : 0)) * N, heads = c < H ? 1 : H;
-      best.fill(0);
-      for (let i = 0, k = 0; i < T; i++) {
-        for (let j = 0; j < T; j++, k++) {
-          if (hiding && s.masked[k]) continue;
-          let v = 0;
-          for (let n = 0; n < heads; n++) v += values[first + n * N + k];
-          const p = block[i] * side + block[j];
-          if (Math.abs(v) > Math.abs(best[p])) best[p] = v;
-        }
-      }
-      let unit = STEPS * heads; // the colours of scores reach as far as the largest of the head
-      if (scoring) unit = best.reduce((most, v) => Math.max(most, Math.abs(v)), 1e-6);
-      for (let p = 0; p < best.length; p++) {
-        const v = best[p] / unit;
-        pixels[p] = !open[p] ? NOTHING : scoring ? SIGNED[Math.round(127.5 * (v + 1))] : SHADES[shade(v)];
-      }
-      smallPen.putImageData(image, 0, 0);
-      pen.drawImage(small, c * (size + gap), layer * (size + gap), size, size);
+      pen.drawImage(exact, c * side, layer * side, side, side, c * pitch, layer * pitch, size, size);
     }
     return all;
   }
