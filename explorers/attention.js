@@ -212,19 +212,21 @@ function render({ model, el }) {
       for (const name of ["ink", "paper", "focus", "blue", "red"]) s.theme[name] = colour(box, name);
       s.theme.mono = getComputedStyle(box.querySelector("td.number")).fontFamily;
     }
-    const now = ["layer", "head", "average", "stage", "show_masked", "view"].map(get).join() + s.theme.ink;
-    if (now !== drawn) {
-      drawn = now;
+    const now = ["layer", "head", "average", "stage", "show_masked", "view"].map(get).join() + s.theme.ink, another = now !== drawn;
+    drawn = now;
+    if (another) {
       if (s.scoring()) s.measure(); else s.largest = 1;
       if (inMap) map.colours();
       scale.paint();
+    }
+    (inMap ? map : lines).paint(); // before any text of the page is changed: to write on a canvas asks for its layout
+    if (another) {
       grid?.paint();
       say(heading, grid ? `${s.place()}: ${what()}` : what());
       s.revealing ||= lines.node.hidden && !inMap;
       map.node.hidden = !inMap;
       lines.node.hidden = inMap;
     }
-    (inMap ? map : lines).paint();
     table.paint();
     ready.paint();
     if (all.getAttribute("aria-pressed") !== String(i < 0)) all.setAttribute("aria-pressed", i < 0);
@@ -235,7 +237,7 @@ function render({ model, el }) {
     if (s.revealing && !inMap && i >= 0) lines.reveal(i);
     s.revealing = false;
   }
-  const paint = onceAFrame(() => { s.scrolled = figure.scrollTop; draw(); });
+  const paint = onceAFrame(draw);
 
   const at = (event) => {
     const inMap = get("view") === "map", part = inMap ? map : lines;
@@ -245,7 +247,10 @@ function render({ model, el }) {
     return { i: cell(y), j: inMap && x >= 0 && x < 1 ? cell(x) : -1, inside: y >= 0 && y < 1 && x < (inMap ? 1 : 0.4) };
   };
   const point = (column) => { if (column !== s.column) { s.column = column; paint(); } };
-  figure.addEventListener("scroll", () => { if (get("view") === "lines") paint(); });
+  figure.addEventListener("scroll", () => {
+    s.scrolled = figure.scrollTop; // kept: to ask while painting would lay out the page once more
+    if (get("view") === "lines") paint();
+  });
   figure.addEventListener("pointermove", (event) => {
     const { i, j, inside } = at(event);
     point(inside ? j : -1);
@@ -283,7 +288,6 @@ function render({ model, el }) {
     const most = (node) => parseFloat(getComputedStyle(node).maxHeight);
     // All is asked before anything is written: else the browser lays out the page for each answer.
     const beside = side.clientWidth - 22, wide = main.clientWidth, tall = most(figure), ofGrid = grid && most(grid.node) - 34;
-    s.scrolled = figure.scrollTop;
     grid?.resize(beside, ofGrid);
     for (const part of [map, lines]) part.resize(wide, tall);
     drawn = "";

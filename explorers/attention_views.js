@@ -268,9 +268,6 @@ function lineView(s) {
     const one = get("query"), data = s.values(s.scoring()), hide = s.hiding(), unit = s.scoring() ? s.largest : 1;
     const over = Math.min(s.scrolled, tall * T - height), y = (i) => (i + 0.5) * tall - over;
     const pen = area.getContext("2d"), writer = numbers.getContext("2d");
-    marked?.classList.remove("on");
-    marked = one < 0 ? null : rows.children[one];
-    marked?.classList.add("on");
     pen.clearRect(0, 0, wide, height);
     writer.clearRect(0, 0, numbersWide, height);
     writer.fillStyle = s.theme.ink;
@@ -296,6 +293,9 @@ function lineView(s) {
         pen.stroke();
       }
     }
+    marked?.classList.remove("on");
+    marked = one < 0 ? null : rows.children[one];
+    marked?.classList.add("on");
   }
   /** Scrolls so far that the query is in sight. */
   const reveal = (i) => {
