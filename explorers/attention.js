@@ -11,7 +11,8 @@ function label(token) {
   const code = (c) => `U+${c.codePointAt().toString(16).toUpperCase().padStart(4, "0")}`;
   const full = /^[\p{Cf}\p{Z}]+$/u.test(signs) ? Array.from(signs, code).join(" ") : signs || "∅";
   const letters = Array.from(READ_AS_ONE.segment(full), (part) => part.segment), long = letters.length > LONGEST;
-  return { full, short: long ? letters.slice(0, LONGEST - 1).join("") + "…" : full, letters: Math.min(LONGEST, letters.length) };
+  const short = long ? letters.slice(0, LONGEST - 1).join("") + "…" : full;
+  return { full, short, letters: Math.min(LONGEST, letters.length), space: /^␣+$/.test(short) };
 }
 
 /** What the parts share: the data, the traits, and what follows from them. */
@@ -68,7 +69,7 @@ function stateOf(model) {
 
 /** The strongest keys of the query as text, to be read, heard and copied. */
 function keyTable(s) {
-  const caption = h("caption"), cell = (...inside) => h("td", { class: "number" }, ...inside);
+  const who = h("div"), caption = h("caption", {}, who), cell = (...inside) => h("td", { class: "number" }, ...inside);
   const lines = Array.from({ length: Math.min(ROWS, s.T) }, () => {
     const line = { position: cell(), key: h("span", { class: "token" }), score: cell(), weight: cell(), bar: h("div", { class: "bar" }) };
     line.row = h("tr", {}, line.position, h("td", {}, line.key), ...(s.scores ? [line.score] : []), line.weight, h("td", {}, line.bar));
@@ -106,12 +107,11 @@ function keyTable(s) {
       say(line.weight, weights[j].toFixed(3));
       line.bar.style.backgroundSize = `${100 * weights[j]}% 100%`; // painted only, where a width would be laid out
     });
-    const who = i < 0 ? "Each key: mean over the queries that see it" : `Query ${i} “${tokens[i].short}”${get("locked") ? ", locked" : ""}`;
-    say(caption, who);
+    say(who, i < 0 ? "Mean over the queries that see it" : `Query ${i} “${tokens[i].short}”${get("locked") ? ", locked" : ""}`);
     clearTimeout(speaking);
     speaking = setTimeout(() => {
       const strongest = order.slice(0, 3).map((j) => `${tokens[j].full} ${s.scoring() ? scoreText(j) : weights[j].toFixed(3)}`);
-      say(spoken, `${s.place()}. ${who}. Strongest keys: ${strongest.join(", ")}`);
+      say(spoken, `${s.place()}. ${who.textContent}. Strongest keys: ${strongest.join(", ")}`);
     }, 400);
   }
   return { nodes: [table, spoken], paint, stop: () => clearTimeout(speaking) };
@@ -197,8 +197,9 @@ function render({ model, el }) {
   const what = () => ({ scores: "scores", mask: "scores, masked", softmax: "weights" })[get("stage")];
   function reading() {
     const i = get("query"), k = i * T + s.column;
-    const few = get("view") === "lines" && lines.most < T ? ` Only the ${lines.most} strongest lines of each are drawn.` : "";
-    if (i < 0) return `Point at a query, or press ↓, to see it alone; a click or Enter locks it.${few}`;
+    const few = get("view") === "lines" && lines.most < T; // the text has two short lines of room
+    if (i < 0 && few) return `The ${lines.most} strongest lines of each query. Point at one, or press ↓, to see all of its lines.`;
+    if (i < 0) return "Point at a query, or press ↓, to see it alone; a click or Enter locks it.";
     const one = `Query ${i} “${tokens[i].short}”`;
     if (s.column < 0) return get("locked") ? `${one}, locked: Enter or a click on it unlocks.` : `${one}: Enter or a click locks it.`;
     const value = s.masked[k] && get("stage") === "mask" ? "−∞, masked" : s.scoring() ? signedText(s.values(true)[k]) : s.values(false)[k].toFixed(3);
@@ -226,6 +227,7 @@ function render({ model, el }) {
       s.revealing ||= lines.node.hidden && !inMap;
       map.node.hidden = !inMap;
       lines.node.hidden = inMap;
+      figure.style.height = inMap ? "" : `${lines.high()}px`;
     }
     table.paint();
     ready.paint();

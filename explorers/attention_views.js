@@ -97,7 +97,7 @@ function headGrid(s) {
   const top = h("div", { class: "quiet top", "aria-hidden": "true" }, ...numbers(columns, String));
   const node = h("div", { class: "grid", role: "grid", "aria-label": "Layers and heads. Arrow keys choose.",
     style: `--columns: ${columns}` },
-    h("span", { class: "quiet names", "aria-hidden": "true" }, H > 1 ? "head →, layer ↓" : "layer ↓"),
+    h("span", { class: "quiet names", "aria-hidden": "true" }, H > 1 ? "head →, layer ↓ (0 first)" : "layer ↓ (0 first)"),
     top,
     h("div", { class: "quiet rows", "aria-hidden": "true" }, ...numbers(L, String)),
     h("div", { class: "maps" }, picture, buttons));
@@ -160,6 +160,7 @@ function heatMap(s) {
     say(span, tokens[i].short);
     span.title = tokens[i].full;
     span.classList.toggle("upright", tokens[i].letters === 1);
+    span.classList.toggle("space", tokens[i].space);
     span.style.setProperty("--at", `${(i + 0.5) * step}px`);
     return span;
   };
@@ -238,16 +239,17 @@ function lineView(s) {
   const most = Math.min(T, Math.max(3, Math.floor(320 / T))); // to a query when all are shown: lines cost time
   const numbersWide = s.scores ? 70 : 46, heading = 18;
   const area = canvas(1, 1, ""), numbers = canvas(1, 1, "");
-  const list = (side) => h("div", { class: `list ${side}` }, ...tokens.map(({ short, full }) => h("span", { title: full }, short)));
+  const list = (side) => h("div", { class: `list ${side}` }, ...tokens.map(({ short, full, space }) => h("span", { title: full, class: space && "space" }, short)));
   const rows = list("left"), keys = list("right");
-  const column = (name, content) => h("div", {}, h("div", { class: `quiet head ${name}` }, name), content);
-  const node = h("div", { class: "lines" }, column("query", rows), column("", area), column("key", keys), column("", numbers));
+  const column = (name, content, head = name) => h("div", {}, h("div", { class: `quiet head ${name}` }, head), content);
+  const seen = h("div"); // which tokens are in sight, if not all
+  const node = h("div", { class: "lines" }, column("query", rows), column("seen", area, seen), column("key", keys), column("", numbers));
   const row = new Float32Array(T), top = new Float32Array(most);
   let tall = 0, wide = 0, height = 0, marked = null;
 
   function resize(room, high) {
     tall = between(13, Math.floor((high - heading - 2) / T), 28);
-    height = Math.min(tall * T, high - heading - 2);
+    height = tall * Math.min(T, Math.floor((high - heading - 2) / tall)); // whole rows: the last one is not cut
     const bar = tall * T > height ? 16 : 0; // the scroll bar
     wide = between(60, room - 2 * Math.max(46, 10 + 7 * s.longest) - numbersWide - bar, 300);
     node.style.setProperty("--tall", `${tall}px`);
@@ -293,6 +295,8 @@ function lineView(s) {
         pen.stroke();
       }
     }
+    const first = Math.round(over / tall), last = first + height / tall - 1;
+    say(seen, height < tall * T ? `${first}–${last} of ${T} tokens: scroll` : "");
     marked?.classList.remove("on");
     marked = one < 0 ? null : rows.children[one];
     marked?.classList.add("on");
@@ -302,5 +306,5 @@ function lineView(s) {
     const scroller = node.parentElement;
     scroller.scrollTop = Math.min(i * tall, Math.max(scroller.scrollTop, (i + 1) * tall - height));
   };
-  return { node, area, rows, paint, reveal, resize, most };
+  return { node, area, rows, paint, reveal, resize, most, high: () => height + heading };
 }

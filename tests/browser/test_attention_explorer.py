@@ -1,5 +1,7 @@
 """The attention explorer in a real JupyterLab: by keyboard, by mouse, in both themes."""
 
+import re
+
 import pytest
 from lab import (
     both_themes,
@@ -168,7 +170,7 @@ def test_the_keyboard_moves_and_locks_the_query(show):
     for key in ("Home", "ArrowUp"):  # above the first query: all of them
         page.keyboard.press(key)
     settled(page, query=-1, locked=False)
-    expect(explorer.locator("caption")).to_have_text("Each key: mean over the queries that see it")
+    expect(explorer.locator("caption")).to_have_text("Mean over the queries that see it")
 
 
 def test_it_opens_locked_on_one_query(show):
@@ -329,3 +331,50 @@ def test_a_long_text_is_still_usable(show):
     last = explorer.locator(".lines .left span").last.bounding_box()
     figure = explorer.locator(".figure").bounding_box()
     assert last["y"] + last["height"] <= figure["y"] + figure["height"] + 1  # scrolled into sight
+    seen = explorer.locator(".seen")
+    expect(seen).to_have_text(re.compile(r"^\d+–255 of 256 tokens: scroll$"))
+    explorer.get_by_role("slider").press("Home")
+    expect(seen).to_have_text(re.compile(r"^0–\d+ of 256 tokens: scroll$"))
+
+
+def test_what_the_lines_view_has_no_room_for_is_whole_and_said(show):
+    page, explorer = show(
+        "explorer = AttentionExplorer(list('To be, or not to be, that is the question'[:34]),"
+        " *weights_and_scores(1, 4, 34), query=-1)\nexplorer"
+    )
+    explorer.get_by_role("button", name="Lines").click()
+    next_frame(page)
+    figure, edge = explorer.locator(".figure"), "n => n.getBoundingClientRect().bottom"
+    bottoms = explorer.locator(".right span").evaluate_all(f"nodes => nodes.map({edge})")
+    assert min(abs(bottom - figure.evaluate(edge)) for bottom in bottoms) < 1  # no row is cut
+    last = re.fullmatch(r"0–(\d+) of 34 tokens: scroll", explorer.locator(".seen").inner_text())
+    assert last and bottoms[int(last[1])] == pytest.approx(figure.evaluate(edge), abs=1)
+    readout = explorer.locator(".readout")
+    assert readout.evaluate("n => n.scrollHeight <= n.clientHeight")
+    expect(readout).to_contain_text("The 9 strongest lines of each query")
+
+
+def test_nothing_is_wider_than_its_column_in_a_small_window(show):
+    page, explorer = show()
+    page.set_viewport_size({"width": 620, "height": 700})
+    explorer.get_by_role("button", name="All queries").click()
+    next_frame(page)
+    side = explorer.locator(".side").evaluate("n => n.getBoundingClientRect().right")
+    assert explorer.locator("table").evaluate("n => n.getBoundingClientRect().right") <= side + 1
+    page.set_viewport_size({"width": 1280, "height": 1200})
+
+
+def test_the_sign_for_a_space_keeps_away_from_the_token_below(show):
+    _, explorer = show(
+        "explorer = AttentionExplorer(list('a b c' * 6), weights_and_scores(1, 1, 30)[0])\nexplorer"
+    )
+    middle = (
+        "nodes => nodes.map(n => { const text = document.createRange();"
+        " text.selectNodeContents(n); const box = text.getBoundingClientRect();"
+        " return (box.top + box.bottom) / 2; })"
+    )
+    for labels in (".down span:not(.mark)", ".lines .left span"):
+        if labels.startswith(".lines"):
+            explorer.get_by_role("button", name="Lines").click()
+        a, space, b = explorer.locator(labels).evaluate_all(middle)[:3]
+        assert space - a < b - space - 3  # nearer to the one above
