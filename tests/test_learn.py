@@ -1,6 +1,7 @@
 """tools/learn.py: copies that are never overwritten; what is done is remembered beside them."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,31 @@ def test_beginning_again_keeps_what_was_there(course):
     assert (course / "my/01_words_as_vectors-old2.ipynb").read_text() == "and again"
     with pytest.raises(ValueError, match="no chapter '7': the last is 01"):
         learn.again("7", course)
+
+
+def test_the_address_that_is_printed_leads_to_the_first_chapter(course, tmp_path):
+    learn.prepare(course)
+    flags = ["--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0"]
+    script = f"import learn, pathlib; learn.start({flags}, pathlib.Path({str(course)!r}))"
+    own = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    environment = (
+        os.environ | own | {"PYTHONPATH": os.pathsep.join([str(ROOT / "tools"), str(ROOT)])}
+    )
+    server = subprocess.Popen(
+        [sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, env=environment
+    )
+    said = []
+    try:
+        for line in server.stderr:
+            said.append(line)
+            if "Or copy and paste" in line:
+                break
+        address = server.stderr.readline()
+    finally:
+        server.kill()
+        server.communicate()
+    assert "/lab/tree/00_start_here.ipynb?token=" in address
+    assert "Overriding" not in "".join(said)  # the hook by itself: said twice at each start
 
 
 def test_git_does_not_see_the_copies():

@@ -121,7 +121,10 @@ def write(path: Path, notebook: NotebookNode) -> None:
 
 def start(flags: list[str], root: Path = ROOT) -> int:
     """Run JupyterLab with the course's configuration until it ends; its exit status."""
-    command = [sys.executable, "-m", "jupyterlab", "my/00_start_here.ipynb", *flags]
+    first = chapters(root)[0].name
+    # Not as the file to open: the address that JupyterLab prints would lead past it.
+    command = [sys.executable, "-m", "jupyterlab", "my", f"--LabApp.default_url=/lab/tree/{first}"]
+    command += flags
     before = os.environ.get("JUPYTER_CONFIG_PATH")
     path = os.pathsep.join(filter(None, [str(CONFIG), before]))
     environment = os.environ | {"JUPYTER_CONFIG_PATH": path}

@@ -5,6 +5,7 @@ picture beside it, and without the kernel that made it there is none ("model not
 """
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ def keep_stills(model: dict[str, Any], **_: Any) -> None:
                 output["data"].pop(WIDGET_VIEW, None)
 
 
+# Jupyter reads this into each of its two contents managers twice, and would say that the hook
+# replaces itself.
+warnings.filterwarnings("ignore", "Overriding existing pre_save_hook .keep_stills.")
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 c.FileContentsManager.pre_save_hook = keep_stills
 c.ContentsManager.hide_globs.extend(["*.egg-info", "nbval.cfg", "progress.txt"])
