@@ -107,7 +107,7 @@ function keyTable(s) {
       say(line.weight, weights[j].toFixed(3));
       line.bar.style.backgroundSize = `${100 * weights[j]}% 100%`; // painted only, where a width would be laid out
     });
-    say(who, i < 0 ? "Mean over the queries that see it" : `Query ${i} “${tokens[i].short}”${get("locked") ? ", locked" : ""}`);
+    say(who, i < 0 ? "Mean over queries that see it" : `Query ${i} “${tokens[i].short}”${get("locked") ? ", locked" : ""}`);
     clearTimeout(speaking);
     speaking = setTimeout(() => {
       const strongest = order.slice(0, 3).map((j) => `${tokens[j].full} ${s.scoring() ? scoreText(j) : weights[j].toFixed(3)}`);

@@ -170,7 +170,7 @@ def test_the_keyboard_moves_and_locks_the_query(show):
     for key in ("Home", "ArrowUp"):  # above the first query: all of them
         page.keyboard.press(key)
     settled(page, query=-1, locked=False)
-    expect(explorer.locator("caption")).to_have_text("Mean over the queries that see it")
+    expect(explorer.locator("caption")).to_have_text("Mean over queries that see it")
 
 
 def test_it_opens_locked_on_one_query(show):
