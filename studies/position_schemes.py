@@ -2,7 +2,8 @@
 
 One layer of causal attention on Shakespeare (C = 64, four heads, 32 characters), trained alike:
 without positions, with a learned table that starts at a spread of 1 (PyTorch's own) or of 0.02 (as
-most copies of GPT-2 have it), with sinusoidal vectors, with rotary queries and keys. loss: on held-out plays.
+most copies of GPT-2 have it), with sinusoidal vectors, with rotary queries and keys. loss: on plays
+that were held out.
 """
 
 import torch
