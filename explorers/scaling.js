@@ -1,7 +1,7 @@
 const QUERIES = 32, KEYS = 16, LARGEST = 1024, EDGE = 12, BINS = 48;
 const POWERS = [2, 3, 4, 5, 6, 7, 8, 9, 10];
 const DIVISORS = [["1", "1 (no scaling)"], ["√hs", "√hs"], ["√C", "√C = 32"], ["hs", "hs"]];
-const LINES = { 1: ["red", ""], "√hs": ["blue", ""], "√C": ["orange", "7 4"], hs: ["green", "2 4"] };
+const LINES = { 1: ["orange", ""], "√hs": ["blue", ""], "√C": ["red", "7 4"], hs: ["green", "2 4"] };
 
 const divide = (by, d) => ({ 1: 1, "√hs": Math.sqrt(d), "√C": Math.sqrt(LARGEST), hs: d })[by];
 const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
@@ -72,7 +72,7 @@ function render({ model, el }) {
       slider(model, "row", { label: "query (row)", min: 0, max: QUERIES - 1 })),
     h("div", { class: "row" }, "divide the scores by", choice(model, "divisor", DIVISORS, "Divisor")),
     says, board,
-    h("p", { class: "quiet key" }, ...DIVISORS.map(([by]) => h("span", {}, sample(LINES[by]), by)),
+    h("p", { class: "quiet key" }, ...DIVISORS.map(([by]) => h("span", {}, sample(LINES[by]), by === "1" ? "no scaling" : by)),
       h("span", {}, "thick: the chosen one"), h("span", {}, "● the present d (click moves it)")), table.node);
 
   // The charts, made anew when there is more or less room.
@@ -87,21 +87,21 @@ function render({ model, el }) {
     paint();
   }
 
-  function paintHistogram(now) {
+  function paintHistogram(now, ink) {
     const counts = new Array(BINS).fill(0);
     for (const s of now.divided) counts[Math.min(BINS - 1, Math.max(0, Math.floor((s + EDGE) / (2 * EDGE) * BINS)))] += 1;
     const high = Math.max(...counts), beyond = now.divided.filter((s) => Math.abs(s) > EDGE).length, wide = 2 * EDGE / BINS;
     histogram.paint({ x: [-EDGE, EDGE], y: [0, high], xticks: [-12, -8, -4, 0, 4, 8, 12].map((v) => [v, fixed(v, 0)]), yticks: [[0, "0"], [high, String(high)]],
-      xlabel: beyond ? `score · orange ends: ${beyond} lie beyond ±12` : "score", title: `512 scores: std ${now.std.toFixed(2)}`,
+      xlabel: beyond ? `score · grey ends: ${beyond} lie beyond ±12` : "score", title: `512 scores: std ${now.std.toFixed(2)}`,
       label: `Histogram of 512 scores, standard deviation ${now.std.toFixed(2)}`,
       marks: (x, y) => counts.map((n, i) => h("rect", { x: x(i * wide - EDGE), width: x(wide) - x(0) - 1, y: y(n), height: y(0) - y(n),
-        fill: (i === 0 || i === BINS - 1) && beyond ? "var(--red)" : "var(--blue)" })) });
+        fill: (i === 0 || i === BINS - 1) && beyond ? "var(--quiet)" : ink })) });
   }
 
-  function paintBars(row, index) {
+  function paintBars(row, index, ink) {
     bars.paint({ x: [-0.5, KEYS - 0.5], y: [0, 1.06], xticks: row.weights.map((_, j) => [j, j % 2 ? "" : String(j)]), yticks: [0, 0.5, 1].map((w) => [w, String(w)]),
       xlabel: "key", title: `Weights of query ${index}`, label: `Weights of query ${index}: ${row.weights.map((w) => w.toFixed(2)).join(", ")}`,
-      marks: (x, y, text) => row.weights.flatMap((w, j) => [h("rect", { x: x(j - 0.4), width: x(0.8) - x(0), y: y(w), height: y(0) - y(w), fill: "var(--blue)" }),
+      marks: (x, y, text) => row.weights.flatMap((w, j) => [h("rect", { x: x(j - 0.4), width: x(0.8) - x(0), y: y(w), height: y(0) - y(w), fill: ink }),
         text(x(j), y(w) - 3, w < written ? "" : w.toFixed(2).replace(/^0/, ""), { fill: "var(--ink)" })]) });
   }
 
@@ -117,8 +117,9 @@ function render({ model, el }) {
   function paint() {
     const power = model.get("power"), by = model.get("divisor"), index = model.get("row");
     const now = curves[by][power - 2], row = now.rows[index];
-    paintHistogram(now);
-    paintBars(row, index);
+    const ink = `var(--${LINES[by][0]})`;
+    paintHistogram(now, ink);
+    paintBars(row, index, ink);
     paintCurves(entropies, "entropy", "Entropy of the weights, mean", 3, power, by);
     paintCurves(gradients, "gradient", "Gradient (Jacobian norm), mean", 0.4, power, by);
     for (const [name] of names) {

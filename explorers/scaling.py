@@ -13,7 +13,7 @@ WIDTH = LARGEST  # C, the embedding width that the wrong divisor √C uses
 SIZES = tuple(2**power for power in range(2, 11))  # head sizes 4 … 1024
 DIVISORS = ("1", "√hs", "√C", "hs")
 EDGE = 12  # the histogram ends at ±EDGE; what lies beyond is counted in its outermost bars
-_LINES = {"1": (RED, "-"), "√hs": (BLUE, "-"), "√C": (ORANGE, "--"), "hs": (GREEN, ":")}
+_LINES = {"1": (ORANGE, "-"), "√hs": (BLUE, "-"), "√C": (RED, "--"), "hs": (GREEN, ":")}
 
 
 class ScalingExplorer(Explorer):
@@ -92,15 +92,17 @@ class ScalingExplorer(Explorer):
             columns=3,
         )
         shown = np.clip(self.scores().ravel(), -EDGE + 0.01, EDGE - 0.01)
-        left.hist(shown, bins=np.linspace(-EDGE, EDGE, 49), color=BLUE)
-        left.set(title=f"Scores: std {now['std']:.2f}", xlabel="score (ends: or beyond)")
+        colour, _ = _LINES[self.divisor]
+        left.hist(shown, bins=np.linspace(-EDGE, EDGE, 49), color=colour)
+        left.set(title=f"Scores: std {now['std']:.2f}", xlabel="score (end bars: all beyond)")
         left.set(ylabel="how many of 512", xlim=(-EDGE, EDGE))
-        middle.bar(range(KEYS), now["weights"][self.row], color=BLUE)
+        middle.bar(range(KEYS), now["weights"][self.row], color=colour)
         middle.set(title=f"Weights of query {self.row}", xlabel="key", ylim=(0, 1.02))
         middle.set(xticks=range(0, KEYS, 3))
         for name, (colour, style) in _LINES.items():
             line = [self.measures(d, name)["entropy"].mean() for d in SIZES]
-            right.plot(SIZES, line, style, color=colour, label=f"÷ {name}")
+            label = "no scaling" if name == "1" else f"÷ {name}"
+            right.plot(SIZES, line, style, color=colour, label=label)
         right.plot(self.head_size, now["entropy"].mean(), "o", color=GREY, markersize=9)
         right.set(title="Mean entropy", xlabel="head size d", ylabel="nats", xscale="log")
         right.set(xticks=SIZES[::2], xticklabels=SIZES[::2], ylim=(0, 3))
