@@ -1,6 +1,5 @@
-"""One head can learn to tell what stands one place and two places back, but slowly and not from
-every start; two heads of half the width learn it at once. Weights that are the same for every text
-do not.
+"""One head can learn to tell what stands one place and two places back, but slowly; two heads of
+half the width learn it at once. Weights that are the same for every text do not.
 
 A text is 12 random letters of 20. steps: when both questions were first answered at 95 % (the
 length of the run, if they never were); first: the worse of the two answers after 400 steps;
