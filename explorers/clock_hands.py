@@ -98,6 +98,14 @@ class ClockHands(Explorer):
         k = rotary(torch.tensor([self.k]), self.key if key is None else key)
         return (q @ k.T).item() / math.sqrt(len(self.q))
 
+    def scores(self) -> torch.Tensor:
+        """The score at every distance from −longest to longest, query's position − key's."""
+        q, k, rotary = torch.tensor(self.q), torch.tensor(self.k), Rotary(len(self.q), self.base)
+        ahead, behind = (
+            rotary(moved.expand(self.longest + 1, -1)) @ other for moved, other in ((q, k), (k, q))
+        )
+        return torch.cat([behind.flip(0), ahead[1:]]) / math.sqrt(len(self.q))
+
     def describe(self) -> str:
         return (
             f"{len(self.q) // 2} clocks, query at {self.query}, key at {self.key}: "
@@ -108,11 +116,14 @@ class ClockHands(Explorer):
         pairs = len(self.q) // 2
         fig, axes = plots.picture(
             f"{pairs} clocks, one for each pair of features: the hand of the query at position "
-            f"{self.query} and of the key at position {self.key}; the score is {self.score():.2f}.",
+            f"{self.query} and of the key at position {self.key}; the score is {self.score():.2f}. "
+            f"Below, the score at every distance; a dot at distance {self.query - self.key}.",
             width=max(5.0, 1.9 * pairs),
-            height=2.5,
+            height=4.8,
             columns=pairs,
+            rows=2,
             squeeze=False,
+            height_ratios=[3, 2],
         )
         steps = rotary_angles(2, 2 * pairs, self.base)[1].tolist()
         hands: list[tuple[str, list[float], int, str, Any]] = [
@@ -146,6 +157,15 @@ class ClockHands(Explorer):
             ax.set(xticks=[], yticks=[])
             ax.grid(False)
             ax.spines[:].set_visible(False)
+        wide, *others = axes[1]  # one picture as wide as all the dials
+        for ax in others:
+            ax.remove()
+        wide.set_subplotspec(wide.get_gridspec()[1, :])
+        distance, scores = self.query - self.key, self.scores()
+        wide.plot(range(-self.longest, self.longest + 1), scores, color=plots.GREY, linewidth=1.5)
+        wide.plot([distance], scores[distance + self.longest], "o", color=plots.BLUE, markersize=9)
+        wide.set(xlabel="distance: position of the query − position of the key", ylabel="score")
+        wide.margins(x=0.02)
         return fig
 
 

@@ -7,6 +7,7 @@ import torch
 import traitlets
 from ipywidgets import Widget
 
+from explorers.base import STILL
 from explorers.clock_hands import ClockHands
 from helpers.positions import Rotary
 
@@ -49,6 +50,37 @@ def test_the_still_picture_shows_the_present_view(size):
     assert picture.png().startswith(b"\x89PNG")
     data, _ = explorer._repr_mimebundle_()
     assert data["image/png"] and data["text/plain"] == repr(explorer)
+
+
+def test_the_still_picture_has_the_curve_of_scores_and_the_dot_on_it():
+    explorer = ClockHands(Q, K, query=3, key=9, longest=12)
+    assert "distance -6" in explorer.picture().alt
+    *_, plot = explorer.picture().axes
+    curve, dot = plot.lines
+    distances, scores = curve.get_data()
+    assert list(distances) == list(range(-12, 13)) and scores.tolist() == explorer.scores().tolist()
+    for distance, score in zip(distances, scores, strict=True):
+        places = max(distance, 0), max(-distance, 0)
+        assert score == pytest.approx(explorer.score(*places), abs=1e-5)
+    (x,), (y,) = dot.get_data()
+    assert (x, y) == (-6, pytest.approx(explorer.score(), abs=1e-5))
+
+
+@pytest.mark.parametrize("size", [2, 8, 16])
+def test_nothing_in_the_still_picture_is_cut_or_overlaps(size):
+    explorer = ClockHands([1.0] * size, [0.5] * size)
+    picture = explorer.picture()
+    note = picture.supxlabel(STILL, x=0.01, ha="left", fontsize=8)
+    picture.png()  # which puts everything in its place
+    *dials, plot = picture.axes
+    assert len(dials) == size // 2
+    boxes = [ax.get_tightbbox() for ax in picture.axes]
+    edge = picture.bbox
+    assert all(box.y0 >= 0 and box.y1 <= edge.y1 and box.x1 <= edge.x1 + 1 for box in boxes)
+    assert note.get_window_extent().y1 <= boxes[-1].y0
+    assert all(box.y0 >= boxes[-1].y1 for box in boxes[:-1])
+    left, right = plot.get_position().intervalx
+    assert left <= dials[0].get_position().x0 + 0.2 and right >= dials[-1].get_position().x1
 
 
 def test_zero_vectors_can_be_drawn():
