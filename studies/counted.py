@@ -2,10 +2,12 @@
 
 The sentences of chapter 02 that this tests: the loss of the trained table comes down to the counted
 entropy and never below it; with Adam (Kingma and Ba, 2015) nearly all probability stands where it
-was counted; with plain gradient descent (SGD) no single rate suits frequent and rare rows alike.
+was counted; with plain gradient descent (SGD), in 300 steps, no rate that we tried suits frequent
+and rare rows alike; with ten times the rate and three times the steps the rare rows come close to
+Adam's, but a single pair can be thrown far down and stay there ("above by its worst pair").
 
 The rate falls in the run: a half at the full rate, a third at a quarter of it, the rest at a
-twentieth. Moved: the rate × 3 and × 10, and the length × 3.
+twentieth. Moved: the rate × 3 and × 10, the length × 3, and rate and length together.
 """
 
 import torch
@@ -43,11 +45,12 @@ def run(arm: str, seed: int, steps: int, rate_times: float) -> dict[str, float]:
         optimiser.step()
 
     logp = table.weight.detach().double().log_softmax(1)
-    entropy = -(counts * counted.log().nan_to_num(neginf=0)).sum() / counts.sum()
+    above = counts * (counted.log().nan_to_num(neginf=0) - logp) / counts.sum()  # of each pair
     misplaced = (logp.exp() - counted).abs().sum(1) / 2  # of each row
     rare = (share < 0.001) & (counts.sum(1) > 100)
     return {
-        "above the counted entropy": (-(counts * logp).sum() / counts.sum() - entropy).item(),
+        "above the counted entropy": above.sum().item(),
+        "above by its worst pair": above.max().item(),
         "misplaced share": (misplaced * share).sum().item(),
         "misplaced in rare rows": misplaced[rare].mean().item(),
     }
@@ -56,5 +59,10 @@ def run(arm: str, seed: int, steps: int, rate_times: float) -> dict[str, float]:
 study = Study(
     arms=["Adam", "SGD"],
     settings={"steps": 300, "rate_times": 1.0},
-    moved=[{"rate_times": 3.0}, {"rate_times": 10.0}, {"steps": 900}],
+    moved=[
+        {"rate_times": 3.0},
+        {"rate_times": 10.0},
+        {"steps": 900},
+        {"rate_times": 10.0, "steps": 900},
+    ],
 )

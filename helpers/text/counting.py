@@ -15,7 +15,8 @@ class CountedTables:
     Raises ValueError for a text that is not longer than the reach, and where the numbers of the
     pasts do not fit into 64 bits: V to the power of reach + 1 must be below 2⁶³.
 
-    Witten and Bell 1991, "The zero-frequency problem", is the back-off. Taught in chapter 02.
+    Witten and Bell 1991, "The zero-frequency problem", says how much the shorter past counts; as it
+    always does, this is also called interpolation. Taught in chapter 02.
     """
 
     def __init__(self, ids: Tensor, vocab_size: int, reach: int):
@@ -61,8 +62,8 @@ class CountedTables:
         """The surprise −ln p of each of the ids, as tables of 0, 1, … reach tokens back see it.
 
         ids: (N,); smoothing: what is added to every count, or None to back off as Witten and Bell
-        do: with t different tokens seen after a past in n places, p = (count + t · p of the shorter
-        past) / (n + t). Returns (reach + 1, N); where the past is too short, a shorter one counts.
+        do: with m different tokens seen after a past in n places, p = (count + m · p of the shorter
+        past) / (n + m). Returns (reach + 1, N); where the past is too short, a shorter one counts.
         """
         p = torch.full((len(ids),), 1 / self.vocab_size, dtype=torch.float64)
         rows = []
@@ -72,9 +73,9 @@ class CountedTables:
             seen = _look_up(pasts, number // self.vocab_size, total)
             p = p.clone()
             if smoothing is None:
-                t = _look_up(pasts, number // self.vocab_size, kinds)
+                m = _look_up(pasts, number // self.vocab_size, kinds)
                 # A past that was never met says nothing: 0 / 0, and the shorter one counts alone.
-                mixed = (count + t * p[back:]) / (seen + t)
+                mixed = (count + m * p[back:]) / (seen + m)
                 p[back:] = torch.where(seen > 0, mixed, p[back:])
             else:
                 p[back:] = (count + smoothing) / (seen + smoothing * self.vocab_size)
