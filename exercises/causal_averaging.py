@@ -1,5 +1,7 @@
 """The exercises of the chapter "Causal averaging"."""
 
+from functools import reduce
+
 import torch
 import torch.nn.functional as F
 
@@ -71,6 +73,13 @@ def heard(speaker):
     return alike(speaker).tril()
 
 
+def own_past(mean):
+    """`mean` of the tokens that each token hears, (n, C), and the results stacked."""
+    return lambda x, speaker: torch.stack(
+        [mean(x[: t + 1][speaker[: t + 1] == speaker[t]]) for t in range(len(x))]
+    )
+
+
 def speeches(speaker):
     """The number of the unbroken speech in which each token stands."""
     return F.pad((speaker.diff() != 0).long(), (1, 0)).cumsum(0)
@@ -83,8 +92,9 @@ mean_by_speaker.mistakes = {
         lambda x, speaker: rows(alike(speaker)) @ x,
     "These are the means of what is still to come: j ≤ i is the lower triangle, tril.":
         lambda x, speaker: rows(alike(speaker).triu()) @ x,
-    "You divide by t + 1, but token t hears fewer: divide by how many it hears.": (
+    "You divide by t + 1 or by T, but token t hears fewer: divide by how many it hears.": (
         lambda x, speaker: heard(speaker) @ x / counts(len(x)),
+        lambda x, speaker: heard(speaker) @ x / len(x),
         lambda x, speaker: block(0 * alike(speaker)).softmax(-1) * alike(speaker) @ x,
     ),
     "These are sums: divide each by how many tokens are heard.":
@@ -97,6 +107,14 @@ mean_by_speaker.mistakes = {
     ),
     "You blocked with 0, and e⁰ = 1: what is not heard still gets weight. Block with −infinity.":
         lambda x, speaker: heard(speaker).softmax(-1) @ x,
+    "Every token hears all the others alike: is nothing blocked, or with 0? e⁰ = 1. Block with "
+    "−infinity.": lambda x, speaker: x.mean(0).expand_as(x),
+    "You blocked what may be heard and left the rest: −infinity goes where `~allowed` is true.":
+        lambda x, speaker: rows(1 - heard(speaker)) @ x,
+    "Token j must be of the past *and* of the same speaker: a & b, not a | b.":
+        lambda x, speaker: rows(((alike(speaker) == 1) | causal_mask(len(x))).float()) @ x,
+    "`and`, `or` and `if` want a single truth value. Between two tables of them write a & b.":
+        lambda x, speaker: rows(causal_mask(len(x)) and alike(speaker)) @ x,
     "Each token hears the *other* speakers, not its own: turn the comparison round, ==.": (
         lambda x, speaker: rows((1 - alike(speaker)).tril()) @ x,
         lambda x, speaker: rows((1 - alike(speaker)).tril()).nan_to_num() @ x,
@@ -110,6 +128,21 @@ mean_by_speaker.mistakes = {
     "You keep the tokens of the *last* speaker for everybody: compare each token with each.":
         lambda x, speaker: rows(((speaker == speaker[-1]) & causal_mask(len(x))).float()) @ x,
     "These are the weights: multiply x by them.": lambda x, speaker: rows(heard(speaker)),
+    "Is there a place for every speaker? `speaker` holds any whole numbers, 7 as well as 0.": (
+        lambda x, speaker: [0, 1][speaker.max()],
+        lambda x, speaker: torch.zeros(2, 1)[speaker.max()],
+        lambda x, speaker: rows(heard(speaker)) @ x * (speaker < 2)[:, None],
+        lambda x, speaker: rows(heard(speaker)) @ x * (speaker < len(speaker.unique()))[:, None],
+    ),
+    "The means are right, but sorted by speaker: output t belongs to token t.":
+        lambda x, speaker: (rows(heard(speaker)) @ x)[speaker.argsort(stable=True)],
+    "The mean runs over the features. Take it over the tokens, dim 0: each feature has its own.":
+        (own_past(torch.mean), own_past(lambda said: said.mean(1))),
+    "Half the old mean and half the new token is no mean: keep the sum, and how many there are.":
+        own_past(lambda said: reduce(lambda mean, token: (mean + token) / 2, said)),
+    "Each token hears itself alone, or is not found. Is a tensor the key of a dictionary? Every "
+    "tensor is another key: use int(speaker[t]).":
+        (lambda x, speaker: x, lambda x, speaker: {}[speaker[0]]),
 }  # fmt: skip
 
 
