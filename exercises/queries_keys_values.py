@@ -1,6 +1,7 @@
 """The exercises of the chapter "Queries, keys and values"."""
 
 import math
+from itertools import permutations
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +17,7 @@ from exercises.check import (
     expect_close,
     normal,
     plain,
+    same,
     tensor,
 )
 from helpers.attention import causal_mask
@@ -107,7 +109,7 @@ LEAKS = {
 }
 WHY = {
     "keys_centred": "The mean of the keys adds q · mean to *all* scores of a query, and what is "
-    "added to a whole row changes no weight.",
+    "added to a whole row changes no weight, but for rounding.",
     "values_centred": "The mean of the values holds the later tokens, and it is taken away from "
     "every output. Draw new values for token 4, too.",
     "largest_subtracted": "The largest score of the row may lie in the future, but it is added to "
@@ -120,6 +122,17 @@ WHY = {
     "row, future included: they are smaller if a later one is large.",
 }
 
+# What all six say when the test, not an attention, is misread: how many are True, how many wrong.
+ALL_LEAK = (
+    "Not all six leak. Compare the outputs *before* token 4 only, [:4], and let a millionth pass: "
+    "that is rounding."
+)
+NONE_LEAKS = (
+    "Some of the six leak. Are row 4 of q, of k *and* of v other numbers the second time, in "
+    "copies (`q.clone()`)? And is it the largest change of several draws?"
+)
+TURNED_ROUND = "All six are the other way round: True says that it leaks."
+
 
 @checked
 def which_leak(answer):
@@ -130,11 +143,14 @@ def which_leak(answer):
     )
     if any(said is ... for said in answer.values()):
         raise NotAttempted
-    said = {name: plain(leaks) for name, leaks in answer.items()}
-    said = {name: x.item() if isinstance(x, torch.Tensor) else x for name, x in said.items()}
-    for name, leaks in said.items():
-        expect(leaks is True or leaks is False, f'"{name}" should be True or False.')
-    wrong = [name for name, leaks in LEAKS.items() if said[name] is not leaks]
+    for name, leaks in answer.items():
+        shown = f'"{name}" should be True or False, but is {plain(leaks)!r:.40}.'
+        expect(same(leaks, True) or same(leaks, False), shown)
+    wrong = [name for name, leaks in LEAKS.items() if not same(answer[name], leaks)]
+    leaking = sum(same(leaks, True) for leaks in answer.values())
+    expect(leaking < len(LEAKS), ALL_LEAK)
+    expect(leaking > 0, NONE_LEAKS)
+    expect(len(wrong) < len(LEAKS), TURNED_ROUND)
     if wrong:
         more = f" ({len(wrong)} of the six are not yet right.)" * (len(wrong) > 1)
         raise NotYet(f"{wrong[0]}: look again. {WHY[wrong[0]]}{more}")
@@ -161,6 +177,15 @@ NOT_SO = {
     "for: `self.one.expand_as(x)` takes the place of `self.query(x)`, and the keys stay.",
     "width": "Queries and keys should have one number each, the values 32. (Two are enough: try.)",
 }
+GUESSED = (
+    "one in eight is guessing. Does `share_right` get what `learn` returns? And is no weight NaN, "
+    "as −∞ · 0 is?"
+)
+
+
+def fit(shares):
+    """Is each of the three shares, in the order of SHARES, where it should be?"""
+    return all(low <= x <= high for x, (low, high) in zip(shares, SHARES.values(), strict=True))
 
 
 @checked
@@ -173,14 +198,26 @@ def what_recall_needs(answer):
     if any(share is ... for share in found.values()) or needed == [...]:
         raise NotAttempted
     expect(set(found) == set(SHARES), f"Give the shares of {', '.join(SHARES)}, no others.")
-    shares = {part: float(tensor(share, f"the share {part!r}")) for part, share in found.items()}
+    shares = {part: tensor(found[part], f"the share {part!r}") for part in SHARES}
+    single = all(share.numel() == 1 for share in shares.values())
+    expect(single, "Give one share for each part, a single number.")
+    shares = {part: float(share) for part, share in shares.items()}
     percent = any(share > 1.001 for share in shares.values())
     expect(not percent, "Give shares between 0 and 1, as `share_right` does.")
+    three = list(shares.values())
+    expect(not fit([1 - x for x in three]), "These are the shares of *wrong* answers.")
+    exchanged = not fit(three) and any(map(fit, permutations(three)))
+    expect(not exchanged, "Shares like these come out, but not of these parts: are two exchanged?")
     for part, (low, high) in SHARES.items():
+        expect(not 0.1 < shares[part] < 0.15, f'"{part}": {GUESSED}')
         expect(low <= shares[part] <= high, f'"{part}": {NOT_SO[part]}')
-    below = {part for part, share in shares.items() if share < 0.9}
     expect(
-        isinstance(needed, (list, tuple, set)) and set(needed) == below,
+        isinstance(needed, (list, tuple, set)) and all(part in list(SHARES) for part in needed),
+        "The shares are right. Second comes a list of the needed parts, by their names in the "
+        "first: those without which the share is below 0.9.",
+    )
+    expect(
+        set(needed) == {part for part, share in shares.items() if share < 0.9},
         "The shares are right. Needed are the parts without which the share is below 0.9.",
     )
     return (
