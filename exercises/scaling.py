@@ -13,6 +13,7 @@ from exercises.check import (
     exercise,
     expect,
     normal,
+    plain,
     same,
     tensor,
 )
@@ -212,7 +213,8 @@ OTHER_FACTORS = {
     "This is what the scores are divided by, √32. Asked for is the factor of each first matrix.":
         32**0.5,
     "With 1/32 for the queries and for the keys the scores shrink by 1024.": 1 / 32,
-    "This is the factor for a head of 64. Here it has 32.": 64**-0.25,
+    "This is the factor for a head of 64: f · f is 1/√64. Here it has 32.": 64**-0.25,
+    "The two factors multiply, they do not add: f · f should be 1/√32.": 32**-0.5 / 2,
     "This is the factor for a head of 4. Give the one for 32.": 4**-0.25,
 }  # fmt: skip
 
@@ -228,14 +230,18 @@ def start_or_steps(answer):
         raise NotAttempted
     factor, heard = (tensor(answer[part], f'"{part}"') for part in ("factor", "heard"))
     expect(factor.numel() == heard.numel() == 1, '"factor" and "heard" should be one number each.')
+    factor, heard = abs(float(factor)), float(heard)  # −f is as good: f · f is the same
     for says, other in OTHER_FACTORS.items():
-        expect(not same(factor, torch.tensor(other), 1e-2), says)
+        expect(abs(factor - other) > 0.02 * other, says)
     expect(
-        abs(float(factor) - FACTOR) < 0.01 * FACTOR,
-        "With your factor the scores of the first step are not 1/√32 of the undivided ones: it "
-        "comes in twice, with the queries and with the keys.",
+        abs(factor - FACTOR) < 0.01 * FACTOR,
+        f"Your factor multiplies the first scores by {factor**2:.3g}: it comes in twice, with the "
+        "queries and with the keys. Division by √32 multiplies them by 0.177.",
     )
-    heard = float(heard)
+    expect(
+        1 <= heard < 15,
+        "How many of the sixteen tokens are heard `run` returns third, for each step: [2][20].",
+    )
     expect(
         heard < 12,
         "That many are heard before the first step. After 20 steps: run(...)[2][20].",
@@ -250,22 +256,28 @@ def start_or_steps(answer):
         "Too many for the larger rate: run it with rate=0.01.",
     )
     expect(
+        heard < 2.33,
+        "Is that a loss? `run` returns it second. How many are heard comes third: run(...)[2][20].",
+    )
+    expect(
         heard > 1.35,
         "Too few. Is it a head of 32, with your factor, after 20 steps (not 50, and not without "
         "the factor)?",
     )
-    suffices = answer["suffices"]
-    sizes = set(suffices) if isinstance(suffices, list | tuple | set) else {suffices}
+    suffices = plain(answer["suffices"])
+    suffices = suffices.tolist() if isinstance(suffices, torch.Tensor) else suffices
+    sizes = suffices if isinstance(suffices, list | tuple | set) else [suffices]
     expect(
-        sizes <= {4, 32}, '"suffices" should be a list of the sizes 4 and 32, or of one of them.'
+        all(same(size, 4) or same(size, 32) for size in sizes),
+        '"suffices" should be a list of the sizes 4 and 32, or of one of them.',
     )
     expect(
-        32 not in sizes,
+        not any(same(size, 32) for size in sizes),
         "Run the head of 32 with the factor and with the divisor, both at rate 0.01. The first "
         "weights are alike, but the losses are more than 0.1 apart.",
     )
     expect(
-        4 in sizes,
+        any(same(size, 4) for size in sizes),
         "Run the head of 4 with its own factor, 4 ** -0.25, and beside it run(2.0, 4, rate=0.01): "
         "their losses are alike.",
     )
