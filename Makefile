@@ -112,7 +112,8 @@ clean:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("The course needs Python 3.11 or newer, but $(PYTHON) is %d.%d. Name another one: make lab PYTHON=python3.12" % v[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing the course into .venv (some minutes the first time) ..."
-	@$(INSTALL) -r requirements.txt
+	@$(INSTALL) -r requirements.txt || { echo "The installation failed, see above. If an earlier one was" \
+		"interrupted, remove what it left behind with make clean, and try again."; exit 1; }
 	@touch $@
 
 .venv/dev: .venv/course requirements-dev.txt
