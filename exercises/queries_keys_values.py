@@ -168,7 +168,7 @@ def scores_of(q, k):
 
 
 # The shares that the finder of associative recall reaches without a part: where seeds 0 to 5 lie,
-# with room on both sides. Nine of ten is between the parts that it needs and the one it does not.
+# with room on both sides. What is needed is judged by the shares that are given: below nine of ten.
 SHARES = {"softmax": (0.95, 1.0), "own queries": (0.25, 0.40), "width": (0.65, 0.93)}
 NOT_SO = {
     "softmax": "Is the future multiplied by 0 (−∞ without a softmax stays −∞), and are the scores "
