@@ -14,7 +14,7 @@ from helpers.gpt import GPT, GPTConfig
 
 @exercise(
     inputs=[(69, 4, 128), (11, 3, 6), (50, 1, 20), (7, 5, 16)],
-    praise="two tables, twelve C² a block, and the gains.",
+    praise="two tables, twelve C² a block, the norms and the convolutions.",
     tolerance=1e-9,
 )
 def fast_parameters(V, L, C):
@@ -22,9 +22,9 @@ def fast_parameters(V, L, C):
     return size(V, L, C)
 
 
-def size(V, L, C, tables=2, matrices=12, gains=2, last=1):
-    """Tables of V · C numbers; matrices in C² and gains in C, a block; C gains before the head."""
-    return tables * V * C + L * (matrices * C**2 + gains * C) + last * C
+def size(V, L, C, tables=2, matrices=12, norms=4, window=4, last=2):
+    """Tables of V · C; matrices in C², norms and window in C, a block; `last` C before the head."""
+    return tables * V * C + L * (matrices * C**2 + (norms + window) * C) + last * C
 
 
 fast_parameters.mistakes = {
@@ -33,19 +33,23 @@ fast_parameters.mistakes = {
         partial(size, tables=1, last=0),
     "There is no table of positions: two tables, not three.": partial(size, tables=3),
     "The tables are missing, for the tokens and for the head.": partial(size, tables=0),
-    "The norm before the head is missing: C gains.": partial(size, last=0),
-    "There is one norm before the head, not two.": partial(size, last=2),
-    "The gains of the norms are missing: two norms a block, and one before the head.":
-        partial(size, gains=0, last=0),
-    "The gains of the blocks' norms are missing: two of C each.": partial(size, gains=0),
-    "You counted one norm a block. There are two, one before each part.": partial(size, gains=1),
-    "A gain is C numbers, not one.": lambda V, L, C: size(V, L, C, gains=0, last=0) + 2 * L + 1,
-    "This is the formula of GPT-2's blocks, with biases. Here there are none, and an RMSNorm "
-    "has a gain only.": (partial(size, gains=13, last=2), partial(size, gains=13)),
-    "You counted the biases of the matrices. There are none here.": partial(size, gains=11),
+    "The norm before the head is missing: C gains and C biases.": partial(size, last=0),
+    "There is one norm before the head, not two.": partial(size, last=4),
+    "The norms are missing: two in each block, and one before the head.":
+        partial(size, norms=0, last=0),
+    "The blocks' norms are missing: two in each.": partial(size, norms=0),
+    "A LayerNorm has a gain and a bias, C numbers each: you counted one of the two.":
+        (partial(size, norms=2, last=1), partial(size, norms=2), partial(size, last=1)),
+    "The short convolutions are missing: four weights for each of the C features.":
+        partial(size, window=0),
+    "A short convolution has four weights for EACH feature: 4 C, not 4.":
+        lambda V, L, C: size(V, L, C, window=0) + 4 * L,
+    "A short convolution has four weights a feature, not one.": partial(size, window=1),
+    "You gave each block two convolutions. There is one, before the feed-forward part.":
+        partial(size, window=8),
+    "You counted the biases of the matrices. There are none here.":
+        (partial(size, norms=13), partial(size, norms=9)),
     "You counted a bias of the head. There is none.": lambda V, L, C: size(V, L, C) + V,
-    "You gave the norms a bias. An RMSNorm has a gain only.": partial(size, gains=4, last=2),
-    "You gave the norms of the blocks a bias. An RMSNorm has a gain only.": partial(size, gains=4),
     "The output matrix of the attention is missing: it is the fourth.": partial(size, matrices=11),
     "You counted one matrix in the attention. There are four.": partial(size, matrices=9),
     "The feed-forward part is missing: (C, 4C) and (4C, C).": partial(size, matrices=4),
@@ -55,7 +59,7 @@ fast_parameters.mistakes = {
     "The feed-forward part has two matrices, not three.": partial(size, matrices=16),
     "You counted one block only: multiply by L.": lambda V, L, C: size(V, 1, C),
     "You multiplied all by L. The tables are there once.": lambda V, L, C: L * size(V, 1, C),
-    "You multiplied the last norm by L.": lambda V, L, C: size(V, L, C, last=L),
+    "You multiplied the last norm by L.": lambda V, L, C: size(V, L, C, last=2 * L),
 }  # fmt: skip
 
 

@@ -135,7 +135,8 @@ class Head(nn.Module):
 
 
 class KVCache:
-    """Keys and values (B, H, S, hs) that one attention layer has made for the S tokens read so far.
+    """Keys and values (B, H, S, hs) that one attention layer has made for the S tokens read so far,
+    and what a `ShortConvolution` beside it has read of them.
 
     Starts empty. A model with L layers needs L of them, `model.empty_cache()`, which belong to that
     model and to one batch of texts. len(cache): S.
@@ -146,6 +147,7 @@ class KVCache:
     def __init__(self) -> None:
         self._room: Tensor | None = None  # (2, B, H, more than S, hs): keys, values
         self._length = 0
+        self.convolved: Tensor | None = None  # (B, S, C): what a convolution of the block has read
 
     def __len__(self) -> int:
         return self._length
@@ -193,6 +195,8 @@ class KVCache:
         if not 0 <= length <= self._length:
             raise ValueError(f"the cache holds {self._length} tokens, so not the first {length}")
         self._length = length
+        if self.convolved is not None:
+            self.convolved = self.convolved[:, :length]
 
 
 class MultiHeadAttention(nn.Module):

@@ -53,7 +53,8 @@ class SquaredReLU(FeedForward):
     """
 
     def bend(self, x: Tensor) -> Tensor:
-        return F.relu(x).square()
+        positive = F.relu(x)
+        return positive * positive  # backward of square() is a power, several times slower
 
 
 class SwiGLU(nn.Module):
@@ -78,11 +79,45 @@ class SwiGLU(nn.Module):
         return self.dropout(self.output(F.silu(self.gate(x)) * self.up(x)))
 
 
+class ShortConvolution(nn.Module):
+    """What a token takes from its last few neighbours without looking at them: x plus a weighted
+    sum of this token and the width − 1 before it, with weights of each feature's own.
+
+    n_embd: C; width: of the window, in tokens. The weights start at 0, and so the part at x.
+    (B, T, C) → (B, T, C). Called with the cache of its block, x are the tokens that follow those in
+    the cache. Raises ValueError for a width below 1.
+
+    A depthwise causal convolution: So et al. 2021, "Primer"; Allen-Zhu 2025, "Physics of Language
+    Models 4.1" ("Canon layers"); Peng et al. 2023, "RWKV" ("token shift"). Taught in chapter 09.
+    """
+
+    def __init__(self, n_embd: int, width: int = 4):
+        super().__init__()
+        if width < 1:
+            raise ValueError(f"a convolution reads at least 1 token, not {width}")
+        self.weight = nn.Parameter(torch.zeros(n_embd, 1, 1, width))  # as `F.conv2d` wants it
+
+    def forward(self, x: Tensor, cache: KVCache | None = None) -> Tensor:
+        read, T, width = x, x.shape[1], self.weight.shape[-1]
+        if cache is not None:
+            if cache.convolved is not None:
+                read = torch.cat((cache.convolved, x), dim=1)
+            cache.convolved = read
+        read = F.pad(read, (0, 0, width - 1, 0))[:, -(T + width - 1) :]  # zeros before the first
+        # (B, T, C) is already how convolutions of pictures, C × 1 × T here, are computed fastest.
+        picture = read.transpose(1, 2).unsqueeze(2)
+        return x + F.conv2d(picture, self.weight, groups=x.shape[-1]).squeeze(2).transpose(1, 2)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, width={self.weight.shape[-1]}"
+
+
 class Block(nn.Module):
     """Communicate, then compute: x + attention(norm(x)), then x + mlp(norm(x)).
 
     Each part reads the residual stream x (B, T, C) through a norm and adds to it ("pre-norm").
-    attention, mlp: modules (B, T, C) → (B, T, C); norm: makes a norm for a width.
+    attention, mlp: modules (B, T, C) → (B, T, C); norm: makes a norm for a width; convolution: a
+    part that mlp reads through, too, or None.
     Radford et al. 2019, "GPT-2". Taught in chapter 08.
     """
 
@@ -91,15 +126,19 @@ class Block(nn.Module):
         attention: MultiHeadAttention,
         mlp: nn.Module,
         norm: Callable[[int], nn.Module] = nn.LayerNorm,
+        convolution: ShortConvolution | None = None,
     ):
         super().__init__()
         n_embd = attention.query.in_features
         self.attention_norm, self.attention = norm(n_embd), attention
-        self.mlp_norm, self.mlp = norm(n_embd), mlp
+        self.mlp_norm, self.convolution, self.mlp = norm(n_embd), convolution, mlp
 
     def forward(self, x: Tensor, cache: KVCache | None = None) -> Tensor:
         x = x + self.attention(self.attention_norm(x), cache=cache)
-        return x + self.mlp(self.mlp_norm(x))
+        read = self.mlp_norm(x)
+        if self.convolution is not None:
+            read = self.convolution(read, cache)
+        return x + self.mlp(read)
 
 
 PARTS: dict[str, tuple[Any, ...]] = {  # what a file can name
@@ -119,7 +158,8 @@ class GPTConfig:
     class's own if None; hidden: the width inside mlp, its own choice if None; position:
     LearnedPosition, SinusoidalPosition, Rotary or None; rotary_base: of Rotary's frequencies;
     n_kv_head: heads of keys and values, if fewer than n_head; head_size: hs, if not C / n_head;
-    qk_norm: are queries and keys brought to one length?; bias: of the linear maps in the blocks;
+    qk_norm: are queries and keys brought to one length?; convolution: how many tokens the
+    `ShortConvolution` before mlp reads, None for no such part; bias: of the linear maps in blocks;
     dropout: share of features that are silenced in training; tied: is the table of embeddings used
     again to make the logits?
 
@@ -141,13 +181,14 @@ class GPTConfig:
     n_kv_head: int | None = None
     head_size: int | None = None
     qk_norm: bool = False
+    convolution: int | None = None
     bias: bool = True
     dropout: float = 0.0
     tied: bool = True
 
     def __post_init__(self) -> None:
         needed = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd")
-        for name in (*needed, "hidden", "n_kv_head", "head_size"):
+        for name in (*needed, "hidden", "n_kv_head", "head_size", "convolution"):
             value = getattr(self, name)
             if value is None and name not in needed:
                 continue
@@ -294,7 +335,8 @@ def _block(config: GPTConfig) -> Block:
     if config.position is Rotary:
         attention.rotary = Rotary(attention.head_size, config.rotary_base)
     mlp = config.mlp(config.n_embd, config.hidden, bias=config.bias, dropout=config.dropout)
-    return Block(attention, mlp, _norm(config))
+    convolution = config.convolution and ShortConvolution(config.n_embd, config.convolution)
+    return Block(attention, mlp, _norm(config), convolution or None)
 
 
 def _added_position(config: GPTConfig) -> nn.Module | None:

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.attention import MultiHeadAttention
-from helpers.gpt import GPT, Block, FeedForward, GPTConfig, SquaredReLU, SwiGLU
+from helpers.gpt import (
+    GPT,
+    Block,
+    FeedForward,
+    GPTConfig,
+    ShortConvolution,
+    SquaredReLU,
+    SwiGLU,
+)
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
 from helpers.recording import attention_maps
 
@@ -23,6 +31,7 @@ PARTS = {
     "mlp": (FeedForward, SquaredReLU, SwiGLU),
     "n_kv_head": (None, 1, 2),
     "qk_norm": (False, True),
+    "convolution": (None, 1, 3),
     "bias": (True, False),
     "tied": (True, False),
 }
@@ -122,11 +131,39 @@ def test_a_block_whose_outputs_are_zero_is_the_identity():
     assert torch.equal(block(x), x)
 
 
+# --- the short convolution ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_a_short_convolution_adds_a_weighted_sum_of_the_last_tokens(width):
+    part, x = ShortConvolution(6, width), torch.randn(2, 5, 6)
+    assert torch.equal(part(x), x)  # at first
+    nn.init.normal_(part.weight)
+    want = x.clone()
+    for t in range(5):
+        for back in range(min(width, t + 1)):  # the last weight is this token's own
+            want[:, t] += x[:, t - back] * part.weight[:, 0, 0, width - 1 - back]
+    assert near(part(x), want)
+
+
+def test_a_short_convolution_reads_at_least_one_token():
+    with pytest.raises(ValueError, match="at least 1 token, not 0"):
+        ShortConvolution(6, 0)
+
+
+def test_only_the_mlp_reads_through_the_convolution():
+    block = Block(MultiHeadAttention(8, 2), FeedForward(8), convolution=ShortConvolution(8, 3))
+    nn.init.normal_(block.convolution.weight)
+    x = torch.randn(2, 5, 8)
+    y = x + block.attention(block.attention_norm(x))
+    assert near(block(x), y + block.mlp(block.convolution(block.mlp_norm(y))))
+
+
 # --- the whole model ------------------------------------------------------------------------------
 
 
 def parameters_by_formula(
-    *, position, norm, mlp, n_kv_head, qk_norm, bias, tied,
+    *, position, norm, mlp, n_kv_head, qk_norm, convolution, bias, tied,
     vocab_size, block_size, n_layer, n_head, n_embd,
 ):  # fmt: skip
     C, wide = n_embd, n_embd * (n_kv_head or n_head) // n_head
@@ -136,7 +173,8 @@ def parameters_by_formula(
     ups = 2 if mlp is SwiGLU else 1
     feed_forward = (ups + 1) * C * hidden + bias * (ups * hidden + C)
     tables = vocab_size * C * (1 if tied else 2) + (position is LearnedPosition) * block_size * C
-    return tables + n_layer * (2 * gain + attention + feed_forward) + gain
+    block = 2 * gain + attention + feed_forward + (convolution or 0) * C
+    return tables + n_layer * block + gain
 
 
 def test_the_number_of_parameters_is_the_formulas():
@@ -278,8 +316,9 @@ def test_a_cache_holds_the_shared_heads_only():
     assert cache[0].keys.shape == cache[1].values.shape == (2, 2, 7, 4)
 
 
-def test_a_cropped_cache_goes_on_from_there():
-    model, x, other = seeded(), ids(), ids(seed=1)
+@pytest.mark.parametrize("convolution", [None, 4])
+def test_a_cropped_cache_goes_on_from_there(convolution):
+    model, x, other = seeded(convolution=convolution), ids(), ids(seed=1)
     cache = model.empty_cache()
     assert cache[0].keys is None and cache[0].values is None
     model(x, cache)

@@ -298,7 +298,7 @@ def test_the_fast_model_starts_as_a_guess_and_its_blocks_as_nothing():
     assert (gpt(ids) == 0).all()
     x = numbers(1, 8, 16)
     assert all(torch.equal(block(x), x) for block in gpt.blocks)
-    assert not [name for name, _ in gpt.named_parameters() if name.endswith("bias")]
+    assert not [m for m in gpt.modules() if isinstance(m, nn.Linear) and m.bias is not None]
     assert GPTConfig.from_dict(gpt.config.to_dict()) == gpt.config
 
 
@@ -313,7 +313,11 @@ def test_the_fast_optimisers_share_the_parameters_without_overlap():
     assert {group["lr"] for group in muon.param_groups} == {0.03}
     assert {group["weight_decay"] for group in muon.param_groups} == {0.2}
     assert {group["momentum"] for group in muon.param_groups} == {0.9}
-    assert [(g["lr"], g["weight_decay"]) for g in other.param_groups] == [(0.005, 0)]
+    assert [(g["lr"], g["weight_decay"]) for g in other.param_groups] == [(0.005, 0), (0.05, 0)]
+    convolutions = [block.convolution.weight for block in gpt.blocks]
+    assert [*map(id, other.param_groups[1]["params"])] == [*map(id, convolutions)]
+    without = fast_gpt(11, 8, n_layer=2, n_head=2, n_embd=16, convolution=None)
+    assert len(fast_optimisers(without)[1].param_groups) == 1
 
 
 def test_the_recipe_learns_a_pattern():

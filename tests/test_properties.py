@@ -311,6 +311,7 @@ def test_any_shapes_and_masks(data):
     head_size=st.none() | st.integers(1, 6),
     hidden=st.none() | st.integers(1, 9),
     qk_norm=st.booleans(),
+    convolution=st.none() | st.integers(1, 5),
     bias=st.booleans(),
     tied=st.booleans(),
     cuts=st.lists(st.integers(1, 3), min_size=1, max_size=6),
