@@ -24,6 +24,7 @@ def after_nine(text):
         ("# 12 · GPTMini\n## 10 · Exercises", "# 13 · GPTMini\n## 10 · Exercises"),
         ("Taught in chapter 10.", "Taught in chapter 11."),
         ("In chapters 09, 10 and 12: 10 times.", "In chapters 09, 11 and 13: 10 times."),
+        ("Used in chapters 10 and 12.", "Used in chapters 11 and 13."),
         ("in chapters 02 and\n    12", "in chapters 02 and\n    13"),
         ("chapters 08–12", "chapters 08–13"),
         ("in chapter 09, 12 of them", "in chapter 09, 12 of them"),

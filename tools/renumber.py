@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = {".py", ".md", ".ipynb", ".toml", ".cff", ".yml", ".js", ".css", ""}
 EXAMPLES = {"renumber.py", "test_renumber.py"}  # here numbers stand for any others
-_LIST = r"\d\d(?:(?:, and|,| and| or| to| ?[–-])(?:\s|#)*\d\d(?![\d.]))*"
+_LIST = r"\d\d(?:(?:, and|,| and| or| to| ?[–-])(?:\s|#)*\d\d(?!\.?\d))*"
 
 Number = Callable[[int], int]
 
@@ -54,7 +54,7 @@ def _table(table: str, two: Callable[[re.Match[str]], str]) -> str:
         cells = _cells(row)
         for c in columns:
             if c < len(cells):
-                cells[c] = re.sub(rf"^\s*(?:\*\*)?{_LIST}(?![\d.])", two, cells[c])
+                cells[c] = re.sub(rf"^\s*(?:\*\*)?{_LIST}(?!\.?\d)", two, cells[c])
         rows[r] = "|".join(cells)
     return "\n".join([header, *rows])
 
