@@ -468,8 +468,7 @@ def trees(
         ax.tick_params(axis="x", length=0, labelsize=11)
         ax.grid(axis="x", visible=False)
         ax.set_xlim(-0.6, len(leaves) - 0.4)
-        ax.set_ylim(bottom=0)
-        ax.margins(y=0.15)
+        ax.set_ylim(0, 1.12 * ax.dataLim.y1 if ax.dataLim.y1 else 1)
         return ax.figure
 
 
