@@ -132,7 +132,11 @@ def ranked(*pieces):
     return {piece: i for i, piece in enumerate([bytes([b]) for b in b"abcdefgh"] + [*pieces])}
 
 
-def merging(choose=min, times=99, then=lambda pieces, rank: [rank[piece] for piece in pieces]):
+def ids_of(pieces, rank):
+    return [rank[piece] for piece in pieces]
+
+
+def merging(choose=min, times=99, then=ids_of):
     """Merge the place that `choose` takes of all (rank, place), again and again."""
 
     def encode(word, rank):
@@ -174,7 +178,7 @@ def encode_in_one_walk(word, rank):
         pieces.append(word[i : i + 1])
         if len(pieces) > 1 and pieces[-2] + pieces[-1] in rank:
             pieces[-2:] = [pieces[-2] + pieces[-1]]
-    return [rank[piece] for piece in pieces]
+    return ids_of(pieces, rank)
 
 
 def encode_letters_only(word, rank):
