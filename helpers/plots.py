@@ -4,6 +4,7 @@
     heatmap     a matrix as colours; `heatmaps` for several
     bars        lengths in order; `seeds` for the runs behind a mean
     histograms  how numbers are spread
+    trees       what was joined to what, and when
     diagram     boxes and arrows: how a model is put together
 
 Each returns a `Picture`, a plain Matplotlib figure that shows itself when it is the last line of a
@@ -422,6 +423,52 @@ def histograms(
             ax.hist(sample, edges, density=density, histtype="stepfilled", label=name, **look)
         for colour, (name, mark) in zip((RED, GREEN, PINK), (marks or {}).items(), strict=False):
             ax.axvline(mark, color=colour, linewidth=2.5, label=name)
+        return ax.figure
+
+
+def trees(
+    roots: Sequence[Any],
+    alt: str = "",
+    *,
+    heights: Mapping[str, float] | None = None,
+    **options: Any,
+) -> Picture:
+    """What was joined to what: trees side by side, leaves at the bottom, one colour for each tree.
+
+    roots: each a label, or a pair of what was joined: ("n", ("e", "w")); heights: the labels under
+    a join, in one string → where it stands; without, each stands one above the higher of its two.
+    Raises ValueError if `heights` lacks a join.
+    """
+    leaves: list[str] = []
+    paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # names stand before lines
+
+    def grow(tree: Any, colour: str) -> tuple[str, float, float]:
+        """Draw it; what it joins, and where its top is."""
+        if isinstance(tree, str):
+            leaves.append(tree)
+            return tree, len(leaves) - 1.0, 0.0
+        (left, x, low), (right, end, high) = (grow(half, colour) for half in tree)
+        if heights is not None and left + right not in heights:
+            raise ValueError(f"heights lacks the join {left + right!r}")
+        top = heights[left + right] if heights else max(low, high) + 1
+        ax.plot((x, x, end, end), (low, top, top, high), color=colour)
+        look: dict[str, Any] = {"xytext": (0, 4), "ha": "center", "weight": "bold", "bbox": paper}
+        _name(ax, ((x + end) / 2, top), verbatim(visible(left + right)), _INK, **look)
+        return left + right, (x + end) / 2, top
+
+    with _drawn(alt, **options) as ax:
+        for root, colour in zip(roots, cycle(_CYCLE), strict=False):
+            first = len(leaves)
+            _, x, top = grow(root, colour)
+            if top == 0:
+                ax.plot(x, 0, "o", color=colour)
+            if first:
+                ax.axvline(first - 0.5, color="#d1d5db", linewidth=1, linestyle=":")
+        ax.set_xticks(range(len(leaves)), _shown(map(visible, leaves)))
+        ax.tick_params(axis="x", length=0, labelsize=11)
+        ax.grid(axis="x", visible=False)
+        ax.set_xlim(-0.6, len(leaves) - 0.4)
+        ax.set_ylim(0, 1.12 * ax.dataLim.y1 if ax.dataLim.y1 else 1)
         return ax.figure
 
 

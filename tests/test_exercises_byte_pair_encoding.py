@@ -1,4 +1,4 @@
-"""The exercises of chapter 11 beyond what their declarations say."""
+"""The exercises on byte-pair encoding beyond what their declaration says."""
 
 import math
 from collections import Counter
@@ -9,97 +9,146 @@ import pytest
 import torch
 
 from exercises import byte_pair_encoding as check
+from helpers import data
+from helpers.text import BPETokenizer, split_words
 
-count, replace, learn = check.count.right, check.replace.right, check.learn_ids.right
-encode, bits = check.encode_ids.right, check.bits.right
+encode, squeeze = check.encode_by_rank.right, check.squeeze.right
 
 
-def count_from_call_to_call(words, pairs=Counter()):  # noqa: B006
-    for ids, n in words.items():
+def encode_with_an_index(word, rank):
+    """Cuts between pieces, of which one is taken away at a time."""
+    cuts = list(range(len(word) + 1))
+    while True:
+        best = None
+        for i in range(1, len(cuts) - 1):
+            new = rank.get(word[cuts[i - 1] : cuts[i + 1]])
+            if new is not None and (best is None or new < best[0]):
+                best = new, i
+        if best is None:
+            return [rank[word[start:end]] for start, end in pairwise(cuts)]
+        del cuts[best[1]]
+
+
+def squeeze_with_an_index(ids, first_id):
+    ids, pairs = list(ids), []
+    while True:
+        counts = {}
         for pair in pairwise(ids):
-            pairs[pair] += n
-    return pairs
+            counts[pair] = counts.get(pair, 0) + 1
+        often = [(-n, pair) for pair, n in counts.items() if n > 1]
+        if not often:
+            return torch.tensor(ids, dtype=torch.int64), tuple(map(list, pairs))
+        best, out, i = min(often)[1], [], 0
+        while i < len(ids):
+            here = tuple(ids[i : i + 2]) == best
+            out.append(first_id + len(pairs) if here else ids[i])
+            i += 2 if here else 1
+        ids = out
+        pairs.append(best)
 
 
-def replace_in_place(ids, pair, new):
-    for i in range(len(ids) - 2, -1, -1):
-        if tuple(ids[i : i + 2]) == pair:
-            ids[i : i + 2] = [new]
-    return ids
+@pytest.mark.parametrize(
+    ("exercise", "right"),
+    [
+        (check.loss_to_beat, lambda p, words, tokens: np.log(p) / tokens * words),
+        (check.loss_to_beat, lambda p, n, m: torch.tensor(p).double().log() * (n / m)),
+        (check.loss_to_beat, lambda p, n, m: math.log(p ** (n / m))),
+        (check.encode_by_rank, encode_with_an_index),
+        (check.encode_by_rank, lambda word, rank: np.array(encode(word, rank), dtype=int)),
+        (check.encode_by_rank, lambda word, rank: tuple(encode(word, rank))),
+        (check.squeeze, squeeze_with_an_index),
+        (check.squeeze, lambda ids, first: list(squeeze(ids, first))),
+    ],
+)
+def test_another_right_answer_is_right(exercise, right):
+    assert exercise(right).outcome == "right", exercise(right).message
 
 
-def encode_for_ever(ids, merges):
-    known = [pair for pair in pairwise(ids) if pair in merges]
-    while known:
-        ids = replace(ids, known[0], merges[known[0]])
-    return ids
+def test_ranks_are_enough():
+    """As the task says: on real words the pieces with their ranks give what the merges give."""
+    text = data.wikipedia()[0][1]
+    tokenizer = BPETokenizer.train(text[:50_000], 800)
+    rank = {tokenizer.piece(i): i for i in range(800)}
+    for word in dict.fromkeys(split_words(text[50_000:])):
+        assert encode(word.encode(), rank) == tokenizer.encode(word)
+
+
+def squeeze_for_ever(ids, first_id):
+    while True:
+        Counter(pairwise(ids))
 
 
 @pytest.mark.parametrize(
     ("exercise", "wrong", "words"),
     [
-        (check.count, lambda words: {**count(words), (9, 9): 1}, "should have no entry (9, 9)"),
-        (check.count, lambda words: {}, "lacks (2, 2), which should be 2"),
-        (check.count, lambda words: {pair: n + 1 for pair, n in count(words).items()},
-         "[(2, 2)] should be 2, but is 3"),
-        (check.count, count_from_call_to_call, "two different results in two calls"),
-        (check.replace, replace_in_place, "changed its input"),
-        (check.replace, lambda *given: str(replace(*given)), "2, 9, 9], but is '[9"),
-        (check.replace, lambda *given: list(map(float, replace(*given))), "whole numbers"),
-        (check.replace, lambda *given: np.array(replace(*given), float), "whole numbers"),
-        (check.replace, lambda ids, pair, new: set(ids), "but is {1, 2, 12}"),
-        (check.replace, lambda ids, pair, new: replace([i % 256 for i in ids], pair, new),
-         "1000"),
-        (check.learn_ids, lambda *given: [(1, 2, 3)], "but is [(1, 2, 3)]"),
-        (check.learn_ids, lambda *given: learn(*given)[:1][0], "but is (2, 2)"),
-        (check.learn_ids, lambda words, n, first: words.clear() or [], "changed its input"),
-        (check.encode_ids, encode_for_ever, "does a loop never end?"),
-        (check.encode_ids, lambda ids, merges: ids.clear() or [], "changed its input"),
-        (check.encode_ids, lambda *given: (encode(*given), 1), "but is ([2, 60, 64, 63, 5], 1)"),
-        (check.encode_ids, lambda *given: torch.tensor(encode(*given)) * 1.0, "whole numbers"),
-        (check.bits, lambda loss, n, text: 2.0, "should be"),
-        (check.bits, lambda loss, n, text: (loss, n), "should have shape ()"),
+        (check.loss_to_beat, lambda p, words, tokens: 2.0, "should be"),
+        (check.encode_by_rank, lambda word, rank: rank.clear() or [], "changed its input"),
+        (check.encode_by_rank, lambda word, rank: b"", "should be"),
+        (check.squeeze, squeeze_for_ever, "does a loop never end?"),
+        (check.squeeze, lambda ids, first: (ids.clear() or [], []), "changed its input"),
+        (check.squeeze, lambda ids, first: [squeeze(ids, first)], "should be ("),
     ],
-)  # fmt: skip
+)
 def test_other_mistakes_are_told_by_what_differs(exercise, wrong, words, monkeypatch):
     monkeypatch.setattr("exercises.check.SECONDS", 0.5)
     report = exercise(wrong)
     assert report.outcome == "not yet" and words in report.message, report.message
 
 
-def replace_in_a_string(ids, pair, new):
-    """Characters are ids, too."""
-    return [*map(ord, "".join(map(chr, ids)).replace("".join(map(chr, pair)), chr(new)))]
+@pytest.mark.parametrize("exercise", [check.encode_by_rank, check.squeeze])
+def test_a_placeholder_inside_is_not_attempted(exercise):
+    assert exercise(lambda *given: [...]).outcome == "not attempted"
 
 
-def encode_in_the_order_of_learning(ids, merges):
-    """One pass: what a merge makes is used by later ones only."""
-    for pair in sorted(merges, key=merges.get):
-        ids = replace(ids, pair, merges[pair])
-    return tuple(ids)
+# --- learn from what? -------------------------------------------------------------------------
+
+FOUND = check.PER_TOKEN
+
+
+def test_the_numbers_are_those_of_the_experiment():
+    articles = [text for _, text in data.wikipedia()]
+    to_learn, plays = "\n\n".join(articles[:60]), data.shakespeare("train")
+    held_out = "\n\n".join(articles[60:])[:100_000], data.shakespeare("validation")[:100_000]
+    texts = {
+        "articles": to_learn[:200_000],
+        "plays": plays[:200_000],
+        "both": to_learn[:100_000] + plays[:100_000],
+    }
+    for name, text in texts.items():
+        one = BPETokenizer.train(text, 1024)
+        each = [100_000 / len(one.encode(some)) for some in held_out]
+        assert each == pytest.approx(FOUND[name], abs=0.001)
+
+
+def changed(change):
+    return {name: change(*two) for name, two in FOUND.items()}
+
+
+@pytest.mark.parametrize("how", [tuple, list, torch.tensor, np.array])
+def test_the_mixture_is_right_in_every_form(how):
+    assert check.whose_text(({n: how(two) for n, two in FOUND.items()}, "both")).outcome == "right"
 
 
 @pytest.mark.parametrize(
-    ("exercise", "right"),
+    ("answer", "words"),
     [
-        (check.count, lambda words: dict(reversed(count(words).items()))),
-        (check.count, lambda words: {
-            tuple(map(np.int64, pair)): torch.tensor(n) for pair, n in count(words).items()}),
-        (check.replace, lambda *given: np.array(replace(*given), dtype=int)),
-        (check.replace, lambda *given: torch.tensor(replace(*given), dtype=int)),
-        (check.replace, lambda *given: [np.int64(i) for i in replace(*given)]),
-        (check.replace, replace_in_a_string),
-        (check.learn_ids, lambda *given: [list(pair) for pair in learn(*given)]),
-        (check.learn_ids, lambda *given: [torch.tensor(pair) for pair in learn(*given)]),
-        (check.encode_ids, encode_in_the_order_of_learning),
-        (check.bits, lambda loss, n, text: np.float32(loss * n / len(text) * math.log2(math.e))),
-        (check.bits, lambda loss, n, text: torch.tensor(bits(loss, n, text))),
+        (FOUND, "to a pair"),
+        (("both", FOUND), "to a pair"),
+        (({"both": (2.3, 2.2)}, "both"), "no numbers for articles, plays"),
+        ((changed(lambda a, b: a), "both"), "two numbers"),
+        ((changed(lambda a, b: (a, b, b)), "both"), "two numbers"),
+        ((changed(lambda a, b: (1 / a, 1 / b)), "both"), "tokens per character"),
+        ((changed(lambda a, b: (b, a)), "both"), "exchanged"),
+        ((changed(lambda a, b: (1e5 / a, 1e5 / b)), "both"), "numbers of tokens"),
+        (({**FOUND, "plays": (2.146, 2.5)}, "both"), "Measure again: plays on the plays"),
+        ((FOUND, "all"), "one of the three names"),
+        ((FOUND, "articles"), "good at both"),
     ],
-)  # fmt: skip
-def test_other_right_answers_are_right(exercise, right):
-    assert exercise(right).outcome == "right", exercise(right).message
+)
+def test_a_choice_that_does_not_follow(answer, words):
+    report = check.whose_text(answer)
+    assert report.outcome == "not yet" and words in report.message, report.message
 
 
-@pytest.mark.parametrize("exercise", [check.replace, check.learn_ids, check.encode_ids])
-def test_a_placeholder_inside_is_not_attempted(exercise):
-    assert exercise(lambda *given: [...]).outcome == "not attempted"
+def test_an_answer_with_a_placeholder_is_not_attempted():
+    assert check.whose_text((..., "both")).outcome == "not attempted"

@@ -26,7 +26,7 @@ CLAIMS = {
     "transformer_block": [f"B{i}" for i in range(1, 10)],
     "gpt": [f"G{i}" for i in range(1, 10)],
     "generation": [f"N{i}" for i in range(1, 6)],
-    "byte_pair_encoding": [f"T{i}" for i in range(1, 9)],
+    "byte_pair_encoding": [f"T{i}" for i in range(1, 10)],
     "gptmini": [f"M{i}" for i in range(1, 6)],
 }
 # The rooms of helpers whose every public name a chapter teaches; data, plots, timing are tools.

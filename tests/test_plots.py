@@ -167,6 +167,7 @@ KINDS = {
     "bars": lambda: plots.bars({"a": [1, 2]}, "C.", labels="ab"),
     "seeds": lambda: plots.seeds({"a": [1, 2], "b": [2, 3]}, "D.", paired=True),
     "histograms": lambda: plots.histograms({"a": [1, 2, 2]}, "E.", marks={"m": 2}),
+    "trees": lambda: plots.trees([("n", ("e", "w")), "s"], "G."),
     "diagram": lambda: plots.diagram(["a", "b"], "F."),
 }
 
@@ -327,6 +328,22 @@ def ways(ax):
     """The corner points of every arrow."""
     arrows = [p for p in ax.patches if isinstance(p, mpl.patches.FancyArrowPatch)]
     return [p._path_original.vertices for p in arrows]
+
+
+def test_trees_stand_side_by_side_and_join_what_they_say():
+    when = {"ew": 1, "new": 4}
+    fig = plots.trees([("n", ("e", "w")), " "], "Two trees.", heights=when)
+    (ax,) = fig.axes
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["n", "e", "w", "␣"]
+    assert [t.get_text() for t in ax.texts] == ["ew", "new"]
+    inner, outer, alone, border = (line.get_xydata().tolist() for line in ax.lines)
+    assert inner == [[1, 0], [1, 1], [2, 1], [2, 0]]
+    assert outer == [[0, 0], [0, 4], [1.5, 4], [1.5, 1]]
+    assert alone == [[3, 0]] and border[0][0] == 2.5
+    levels = plots.trees([("n", ("e", "w"))], "One tree.").axes[0].lines[1].get_ydata()
+    assert list(levels) == [0, 2, 2, 1]
+    with pytest.raises(ValueError, match="heights lacks the join 'new'"):
+        plots.trees([("n", ("e", "w"))], "One tree.", heights={"ew": 1})
 
 
 def test_a_diagram_of_rows_stands_centred_and_flows_upwards():
