@@ -10,7 +10,7 @@
     gpt          the parts of a block, and the whole model from a config
     checkpoints  models in files, runs that can be taken up again, published weights
     training     batches, loss, optimisers, schedules, the loop
-    sampling     writing: temperature, top-k, top-p, with a cache
+    sampling     writing: temperature, top-k, top-p, min-p, with a cache
     recording    the attention maps of a model that hands out none
 
 The exercises that answer back are in `exercises`, what moves is in `explorers`. Importing

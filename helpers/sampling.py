@@ -18,18 +18,20 @@ def next_token_probabilities(
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
+    min_p: float | None = None,
 ) -> Tensor:
     """The probabilities that a token is drawn from: (..., V) logits → (..., V), rows sum to 1.
 
     temperature: logits are divided by it; 0 gives all to the largest logit (greedy). top_k: only
     the k likeliest tokens stay. top_p: only the likeliest tokens stay that are needed to reach the
-    probability p together. First temperature, then top_k, then top_p, as is usual.
+    probability p together. min_p: only tokens stay that have at least min_p times the probability
+    of the likeliest. First temperature, then top_k, top_p, min_p, as is usual.
 
     Raises ValueError for a temperature below 0 or infinite, top_k below 1, top_p outside (0, 1],
-    and for logits with NaN or a row of nothing but −∞.
+    min_p outside [0, 1], and for logits with NaN or a row of nothing but −∞.
 
     Fan et al. 2018 (top-k), Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"
-    (top-p). Taught in chapter 10.
+    (top-p), Nguyen et al. 2024, "Turning Up the Heat" (min-p). Taught in chapter 10.
     """
     if not 0 <= temperature < math.inf:
         raise ValueError(f"temperature should be 0 (greedy) or more, not {temperature}")
@@ -37,6 +39,8 @@ def next_token_probabilities(
         raise ValueError(f"top_k is a number of tokens, at least 1, or None, not {top_k}")
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"top_p is a probability above 0, up to 1, or None, not {top_p}")
+    if min_p is not None and not 0 <= min_p <= 1:
+        raise ValueError(f"min_p is a share of the largest probability, 0 to 1, not {min_p}")
     largest = logits.amax(-1, keepdim=True)
     if not (largest > -math.inf).all():  # NaN is not larger than anything
         raise ValueError("there are logits of NaN, or a row of −∞ that leaves nothing to choose")
@@ -49,7 +53,7 @@ def next_token_probabilities(
     probabilities = scaled.softmax(-1)
     if top_p == 1:
         top_p = None  # a running sum that is rounded to 1 must not cut off what is left
-    if top_k is None and top_p is None:
+    if top_k is None and top_p is None and not min_p:
         return probabilities
     ranked, order = probabilities.sort(dim=-1, descending=True, stable=True)
     if top_k is not None:
@@ -61,8 +65,26 @@ def next_token_probabilities(
         cut = before >= top_p
         cut[..., 0] = False  # also where top_p is so small that it is rounded to 0
         ranked = ranked.masked_fill(cut, 0)
+    if min_p:
+        ranked = ranked.masked_fill(ranked < min_p * ranked[..., :1], 0)
     ranked = ranked / ranked.sum(-1, keepdim=True)
     return torch.zeros_like(ranked).scatter(-1, order, ranked)
+
+
+def penalised(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
+    """Logits (B, V) in which the tokens of the texts ids (B, T) are made less likely.
+
+    penalty: 1 changes nothing. A logit above 0 is divided by it, one below 0 multiplied: dividing
+    that would make the token likelier. (So what is 0 matters, although a constant added to all
+    logits changes no probability.) Raises ValueError for a penalty that is not above 0.
+
+    Keskar et al. 2019, "CTRL", section 4.1, who divide all. Taught in chapter 10.
+    """
+    if not 0 < penalty < math.inf:
+        raise ValueError(f"repetition_penalty is above 0, and 1 changes nothing; not {penalty}")
+    seen = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, ids, True)
+    less = torch.where(logits > 0, logits / penalty, logits * penalty)
+    return torch.where(seen, less, logits)
 
 
 def generate(model: nn.Module, ids: Tensor, n_tokens: int, **settings: Any) -> Tensor:
@@ -81,6 +103,8 @@ def stream(
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
+    min_p: float | None = None,
+    repetition_penalty: float = 1.0,
     stop: Collection[int] = (),
     generator: torch.Generator | None = None,
     cached: bool = True,
@@ -89,9 +113,10 @@ def stream(
     """Continue prompts token by token: yields (B,) ids, one for each prompt, as they are drawn.
 
     model: maps ids (B, T) to logits (B, T, V); ids: the prompts, int64, all of one length;
-    n_tokens: the most to write; temperature, top_k, top_p: see `next_token_probabilities`;
-    generator: for the draws; stop: ids that end a text: after one of them it gets nothing but that
-    id, and when all texts have ended the stream does.
+    n_tokens: the most to write; temperature, top_k, top_p, min_p: see `next_token_probabilities`;
+    repetition_penalty: see `penalised`, for all tokens of prompt and text so far; generator: for
+    the draws; stop: ids that end a text: after one of them it gets nothing but that id, and when
+    all texts have ended the stream does.
     cached: keep the keys and values of tokens that were read, if the model can (a GPT). keep: how
     many of the last tokens are read again when the window of block_size is full; all of it if
     None, which is exact but slow from there on; fewer make it fast, with a shorter memory.
@@ -116,9 +141,11 @@ def stream(
     if keep is not None and not (window and 1 <= keep <= window):
         raise ValueError(f"keep is between 1 and the model's block_size {window}, not {keep}")
     probabilities = partial(
-        next_token_probabilities, temperature=temperature, top_k=top_k, top_p=top_p
+        next_token_probabilities, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p
     )
-    probabilities(torch.zeros(1))  # its errors now, and not when the first token is asked for
+    probabilities(
+        penalised(torch.zeros(1, 1), torch.zeros(1, 1).long(), repetition_penalty)
+    )  # its errors now
 
     @torch.no_grad()
     def tokens() -> Iterator[Tensor]:
@@ -143,7 +170,10 @@ def stream(
                     raise ValueError(
                         f"the model should give logits (B, T, V), not {tuple(logits.shape)}"
                     )
-                chances = probabilities(logits[:, -1].float())
+                last = logits[:, -1].float()
+                if repetition_penalty != 1:
+                    last = penalised(last, text, repetition_penalty)
+                chances = probabilities(last)
                 new = torch.multinomial(chances, 1, generator=generator)[:, 0]
                 new = torch.where(ended, text[:, -1], new)
                 ended |= torch.isin(new, stops)

@@ -1,67 +1,46 @@
 """The exercises of chapter 10: other right answers, and mistakes that no table names."""
 
-import numpy as np
+import math
+
 import pytest
 import torch
-import torch.nn.functional as F
 
 from exercises import generation as check
 
 
-def heat_by_sharing(z, tau):
-    if tau == 0:
-        largest = (z == z.amax(-1, keepdim=True)).float()
-        return largest / largest.sum(-1, keepdim=True)
-    return F.softmax(z.double() / tau, dim=-1)
+def no_repeat_by_sets(logits, ids, n):
+    pieces = {tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)}
+    end = ids[len(ids) - n + 1 :] if len(ids) >= n else None
+    bad = [end is not None and (*end, t) in pieces for t in range(len(logits))]
+    return logits.masked_fill(torch.tensor(bad), -math.inf).numpy()
 
 
-def nucleus_by_loops(rows, p):
-    out = torch.zeros_like(rows)
-    for row, kept in zip(rows, out, strict=True):
-        total = 0.0
-        for i in row.argsort(descending=True).tolist():
-            if total >= p:
-                break
-            kept[i] = row[i]
-            total += row[i].item()
-        kept /= kept.sum().item()
-    return out
+def write_by_length(model, prompts, n_tokens, block_size, stop):
+    """Those of one length together."""
+    texts = {}
+    for length in {len(prompt) for prompt in prompts}:
+        rows = [i for i, prompt in enumerate(prompts) if len(prompt) == length]
+        ids = torch.tensor([prompts[i] for i in rows])
+        for _ in range(n_tokens):
+            new = model(ids[:, -block_size:])[:, -1].argmax(-1, keepdim=True)
+            ids = torch.cat((ids, new), 1)
+        for i, whole in zip(rows, ids.tolist(), strict=True):
+            new = whole[length:]
+            texts[i] = whole[: length + new.index(stop) + 1] if stop in new else whole
+    return [texts[i] for i in range(len(prompts))]
 
 
-def nucleus_by_counting(rows, p):
-    ranked, order = rows.sort(-1, descending=True)
-    n = (ranked.cumsum(-1) < p).sum(-1, keepdim=True) + 1  # below p: all of these, and one more
-    kept = rows * (order.argsort(-1) < n)
-    return (kept / kept.sum(-1, keepdim=True)).numpy()
-
-
-def attend_by_torch(q, k, v, old_k, old_v):
-    T, S = q.shape[2], old_k.shape[2]
-    all_k, all_v = torch.cat((old_k, k), 2), torch.cat((old_v, v), 2)
-    mask = torch.arange(S + T) <= torch.arange(S, S + T)[:, None]
-    return [F.scaled_dot_product_attention(q, all_k, all_v, mask), all_k, all_v]
-
-
-def write_row_by_row(model, ids, n_tokens, block_size):
-    return torch.cat(
-        [check.write_greedily.right(model, row[None], n_tokens, block_size) for row in ids]
-    )
+LOSSES = dict(zip(check.TAUS, check.RIGHT, strict=True))
 
 
 @pytest.mark.parametrize(
     ("exercise", "answer"),
     [
-        (check.draw, lambda p, u: torch.searchsorted(p.cumsum(-1), u, right=True)),
-        (check.draw, lambda p, u: np.searchsorted(np.cumsum(p.numpy()), u, side="right")),
-        (check.draw, lambda p, u: next(i for i, end in enumerate(p.cumsum(-1)) if u < end)),
-        (check.heat, heat_by_sharing),
-        (check.heat, lambda z, tau: check.steady(z, max(tau, 1e-9)).softmax(-1).numpy()),
-        (check.nucleus, nucleus_by_loops),
-        (check.nucleus, nucleus_by_counting),
-        (check.cache_size, lambda L, H, C, T, B: 4 * L * B * H * T * (C // H)),
-        (check.attend_new, attend_by_torch),
-        (check.write_greedily, write_row_by_row),
-        (check.write_greedily, lambda *a: check.write_greedily.right(*a).tolist()),
+        (check.capitals, [LOSSES, 3]),
+        (check.capitals, ({t: torch.tensor(x + 0.004) for t, x in LOSSES.items()}, 3.0)),
+        (check.no_repeat, no_repeat_by_sets),
+        (check.write_all, write_by_length),
+        (check.write_all, lambda *a: [torch.tensor(ids) for ids in check.write_all.right(*a)]),
     ],
 )
 def test_other_right_answers_are_right(exercise, answer):
@@ -69,55 +48,31 @@ def test_other_right_answers_are_right(exercise, answer):
     assert report.outcome == "right", report.message
 
 
-def ties_all_get_1(z, tau):
-    return (z == z.amax(-1, keepdim=True)).float() if tau == 0 else check.heat.right(z, tau)
+def drawn(model, prompts, n_tokens, block_size, stop):
+    def choose(rows):
+        return int(rows[-1].softmax(-1).multinomial(1))
 
-
-def ties_get_a_smaller_one(z, tau):
-    return check.heat.right(z, tau) if (z[0] != 2).all() else z.softmax(-1)
-
-
-def keeps_all_that_are_equal(rows, p):
-    ranked = rows.sort(-1, descending=True).values
-    last = ((ranked.cumsum(-1) < p).sum(-1, keepdim=True)).clamp(max=rows.shape[-1] - 1)
-    kept = rows * (rows >= ranked.gather(-1, last))
-    return kept / kept.sum(-1, keepdim=True)
-
-
-def nan_where_one_has_more_than_p(rows, p):
-    return check.cut(check.until_p if p == 0.3 else check.before_p)(rows, p)
-
-
-def another_first_step(q, k, v, old_k, old_v):
-    out, all_k, all_v = attend_by_torch(q, k, v, old_k, old_v)
-    return (out, q), all_k, all_v
-
-
-def drawn(model, ids, n_tokens, block_size):
-    draw = check.writing(choose=lambda logits: logits[:, -1].softmax(-1).multinomial(1))
-    return draw(model, ids, n_tokens, block_size)
+    return check.writing(choose=choose)(model, prompts, n_tokens, block_size, stop)
 
 
 @pytest.mark.parametrize(
     ("exercise", "answer", "words"),
     [
-        (check.draw, lambda p, u: torch.multinomial(p, 1).item(), "two different results"),
-        (check.draw, lambda p, u: int(torch.rand(()) < u), "should be"),
-        (check.heat, ties_all_get_1, "each got all, and the sum is above 1"),
-        (check.heat, ties_get_a_smaller_one, "a smaller logit got something"),
-        (check.heat, lambda z, tau: z.softmax(-1).sqrt(), "should be"),
-        (check.nucleus, keeps_all_that_are_equal, "the fourth goes"),
-        (check.nucleus, nan_where_one_has_more_than_p, "0 / 0 is NaN"),
-        (check.nucleus, lambda rows, p: check.nucleus.right(rows, 0.9), "should be"),
-        (check.nucleus, lambda rows, p: check.nucleus.right(rows[:1], p), "should have shape"),
-        (check.cache_size, lambda L, H, C, T, B: 4 * 12 * C * T * B, "should be"),
-        (check.cache_size, lambda L, H, C, T, B: (L, H), "should have shape"),
-        (check.attend_new, another_first_step, "return the first alone"),
-        (check.attend_new, check.attended(lambda T, S: check.causal_mask(T)), "want a mask"),
-        (check.write_greedily, drawn, "two different results"),
-        (check.write_greedily, check.writing(lambda ids, W: ids), "and it reads 6 at most"),
-        (check.write_greedily, check.writing(lambda ids, W: ids[:, -8:]), "and it reads 6 at most"),
-        (check.write_greedily, check.writing(lambda ids, W: ids[:, -3:]), "should be"),
+        (check.capitals, LOSSES, "to a pair"),
+        (check.capitals, ({1.0: "much"}, 3.0), "should be numbers"),
+        (check.capitals, ({1.0: 4.773}, 3.0), "no loss for the temperature 1.5, 2, 3, 5"),
+        (check.capitals, (dict.fromkeys(check.TAUS, 4.773), 3.0), "not the losses of 32"),
+        (check.capitals, (LOSSES, 3.277), "one of the five temperatures"),
+        (check.capitals, (LOSSES, 1.0), "another temperature is better"),
+        *(
+            (check.capitals, (dict(zip(check.TAUS, wrong, strict=True)), 3.0), says)
+            for wrong, says in check.WRONG.items()
+        ),
+        (check.no_repeat, lambda logits, ids, n: logits - 1, "should be"),
+        (check.no_repeat, lambda logits, ids, n: logits[:-1], "should have shape"),
+        (check.write_all, drawn, "two different results"),
+        (check.write_all, check.writing(lambda ids, W: ids), "and it reads 6 at most"),
+        (check.write_all, check.writing(lambda ids, W: ids[-W - 1 :]), "and it reads 6 at most"),
     ],
 )
 def test_other_mistakes_are_told_by_what_differs(exercise, answer, words):

@@ -25,7 +25,7 @@ CLAIMS = {
     "position": [f"P{i}" for i in range(1, 9)],
     "transformer_block": [f"B{i}" for i in range(1, 10)],
     "gpt": [f"G{i}" for i in range(1, 10)],
-    "generation": [f"N{i}" for i in range(1, 6)],
+    "generation": [f"N{i}" for i in range(1, 7)],
     "byte_pair_encoding": [f"T{i}" for i in range(1, 10)],
     "gptmini": [f"M{i}" for i in range(1, 6)],
 }

@@ -13,7 +13,7 @@ from torch import nn
 
 from helpers.gpt import GPT, GPTConfig
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
-from helpers.sampling import generate, next_token_probabilities, stream
+from helpers.sampling import generate, next_token_probabilities, penalised, stream
 
 INF = math.inf
 
@@ -32,6 +32,7 @@ def near(a, b, tolerance=1e-6):
 # exp of these: 8, 4, 2, 1, 1, that is 1/2, 1/4, 1/8, 1/16, 1/16
 HALVES = [math.log(n) for n in (2, 8, 1, 4, 1)]
 P = torch.tensor([2, 8, 1, 4, 1]) / 16
+THREE = torch.tensor([2, 8, 0, 4, 0]).sqrt()
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,13 @@ P = torch.tensor([2, 8, 1, 4, 1]) / 16
         # Temperature comes before top_p: it moves more than 0.7 to the first token.
         ({"temperature": 0.5, "top_p": 0.7}, [0, 1, 0, 0, 0]),
         ({"temperature": 0, "top_k": 3, "top_p": 0.9}, [0, 1, 0, 0, 0]),
+        ({"min_p": 0}, P),
+        ({"min_p": 0.2}, [2 / 14, 8 / 14, 0, 4 / 14, 0]),  # 1/8 is a quarter of 1/2
+        ({"min_p": 0.3}, [0, 2 / 3, 0, 1 / 3, 0]),
+        ({"min_p": 1}, [0, 1, 0, 0, 0]),
+        # Twice as hot, a quarter of the likeliest becomes a half of it, and stays.
+        ({"temperature": 2.0, "min_p": 0.4}, THREE / THREE.sum()),
+        ({"top_k": 2, "min_p": 0.2}, [0, 2 / 3, 0, 1 / 3, 0]),
     ],
 )
 def test_by_hand(settings, want):
@@ -204,6 +212,9 @@ def test_a_low_temperature_comes_near_the_greedy_choice(row):
         ({"top_p": 1.1}, r"top_p .* not 1\.1"),
         ({"top_p": 90}, "top_p .* not 90"),
         ({"top_p": math.nan}, "top_p .* not nan"),
+        ({"min_p": -0.1}, r"min_p is a share of the largest probability, 0 to 1, not -0\.1"),
+        ({"min_p": 1.1}, r"min_p .* not 1\.1"),
+        ({"min_p": math.nan}, "min_p .* not nan"),
     ],
 )
 def test_settings_outside_their_range_are_named(settings, message):
@@ -218,6 +229,34 @@ def test_settings_outside_their_range_are_named(settings, message):
 def test_logits_without_a_choice_are_refused(row, temperature):
     with pytest.raises(ValueError, match=r"NaN, or a row of −∞"):
         probabilities([[0.0, 1.0], row], temperature=temperature)
+
+
+# --- the penalty ----------------------------------------------------------------------------------
+
+
+def test_a_penalty_makes_what_was_written_less_likely_on_both_sides_of_zero():
+    logits = torch.tensor([[2.0, -1.0, 0.5, -INF], [2.0, -1.0, 0.5, 3.0]])
+    got = penalised(logits, torch.tensor([[0, 1, 1, 3], [2, 2, 2, 2]]), 2.0)
+    assert torch.equal(got, torch.tensor([[1.0, -2.0, 0.5, -INF], [2.0, -1.0, 0.25, 3.0]]))
+    assert torch.equal(penalised(logits, torch.tensor([[0, 1], [2, 3]]), 1.0), logits)
+    before = next_token_probabilities(logits[:, :3])
+    after = next_token_probabilities(penalised(logits[:, :3], torch.tensor([[1], [0]]), 1.3))
+    assert after[0, 1] < before[0, 1] and after[1, 0] < before[1, 0]
+
+
+@pytest.mark.parametrize("penalty", [0, -1, INF, math.nan])
+def test_a_penalty_outside_its_range_is_named(penalty):
+    with pytest.raises(ValueError, match="repetition_penalty is above 0"):
+        penalised(torch.zeros(1, 3), torch.zeros(1, 1).long(), penalty)
+    with pytest.raises(ValueError, match="repetition_penalty is above 0"):
+        stream(seeded(), prompt(), 3, repetition_penalty=penalty)
+
+
+def test_a_penalty_ends_a_loop():
+    heavy = Table(torch.tensor([[1.0, 2.0, 1.5], [2.0, 1.0, 1.5], [1.0, 1.5, 1.0]]))
+    settings = {"temperature": 0, "repetition_penalty": 1.5}
+    assert generate(heavy, torch.tensor([[0]]), 3, temperature=0).tolist() == [[0, 1, 0, 1]]
+    assert generate(heavy, torch.tensor([[0]]), 2, **settings).tolist() == [[0, 1, 2]]
 
 
 # --- models to write with -------------------------------------------------------------------------
