@@ -1,4 +1,4 @@
-"""The exercises of chapter 12: windows, perplexity, what is scored, copies, batches by step."""
+"""The exercises of chapter 13: windows, perplexity, what is scored, copies, batches by step."""
 
 import math
 import random

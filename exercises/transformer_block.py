@@ -83,7 +83,7 @@ layer_norm.mistakes = {
         (lambda x: (x - mean(x)) / (variance(x) + EPS), lambda x: (x - mean(x)) / variance(x)),
     "The mean is not subtracted.": lambda x: x / (variance(x) + EPS).sqrt(),
     "You only subtract the mean. Divide by the root of the variance, too.": lambda x: x - mean(x),
-    "The mean is not subtracted: you divide by the root mean square (RMSNorm, chapter 14).":
+    "The mean is not subtracted: you divide by the root mean square (RMSNorm, chapter 15).":
         lambda x: x / (mean(x**2) + EPS).sqrt(),
     "Epsilon belongs under the root: sqrt(variance + 1e-5).":
         lambda x: (x - mean(x)) / (variance(x).sqrt() + EPS),

@@ -141,7 +141,7 @@ class KVCache:
     Starts empty. A model with L layers needs L of them, `model.empty_cache()`, which belong to that
     model and to one batch of texts. len(cache): S.
 
-    Pope et al. 2022, "Efficiently Scaling Transformer Inference". Taught in chapter 10.
+    Pope et al. 2022, "Efficiently Scaling Transformer Inference". Taught in chapter 11.
     """
 
     def __init__(self) -> None:
@@ -210,7 +210,7 @@ class MultiHeadAttention(nn.Module):
 
     Called with x (B, T, C), gives (B, T, C): self-attention. Called with x and source (B, S, C),
     the queries come from x, keys and values from source: cross-attention, which is never causal.
-    Called with x and a cache, x are the tokens that follow those in the cache (chapter 10).
+    Called with x and a cache, x are the tokens that follow those in the cache (chapter 11).
 
     Raises ValueError if H does not divide C and no head_size is given, if n_kv_head does not divide
     H, for inputs of another width, and for x and source with different B.

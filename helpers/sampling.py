@@ -31,7 +31,7 @@ def next_token_probabilities(
     min_p outside [0, 1], and for logits with NaN or a row of nothing but −∞.
 
     Fan et al. 2018 (top-k), Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"
-    (top-p), Nguyen et al. 2024, "Turning Up the Heat" (min-p). Taught in chapter 10.
+    (top-p), Nguyen et al. 2024, "Turning Up the Heat" (min-p). Taught in chapter 11.
     """
     if not 0 <= temperature < math.inf:
         raise ValueError(f"temperature should be 0 (greedy) or more, not {temperature}")
@@ -78,7 +78,7 @@ def penalised(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
     that would make the token likelier. (So what is 0 matters, although a constant added to all
     logits changes no probability.) Raises ValueError for a penalty that is not above 0.
 
-    Keskar et al. 2019, "CTRL", section 4.1, who divide all. Taught in chapter 10.
+    Keskar et al. 2019, "CTRL", section 4.1, who divide all. Taught in chapter 11.
     """
     if not 0 < penalty < math.inf:
         raise ValueError(f"repetition_penalty is above 0, and 1 changes nothing; not {penalty}")
@@ -90,7 +90,7 @@ def penalised(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
 def generate(model: nn.Module, ids: Tensor, n_tokens: int, **settings: Any) -> Tensor:
     """Continue each prompt by up to n_tokens tokens: (B, T) ids → (B, T + n), n ≤ n_tokens.
 
-    The settings are those of `stream`, as are the errors. Taught in chapter 10.
+    The settings are those of `stream`, as are the errors. Taught in chapter 11.
     """
     return torch.cat([ids, *(new[:, None] for new in stream(model, ids, n_tokens, **settings))], 1)
 
@@ -123,7 +123,7 @@ def stream(
 
     Raises TypeError for prompts that are no tensor, and ValueError for those of another shape, an
     empty one, n_tokens below 0, a keep outside the window and a model that gives other shapes.
-    Taught in chapter 10.
+    Taught in chapter 11.
     """
     if not isinstance(ids, Tensor):
         raise TypeError(

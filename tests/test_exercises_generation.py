@@ -1,4 +1,4 @@
-"""The exercises of chapter 10: other right answers, and mistakes that no table names."""
+"""The exercises of chapter 11: other right answers, and mistakes that no table names."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The exercises of chapter 12 beyond what their declarations say."""
+"""The exercises of chapter 13 beyond what their declarations say."""
 
 import math
 from itertools import count, product

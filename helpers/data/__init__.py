@@ -147,7 +147,7 @@ def wikitext2(split: str) -> list[tuple[str, str]]:
     articles.
 
     Returns a list of (title, text), as `wikipedia` does. Raises ValueError for another split and
-    `DataError` when the file cannot be had. Used in chapter 12, where it is at hand.
+    `DataError` when the file cannot be had. Used in chapter 13, where it is at hand.
     """
     files = {
         "train": "wikitext2-train.txt",
@@ -170,7 +170,7 @@ def wikipedia(split: str = "all") -> list[tuple[str, str]]:
 
     Returns a list of (title, text): 2.8 million characters, an empty line between paragraphs.
     Raises ValueError for another split and `DataError` when the file cannot be had. Used in
-    chapters 11 and 12.
+    chapters 12 and 13.
     """
     _choose("split", split, ("all", "train", "validation", "test"))
     known = sources.recall("wikipedia.json")
@@ -193,7 +193,7 @@ def smollm2() -> Path:
     30 layers of 9 heads, width 576, 49,152 tokens, Llama architecture.
 
     Returns the path of the file (98 MB) in the cache; do not write to it. Raises `DataError` when
-    it cannot be had. Used in chapters 14 and 15.
+    it cannot be had. Used in chapters 15 and 16.
     """
     return sources.fetch("SmolLM2-135M-Instruct.Q4_1.gguf")
 
@@ -207,7 +207,7 @@ def checkpoint(name: str) -> Path:
     `make train` makes them again.
 
     Returns the path of data/checkpoints/<name>.safetensors; do not write to it. Raises `DataError`
-    when it or its log is not there or damaged. Used in chapters 09, 10 and 12.
+    when it or its log is not there or damaged. Used in chapters 09, 11 and 13.
     """
     folder = sources.FOLDER / "checkpoints"
     if not (folder / f"{name}.safetensors").is_file():

@@ -182,7 +182,7 @@ def split_words(text: str) -> list[str]:
     """Cut a text as GPT-2 does before it merges: words with the space before them, numbers, signs.
 
     Joined again, the pieces are the text. Radford et al. 2019, in the code of GPT-2.
-    Taught in chapter 11.
+    Taught in chapter 12.
     """
     return WORDS.findall(text)
 
@@ -201,7 +201,7 @@ class BPETokenizer:
 
     Raises ValueError for a merge of pieces that are not there, or one that stands twice, and for a
     special token that is empty, stands twice or is written like a piece.
-    Sennrich et al. 2016; Radford et al. 2019, "GPT-2". Taught in chapter 11.
+    Sennrich et al. 2016; Radford et al. 2019, "GPT-2". Taught in chapter 12.
     """
 
     def __init__(self, merges: Iterable[tuple[bytes, bytes]] = (), special: Iterable[str] = ()):
@@ -481,7 +481,7 @@ def encode_documents(
     asked to continue it alone, the model begins a new text. Texts are encoded as they are: one that
     spells the separator gets its letters. Raises ValueError if the separator is no special token of
     the tokenizer, TypeError for a single text, which would be as many as it has letters.
-    Radford et al. 2019, in the code of GPT-2. Taught in chapter 12.
+    Radford et al. 2019, in the code of GPT-2. Taught in chapter 13.
     """
     if isinstance(documents, str):
         raise TypeError("encode_documents wants several texts; for one: [text]")

@@ -1,4 +1,4 @@
-"""Chapter 10's explorer in a real JupyterLab: the next token, and how it is chosen."""
+"""Chapter 11's explorer in a real JupyterLab: the next token, and how it is chosen."""
 
 import math
 import re

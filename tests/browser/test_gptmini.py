@@ -1,4 +1,4 @@
-"""Chapter 12's explorer in a real JupyterLab: chapter 10's, with pieces of words."""
+"""Chapter 13's explorer in a real JupyterLab: chapter 11's, with pieces of words."""
 
 import math
 import re
