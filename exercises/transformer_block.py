@@ -64,7 +64,7 @@ def three(answer):
 
 @checked
 def deeper(answer):
-    """deeper: the losses with a fresh and with a silenced second block, and the letter of why."""
+    """deeper: the losses with the block twice and with a silenced copy, and the letter of why."""
     if isinstance(answer, (tuple, list)) and ... in tuple(answer):
         raise NotAttempted
     expect(
@@ -72,19 +72,19 @@ def deeper(answer):
         'Set deeper to a triple: the two losses and a letter, (2.0, 2.0, "a").',
     )
     try:
-        fresh, quiet = float(answer[0]), float(answer[1])
+        twice, quiet = float(answer[0]), float(answer[1])
     except (TypeError, ValueError):
         raise NotYet("The first two of the triple should be numbers, the losses.") from None
     letter = answer[2].strip().lower() if isinstance(answer[2], str) else None
     expect(letter in ("a", "b", "c"), 'The third of the triple should be "a", "b" or "c".')
     expect(
-        all(LOWEST < loss < 4.5 for loss in (fresh, quiet)),
+        all(LOWEST < loss < 4.5 for loss in (twice, quiet)),
         "These are no losses of such a reader: it had a little above 2 before.",
     )
     expect(
-        fresh - quiet > -APART,
-        "They are the other way round, it seems: first the loss with the fresh block, then that "
-        "with the silenced one.",
+        twice - quiet > -APART,
+        "They are the other way round, it seems: first the loss with the copy, then that with the "
+        "silenced one.",
     )
     expect(
         quiet < HIGHEST,
@@ -92,9 +92,9 @@ def deeper(answer):
         "*between* the block and the last norm, and silence it?",
     )
     expect(
-        fresh - quiet > APART,
-        "A fresh block writes random terms into the stream, and the loss rises. Yours has not: "
-        "does `silenced` change the block itself, so that both of yours are silenced?",
+        twice - quiet > APART,
+        "The copy adds what it has learned once more, to a stream that it has never seen, and the "
+        "loss rises. Yours has not: `silenced` changes the block itself. Measure the copy first.",
     )
     expect(
         letter != "a",
@@ -109,7 +109,7 @@ def deeper(answer):
     return "it is nothing at first, and has all it needs to become something."
 
 
-LOWEST, HIGHEST, APART = 1.9, 2.3, 0.03
+LOWEST, HIGHEST, APART = 1.9, 2.2, 0.03
 
 
 # --- 8.3: a whole block ---------------------------------------------------------------------------

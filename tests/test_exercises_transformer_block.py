@@ -80,7 +80,7 @@ def cut(right, part):
         (check.deeper, (0.4, 2.15, "b"), "no losses of such a reader"),
         (check.deeper, (2.15, 2.4, "b"), "the other way round"),
         (check.deeper, (2.9, 2.8, "b"), "adds nothing"),
-        (check.deeper, (2.15, 2.15, "b"), "both of yours"),
+        (check.deeper, (2.15, 2.15, "b"), "Measure the copy first"),
         (check.deeper, (2.4, 2.15, "a"), "were not 0"),
         (check.deeper, (2.4, 2.15, "c"), "times 0"),
         (check.parallel_block, torch.no_grad()(by_modules), "no gradient"),
