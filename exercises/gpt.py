@@ -190,7 +190,12 @@ def gpt2(w, ids, n_head):
     return computed(w, ids, n_head)
 
 
-gpt2.what = lambda given: f"gpt2(w, ids, {given[2]}) for ids of shape {tuple(given[1].shape)}"
+def call_in_words(given):
+    """The call, without the weights."""
+    return f"gpt2(w, ids, {given[2]}) for ids of shape {tuple(given[1].shape)}"
+
+
+gpt2.what = call_in_words  # type: ignore[method-assign]
 
 
 def normed(w, name, x, to=F.layer_norm):
