@@ -1,33 +1,13 @@
-"""The exercises of chapter 09: other right answers, and mistakes that no table names."""
+"""The exercises on the GPT beyond what their declaration says."""
 
-from itertools import pairwise
-
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 from exercises import gpt as check
+from helpers import checkpoints
 
-
-def by_eigenvectors(matrix):
-    if matrix.shape[0] > matrix.shape[1]:
-        return by_eigenvectors(matrix.T).T
-    values, vectors = torch.linalg.eigh(matrix @ matrix.T)
-    return vectors @ torch.diag(values.rsqrt()) @ vectors.T @ matrix
-
-
-def clip_in_two_steps(gradients, longest):
-    length = torch.linalg.vector_norm(torch.stack([g.norm() for g in gradients]))
-    return tuple(g if length <= longest else g / length * longest for g in gradients)
-
-
-def clip_as_torch_does(gradients, longest):
-    parameters = [torch.zeros_like(g) for g in gradients]
-    for p, g in zip(parameters, gradients, strict=True):
-        p.grad = g.clone()
-    torch.nn.utils.clip_grad_norm_(parameters, longest)
-    return [p.grad for p in parameters]
+# --- other right answers ------------------------------------------------------------------------
 
 
 def surprises_by_loops(logits, ids):
@@ -36,29 +16,41 @@ def surprises_by_loops(logits, ids):
     return [[-log_p[b, t, ids[b, t + 1]].item() for t in range(T - 1)] for b in range(B)]
 
 
-def mixed_by_items(rungs):
-    steps = enumerate(pairwise(rungs), 1)
-    return [i for i, (a, b) in steps if len({name for name, _ in a.items() ^ b.items()}) > 1]
+def gpt2_as_the_course(w, ids, n_head):
+    return checkpoints.gpt2(w, n_head=n_head)(ids)
+
+
+def gpt2_text_by_text(w, ids, n_head):
+    "One text after the other, with torch's own attention; blocks until there is no other."
+
+    def dense(name, x):
+        return F.linear(x, w[f"{name}.weight"].T, w[f"{name}.bias"])
+
+    def norm(name, x):
+        return F.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"])
+
+    found = []
+    for row in ids:
+        x, i = F.embedding(row, w["wte.weight"]) + w["wpe.weight"][torch.arange(len(row))], 0
+        while f"h.{i}.ln_1.weight" in w:
+            parts = dense(f"h.{i}.attn.c_attn", norm(f"h.{i}.ln_1", x)).split(x.shape[-1], -1)
+            q, k, v = (p.view(len(row), n_head, -1).transpose(0, 1)[None] for p in parts)
+            out = F.scaled_dot_product_attention(q, k, v, is_causal=True)[0]
+            x = x + dense(f"h.{i}.attn.c_proj", out.transpose(0, 1).flatten(1))
+            up = F.gelu(dense(f"h.{i}.mlp.c_fc", norm(f"h.{i}.ln_2", x)), approximate="tanh")
+            x, i = x + dense(f"h.{i}.mlp.c_proj", up), i + 1
+        found.append(norm("ln_f", x) @ w["wte.weight"].T)
+    return torch.stack(found)
 
 
 @pytest.mark.parametrize(
     ("exercise", "answer"),
     [
-        (check.fast_parameters, lambda *a: torch.tensor(check.fast_parameters.right(*a))),
-        (check.fast_parameters, lambda *a: np.int64(check.fast_parameters.right(*a))),
         (check.surprises, surprises_by_loops),
         (check.surprises, lambda z, i: F.cross_entropy(z[:, :-1].mT, i[:, 1:], reduction="none")),
         (check.surprises, lambda z, i: check.surprises.right(z.double(), i).numpy()),
-        (check.clip, clip_in_two_steps),
-        (check.clip, clip_as_torch_does),
-        (check.clip, lambda gs, c: [g.numpy() for g in check.clip.right(gs, c)]),
-        (check.decay_groups, lambda m: list(map(tuple, check.decay_groups.right(m)))),
-        (check.equalised, by_eigenvectors),
-        (check.equalised, lambda m: check.equalised.right(m.double()).numpy()),
-        (check.unfuse, lambda w: w.T.reshape(3, len(w), len(w))),
-        (check.unfuse, lambda w: [torch.nn.Parameter(p.T) for p in w.split(len(w), 1)]),
-        (check.mixed_steps, mixed_by_items),
-        (check.mixed_steps, lambda r: np.array(check.mixed_steps.right(r), dtype=np.int64)),
+        (check.gpt2, gpt2_as_the_course),
+        (check.gpt2, gpt2_text_by_text),
     ],
 )
 def test_other_right_answers_are_right(exercise, answer):
@@ -67,51 +59,50 @@ def test_other_right_answers_are_right(exercise, answer):
 
 
 @pytest.mark.parametrize(
-    ("exercise", "stub"),
-    [
-        (check.decay_groups, lambda m: (..., ...)),
-        (check.clip, lambda g, _: [...] * len(g)),
-        (check.unfuse, lambda w: (..., ..., ...)),
-    ],
-)
-def test_a_placeholder_inside_is_not_attempted(exercise, stub):
-    assert exercise(stub).outcome == "not attempted"
-
-
-def shortened_in_place(gradients, longest):
-    share = min(1.0, longest / torch.cat([g.flatten() for g in gradients]).norm().item())
-    for g in gradients:
-        g *= share
-    return gradients
-
-
-def clipped_without_0(gradients, longest):
-    length = torch.cat([g.flatten() for g in gradients]).norm().item()
-    return [g * (longest / length if longest / length < 1 else 1) for g in gradients]
-
-
-@pytest.mark.parametrize(
     ("exercise", "answer", "words"),
     [
         (check.surprises, lambda z, i: check.surprises.right(z.clamp(-99, 99), i), "should be"),
         (check.surprises, lambda z, i: F.cross_entropy(z, i), "raised"),
         (check.surprises, lambda z, i: z.log_softmax(-1).gather(-1, i[:, 1:])[..., 0], "raised"),
-        (check.clip, lambda gs, c: check.clip.right(gs, c)[:2], "should be 3 tensors, but is"),
-        (check.clip, lambda gs, c: check.clip.right(gs, c * 2), "entry 0 of clip([[6], [[8]]]"),
-        (check.clip, clipped_without_0, "ZeroDivisionError"),
-        (check.clip, shortened_in_place, "work on a new list"),
-        (check.decay_groups, lambda m: ("weight", "bias"), "should be (['weight'], ['bias'])"),
-        (check.decay_groups, lambda m: tuple(map(set, check.decay_groups.right(m))), "should be"),
-        (check.equalised, lambda m: (p := torch.linalg.svd(m))[0] @ p[2], "`full_matrices=False`"),
-        (
-            check.unfuse,
-            lambda w: [w, w, w],
-            "entry 0 of unfuse(c_attn) for c_attn",
-        ),
-        (check.mixed_steps, lambda r: [1], "should be"),
+        (check.gpt2, lambda w, ids, H: 2 * check.gpt2.right(w, ids, H), "gpt2(w, ids, 2) for ids"),
+        (check.gpt2, lambda w, ids, H: w["wte.weight"][ids] @ w["h.0.attn.c_attn.weight"].T, "c_a"),
     ],
 )
 def test_other_mistakes_are_told_by_what_differs(exercise, answer, words):
     report = exercise(answer)
     assert report.outcome == "not yet"
     assert words in report.message
+
+
+# --- 9.2 ----------------------------------------------------------------------------------------
+
+LOSSES = {1: 2.3, 4: 2.4, 16: 2.6}
+
+
+def test_deep_or_wide_is_a_matter_of_ones_own_numbers():
+    assert check.deep_or_wide((LOSSES, 1)).outcome == "right"
+    assert check.deep_or_wide([{k: torch.tensor(x) for k, x in LOSSES.items()}, 1.0]).outcome == (
+        "right"
+    )
+    assert check.deep_or_wide((..., 1)).outcome == "not attempted"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (LOSSES, "to a pair"),
+        ((1, LOSSES), "to a pair"),
+        ((LOSSES, "1"), "should be numbers"),
+        (({1: 2.3}, 1), "no loss for 4, 16 blocks"),
+        (({**LOSSES, 1: 4.2}, 1), "no losses of such a model"),
+        (({**LOSSES, 1: 0.2}, 1), "keep the mask"),
+        (({**LOSSES, 1: 2.4}, 1), "Two of your losses are equal"),
+        (({**LOSSES, 1: 2.5}, 4), "in another order"),
+        ((LOSSES, 64), "number of blocks"),
+        ((LOSSES, 16), "highest loss"),
+        ((LOSSES, 4), "another one is better"),
+    ],
+)
+def test_a_choice_that_does_not_follow_from_the_losses(answer, words):
+    report = check.deep_or_wide(answer)
+    assert report.outcome == "not yet" and words in report.message, report.message

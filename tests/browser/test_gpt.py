@@ -4,12 +4,12 @@ import pytest
 from lab import changed, in_kernel
 
 CELL = """import torch
-from helpers.training import fast_gpt
+from helpers.gpt import GPT, GPTConfig
 from helpers.recording import AttentionRecorder
 from explorers.attention import AttentionExplorer
 
 torch.manual_seed(0)
-gpt, line = fast_gpt(69, 64, 4, 4, 32), "ROMEO:\\nWhat light is this? O love!"
+gpt, line = GPT(GPTConfig(69, 64, 2, 4, 32)), "ROMEO:\\nWhat light is this? O love!"
 with torch.no_grad(), AttentionRecorder() as recorded:
     gpt(torch.tensor([[ord(c) % 69 for c in line]]))
 maps = recorded.maps
@@ -35,4 +35,4 @@ def test_the_explorer_answers(page):
     wanted = in_kernel(page, "[f'{w:.3f}' for w in maps[0, 0, 1, :2].tolist()]")
     assert set(wanted) <= set(numbers)
     assert changed(explorer, lambda: explorer.get_by_role("button", name="Lines").click())
-    assert in_kernel(page, "list(explorer.shape)") == [4, 4, 34]
+    assert in_kernel(page, "list(explorer.shape)") == [2, 4, 34]
