@@ -189,15 +189,15 @@ def warm_up_pays(answer):
         "Two of your gains are equal: did each rate get its own two runs?",
     )
     expect(
-        gains[0.06] > -0.15,
-        "At the rate 0.06 your warm-up does harm. Is the difference the wrong way round? Without "
-        "minus with.",
+        min(gains[0.02], gains[0.06]) > -0.1,
+        "At the large rates your warm-up does harm. Is the difference the wrong way round? "
+        "Without minus with.",
     )
     expect(
-        gains[0.06] > 0.15 and gains[0.06] > gains[0.003] + 0.1 and gains[0.003] < 0.05,
-        "These are not the gains of the small GPT from this seed: at 0.06 warm-up is worth more "
-        "than 0.15, at 0.003 it is worth next to nothing. `stepped` gives (run, loss): take the "
-        "loss, and warmup=40 of 200 steps in one of the two.",
+        max(gains[0.02], gains[0.06]) > 0.05 > gains[0.003],
+        "These are not the gains of the small GPT from this seed: at large rates warm-up is worth "
+        "something, at 0.003 next to nothing. `stepped` gives (run, loss): take the loss, and "
+        "w=40 of 200 steps in one of the two.",
     )
     best = [rate for rate in RATES if gains[rate] > 0.05]
     expect(
