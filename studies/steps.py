@@ -39,7 +39,7 @@ def run(
         "loss": estimate_loss(model, held_out, block_size=T, batch_size=1024),
         "early": sum(losses[40:60]) / 20,
         "late": sum(losses[-20:]) / 20,
-        "length": model.blocks[0].mlp.up.weight.norm().item(),
+        "length": model.blocks[0].mlp.up.weight.norm().item(),  # type: ignore
     }
 
 
