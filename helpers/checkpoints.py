@@ -31,7 +31,7 @@ class Checkpoint:
     """A model as it was saved, with what belongs to it.
 
     model: in evaluation mode, in float32; tokenizer: None if none was saved; notes: whatever the
-    one who saved it wrote down. Taught in chapter 09.
+    one who saved it wrote down. Taught in chapter 10.
     """
 
     model: GPT
@@ -51,7 +51,7 @@ def save_checkpoint(
     notes: what to remember, anything that JSON can hold; dtype: of the numbers in the file, for
     example torch.float16 for half the size. Raises ValueError for a GPT with a part that
     `load_checkpoint` could not give back, a tokenizer with another vocabulary, and numbers that are
-    too large for the dtype. Taught in chapter 09.
+    too large for the dtype. Taught in chapter 10.
     """
     if isinstance(config := getattr(model, "config", None), GPTConfig):
         _expect_vocabulary(config, tokenizer)
@@ -73,7 +73,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
 
     Raises FileNotFoundError, and ValueError for what is no such file: another format (pickles are
     never opened), a truncated file, settings that GPT does not know, missing or surplus weights.
-    Taught in chapter 09.
+    Taught in chapter 10.
     """
     tensors, about = read_tensors(path)
     if about.get("config") is None:
@@ -146,7 +146,7 @@ def _tokenizer(about: Mapping[str, Any]) -> Tokenizer | None:
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """All that a model has learnt: parameters and buffers by name, what is shared only once.
 
-    Taught in chapter 09.
+    Taught in chapter 10.
     """
     first: dict[int, str] = {}  # state_dict names a shared tensor twice
     whole = model.state_dict(keep_vars=True)
@@ -156,7 +156,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
     """Copy tensors to the weights of the same names; all must fit before one is changed.
 
-    Raises ValueError for missing or surplus names and for other shapes. Taught in chapter 09.
+    Raises ValueError for missing or surplus names and for other shapes. Taught in chapter 10.
     """
     own = weights_of(model)
     _expect_fit(own, tensors, source)
@@ -185,7 +185,7 @@ def write_tensors(
 ) -> None:
     """A safetensors file with a description that JSON can hold, replaced in one step.
 
-    Taught in chapter 09.
+    Taught in chapter 10.
     """
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(about)
@@ -208,7 +208,7 @@ def read_tensors(path: str | Path, ours: bool = False) -> tuple[dict[str, Tensor
 
     ours: must it be a file of this course? One from elsewhere has no checksum.
     Raises FileNotFoundError, and ValueError for a file that is damaged or of another kind.
-    Taught in chapter 09.
+    Taught in chapter 10.
     """
     path = Path(path)
     if not path.is_file():
@@ -238,7 +238,7 @@ class RunFolder:
     """What a run keeps on disk: `last.safetensors`, all that the next step depends on, and
     `best.safetensors`, the weights with the lowest validation loss.
 
-    settings: what must not change when the run is taken up again. Taught in chapter 09.
+    settings: what must not change when the run is taken up again. Taught in chapter 10.
     """
 
     def __init__(

@@ -88,7 +88,7 @@ class ShortConvolution(nn.Module):
     the cache. Raises ValueError for a width below 1.
 
     A depthwise causal convolution: So et al. 2021, "Primer"; Allen-Zhu 2025, "Physics of Language
-    Models 4.1" ("Canon layers"); Peng et al. 2023, "RWKV" ("token shift"). Taught in chapter 09.
+    Models 4.1" ("Canon layers"); Peng et al. 2023, "RWKV" ("token shift"). Taught in chapter 10.
     """
 
     def __init__(self, n_embd: int, width: int = 4):

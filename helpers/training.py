@@ -149,7 +149,7 @@ def adamw(
     a matrix loses a step; betas: how slowly the averages of the gradient and of its square move.
 
     Raises ValueError for numbers below 0.
-    Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization". Taught in chapter 09.
+    Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization". Taught in chapter 10.
     """
     if not weight_decay >= 0:  # torch looks at its own, not at those of the groups
         raise ValueError(f"weight_decay should be 0 or more, but is {weight_decay}")
@@ -175,7 +175,7 @@ class Muon(Optimizer):
     for none.
 
     Jordan et al. 2024, "Muon". Matrices of one shape are stepped together, which on a CPU is what
-    makes it fast. Taught in chapter 09.
+    makes it fast. Taught in chapter 10.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ def orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
 
     matrices: (..., m, n). Each iteration applies an odd polynomial to the singular values, which
     drives them towards 1 (within about 0.7 to 1.2 after five); nothing is decomposed.
-    Taught in chapter 09.
+    Taught in chapter 10.
     """
     a, b, c = 3.4445, -4.7750, 2.0315  # tuned by Jordan for a steep slope at 0
     # Half the digits are enough here, and faster only where the hardware has them.
@@ -250,7 +250,7 @@ def cosine(step: int, steps: int, warmup: int = 0, final: float = 0.1) -> float:
     """The share of the full learning rate at a step: up in a line, down in half a cosine.
 
     step: counted from 0; steps: of the whole run; warmup: steps of the way up; final: the share
-    that is left at the end. Taught in chapter 09.
+    that is left at the end. Taught in chapter 10.
     """
     if step < warmup:
         return (step + 1) / warmup
@@ -262,7 +262,7 @@ def hold_then_fall(step: int, steps: int, warmup: int = 10, fall: float = 0.6) -
     """The share of the full learning rate at a step: up in a line, level, down to zero in a line.
 
     step: counted from 0; steps: of the whole run; warmup: steps of the way up; fall: the share of
-    the run that goes down; 0 for none of either. Taught in chapter 09.
+    the run that goes down; 0 for none of either. Taught in chapter 10.
     """
     up = (step + 1) / max(1, warmup)
     down = (steps - step) / max(1.0, fall * steps)
@@ -278,7 +278,7 @@ class Run:
 
     losses: of each step's batch, in nats; evaluations: (step, seconds of steps so far, loss on the
     validation text); seconds: spent in steps, without evaluations; stopped: why it ended,
-    "finished", "time" or "interrupted". Taught in chapter 09.
+    "finished", "time" or "interrupted". Taught in chapter 10.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -320,7 +320,7 @@ class Watch:
 
     data: (M,) token ids; every: how many steps from one estimate to the next, None for one at the
     end; batches: random ones to estimate it on, always the same, or None for all of data; then: is
-    called with the run after each estimate. Taught in chapter 09.
+    called with the run after each estimate. Taught in chapter 10.
     """
 
     data: Tensor
@@ -367,7 +367,7 @@ def train(
     folder with a GPT that a file cannot give back, FileExistsError for a folder that holds a run
     already, and FloatingPointError when the loss stops being a number.
     AdamW: Loshchilov and Hutter, 2019.
-    Taught in chapter 02, and all of its settings in chapter 09.
+    Taught in chapter 02, and all of its settings in chapter 10.
     """
     if steps < 1:
         raise ValueError(f"steps should be at least 1, but is {steps}")
@@ -462,7 +462,7 @@ class Rates:
     """The learning rates of optimisers: a share of them at a time, and in full when it is over.
 
     Without the end, another run with the same optimisers would start from the last small rates.
-    Taught in chapter 09.
+    Taught in chapter 10.
     """
 
     def __init__(self, optimisers: Sequence[Optimizer]):
@@ -483,7 +483,7 @@ class Rates:
 
 class Interrupt:
     """In its `with` block an interrupt (Ctrl-C, Jupyter's stop button) sets `requested`, and so the
-    step in hand is finished; a second one is a KeyboardInterrupt. Taught in chapter 09.
+    step in hand is finished; a second one is a KeyboardInterrupt. Taught in chapter 10.
     """
 
     def __init__(self) -> None:
@@ -532,7 +532,7 @@ def fast_gpt(
     settings: others of `GPTConfig`, or other ones than these. No linear map has a bias.
     Every block starts as the identity, and all next tokens start equally likely: what adds to the
     residual stream, and what makes the logits, begins at zero.
-    Raises what `GPT` raises. Jordan et al. 2024, "modded-nanogpt". Taught in chapter 09.
+    Raises what `GPT` raises. Jordan et al. 2024, "modded-nanogpt". Taught in chapter 10.
     """
     chosen = dict(
         mlp=SquaredReLU, position=Rotary, qk_norm=True, convolution=4, bias=False, tied=False
@@ -562,7 +562,7 @@ def fast_optimisers(
     matrix_rate, other_rate: their learning rates; weight_decay, momentum: of the matrices. The
     weights of convolutions get ten times other_rate: they start at 0 and are wanted at about 1.
     For short runs larger matrix rates and a shorter memory (0.05, 0.75) are better.
-    Taught in chapter 09.
+    Taught in chapter 10.
     """
     matrices = [p for p in model.blocks.parameters() if p.dim() == 2]
     convolutions = [p for p in model.blocks.parameters() if p.dim() > 2]

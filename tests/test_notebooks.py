@@ -25,6 +25,7 @@ CLAIMS = {
     "position": [f"P{i}" for i in range(1, 9)],
     "transformer_block": [f"B{i}" for i in range(1, 10)],
     "gpt": ["G1", "G2", "G3", "G4", "G5", "G8"],
+    "training": ["G6", "G7", *(f"O{i}" for i in range(1, 5)), "M3"],
     "generation": [f"N{i}" for i in range(1, 7)],
     "byte_pair_encoding": [f"T{i}" for i in range(1, 10)],
     "gptmini": [f"M{i}" for i in range(1, 6)],

@@ -133,7 +133,7 @@ def tiny_shakespeare() -> str:
     1,115,394 characters, 65 different ones: eight plays and part of a ninth; public domain.
     Fetched by URL at the first use (1 MB), from github.com/karpathy/char-rnn. Usual split: the
     first 90 % of the characters for training. Raises `DataError` when it cannot be had.
-    Used where we compare with published losses (chapter 09).
+    Used where we compare with published losses (chapter 10).
     """
     return sources.fetch("tinyshakespeare.txt").read_text("utf-8")
 

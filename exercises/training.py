@@ -1,0 +1,316 @@
+"""The exercises of the chapter on training."""
+
+import torch
+
+from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, plain
+
+
+def gradients(size, seed, shapes=((3, 4), (5,), (2, 1, 3))):
+    return [size * normal(*shape, seed=seed + i) for i, shape in enumerate(shapes)]
+
+
+@exercise(
+    inputs=[
+        ([torch.tensor([6.0]), torch.tensor([[8.0]])], 2.5),
+        (gradients(3.0, seed=5), 0.5), (gradients(1.0, seed=1), 1.0),
+        (gradients(1.0, seed=9), 10.0), (gradients(0.1, seed=13), 2.0),
+        (gradients(2.0, seed=17, shapes=[(2, 3)] * 3), 3.0),
+        (gradients(2.0, seed=21, shapes=[(4,)]), 0.25), (gradients(0.0, seed=0), 1.0),
+    ],
+    why=[""] * 7 + ["All of it is 0, so its length is 0, and it stays as it is."],
+    praise="one length for all, and the direction stays.",
+)  # fmt: skip
+def clip(gradients, longest):
+    """clip(gradients, longest): all tensors together shortened to at most that length."""
+    return times(gradients, min(1.0, longest / length(gradients)))
+
+
+def length(gs):
+    return row(gs).norm()
+
+
+def row(gs):
+    return torch.cat([g.flatten() for g in gs])
+
+
+def times(gs, factor):
+    return [g * factor for g in gs]
+
+
+def measured(by):
+    """As if the length were what `by` makes of the tensors."""
+    return lambda gs, c: times(gs, min(1.0, c / by(gs)))
+
+
+def if_long(share):
+    """A factor other than longest / length, where the length is above longest."""
+    return lambda gs, c: times(gs, share(length(gs), c) if length(gs) > c else 1.0)
+
+
+ROOT = "The length is the root of the sum of squares"
+clip.mistakes = {
+    "You cut each entry off. That bends the direction: shorten all by one factor.": (
+        lambda gs, c: [g.clamp(-c, c) for g in gs], lambda gs, c: [g.clamp(max=c) for g in gs]),
+    "You shorten each tensor by itself. They are one vector: one length for all of them.":
+        lambda gs, c: [clip.right([g], c)[0] for g in gs],
+    "You bring each tensor to `longest` by itself. They are one vector, shortened if too long.":
+        lambda gs, c: [g * c / g.norm() for g in gs],
+    "You always bring the length to `longest`. Gradients that are shorter stay as they are.": (
+        lambda gs, c: times(gs, c / length(gs)), lambda gs, c: times(gs, c / (length(gs) + 1e-6))),
+    "You divide by the length even when it is below `longest`, and forgot `longest`.":
+        lambda gs, c: times(gs, 1 / length(gs)),
+    "You divide by the length, and forgot to multiply by `longest`.": if_long(lambda n, c: 1 / n),
+    "You divide by `longest`. The factor is longest / length.": if_long(lambda n, c: 1 / c),
+    "You multiply by `longest`, and forgot to divide by the length.": if_long(lambda n, c: c),
+    "Your factor stands on its head: it is longest / length.": if_long(lambda n, c: n / c),
+    "You lengthen what is short and leave what is long: it is min, not max (or >, not <).":
+        lambda gs, c: times(gs, max(1.0, c / length(gs)) if length(gs) else 1.0),
+    "Where the length is 0 you divide 0 by 0, which is NaN. Shorten only what is too long.":
+        lambda gs, c: [g / length(gs) * min(c, length(gs)) for g in gs],
+    "You did not shorten anything.": lambda gs, c: list(gs),
+    "You divide by the square of the length: take the root.": measured(lambda gs: length(gs) ** 2),
+    "You compare the square of the length with `longest`: take the root first.":
+        lambda gs, c: times(gs, c / length(gs) if length(gs) ** 2 > c else 1.0),
+    f"You divide by a mean of squares. {ROOT}.": (
+        measured(lambda gs: row(gs).square().mean()),
+        measured(lambda gs: row(gs).square().mean().sqrt())),
+    f"You measure by the largest entry. {ROOT}.": measured(lambda gs: row(gs).abs().max()),
+    "You added the lengths of the tensors. Add their squares, and take the root at the end.":
+        measured(lambda gs: sum(g.norm() for g in gs)),
+    f"You measure by one tensor alone. {ROOT} of all.": (
+        measured(lambda gs: max(g.norm() for g in gs)), measured(lambda gs: gs[0].norm()),
+        measured(lambda gs: gs[-1].norm())),
+    f"You added absolute values. {ROOT}.": measured(lambda gs: row(gs).abs().sum()),
+    f"You added without squaring. {ROOT}.": measured(lambda gs: row(gs).sum().abs()),
+    "All in one row: give a list, each tensor in its shape.": lambda gs, c: row(clip.right(gs, c)),
+    "You flattened them: each keeps its shape.":
+        lambda gs, c: [g.flatten() for g in clip.right(gs, c)],
+    "This is the factor, or the length. Give the list of the shortened tensors.":
+        (lambda gs, c: min(1.0, c / length(gs)), lambda gs, c: length(gs)),
+}  # fmt: skip
+
+
+@exercise(
+    inputs=[(3 * normal(4, 4, seed=1),), (3 * normal(3, 6, seed=2),), (3 * normal(7, 2, seed=3),),
+            (normal(1, 5, seed=4),), (torch.diag(torch.tensor([5.0, 0.1])),)],
+    clash="Is `full_matrices=False` missing? Or did you turn Vt, which svd gives transposed?",
+    praise="all singular values are 1, and the directions are kept.",
+    tolerance=1e-3,
+)  # fmt: skip
+def equalised(matrix):
+    """equalised(matrix): U Vᵀ of U Σ Vᵀ, for any shape."""
+    U, _, Vt = svd(matrix)
+    return U @ Vt
+
+
+def svd(matrix):
+    return torch.linalg.svd(matrix, full_matrices=False)
+
+
+def of_parts(function):
+    return lambda m: function(*svd(m))
+
+
+def wide(function):
+    """Turn what is taller than wide, before and after."""
+    return lambda m: function(m) if m.shape[0] <= m.shape[1] else function(m.T).T
+
+
+def quintic(x):
+    """Muon's five multiplications."""
+    x = x / x.norm()
+    for _ in range(5):
+        gram = x @ x.T
+        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+    return x
+
+
+equalised.mistakes = {
+    "This is the matrix itself: the singular values are still in it. Leave them out.": torch.clone,
+    "This is the matrix divided by its length: all singular values shrink alike. Leave them "
+    "out: U Vᵀ.": lambda m: m / m.norm(),
+    "The matrix divided by its largest singular value: leave all of them out.":
+        lambda m: m / svd(m)[1][0],
+    "All singular values are alike, but not 1: U Vᵀ alone.":
+        (of_parts(lambda U, S, Vt: U @ Vt * S.mean()), of_parts(lambda U, S, Vt: U @ Vt * S[0])),
+    "You cut singular values off at 1: the small ones are small still. Leave them out: U Vᵀ.":
+        of_parts(lambda U, S, Vt: U * S.clamp(max=1) @ Vt),
+    "These are roots of the singular values.": of_parts(lambda U, S, Vt: U * S.sqrt() @ Vt),
+    "These are the signs of the entries. Make the singular values 1, not the entries.": torch.sign,
+    "This is the transposed matrix.": lambda m: equalised.right(m).T,
+    "You scaled each row to length 1. The rows should also be perpendicular: U Vᵀ.":
+        lambda m: m / m.norm(dim=1, keepdim=True),
+    "You scaled each column to length 1. Columns should also be perpendicular: U Vᵀ.":
+        lambda m: m / m.norm(dim=0, keepdim=True),
+    "This is the inverse with the directions turned round: the singular values are 1/σ.":
+        lambda m: torch.linalg.pinv(m).T,
+    "This is the (pseudo-)inverse: its singular values are 1/σ, not 1.": torch.linalg.pinv,
+    "QR gives perpendicular directions, too, but others, which depend on the order of the columns. "
+    "Use torch.linalg.svd: U Vᵀ.": (
+        lambda m: torch.linalg.qr(m).Q, wide(lambda m: torch.linalg.qr(m.T).Q.T),
+        lambda m: (qr := torch.linalg.qr(m)).Q * qr.R.diagonal().sign()),
+    "torch.linalg.svd gives Vᵀ already: you turned it.": of_parts(lambda U, S, Vt: U @ Vt.T),
+    "You turned U round: U Vᵀ.": of_parts(lambda U, S, Vt: U.T @ Vt),
+    "The order is wrong: U Vᵀ, not Vᵀ U.": of_parts(lambda U, S, Vt: Vt @ U),
+    "This is U alone. Multiply by Vᵀ.": of_parts(lambda U, S, Vt: U),
+    "This is Vᵀ alone. U @ Vt, please.": of_parts(lambda U, S, Vt: Vt),
+    "These are the singular values, or all parts.": (svd, of_parts(lambda U, S, Vt: S)),
+    "Muon's five multiplications only come near. Use torch.linalg.svd.": wide(quintic),
+    "This is the identity. The directions U and Vᵀ should stay.": lambda m: torch.eye(*m.shape),
+}  # fmt: skip
+
+RATES = 0.003, 0.01, 0.02, 0.06
+
+
+@checked
+def warm_up_pays(answer):
+    """warm_up_pays: what 40 steps of warm-up gain at four rates, and the rates where they do."""
+    if isinstance(answer, (tuple, list)) and ... in tuple(answer):
+        raise NotAttempted
+    expect(
+        isinstance(answer, (tuple, list)) and len(answer) == 2 and isinstance(answer[0], dict),
+        "Set warm_up_pays to a pair: the gains, rate → gain, and the list of rates where it pays.",
+    )
+    gains, pays = answer
+    try:
+        gains = {float(rate): float(gain) for rate, gain in gains.items()}
+        pays = sorted(float(rate) for rate in plain(pays))
+    except (TypeError, ValueError):
+        raise NotYet("Rates and gains should be numbers: ({0.003: 0.01, …}, [0.06]).") from None
+    missing = [f"{rate:g}" for rate in RATES if rate not in gains]
+    expect(not missing, f"There is no gain for the rate {', '.join(missing)}.")
+    expect(
+        all(abs(gains[rate]) < 1 for rate in RATES),
+        "A gain is a difference of two losses, the one without warm-up minus the one with it; "
+        "these are too large for that. Are they the losses themselves?",
+    )
+    expect(
+        len({round(gains[rate], 6) for rate in RATES}) == len(RATES),
+        "Two of your gains are equal: did each rate get its own two runs?",
+    )
+    expect(
+        min(gains[0.02], gains[0.06]) > -0.1,
+        "At the large rates your warm-up does harm. Is the difference the wrong way round? "
+        "Without minus with.",
+    )
+    expect(
+        max(gains[0.02], gains[0.06]) > 0.05 > gains[0.003],
+        "These are not the gains of the small GPT from this seed: at large rates warm-up is worth "
+        "something, at 0.003 next to nothing. `stepped` gives (run, loss): take the loss, and "
+        "w=40 of 200 steps in one of the two.",
+    )
+    best = [rate for rate in RATES if gains[rate] > 0.05]
+    expect(
+        pays == best,
+        f"By your own gains warm-up is worth more than 0.05 at {', '.join(map(str, best))}.",
+    )
+    return "the larger the first steps, the more there is to protect."
+
+
+# --- the whole task: clip, warm up, average, decay, step ----------------------------------------
+
+
+def linear(n, w):
+    return min(1.0, (n + 1) / w)
+
+
+def walk(
+    clipped=clip.right,
+    share=linear,
+    betas=(0.9, 0.95),
+    hat=lambda mean, beta, n: mean / (1 - beta ** (n + 1)),
+    decays=lambda p: p.dim() >= 2,
+    shrink=lambda rate, full: rate,
+    step=lambda m, s: m / (s.sqrt() + 1e-8),
+    into_gradient=False,
+    steps=None,
+    fresh=False,
+):
+    """All of AdamW's steps, or one thing done otherwise."""
+
+    def answer(parameters, gradients, rate, warmup, longest, decay):
+        ps = [p.clone() for p in parameters]
+        ms, ss = ([torch.zeros_like(p) for p in ps] for _ in range(2))
+        for n, gs in enumerate(gradients[:steps]):
+            eta = rate * share(n, warmup)
+            for i, g in enumerate(clipped(gs, longest)):
+                own = decay if decays(ps[i]) else 0.0
+                g = g + own * ps[i] if into_gradient else g
+                ms[i] = betas[0] * (0 if fresh else ms[i]) + (1 - betas[0]) * g
+                ss[i] = betas[1] * (0 if fresh else ss[i]) + (1 - betas[1]) * g**2
+                m, s = hat(ms[i], betas[0], n), hat(ss[i], betas[1], n)
+                less = 0.0 if into_gradient else shrink(eta, rate) * own
+                ps[i] = ps[i] - less * ps[i] - eta * step(m, s)
+        return ps
+
+    return answer
+
+
+def task(n_steps, seed, rate, warmup, longest, decay, shapes=((3, 4), (4,), (2, 3))):
+    return (
+        [normal(*shape, seed=seed + i) for i, shape in enumerate(shapes)],
+        [
+            [(1 + n % 3) * normal(*shape, seed=seed + 10 * n + i + 5)
+             for i, shape in enumerate(shapes)] for n in range(n_steps)
+        ],
+        rate, warmup, longest, decay,
+    )  # fmt: skip
+
+
+@exercise(
+    inputs=[
+        task(6, 1, 0.1, 3, 4.0, 0.5), task(8, 2, 0.05, 5, 2.0, 1.0), task(4, 3, 0.2, 2, 100.0, 0.8),
+        task(5, 4, 0.1, 10, 3.0, 2.0), task(1, 5, 0.1, 4, 1.0, 0.9),
+        task(7, 6, 0.1, 2, 1.0, 0.7, shapes=((5,), (1, 4))),
+    ],
+    praise="clip, warm up, two averages, decay of the matrices, and a step: that is a training "
+    "run's whole machinery.",
+)  # fmt: skip
+def optimised(parameters, gradients, rate, warmup, longest, decay):
+    """optimised(parameters, gradients, rate, warmup, longest, decay): after all steps of AdamW."""
+    return walk()(parameters, gradients, rate, warmup, longest, decay)
+
+
+optimised.mistakes = {
+    "You did not clip: all gradients of a step together are at most `longest` long.":
+        walk(clipped=lambda gs, c: gs),
+    "You clipped each tensor by itself. All gradients of a step are one vector.":
+        walk(clipped=lambda gs, c: [clip.right([g], c)[0] for g in gs]),
+    "You always bring the length to `longest`. Shorter gradients stay as they are.":
+        walk(clipped=lambda gs, c: times(gs, c / length(gs))),
+    "The warm-up is missing: step n has the share (n + 1) / warmup of the rate, at most 1.":
+        walk(share=lambda n, w: 1.0),
+    "Your first step has the rate 0: count it as 1, share (n + 1) / warmup.":
+        walk(share=lambda n, w: min(1.0, n / w)),
+    "Your share goes on growing: it is at most 1.": walk(share=lambda n, w: (n + 1) / w),
+    "The averages start at 0 and are too small at first: divide by 1 − βⁿ, n from 1 on.":
+        walk(hat=lambda mean, beta, n: mean),
+    "You divide by 1 − β at every step: it is 1 − β to the power n, the number of the step from 1.":
+        walk(hat=lambda mean, beta, n: mean / (1 - beta)),
+    "You count the steps from 0 in 1 − βⁿ, so the first one divides by 0. Count from 1.": walk(
+        hat=lambda mean, beta, n: mean / (1 - beta**n)),
+    "These betas are PyTorch's, (0.9, 0.999). Here they are (0.9, 0.95).":
+        walk(betas=(0.9, 0.999)),
+    "Both averages move with β₁ in yours. That of the squares moves with β₂ = 0.95.":
+        walk(betas=(0.9, 0.9)),
+    "The betas are swapped: 0.9 for the gradient, 0.95 for its square.": walk(betas=(0.95, 0.9)),
+    "Your averages start anew at every step: keep them from one step to the next.":
+        walk(fresh=True),
+    "The root is missing: divide by √ŝ, not by ŝ.": walk(step=lambda m, s: m / (s + 1e-8)),
+    "You go by the average of the gradient alone, without dividing by √ŝ.":
+        walk(step=lambda m, s: m),
+    "The vectors decay in yours. Only what has two dimensions does.": walk(decays=lambda p: True),
+    "Nothing decays in yours: matrices lose the share rate · decay of themselves.":
+        walk(decays=lambda p: False),
+    "You decay the vectors and spare the matrices: it is the other way round.":
+        walk(decays=lambda p: p.dim() < 2),
+    "The decay takes the full rate in yours. It takes this step's rate, warm-up included.":
+        walk(shrink=lambda rate, full: full),
+    "The decay is not multiplied by the rate.": walk(shrink=lambda rate, full: 1.0),
+    "You add the decay to the gradient (Adam's way, before AdamW): then it is divided by √ŝ, too. "
+    "Shrink the parameter itself.": walk(into_gradient=True),
+    "You go uphill: subtract the step.": walk(step=lambda m, s: -m / (s.sqrt() + 1e-8)),
+    "You stop after the first step: is `return` in the loop?": walk(steps=1),
+    "These are the parameters as they came: did you change copies, and return others?":
+        walk(steps=0),
+}  # fmt: skip

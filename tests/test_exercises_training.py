@@ -1,0 +1,109 @@
+"""The exercises on training beyond what their declarations say: right and wrong answers."""
+
+import pytest
+import torch
+
+from exercises import training as check
+
+
+def by_eigenvectors(matrix):
+    if matrix.shape[0] > matrix.shape[1]:
+        return by_eigenvectors(matrix.T).T
+    values, vectors = torch.linalg.eigh(matrix @ matrix.T)
+    return vectors @ torch.diag(values.rsqrt()) @ vectors.T @ matrix
+
+
+def clip_in_two_steps(gradients, longest):
+    length = torch.linalg.vector_norm(torch.stack([g.norm() for g in gradients]))
+    return tuple(g if length <= longest else g / length * longest for g in gradients)
+
+
+def clip_as_torch_does(gradients, longest):
+    parameters = [torch.zeros_like(g) for g in gradients]
+    for p, g in zip(parameters, gradients, strict=True):
+        p.grad = g.clone()
+    torch.nn.utils.clip_grad_norm_(parameters, longest)
+    return [p.grad for p in parameters]
+
+
+def as_torch_does(parameters, gradients, rate, warmup, longest, decay):
+    ps = [torch.nn.Parameter(p.clone()) for p in parameters]
+    groups = [
+        {"params": [p for p in ps if (p.dim() >= 2) == decays], "weight_decay": decays * decay}
+        for decays in (True, False)
+    ]
+    optimiser = torch.optim.AdamW([g for g in groups if g["params"]], rate, betas=(0.9, 0.95))
+    for n, gs in enumerate(gradients, 1):
+        for group in optimiser.param_groups:
+            group["lr"] = rate * min(1.0, n / warmup)
+        for p, g in zip(ps, gs, strict=True):
+            p.grad = g.clone()
+        torch.nn.utils.clip_grad_norm_(ps, longest)
+        optimiser.step()
+    return [p.detach() for p in ps]
+
+
+GAINS = {0.003: -0.01, 0.01: -0.02, 0.02: 0.12, 0.06: 0.41}
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer"),
+    [
+        (check.clip, clip_in_two_steps),
+        (check.clip, clip_as_torch_does),
+        (check.clip, lambda gs, c: [g.numpy() for g in check.clip.right(gs, c)]),
+        (check.equalised, by_eigenvectors),
+        (check.equalised, lambda m: check.equalised.right(m.double()).numpy()),
+        (check.optimised, as_torch_does),
+        (check.optimised, lambda *a: tuple(check.optimised.right(*a))),
+        (check.warm_up_pays, (GAINS, [0.06, 0.02])),
+        (check.warm_up_pays, [{k: torch.tensor(v) for k, v in GAINS.items()}, (0.02, 0.06)]),
+        (check.warm_up_pays, (GAINS | {0.02: 0.04}, [0.06])),
+    ],
+)
+def test_other_right_answers_are_right(exercise, answer):
+    report = exercise(answer)
+    assert report.outcome == "right", report.message
+
+
+def test_a_placeholder_inside_is_not_attempted():
+    assert check.clip(lambda g, _: [...] * len(g)).outcome == "not attempted"
+    assert check.warm_up_pays((GAINS, ...)).outcome == "not attempted"
+
+
+def shortened_in_place(gradients, longest):
+    factor = min(1.0, longest / torch.cat([g.flatten() for g in gradients]).norm().item())
+    for g in gradients:
+        g *= factor
+    return gradients
+
+
+def stepped_in_place(parameters, *rest):
+    for p, new in zip(parameters, check.optimised.right(parameters, *rest), strict=True):
+        p.copy_(new)
+    return parameters
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer", "words"),
+    [
+        (check.clip, lambda gs, c: check.clip.right(gs, c)[:2], "should be 3 tensors, but is"),
+        (check.clip, lambda gs, c: check.clip.right(gs, c * 2), "entry 0 of clip([[6], [[8]]]"),
+        (check.clip, shortened_in_place, "work on a new list"),
+        (check.equalised, lambda m: (p := torch.linalg.svd(m))[0] @ p[2], "`full_matrices=False`"),
+        (check.optimised, stepped_in_place, "work on a new list"),
+        (check.optimised, lambda *a: check.optimised.right(*a)[:1], "should be 3 tensors"),
+        (check.warm_up_pays, GAINS, "to a pair"),
+        (check.warm_up_pays, ({0.06: 0.41}, [0.06]), "no gain for the rate 0.003, 0.01, 0.02"),
+        (check.warm_up_pays, ({k: "x" for k in GAINS}, [0.06]), "should be numbers"),
+        (check.warm_up_pays, ({k: 2.4 + v for k, v in GAINS.items()}, []), "losses themselves"),
+        (check.warm_up_pays, (dict.fromkeys(GAINS, 0.1), []), "Two of your gains are equal"),
+        (check.warm_up_pays, ({k: -v for k, v in GAINS.items()}, []), "wrong way round"),
+        (check.warm_up_pays, (GAINS | {0.003: 0.1}, [0.06]), "These are not the gains"),
+        (check.warm_up_pays, (GAINS, [0.06]), "worth more than 0.05 at 0.02, 0.06"),
+    ],
+)
+def test_other_mistakes_are_told_by_what_differs(exercise, answer, words):
+    report = exercise(answer)
+    assert report.outcome == "not yet"
+    assert words in report.message
