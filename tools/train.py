@@ -1,6 +1,6 @@
 """Train the models that are shipped in data/checkpoints/.
 
-    python tools/train.py shakespeare-gpt      chapters 09 and 11: the plays, character by character
+    python tools/train.py shakespeare-gpt      chapter 11: the plays, character by character
     python tools/train.py gptmini              chapter 13: articles of Wikipedia, in byte pairs
 
 An interrupted run is taken up again by the same command. The log (steps, seconds, tokens, losses,
