@@ -98,24 +98,20 @@ class Rotary(nn.Module):
     def __init__(self, head_size: int, base: float = 10_000.0):
         super().__init__()
         self.head_size, self.base = head_size, base
-        self._cos_sin = self._table(0)
+        self._angles = rotary_angles(0, head_size, base)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         _check_start(start)
         if x.shape[-1] != self.head_size:
             raise ValueError(f"Rotary({self.head_size}) cannot turn vectors of size {x.shape[-1]}")
         end = start + x.shape[-2]
-        if self._cos_sin.shape[1] < end:  # worked out once per length, in full precision
-            self._cos_sin = self._table(end)
-        cos, sin = self._cos_sin[:, start:end].to(x)
+        if len(self._angles) < end:  # angles are worked out once per length, in full precision
+            self._angles = rotary_angles(end, self.head_size, self.base)
+        angles = self._angles[start:end].to(x.device)
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         # With x = (first, second): (first · cos − second · sin, second · cos + first · sin).
-        return x * cos + x.roll(self.head_size // 2, dims=-1) * sin
-
-    def _table(self, T: int) -> Tensor:
-        """Of each position the factors of x, (cos, cos), and of x with its halves swapped."""
-        angles = rotary_angles(T, self.head_size, self.base)
-        cos, sin = angles.cos(), angles.sin()
-        return torch.stack((torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)))
+        swapped = x.roll(self.head_size // 2, dims=-1)
+        return x * torch.cat((cos, cos), -1) + swapped * torch.cat((-sin, sin), -1)
 
     def extra_repr(self) -> str:
         return f"{self.head_size}, base={self.base:g}"
