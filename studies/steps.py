@@ -26,9 +26,7 @@ def run(
     torch.manual_seed(seed)
     model = GPT(GPTConfig(tokenizer.vocab_size, T, 2, 4, C, tied=False))
     warmup = 0 if arm in ("full rate", "fall") else 40
-    schedule = partial(
-        cosine, warmup=warmup, final=1.0 if arm in ("full rate", "warm-up") else 0.1
-    )
+    schedule = partial(cosine, warmup=warmup, final=1.0 if arm in ("full rate", "warm-up") else 0.1)
     losses = train(
         model, ids[:characters], steps=steps, block_size=T, batch_size=32, schedule=schedule,
         optimisers=[adamw(model, rate, weight_decay=1.0 if arm == "both, decay" else 0.0)],
