@@ -45,6 +45,7 @@ import torch.nn.functional as F
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import CharTokenizer
 from helpers.training import (
+    _has_bf16,
     adamw,
     cosine,
     estimate_loss,
@@ -251,11 +252,8 @@ def step_by_part(name: str, model: GPT, B: int, dtype: torch.dtype, peak: float)
 
 
 def kernels(arguments: argparse.Namespace) -> None:
-    n, abilities = 2048, torch.cpu.get_capabilities()
-    dtypes = [torch.float32]
-    if abilities.get("avx512_bf16") or abilities.get(
-        "amx_bf16"
-    ):  # else it is hundreds of times slower
+    n, dtypes = 2048, [torch.float32]
+    if _has_bf16(torch.device("cpu")):  # where it is imitated, a product takes minutes
         dtypes.append(torch.bfloat16)
     for dtype in dtypes:
         a, b = torch.randn(n, n).to(dtype), torch.randn(n, n).to(dtype)

@@ -335,8 +335,9 @@ def _block(config: GPTConfig) -> Block:
     if config.position is Rotary:
         attention.rotary = Rotary(attention.head_size, config.rotary_base)
     mlp = config.mlp(config.n_embd, config.hidden, bias=config.bias, dropout=config.dropout)
-    convolution = config.convolution and ShortConvolution(config.n_embd, config.convolution)
-    return Block(attention, mlp, _norm(config), convolution or None)
+    width = config.convolution
+    convolution = None if width is None else ShortConvolution(config.n_embd, width)
+    return Block(attention, mlp, _norm(config), convolution)
 
 
 def _added_position(config: GPTConfig) -> nn.Module | None:
