@@ -318,15 +318,15 @@ def small_dump(tmp_path, monkeypatch):
 
 
 def test_wikipedia_keeps_articles_and_drops_the_rest(small_dump):
-    assert data.wikipedia() == ARTICLES
-    assert data.wikipedia() == ARTICLES  # now from the derived file
+    assert data.wikipedia("all") == ARTICLES
+    assert data.wikipedia("all") == ARTICLES  # now from the derived file
     assert len(list(small_dump.iterdir())) == 2
 
 
 @in_cache("enwiki-106-articles.xml.bz2")
 def test_no_article_is_in_two_splits():
     splits = {name: data.wikipedia(name) for name in ("train", "validation", "test")}
-    assert sorted(itertools.chain(*splits.values())) == sorted(data.wikipedia())
+    assert sorted(itertools.chain(*splits.values())) == sorted(data.wikipedia("all"))
     titles = [{title for title, _ in articles} for articles in splits.values()]
     assert not titles[0] & titles[1] and not titles[0] & titles[2] and not titles[1] & titles[2]
     assert [len(part) for part in titles] == [86, 10, 10]
@@ -340,14 +340,14 @@ def test_wikipedia_is_made_again_when_the_derived_file_is_another(small_dump):
     whole = derived.read_bytes()
     for other in (whole[:-9], b"", b"{}", whole.replace(b"hot", b"icy"), whole + b"\n"):
         derived.write_bytes(other)
-        assert data.wikipedia() == ARTICLES
+        assert data.wikipedia("all") == ARTICLES
         assert derived.read_bytes() == whole
 
 
 def test_articles_of_other_versions_are_not_kept(small_dump):
     sources.note("wikipedia.json", b"as the pinned version of the parser makes it")
     for _ in range(2):
-        assert data.wikipedia() == ARTICLES
+        assert data.wikipedia("all") == ARTICLES
         assert not (small_dump / "wikipedia.json").exists()
 
 
@@ -356,7 +356,7 @@ def test_wikipedia_works_where_nothing_can_be_written(small_dump, monkeypatch):
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(sources, "write_whole", refuse)
-    assert data.wikipedia() == ARTICLES
+    assert data.wikipedia("all") == ARTICLES
     assert len(list(small_dump.iterdir())) == 1
 
 
@@ -368,7 +368,7 @@ def test_the_articles_are_those_of_the_course():
 
 @in_cache("enwiki-106-articles.xml.bz2")
 def test_the_real_articles_are_clean():
-    articles = dict(data.wikipedia())
+    articles = dict(data.wikipedia("all"))
     assert len(articles) == 106
     assert 2_700_000 < sum(map(len, articles.values())) < 2_900_000
     assert articles["Albedo"].startswith("Albedo or reflection coefficient, derived from Latin")

@@ -106,9 +106,11 @@ FOUND = check.PER_TOKEN
 
 
 def test_the_numbers_are_those_of_the_experiment():
-    articles = [text for _, text in data.wikipedia()]
-    to_learn, plays = "\n\n".join(articles[:60]), data.shakespeare("train")
-    held_out = "\n\n".join(articles[60:])[:100_000], data.shakespeare("validation")[:100_000]
+    to_learn, articles = (
+        "\n\n".join(text for _, text in data.wikipedia(split)) for split in ("train", "validation")
+    )
+    plays = data.shakespeare("train")
+    held_out = articles[:100_000], data.shakespeare("validation")[:100_000]
     texts = {
         "articles": to_learn[:200_000],
         "plays": plays[:200_000],

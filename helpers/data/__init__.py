@@ -158,19 +158,20 @@ def wikitext2(split: str) -> list[tuple[str, str]]:
     return convert.wikitext_to_articles(sources.fetch(files[split]).read_text("utf-8"))
 
 
-def wikipedia(split: str = "all") -> list[tuple[str, str]]:
+def wikipedia(split: str = "train") -> list[tuple[str, str]]:
     """106 whole articles of the English Wikipedia, nearly all as of April 2016.
 
     The dump is a test file of gensim 4.4.0 (LGPL-2.1); the articles are under CC BY-SA 3.0, by
     their authors. Fetched at the first use (28 MB, of which we keep 1.7 MB). Markup, tables and
     the lists of references are taken out, redirects left out; this takes 2.5 seconds, once.
 
-    `split` is "all", "train", "validation" or "test": whole articles, of every ten the last but one
-    for validation and the last for the test, so that no article is in two splits.
+    `split` is "train", "validation", "test" or "all": whole articles, of every ten the last but one
+    for validation and the last for the test, so that no article is in two splits. The test is for
+    the last look at a finished model: chapter 14 opens it, once, and nothing else in the course.
 
     Returns a list of (title, text): 2.8 million characters, an empty line between paragraphs.
     Raises ValueError for another split and `DataError` when the file cannot be had. Used in
-    chapters 12 and 13.
+    chapters 12 to 14.
     """
     _choose("split", split, ("all", "train", "validation", "test"))
     known = sources.recall("wikipedia.json")
