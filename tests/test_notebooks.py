@@ -134,6 +134,30 @@ def test_every_claim_is_shown_and_asserted(topic):
     }
 
 
+# --- the test articles ---------------------------------------------------------------------------
+
+
+def opens_test(source):
+    """Can this code, which names `wikipedia`, read more than training and validation articles?"""
+    nodes = ast.walk(ast.parse(source))
+    return any(isinstance(n, ast.Constant) and n.value in ("test", "all") for n in nodes)
+
+
+def test_the_test_articles_are_opened_once():
+    """By the cell of chapter 14 that says so; by no other cell, study, tool or exercise."""
+    opened = []
+    for path in CHAPTERS:
+        cells = code_cells(nbformat.read(path, as_version=4))
+        if any("wikipedia" in cell.source for cell in cells):
+            opened += [(path.stem[3:], tags(cell)) for cell in cells if opens_test(cell.source)]
+    assert [chapter for chapter, _ in opened] == ["judging"]
+    assert "opens-test" in opened[0][1]
+    for package in ("studies", "exercises", "explorers", "tools", "benchmarks"):
+        for path in (ROOT / package).rglob("*.py"):
+            source = path.read_text(encoding="utf-8")
+            assert "wikipedia" not in source or not opens_test(source), path
+
+
 # --- a chapter is an evening: docs/TEACHING.md --------------------------------------------------
 
 # A chapter that shows what was built, whole and in one cell, keeps to the measures of an evening.
