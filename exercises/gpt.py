@@ -150,7 +150,7 @@ def deep_or_wide(answer):
     )
     expect(chosen != 16, "You took the one with the highest loss. The lowest is wanted.")
     expect(chosen == 1, "By your own numbers another one is better.")
-    return "in so short a run. What a number means, its budget has to say: a longer one may differ."
+    return "in so short a run, at one seed and one rate. What a number says depends on its budget."
 
 
 # --- 9.3: GPT-2 from its tensors ------------------------------------------------------------------
@@ -256,7 +256,7 @@ gpt2.mistakes = {
     "c_attn gives queries, keys and values in this order: yours is another.":
         tuple(but(order=order) for order in ((0, 2, 1), (1, 0, 2), (2, 1, 0), (1, 2, 0))),
     "The attention part has no skip: x + attention(norm(x)).": but(skip=(0, 1)),
-    "The feed-forward part has no skip: x + mlp(norm(x)).": but(skip=(1, 0)),
+    "The feed-forward part has no skip: x + feed-forward(norm(x)).": but(skip=(1, 0)),
     "The skips are missing: each part adds to the stream.": but(skip=(0, 0)),
     "The last norm, ln_f, is missing.": but(last=False),
     "The norms come before the parts: x + part(norm(x)), not norm(x + part(x)).": but(after=True),

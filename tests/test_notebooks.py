@@ -193,6 +193,25 @@ def test_what_was_built_runs_by_itself(evening):
     assert done.returncode == 0, done.stderr.decode()
 
 
+def test_the_gpt_chapter_ends_with_a_program(tmp_path):
+    """Its model and the cell below it, in one file beside a text: it learns the text and writes."""
+    (path,) = (ROOT / "notebooks").glob("[0-9][0-9]_gpt.ipynb")
+    cells = nbformat.read(path, as_version=4).cells
+    model, rest = (c.source for c in cells if {"built", "program"} & set(tags(c)))
+    program = f"{model}\n\n\n{rest}\n"
+    stated = f"`python gpt.py`: {len(program.splitlines())} lines"
+    assert any(stated in cell.source for cell in cells), stated
+    (tmp_path / "gpt.py").write_text(program, "utf-8")
+    text = "To be, or not to be: that is the question.\n" * 200
+    (tmp_path / "input.txt").write_text(text, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "gpt.py"], cwd=tmp_path, capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr
+    loss, written = done.stdout.split(" nats\n")
+    assert float(loss) < 1 and "to be" in written
+
+
 def test_proofs_are_folded_and_print_a_number(evening):
     for cell in code_cells(evening[1]):
         if cell.metadata.get("jupyter", {}).get("source_hidden") and tags(cell, "claim:"):
