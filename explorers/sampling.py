@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 import traitlets
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator
 from torch import nn
 
 from explorers.base import Explorer, esm, fixed
@@ -183,7 +183,8 @@ class SamplingExplorer(Explorer):
         ax.tick_params(axis="y", labelsize=8, length=0)
         ax.grid(visible=False, axis="y")
         ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        ax.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+        ax.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
         n = int((final > 0).sum())
         ax.set(xlim=(0, 1.2 * longest), xlabel=f"probability · {n} of {len(final)} tokens kept")
         ax.set_title(verbatim(f"{self._prompt(48)}\n") + self._settings(), fontsize=10)

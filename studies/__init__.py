@@ -89,8 +89,7 @@ class Results:
         lines: list[list[str]] = []
         seeds = len({run["seed"] for run in self.runs})
         for settings in ({}, *self.about["moved"][:changes]):
-            lines.append([", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}"
-                                    for k, v in (settings or first).items())])  # fmt: skip
+            lines.append([", ".join(_setting(*pair) for pair in (settings or first).items())])
             for arm in self.about["arms"]:
                 numbers = list(self.values(arm, measure, **settings).values())
                 line = [f"  {arm}", _written(sum(numbers) / len(numbers), digits)]
@@ -123,6 +122,13 @@ class Table:
             cells += [text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=False)]
             lines.append("   ".join(cells).rstrip())
         return "\n".join(lines)
+
+
+def _setting(name: str, value: Any) -> str:
+    """As a heading shows it; None is no limit: "all characters"."""
+    if value is None:
+        return f"all {name}"
+    return f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}"
 
 
 def _written(value: float, digits: int, sign: bool = False) -> str:

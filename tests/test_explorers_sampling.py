@@ -129,6 +129,14 @@ def test_the_text_and_the_picture_are_stable(explorer):
     assert first.picture().png() == second.picture().png()
 
 
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 3.0])
+def test_the_marks_of_the_picture_stand_where_they_say(explorer, temperature):
+    fig = explorer(temperature=temperature).picture()
+    (ax,) = fig.axes
+    for share, mark in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True):
+        assert float(mark.get_text()[:-1]) == pytest.approx(100 * share)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -111,6 +111,11 @@ def test_a_study_is_run_taken_up_and_shown(toy, capsys):
         again.values("c", "loss")
 
 
+def test_a_setting_without_a_limit_is_shown_as_all():
+    (heading,) = studies.results("steps").table("loss", changes=0).rows[1]
+    assert heading == "steps 200, rate 0.06, all characters"
+
+
 def test_runs_of_other_code_are_not_mixed(toy, capsys):
     (toy.parent / "stop").touch()
     with pytest.raises(RuntimeError):
