@@ -1,15 +1,11 @@
-"""The exercises of chapter 13: windows, perplexity, what is scored, copies, batches by step."""
+"""The exercises of chapter 13: windows, a split by windows that do not overlap, batches by step."""
 
-import math
 import random
-from functools import partial
 
 import numpy as np
 import torch
 
-from exercises.check import NotYet, call, exercise, expect, expect_close
-
-# --- 12.1 -------------------------------------------------------------------------------------
+from exercises.check import NotAttempted, NotYet, call, checked, exercise, expect, plain
 
 
 @exercise(
@@ -90,354 +86,48 @@ windows_of.mistakes = {
 }  # fmt: skip
 
 
-# --- 12.2 -------------------------------------------------------------------------------------
+STRIDES = 1, 32
 
 
-@exercise(
-    inputs=[
-        ([math.log(4), math.log(2)], [2, 2]),
-        ([2.0, 2.5, 4.5], [16, 16, 2]),
-        ([3.25], [10]),
-        ([1.0, 5.0, 3.0, 0.5], [1, 2, 3, 40]),
-    ],
-    praise="each token counts the same, whatever batch it was in.",
-)
-def perplexity(losses, counts):
-    """perplexity(losses, counts): of a text whose batches have these mean losses and sizes."""
-    total = sum(loss * n for loss, n in zip(losses, counts, strict=True))
-    return math.exp(total / sum(counts))
-
-
-def mean(values, counts):
-    return sum(value * n for value, n in zip(values, counts, strict=True)) / sum(counts)
-
-
-perplexity.mistakes = {
-    "Every batch counts the same in your mean, the small last one, too. Weight the losses by "
-    "`counts`.": lambda losses, counts: math.exp(sum(losses) / len(losses)),
-    "That is the mean of the batches' perplexities. First the mean of the losses, weighted by "
-    "`counts`, then one exponential.":
-        lambda losses, counts: sum(map(math.exp, losses)) / len(losses),
-    "You took the mean of the perplexities, weighted. First the mean of the losses, then one "
-    "exponential.": lambda losses, counts: mean(map(math.exp, losses), counts),
-    "That is the mean loss. The perplexity is e to it.": mean,
-    "That is the mean of the batches' losses. Weight them by `counts`, and take e to it.":
-        lambda losses, counts: sum(losses) / len(losses),
-    "That is 2 to the loss, but the losses are in nats: `math.exp`.":
-        (lambda losses, counts: 2 ** mean(losses, counts),
-         lambda losses, counts: 2 ** (sum(losses) / len(losses))),
-    "You divided by the number of batches, not by the number of tokens.":
-        lambda losses, counts: math.exp(mean(losses, counts) * sum(counts) / len(counts)),
-    "The mean loss in bits is no perplexity.":
-        lambda losses, counts: mean(losses, counts) / math.log(2),
-    "You forgot to divide the sum of the losses.":
-        (lambda losses, counts: math.exp(sum(losses)),
-         lambda losses, counts: math.exp(mean(losses, counts) * sum(counts))),
-    "Each loss is a mean already. You divided by its batch's tokens instead of multiplying.":
-        lambda losses, counts: math.exp(
-            sum(loss / n for loss, n in zip(losses, counts, strict=True)) / sum(counts)),
-    "You divided by the tokens, but did not multiply by them: each loss is a mean.":
-        lambda losses, counts: math.exp(sum(losses) / sum(counts)),
-    "The sign is wrong: a perplexity is 1 or more.":
-        lambda losses, counts: math.exp(-mean(losses, counts)),
-    "You weighted all batches by the first count. Each loss belongs to its own.":
-        lambda losses, counts: math.exp(sum(losses) * counts[0] / sum(counts)),
-    "That is the perplexity of the last batch alone.":
-        lambda losses, counts: math.exp(losses[-1]),
-    "That is the perplexity of the first batch alone.":
-        lambda losses, counts: math.exp(losses[0]),
-    "That is the logarithm. The perplexity is e to the mean loss.":
-        lambda losses, counts: math.log(mean(losses, counts)),
-}  # fmt: skip
-TOO_LONG = (
-    "Right for short texts, but for 10 batches of 2,000 tokens at 5 nats a power or product leaves "
-    "the range of a float. Add the losses first, divide, and take one exponential, at the end."
-)
-
-
-@perplexity.then
-def of_a_long_text(answer):
+@checked
+def side_by_side(answer):
+    """side_by_side: the last losses on windows and articles by stride, and is the friend right?"""
+    if isinstance(answer, (tuple, list)) and ... in tuple(answer):
+        raise NotAttempted
+    expect(
+        isinstance(answer, (tuple, list)) and len(answer) == 2 and isinstance(answer[0], dict),
+        "Set side_by_side to a pair: a dictionary, stride → (loss on held-out windows, loss on "
+        "held-out articles), and True or False.",
+    )
+    losses, right = answer
+    missing = [str(stride) for stride in STRIDES if stride not in losses]
+    expect(not missing, f"There are no losses for the stride {', '.join(missing)}.")
     try:
-        found = call(answer, [5.0] * 10, [2000] * 10, name="perplexity")
-    except NotYet as error:  # shorter texts raise nothing
-        raise NotYet(f"{TOO_LONG} ({error})") from None
-    expect(0 < float(found) < math.inf, TOO_LONG)
-    expect_close(found, math.exp(5), "perplexity([5.0] * 10, [2000] * 10)")
-
-
-# --- 12.3 -------------------------------------------------------------------------------------
-
-
-@exercise(
-    inputs=[
-        (9, 5, 2), (8, 4, 2), (9, 4, 4), (12, 4, 3), (5, 8, 3), (10, 3, 1), (2, 4, 2), (17, 8, 4)
-    ],
-    praise="every token but the first is scored, and none twice.",
-    tolerance=0,
-)  # fmt: skip
-def scored(n, T, stride, by=0, end=1, stop=1):
-    """scored(n, T, stride): (start, first, last) of each window of an overlapping evaluation."""
-    found, start, done = [], 0, 0
-    while done < n - stop and len(found) < 4 * n:  # a mistake, `by` tokens early, might not end
-        last = min(start + T - by, n - end)
-        found.append((start, done + 1, last))
-        start, done = start + stride, last
-    return found
-
-
-def scored_by(part):
-    """Each window by itself: `part` makes of it what is returned."""
-    return lambda n, T, stride: [
-        part(s, first, last, n, T, stride) for s, first, last in scored.right(n, T, stride)
-    ]
-
-
-def scored_to_no_end(n, T, starts):
-    lasts = [min(s + T, n - 1) for s in starts]
-    return [(s, done + 1, last) for s, done, last in zip(starts, [0, *lasts], lasts, strict=False)]
-
-
-EMPTY = "Windows at the end are empty, such as (6, 8, 7) in scored(8, 4, 2). Not every start below "
-scored.mistakes = {
-    "Tokens are scored twice: each window counts all that it predicts. Only what no earlier "
-    "window has predicted counts.": scored_by(lambda s, first, last, *_: (s, s + 1, last)),
-    "The first window counts whole: nobody has predicted its first tokens.":
-        scored_by(lambda s, first, last, n, T, stride: (s, s + 1 + T - stride, last)),
-    "The last windows go beyond the text: the last token is n − 1.":
-        scored_by(lambda s, first, last, n, T, stride: (s, first, s + T)),
-    "Your text ends with token n. The n tokens are numbered from 0, so the last is n − 1, both "
-    "for `last` and for the end of the loop.": partial(scored.right, end=0, stop=0),
-    "The last window is cut at n: `last` is at most n − 1, the number of the last token.":
-        partial(scored.right, end=0),
-    "You begin at token 0, which nothing predicts: the first `first` is 1.":
-        scored_by(lambda s, first, last, *_: (s, first if s else 0, last)),
-    "Each `first` is one too small: the token before it counts already for the window before "
-    "(and token 0 is never predicted).": (
-        scored_by(lambda s, first, last, *_: (s, first - 1, last)),
-        scored_by(lambda s, first, last, *_: (s, first - 1 if s else 1, last)),
-    ),
-    "A window that begins at s predicts up to s + T, not s + T − 1: it reads T tokens and has "
-    "T targets.": partial(scored.right, by=1),
-    "You left out the last window because it is not full. Every token counts.": lambda n, T, stride:
-        [part for part in scored.right(n, T, stride) if part[0] + T <= n - 1],
-    "You moved the last window back so that it is full. Windows begin at 0, stride, 2 · stride, …":
-        scored_by(lambda s, first, last, n, T, stride: (max(0, min(s, n - 1 - T)), first, last)),
-    "You went on after token n − 1 had been predicted: windows at the end have nothing left to "
-    "score.": lambda n, T, stride: [
-        (s, s + 1 + (T - stride if s else 0), min(s + T, n - 1)) for s in range(0, n - 1, stride)],
-    EMPTY + "n − 1 has a window: end once token n − 1 is predicted.":
-        lambda n, T, stride: scored_to_no_end(n, T, range(0, n - 1, stride)),
-    EMPTY + "n has a window: end once token n − 1 is predicted.":
-        lambda n, T, stride: scored_to_no_end(n, T, range(0, n, stride)),
-    "These are the places of the inputs. The token predicted at place i is token i + 1.":
-        scored_by(lambda s, first, last, *_: (s, first - 1, last - 1)),
-    "These are places inside the window. Give the numbers of the tokens in the text.":
-        (scored_by(lambda s, first, last, *_: (s, first - s, last - s)),
-         scored_by(lambda s, first, last, *_: (s, first - s - 1, last - s - 1))),
-    "`last` counts itself: it is the last token that is scored, not the one after it.":
-        scored_by(lambda s, first, last, *_: (s, first, last + 1)),
-    "You give how many tokens count. Asked is the number of the last one.":
-        scored_by(lambda s, first, last, *_: (s, first, last - first + 1)),
-    "Your windows go on by T, without overlap. They go on by `stride`.":
-        lambda n, T, stride: scored.right(n, T, T),
-    "Your windows go on by one. They go on by `stride`.":
-        lambda n, T, stride: scored.right(n, T, 1),
-    "Give the windows' starts, too: (start, first, last).":
-        scored_by(lambda s, first, last, *_: (first, last)),
-}  # fmt: skip
-
-
-# --- 12.4 -------------------------------------------------------------------------------------
-
-COPIED = (
-    ("one two three four two two three four", "two three four three four five six", 2),
-    ("a b x a b y a", "z a b z", 2),
-    ("one two three four five six", "five six one two seven three four five", 3),
-    ("the cat sat on the mat", "a cat sat on a mat", 2),
-    ("b c d", "a b c d e", 3),
-    ("a b c d", "a b d c x", 3),
-    ("x y z", "p q r", 2),
-    ("the end is near", "the endless end is there", 2),
-    ("my car pet ran", "my carpet or carp et ran", 2),
-    ("a car pet", "no carp et", 2),
-    ("on on on", "on on the on", 2),
-    ("a c", "a b a c d", 2),
-    ("c b a d", "a b c d", 2),
-    ("x x b c", "b c x", 2),
-    ("b c x", "a b c", 2),
-    ("x b c", "a b c", 2),
-    ("x y c", "a b c", 2),
-    ("a b a", "b c", 1),
-    ("The Cat sat on", "the cat Sat on", 2),
-    ("on the mat, he said", "on the mat he said.", 2),
-    ("a b c a b x y", "b c d a b e x y", 2),
-    ("a b c d a b c d e", "q a b c d e q", 4),
-)
-
-
-@exercise(
-    inputs=[
-        *((some.split(), text.split(), n) for some, text, n in COPIED),
-        (["so", "on\n"], ["so", "on", " so", "on\n"], 2),
-    ],
-    praise="every word in a common run, each counted once.",
-)
-def copied_share(some, text, n):
-    """copied_share(some, text, n): the share of the words in runs of n that the text has, too."""
-    runs = {tuple(text[i : i + n]) for i in range(len(text) - n + 1)}
-    found = set()
-    for i in range(len(some) - n + 1):
-        if tuple(some[i : i + n]) in runs:
-            found |= set(range(i, i + n))
-    return len(found) / max(1, len(some))
-
-
-def runs_of(words, n):
-    return [words[i : i + n] for i in range(len(words) - n + 1)]
-
-
-def marking(stands=lambda run, text, n: run in runs_of(text, n), last=1, step=1):
-    """Marks the words of each run of which it is true that it `stands` in the text."""
-
-    def share(some, text, n):
-        starts = range(0, len(some) - n + last, step)
-        found = (range(i, i + n) for i in starts if stands(some[i : i + n], text, n))
-        return len({i for run in found for i in run if i < len(some)}) / len(some)
-
-    return share
-
-
-def changed(word):
-    """Looks at changed words."""
-    return lambda some, text, n: copied_share.right([*map(word, some)], [*map(word, text)], n)
-
-
-def common(some, text, n):
-    return [run for run in runs_of(some, n) if run in runs_of(text, n)]
-
-
-def inside(some, text, n):
-    return {word for run in common(some, text, n) for word in run}
-
-
-def where_first(run, text, n):
-    return run[0] in text and text[(i := text.index(run[0])) : i + n] == run
-
-
-def jumping(some, text, n):
-    i = words = 0
-    while i + n <= len(some):
-        found = some[i : i + n] in runs_of(text, n)
-        i, words = i + (n if found else 1), words + n * found
-    return words / len(some)
-
-
-def each_once(some, text, n):
-    """A run of the text is used up when it is found."""
-    left, places = runs_of(text, n), set()
-    for i, run in enumerate(runs_of(some, n)):
-        if run in left:
-            left.remove(run)
-            places |= {*range(i, i + n)}
-    return len(places) / len(some)
-
-
-def right_share(some, text, n):
-    return copied_share.right(some, text, n)
-
-
-copied_share.mistakes = {
-    "That is the share of the *runs*. Mark the words that lie in a run, and count them.":
-        lambda some, text, n: len(common(some, text, n)) / (len(some) - n + 1),
-    "You always take runs of 2. Take runs of n.":
-        lambda some, text, n: copied_share.right(some, text, 2),
-    "You counted words that occur anywhere in `text`. They must stand in a run of n neighbours "
-    "that `text` has in the same order.":
-        lambda some, text, n: sum(word in text for word in some) / len(some),
-    "The order in a run is ignored: compare the runs as they stand.": (
-        marking(lambda run, text, n: sorted(run) in map(sorted, runs_of(text, n))),
-        marking(lambda run, text, n: set(run) in map(set, runs_of(text, n))),
-    ),
-    "Words in overlapping runs count twice or more (the share can exceed 1). Mark places, in a "
-    "set for example, and count each once.": (
-        lambda some, text, n: n * len(common(some, text, n)) / len(some),
-        lambda some, text, n: min(1, n * len(common(some, text, n)) / len(some)),
-    ),
-    "Only the first word of each run is counted. All its n words lie in it: mark the places i "
-    "to i + n − 1.": lambda some, text, n: len(common(some, text, n)) / len(some),
-    "You asked whether all of `some` stands in `text`. Ask it of every run of n words.":
-        lambda some, text, n: float(some in runs_of(text, len(some))),
-    "Parts of words count in your search: *the end* is found inside *the endless*. Compare "
-    "lists or tuples of words, not text.":
-        marking(lambda run, text, n: " ".join(run) in " ".join(text)),
-    "Words are joined without a space: *car pet* is found inside *carpet*. Compare lists or "
-    "tuples of words.": marking(lambda run, text, n: "".join(run) in "".join(text)),
-    "Runs are joined without a space: *car pet* and *carp et* become the same. Compare lists "
-    "or tuples of words.":
-        marking(lambda run, text, n: "".join(run) in map("".join, runs_of(text, n))),
-    "You look only where the first word of a run occurs first in `text` (`index`). It may "
-    "occur again, and the run stand there.": marking(where_first),
-    "You jump behind each run that is found. The next run may overlap it: go on by one word.":
-        jumping,
-    "A run that `text` has once may stand in `some` twice: both are copies.": each_once,
-    "Runs of `some` begin at every word, not at every n-th.":
-        lambda some, text, n: marking(step=n)(some, text, n),
-    "Runs of `text` begin at every word, not at every n-th.":
-        marking(lambda run, text, n: run in runs_of(text, n)[::n]),
-    "That is the number of words. Divide by the length of `some`.":
-        lambda some, text, n: right_share(some, text, n) * len(some),
-    "You divided by the length of `text`. It is a share of `some`.":
-        lambda some, text, n: right_share(some, text, n) * len(some) / len(text),
-    "You divided by the number of different words. Each place of `some` counts.":
-        lambda some, text, n: right_share(some, text, n) * len(some) / len(set(some)),
-    "That is the share of the words that are *not* copied.":
-        lambda some, text, n: 1 - right_share(some, text, n),
-    "You asked how much of `text` stands in `some`. Ask it the other way round.":
-        lambda some, text, n: right_share(text, some, n),
-    "The last run of `some` is forgotten: it begins at len(some) − n, and the end of a range "
-    "does not belong to it.": marking(last=0),
-    "The last run of `text` is forgotten: it begins at len(text) − n, and the end of a range "
-    "does not belong to it.": marking(lambda run, text, n: run in runs_of(text[:-1], n)),
-    "The last run of both lists is forgotten: it begins at len(…) − n, and the end of a range "
-    "does not belong to it.": marking(lambda run, text, n: run in runs_of(text[:-1], n), last=0),
-    "At the end of the lists your slices are shorter than n, and are compared, too. The last "
-    "run begins at len(…) − n.":
-        lambda some, text, n: marking(lambda run, text, _: run in [
-            text[i : i + n] for i in range(len(text))], last=n)(some, text, n),
-    "Different words are counted. A word that stands in two places of `some` counts twice.":
-        lambda some, text, n: len(inside(some, text, n)) / len(some),
-    "A word of a common run is counted wherever it stands in `some`. Mark places, not words.":
-        lambda some, text, n: sum(w in inside(some, text, n) for w in some) / len(some),
-    "Capitals are no matter of taste here: *The* and *the* are two words. Leave out `lower()`.":
-        changed(str.lower),
-    "Words are compared as they stand, with all their signs. Leave out `strip()`.":
-        (changed(str.strip), changed(lambda word: word.strip(".,\n"))),
-    "Words are compared as they stand: leave out `strip()` and `lower()`.":
-        changed(lambda word: word.strip(".,\n").lower()),
-    "No run is found anywhere. Is a list compared with a tuple? `[1, 2] == (1, 2)` is False.":
-        lambda some, text, n: 0.0,
-    "A list cannot be in a set. Make each run a tuple: tuple(text[i : i + n]).":
-        lambda some, text, n: {text[i : i + n] for i in range(len(text) - n + 1)},
-}  # fmt: skip
-
-
-@copied_share.then
-def of_short_lists(answer):
-    for a, b, n in (
-        ("now", "now", 2), ("a b", "c a b", 3), ("a b c", "a b", 3), ("", "a b", 2), ("", "", 1)
-    ):  # fmt: skip
-        what = f"copied_share({a.split()}, {b.split()}, {n})"
-        rule = "A list shorter than n has the share 0.0" + (
-            "." if a else ", the empty one, too: divide only if there are words."
-        )
-        try:
-            found = call(answer, a.split(), b.split(), n, name=what)
-            expect_close(found, 0.0, what)
-        except NotYet as error:
-            raise NotYet(f"{str(error).rstrip('.')}. {rule}") from None
-
-
-# --- 12.5 -------------------------------------------------------------------------------------
+        pairs = [[float(loss) for loss in plain(losses[stride])] for stride in STRIDES]
+    except (TypeError, ValueError):
+        raise NotYet("Losses should be numbers: {1: (2.0, 8.0), 32: (…, …)}.") from None
+    expect(
+        all(len(pair) == 2 for pair in pairs),
+        "Each stride has two losses: the curve's last entry without its first, the training loss.",
+    )
+    (near, far), (near_apart, far_apart) = pairs
+    expect(
+        near < far and near_apart < far_apart,
+        "On other articles the model should be worse. First the held-out windows, then the "
+        "held-out articles.",
+    )
+    expect(near < 3, "With stride 1 the held-out windows are known by heart: below 3 nats.")
+    expect(
+        near_apart > 6,
+        "This is no loss on windows that do not overlap with training: they are not known by "
+        "heart. `watch_a_leak(32)`, and the second of its three losses, after 160 steps.",
+    )
+    expect(right in (True, False), "The second of the pair should be True or False.")
+    expect(
+        bool(right) == (far_apart - near_apart < 0.5),
+        "Compare the two losses of stride 32: do they differ by less than half a nat?",
+    )
+    return "windows of one article share its names and phrases, overlap or not: split by article."
 
 
 @exercise(

@@ -147,7 +147,7 @@ def wikitext2(split: str) -> list[tuple[str, str]]:
     articles.
 
     Returns a list of (title, text), as `wikipedia` does. Raises ValueError for another split and
-    `DataError` when the file cannot be had. Used in chapter 13, where it is at hand.
+    `DataError` when the file cannot be had. No chapter needs it.
     """
     files = {
         "train": "wikitext2-train.txt",
