@@ -11,6 +11,7 @@
     checkpoints  models in files, runs that can be taken up again, published weights
     training     batches, loss, optimisers, schedules, the loop
     sampling     writing: temperature, top-k, top-p, min-p, with a cache
+    judging      surprises, bits per character, means over texts drawn anew
     recording    the attention maps of a model that hands out none
 
 The exercises that answer back are in `exercises`, what moves is in `explorers`. Importing

@@ -29,11 +29,12 @@ CLAIMS = {
     "generation": [f"N{i}" for i in range(1, 7)],
     "byte_pair_encoding": [f"T{i}" for i in range(1, 10)],
     "gptmini": ["M1", "M2", "M5", "M6"],
+    "judging": ["M4", *(f"J{i}" for i in range(1, 5))],
 }
 # The rooms of helpers whose every public name a chapter teaches; data, plots, timing are tools.
 CONCEPTS = (
     *("text", "positions", "attention", "gpt"),
-    *("checkpoints", "training", "sampling", "recording"),
+    *("checkpoints", "training", "sampling", "judging", "recording"),
 )
 # What a chapter uses and explains without building it: files, signals, curves, hooks.
 MACHINERY = {

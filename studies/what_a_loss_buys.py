@@ -1,0 +1,157 @@
+"""What must a small GPT beat, and what does a lower loss buy that a reader can see?
+
+The sentences of chapter 14 that this tests: after how many steps a small GPT is as good as tables
+of counted pairs; and that with the loss other marks improve: cloze questions, agreement, the share
+of written words that exist.
+
+Two layers, width 64, windows of 64 pieces, 16 in a batch, of the training articles. bits per
+character: on the exam, the first 6,000 characters of each validation article. cloze: the share of
+right answers where one word of four of a kind fits best into a validation article; each word is the
+right one equally often, so 0.25 is guessing. agreement: is or are, was or were, has or have, where
+the verb follows its noun (plain), and where a noun of the other number stands between (parted);
+guessing is 0.5. known words: of the words that it draws, those that the training articles have.
+Moved: both learning rates × 0.5.
+"""
+
+import random
+import re
+from functools import cache, partial
+
+import torch
+from torch import Tensor, nn
+
+from helpers import data
+from helpers.judging import bits_per_character, likeliest, surprises
+from helpers.sampling import generate
+from helpers.text import BPETokenizer, encode_documents
+from helpers.text.bpe import END
+from helpers.training import fast_gpt, fast_optimisers, hold_then_fall, train
+from studies import Study
+
+KINDS = (
+    "of to in with", "he she it they", "his her its their", "who which that where",
+    "north south east west", "have has had been", "years days months hours",
+    "can could would will", "before after during since", "one two three four",
+    "city country island state", "called known made used",
+)  # fmt: skip
+NOUNS = (  # one, several, and a part to set between: of one, of several
+    ("city", "cities", "near the river", "near the rivers"),
+    ("king", "kings", "of the country", "of the countries"),
+    ("book", "books", "by the writer", "by the writers"),
+    ("island", "islands", "in the lake", "in the lakes"),
+    ("army", "armies", "of the state", "of the states"),
+    ("writer", "writers", "of the book", "of the books"),
+    ("law", "laws", "for the school", "for the schools"),
+    ("village", "villages", "on the hill", "on the hills"),
+    ("player", "players", "in the team", "in the teams"),
+    ("animal", "animals", "in the forest", "in the forests"),
+)
+VERBS = (("is", "are"), ("was", "were"), ("has", "have"))
+
+
+@cache
+def documents(split: str) -> list[str]:
+    return [f"{title}\n\n{text}" for title, text in data.wikipedia(split)]
+
+
+@cache
+def text_to_learn() -> tuple[BPETokenizer, Tensor]:
+    tokenizer = BPETokenizer.train(documents("train"), vocab_size=2048, special=[END])
+    return tokenizer, torch.tensor(encode_documents(tokenizer, documents("train")))
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", text.lower())
+
+
+@cache
+def known_words() -> set[str]:
+    return set(words("\n".join(documents("train"))))
+
+
+@cache
+def cloze_questions(each: int = 5) -> list[tuple[str, list[str], str, str]]:
+    """(before, the four options, after, the right one): `each` for every word of every kind."""
+    found = []
+    for kind in KINDS:
+        options = [f" {word}" for word in kind.split()]
+        for right in options:
+            places = [
+                (text[m.start() - 150 : m.start()], text[m.end() : m.end() + 40])
+                for text in documents("validation")
+                for m in re.finditer(rf"(?<=\w){right}(?= \w)", text)
+                if m.start() > 150
+            ]
+            for before, after in random.Random(0).sample(places, each):
+                whole = before[before.index(" ") + 1 :], after[: after.rindex(" ")]
+                found.append((whole[0], options, whole[1], right))
+    return found
+
+
+def agreement_questions(parted: bool) -> list[tuple[str, list[str], str]]:
+    """(before, the two options, the right one)."""
+    found = []
+    for *numbers, of_one, of_several in NOUNS:
+        for noun, part, number in zip(numbers, (of_several, of_one), (0, 1), strict=True):
+            before = f"\n\nThe {noun} {part}" if parted else f"\n\nThe {noun}"
+            for verbs in VERBS:
+                options = [f" {verb}" for verb in verbs]
+                found.append((before, options, options[number]))
+    return found
+
+
+def cloze(model: nn.Module, tokenizer: BPETokenizer) -> float:
+    asked = cloze_questions()
+    return sum(likeliest(model, tokenizer, b, o, a) == right for b, o, a, right in asked) / len(
+        asked
+    )
+
+
+def agreement(model: nn.Module, tokenizer: BPETokenizer, parted: bool) -> float:
+    asked = agreement_questions(parted)
+    return sum(likeliest(model, tokenizer, b, o) == right for b, o, right in asked) / len(asked)
+
+
+def known(model: nn.Module, tokenizer: BPETokenizer, seed: int, texts: int = 20) -> float:
+    """Of the words that the model draws after the token that begins a document."""
+    prompts = torch.full((texts, 1), tokenizer.special[END])
+    ids = generate(model, prompts, 60, generator=torch.Generator().manual_seed(seed))
+    drawn = [word for row in ids.tolist() for word in words(tokenizer.decode(row[1:]))[:-1]]
+    return sum(word in known_words() for word in drawn) / len(drawn)
+
+
+def exam_bits(model: nn.Module, tokenizer: BPETokenizer) -> list[float]:
+    """Bits per character of each validation article's first 6,000 characters."""
+    found = []
+    for document in documents("validation"):
+        ids = torch.tensor(encode_documents(tokenizer, [document[:6000]]))
+        found.append(bits_per_character(surprises(model, ids), document[:6000]))
+    return found
+
+
+def run(arm: str, seed: int, *, rate_times: float) -> dict[str, float]:
+    tokenizer, ids = text_to_learn()
+    torch.manual_seed(seed)
+    model = fast_gpt(tokenizer.vocab_size, 64, n_layer=2, n_head=4, n_embd=64)
+    train(
+        model, ids, steps=int(arm.split()[0]), block_size=64, batch_size=16,
+        optimisers=fast_optimisers(model, 0.02 * rate_times, 0.02 * rate_times, momentum=0.9),
+        schedule=partial(hold_then_fall, warmup=20),
+        generator=torch.Generator().manual_seed(seed),
+    )  # fmt: skip
+    model.eval()
+    each = exam_bits(model, tokenizer)
+    return {
+        "bits per character": sum(each) / len(each),
+        "cloze": cloze(model, tokenizer),
+        "agreement, plain": agreement(model, tokenizer, parted=False),
+        "agreement, parted": agreement(model, tokenizer, parted=True),
+        "known words": known(model, tokenizer, seed),
+    }
+
+
+study = Study(
+    arms=["50 steps", "150 steps", "450 steps", "1350 steps"],
+    settings={"rate_times": 1.0},
+    moved=[{"rate_times": 0.5}],
+)

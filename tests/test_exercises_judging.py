@@ -1,0 +1,77 @@
+"""The exercises on judging: other right answers, and mistakes that no table names."""
+
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+import torch
+
+from exercises import judging as check
+
+scored, copied_share = check.scored.right, check.copied_share.right
+mean, low, high = check.COUNTERS
+
+
+def by_word(some, text, n):
+    """Each word for itself: does one of the runs around it stand in the text?"""
+    shares = torch.zeros(max(1, len(some)))
+    for i, j in product(range(len(some) - n + 1), range(len(text) - n + 1)):
+        if all(a == b for a, b in zip(some[i : i + n], text[j : j + n], strict=True)):
+            shares[i : i + n] = 1
+    return shares.mean()
+
+
+def by_sets(a, b):
+    """The texts that are swapped, as sets."""
+    gaps, large = np.array(a) - np.array(b), 0
+    for k in range(len(a) + 1):
+        for those in combinations(range(len(a)), k):
+            large += abs(gaps.sum() - 2 * gaps[list(those)].sum()) >= abs(gaps.sum()) - 1e-9
+    return large / 2 ** len(a)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "right"),
+    [
+        (check.scored, lambda *given: torch.tensor(scored(*given))),
+        (check.scored, lambda *given: [np.array(part) for part in scored(*given)]),
+        (check.copied_share, by_word),
+        (check.copied_share, lambda *given: np.float32(copied_share(*given))),
+        (check.counters, [torch.tensor(mean), low + 0.004, high - 0.004, check.RIGHT]),
+        (check.by_chance, by_sets),
+        (check.by_chance, lambda a, b: torch.tensor(by_sets(a, b))),
+    ],
+)
+def test_other_right_answers_are_right(exercise, right):
+    assert exercise(right).outcome == "right", exercise(right).message
+
+
+OTHERS = [verdict for verdict in check.VERDICTS if verdict != check.RIGHT]
+
+
+@pytest.mark.parametrize(
+    ("exercise", "wrong", "words"),
+    [
+        (check.scored, lambda *given: [[0, 1, 3]], "but is [[0, 1, 3]]"),
+        (check.copied_share, lambda some, text, n: len(some) * copied_share(some, text, n)
+         / len(some), "division by zero. A list shorter than n has the share 0.0, the empty"),
+        (check.copied_share, lambda some, text, n: copied_share(some, text, min(n, len(some))),
+         "shorter than n has"),
+        (check.copied_share, lambda some, text, n: copied_share(some, text, n) if some
+         else math.nan, "the empty one, too"),
+        (check.copied_share, lambda some, text, n: some, "should be numbers"),
+        (check.counters, (mean, low, high), "four things"),
+        (check.counters, ("a", low, high, check.RIGHT), "should be numbers"),
+        (check.counters, (-mean, -high, -low, check.RIGHT), "The sign"),
+        (check.counters, (mean, mean - 0.3, mean + 0.3, check.RIGHT), "the interval is not"),
+        (check.counters, (mean - 0.5, low - 0.5, high - 0.5, check.RIGHT), "These are not"),
+        (check.counters, (mean, low, high, "maybe"), "should be one of characters"),
+        *((check.counters, (mean, low, high, other), "hold 0?") for other in OTHERS),
+        (check.by_chance, lambda a, b: 0.5, "should be"),
+        (check.by_chance, lambda a, b: [0.5], "should"),
+    ],
+)  # fmt: skip
+def test_other_mistakes_are_told_by_what_differs(exercise, wrong, words):
+    report = exercise(wrong)
+    assert report.outcome == "not yet" and words in report.message, report.message

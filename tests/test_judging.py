@@ -1,0 +1,60 @@
+"""Surprises by any stride, choices, and means over texts drawn anew."""
+
+import math
+
+import pytest
+import torch
+
+from helpers.gpt import GPT, GPTConfig
+from helpers.judging import bits_per_character, likeliest, resampled, surprises
+from helpers.text import CharTokenizer
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return GPT(GPTConfig(vocab_size=12, block_size=8, n_layer=2, n_head=2, n_embd=16)).eval()
+
+
+@pytest.mark.parametrize("stride", [None, 1, 3, 5, 8])
+@pytest.mark.parametrize("n", [1, 2, 8, 9, 10, 17, 30])
+def test_every_token_but_the_first_counts_once_in_the_first_window_that_predicts_it(
+    model, stride, n
+):
+    ids = torch.randint(12, (n,), generator=torch.Generator().manual_seed(n))
+    found, step = surprises(model, ids, stride), stride or 8
+    assert found.shape == (n - 1,)
+    for i in range(1, n):
+        start = next(s for s in range(0, n, step) if i <= s + 8)
+        logits = model(ids[None, start:i])[0, -1]
+        assert math.isclose(
+            found[i - 1].item(), -logits.log_softmax(-1)[ids[i]].item(), rel_tol=1e-4
+        )
+
+
+@pytest.mark.parametrize("stride", [0, 9, -1])
+def test_a_stride_outside_the_window_is_refused(model, stride):
+    with pytest.raises(ValueError, match="between 1 and the window of 8"):
+        surprises(model, torch.arange(5), stride)
+
+
+def test_bits_are_shared_by_the_characters():
+    found = bits_per_character(torch.tensor([math.log(8), 0.0]), "abc")
+    assert math.isclose(found, 1.0, rel_tol=1e-6)
+
+
+def test_the_likeliest_option_has_the_least_surprise_in_all_that_follows(model):
+    tokenizer = CharTokenizer("abcdefghijkl")
+    for after in ("", "ab"):
+        sums = {}
+        for option in "cde":
+            ids = torch.tensor(tokenizer.encode("kl" + option + after))
+            sums[option] = surprises(model, ids)[1:].sum().item()
+        assert likeliest(model, tokenizer, "kl", list("cde"), after) == min(sums, key=sums.get)
+
+
+def test_resampled_means_have_the_spread_of_a_mean():
+    values = torch.randn(50, generator=torch.Generator().manual_seed(0))
+    means = resampled(values, 4000, torch.Generator().manual_seed(1))
+    assert means.shape == (4000,) and abs(means.mean() - values.mean()) < 0.01
+    assert math.isclose(means.std(), values.std(correction=0) / 50**0.5, rel_tol=0.05)
