@@ -204,7 +204,7 @@ def warm_up_pays(answer):
         pays == best,
         f"By your own gains warm-up is worth more than 0.05 at {', '.join(map(str, best))}.",
     )
-    return "the larger the first steps, the more there is to protect."
+    return "warm-up pays where the rate is too high."
 
 
 # --- the whole task: clip, warm up, average, decay, step ----------------------------------------
