@@ -51,8 +51,7 @@ def likeliest(
 ) -> str:
     """The option that makes the text before + option + after likeliest.
 
-    Raises ValueError if all three together do not fit into the model's window. Taught in chapter
-    14.
+    Raises ValueError if they do not fit into the model's window together. Taught in chapter 14.
     """
     start, sums = tokenizer.encode(before), []
     for option in options:
