@@ -51,11 +51,13 @@ def likeliest(
 ) -> str:
     """The option that makes the text before + option + after likeliest.
 
-    All three together must fit into the model's window. Taught in chapter 14.
+    Raises ValueError if they do not fit into the model's window together. Taught in chapter 14.
     """
     start, sums = tokenizer.encode(before), []
     for option in options:
         rest = tokenizer.encode(option + after)
+        if len(start + rest) > int(model.block_size) + 1:  # type: ignore[arg-type]
+            raise ValueError(f"{len(start + rest)} tokens do not fit into {model.block_size}")
         sums.append(surprises(model, torch.tensor(start + rest))[-len(rest) :].sum().item())
     return options[sums.index(min(sums))]
 

@@ -2,15 +2,15 @@
 
 The sentences of chapter 14 that this tests: after how many steps a small GPT is as good as tables
 of counted pairs; and that with the loss other marks improve: cloze questions, agreement, the share
-of written words that exist.
+of written words that the training articles have.
 
 Two layers, width 64, windows of 64 pieces, 16 in a batch, of the training articles. bits per
 character: on the exam, the first 6,000 characters of each validation article. cloze: the share of
 right answers where one word of four of a kind fits best into a validation article; each word is the
-right one equally often, so 0.25 is guessing. agreement: is or are, was or were, has or have, where
-the verb follows its noun (plain), and where a noun of the other number stands between (parted);
-guessing is 0.5. known words: of the words that it draws, those that the training articles have.
-Moved: both learning rates × 0.5.
+right one equally often, so 0.25 is guessing (and some places admit two). agreement: is or are, was
+or were, has or have, where the verb follows its noun (plain), and where a noun stands between, of
+the other number (parted) or of the same (alike); guessing is 0.5. known words: of the words that it
+draws, those that the training articles have. Moved: both learning rates × 0.5, × 2.
 """
 
 import random
@@ -77,10 +77,10 @@ def cloze_questions(each: int = 5) -> list[tuple[str, list[str], str, str]]:
         options = [f" {word}" for word in kind.split()]
         for right in options:
             places = [
-                (text[m.start() - 150 : m.start()], text[m.end() : m.end() + 40])
+                (text[m.start() - 100 : m.start()], text[m.end() : m.end() + 40])
                 for text in documents("validation")
                 for m in re.finditer(rf"(?<=\w){right}(?= \w)", text)
-                if m.start() > 150
+                if m.start() > 100
             ]
             for before, after in random.Random(0).sample(places, each):
                 whole = before[before.index(" ") + 1 :], after[: after.rindex(" ")]
@@ -88,12 +88,13 @@ def cloze_questions(each: int = 5) -> list[tuple[str, list[str], str, str]]:
     return found
 
 
-def agreement_questions(parted: bool) -> list[tuple[str, list[str], str]]:
-    """(before, the two options, the right one)."""
+def agreement_questions(kind: str) -> list[tuple[str, list[str], str]]:
+    """(before, the two options, the right one); kind: "plain", "parted" or "alike"."""
     found = []
-    for *numbers, of_one, of_several in NOUNS:
-        for noun, part, number in zip(numbers, (of_several, of_one), (0, 1), strict=True):
-            before = f"\n\nThe {noun} {part}" if parted else f"\n\nThe {noun}"
+    for *nouns, of_one, of_several in NOUNS:
+        parts = {"parted": (of_several, of_one), "alike": (of_one, of_several)}.get(kind)
+        for number, noun in enumerate(nouns):
+            before = f"\n\nThe {noun} {parts[number]}" if parts else f"\n\nThe {noun}"
             for verbs in VERBS:
                 options = [f" {verb}" for verb in verbs]
                 found.append((before, options, options[number]))
@@ -107,8 +108,8 @@ def cloze(model: nn.Module, tokenizer: BPETokenizer) -> float:
     )
 
 
-def agreement(model: nn.Module, tokenizer: BPETokenizer, parted: bool) -> float:
-    asked = agreement_questions(parted)
+def agreement(model: nn.Module, tokenizer: BPETokenizer, kind: str) -> float:
+    asked = agreement_questions(kind)
     return sum(likeliest(model, tokenizer, b, o) == right for b, o, right in asked) / len(asked)
 
 
@@ -144,8 +145,9 @@ def run(arm: str, seed: int, *, rate_times: float) -> dict[str, float]:
     return {
         "bits per character": sum(each) / len(each),
         "cloze": cloze(model, tokenizer),
-        "agreement, plain": agreement(model, tokenizer, parted=False),
-        "agreement, parted": agreement(model, tokenizer, parted=True),
+        "agreement, plain": agreement(model, tokenizer, "plain"),
+        "agreement, parted": agreement(model, tokenizer, "parted"),
+        "agreement, alike": agreement(model, tokenizer, "alike"),
         "known words": known(model, tokenizer, seed),
     }
 
@@ -153,5 +155,5 @@ def run(arm: str, seed: int, *, rate_times: float) -> dict[str, float]:
 study = Study(
     arms=["50 steps", "150 steps", "450 steps", "1350 steps"],
     settings={"rate_times": 1.0},
-    moved=[{"rate_times": 0.5}],
+    moved=[{"rate_times": 0.5}, {"rate_times": 2.0}],
 )

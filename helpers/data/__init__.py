@@ -208,7 +208,7 @@ def checkpoint(name: str) -> Path:
     `make train` makes them again.
 
     Returns the path of data/checkpoints/<name>.safetensors; do not write to it. Raises `DataError`
-    when it or its log is not there or damaged. Used in chapters 11 and 13.
+    when it or its log is not there or damaged. Used in chapters 11, 13 and 14.
     """
     folder = sources.FOLDER / "checkpoints"
     if not (folder / f"{name}.safetensors").is_file():
