@@ -376,5 +376,6 @@ def test_the_sign_for_a_space_keeps_away_from_the_token_below(show):
     for labels in (".down span:not(.mark)", ".lines .left span"):
         if labels.startswith(".lines"):
             explorer.get_by_role("button", name="Lines").click()
+        expect(explorer.locator(labels).first).to_be_visible()
         a, space, b = explorer.locator(labels).evaluate_all(middle)[:3]
         assert space - a < b - space - 3  # nearer to the one above
