@@ -20,8 +20,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from helpers.checkpoints import gpt2
 from helpers.gpt import GPT
+from helpers.published import gpt2
 from helpers.sampling import generate, stream
 
 SIZES = dict(vocab_size=65, block_size=256, n_layer=6, n_head=6, n_embd=384)

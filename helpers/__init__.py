@@ -8,7 +8,9 @@
     positions    learned and sinusoidal vectors, rotary angles
     attention    mask, the formula, one head, many heads, the cache
     gpt          the parts of a block, and the whole model from a config
-    checkpoints  models in files, runs that can be taken up again, published weights
+    checkpoints  models in files, runs that can be taken up again
+    quantised    weights in blocks of few bits, and layers that compute from them
+    published    weights of others as a GPT of ours: GPT-2's layout, Llama's, GGUF files
     training     batches, loss, optimisers, schedules, the loop
     sampling     writing: temperature, top-k, top-p, min-p, with a cache
     judging      surprises, bits per character, means over texts drawn anew

@@ -1,4 +1,4 @@
-"""Models in files: saved and loaded, a training run that can be taken up again, published weights.
+"""Models in files: saved and loaded, and a training run that can be taken up again.
 
 The files are safetensors: numbers and text, nothing that could be executed. They are written beside
 their place and moved into it, so that a crash leaves the old file or the new one, never half of it.
@@ -90,7 +90,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         _expect_vocabulary(config, tokenizer)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} does not describe a GPT of this course: {error}") from error
-    _expect_fit(planned, tensors, path)
+    expect_fit(planned, tensors, path)
     model = GPT(config)
     load_weights(model, tensors, path)
     return Checkpoint(model.eval(), tokenizer, about.get("notes", {}))
@@ -132,14 +132,22 @@ def _alike(a: nn.Module, b: nn.Module) -> bool:
 def _described(tokenizer: Tokenizer | None) -> dict[str, Any]:
     if isinstance(tokenizer, BPETokenizer):
         merges = [[to_file(left), to_file(right)] for left, right in tokenizer.merges]
-        return {"merges": merges, "special": list(tokenizer.special)}
+        layout = {
+            "alphabet": "".join(map(to_file, tokenizer.alphabet)),
+            "special_first": tokenizer.special_first,
+            "single_digits": tokenizer.single_digits,
+        }
+        return {"merges": merges, "special": list(tokenizer.special), **layout}
     return {"symbols": None if tokenizer is None else "".join(tokenizer.symbols)}
 
 
 def _tokenizer(about: Mapping[str, Any]) -> Tokenizer | None:
     if "merges" in about:
         merges = [(from_file(left), from_file(right)) for left, right in about["merges"]]
-        return BPETokenizer(merges, about.get("special", ()))
+        layout = {name: about[name] for name in ("special_first", "single_digits") if name in about}
+        if "alphabet" in about:
+            layout["alphabet"] = map(from_file, about["alphabet"])
+        return BPETokenizer(merges, about.get("special", ()), **layout)
     return None if about.get("symbols") is None else CharTokenizer(about["symbols"])
 
 
@@ -159,15 +167,16 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
     Raises ValueError for missing or surplus names and for other shapes. Taught in chapter 10.
     """
     own = weights_of(model)
-    _expect_fit(own, tensors, source)
+    expect_fit(own, tensors, source)
     for name, p in own.items():
         p.copy_(tensors[name])
 
 
-def _expect_fit(
-    own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], source: str | Path
-) -> None:
-    """Raise ValueError unless names and shapes are those of the model's own weights."""
+def expect_fit(own: Mapping[str, Tensor], tensors: Mapping[str, Any], source: str | Path) -> None:
+    """Raise ValueError unless names and shapes are those of the model's own weights.
+
+    Taught in chapter 10.
+    """
     if missing := sorted(set(own) - set(tensors)):
         raise ValueError(f"{source} lacks {len(missing)} weights of the model: {missing[:3]} …")
     if surplus := sorted(set(tensors) - set(own)):
@@ -373,133 +382,3 @@ def _set_random_states(generator: torch.Generator | None, states: dict[str, Tens
         torch.cuda.set_rng_state(states["cuda"])
     if "batches" in states and generator is not None:
         generator.set_state(states["batches"])
-
-
-# --- weights that others have published ----------------------------------------------------------
-
-
-def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) -> GPT:
-    """GPT-2 in the layout of Hugging Face's `transformers`, as a GPT of this course.
-
-    weights: a state dict, a safetensors file, or a folder with `model.safetensors` (in one piece
-    or several, model-00001-of-00002.safetensors …) and `config.json`; n_head: heads a layer; if
-    None, that of `config.json`, or else C / 64, which is right for all published sizes. Tied or
-    untied: if `lm_head.weight` is there and differs from the embeddings, the model is untied.
-
-    Returns the model in evaluation mode. Raises FileNotFoundError, and ValueError for weights of
-    another layout and a `config.json` that asks for what this GPT does not compute.
-    Radford et al. 2019. Taught in chapter 09.
-    """
-    source: str | Path = "the state dict"
-    if not isinstance(weights, Mapping):
-        path = source = Path(weights)
-        if path.is_dir():
-            settings = path / "config.json"
-            if settings.is_file():
-                published = _heads(settings)
-                n_head = published if n_head is None else n_head
-        weights = {n: t for file in _pieces(path) for n, t in read_tensors(file)[0].items()}
-    # With a language model's head the names begin with "transformer."; the masks are no weights.
-    theirs = {name.removeprefix("transformer."): tensor for name, tensor in weights.items()}
-    theirs = {n: t for n, t in theirs.items() if not n.endswith((".attn.bias", ".masked_bias"))}
-    if not {"wte.weight", "wpe.weight", "ln_f.weight"} <= set(theirs):
-        raise ValueError(f"{source} is not in the layout of GPT-2: it has {sorted(theirs)[:4]} …")
-    if theirs["wte.weight"].dim() != 2:
-        raise ValueError(
-            f"{source}: wte.weight should be (V, C), not {(*theirs['wte.weight'].shape,)}"
-        )
-    vocab_size, n_embd = theirs["wte.weight"].shape
-    if n_head is None and n_embd % 64:
-        raise ValueError(f"{source} is {n_embd} wide, no multiple of 64: give n_head, too")
-    head = theirs.pop("lm_head.weight", theirs["wte.weight"])
-    tied = bool(head.equal(theirs["wte.weight"]))
-    config = GPTConfig(
-        vocab_size,
-        block_size=len(theirs["wpe.weight"]),
-        n_layer=len({name.split(".")[1] for name in theirs if name.startswith("h.")}),
-        n_head=n_embd // 64 if n_head is None else n_head,
-        n_embd=n_embd,
-        tied=tied,
-    )
-    model = GPT(config)
-    ours = {_our_name(name): tensor for name, tensor in _unfused(theirs, source).items()}
-    load_weights(model, ours if tied else {**ours, "head.weight": head}, source)
-    return model.eval()
-
-
-# What changes the result without changing a weight: the names in config.json, and what is meant
-# where they are missing, first.
-_GPT2_SETTINGS = {
-    "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
-    "layer_norm_epsilon": (1e-5,),
-    "scale_attn_weights": (True,),
-    "scale_attn_by_inverse_layer_idx": (False,),
-}
-
-
-def _pieces(path: Path) -> list[Path]:
-    """The files that hold the weights of a model; ValueError if one of them is missing."""
-    if not path.is_dir():
-        return [path]
-    pieces = sorted(path.glob("model-*-of-*.safetensors"))
-    if not pieces or (path / "model.safetensors").exists():
-        return [path / "model.safetensors"]
-    if not pieces[-1].stem.endswith(f"-of-{len(pieces):05}"):
-        raise ValueError(
-            f"{path} holds only {[piece.name for piece in pieces]}: pieces are missing"
-        )
-    return pieces
-
-
-def _heads(path: Path) -> int:
-    """The number of heads in a config.json, if its other settings are those of our GPT."""
-    try:
-        config = json_object(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-    n_head = config.get("n_head", 12)  # what transformers means where nothing is said
-    if not isinstance(n_head, int) or isinstance(n_head, bool) or n_head < 1:
-        raise ValueError(f"{path}: n_head should be a whole number of 1 or more, not {n_head!r}")
-    for name, known in _GPT2_SETTINGS.items():
-        if (given := config.get(name, known[0])) not in known:
-            raise ValueError(f"{path}: {name} {given!r} is not what this GPT computes: {known}")
-    return n_head
-
-
-def _unfused(weights: Mapping[str, Tensor], source: str | Path) -> dict[str, Tensor]:
-    """Their matrices stand the other way round, and queries, keys and values in one."""
-    result = {}
-    for name, tensor in weights.items():
-        if name.endswith(".weight") and ".c_" in name:
-            tensor = tensor.T
-        if ".c_attn." in name:
-            if tensor.shape[0] % 3:
-                raise ValueError(
-                    f"{source}: {name} should hold queries, keys and values, three in one, but has "
-                    f"shape {tuple(weights[name].shape)}"
-                )
-            for part, piece in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
-                result[name.replace("c_attn", part)] = piece
-        else:
-            result[name] = tensor
-    return result
-
-
-_GPT2_NAMES = {
-    "wte": "token",
-    "wpe": "position.table",
-    "ln_f": "norm",
-    "h.": "blocks.",
-    "ln_1": "attention_norm",
-    "ln_2": "mlp_norm",
-    "attn.c_proj": "attention.output",
-    "attn.": "attention.",
-    "mlp.c_fc": "mlp.up",
-    "mlp.c_proj": "mlp.output",
-}
-
-
-def _our_name(name: str) -> str:
-    for theirs, ours in _GPT2_NAMES.items():
-        name = name.replace(theirs, ours)
-    return name

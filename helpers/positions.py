@@ -98,20 +98,25 @@ class Rotary(nn.Module):
     def __init__(self, head_size: int, base: float = 10_000.0):
         super().__init__()
         self.head_size, self.base = head_size, base
-        self._angles = rotary_angles(0, head_size, base)
+        rotary_angles(0, head_size, base)  # says what is wrong with them
+        self._cos = self._sin = torch.empty(0, device="cpu")
+
+    def angles(self, T: int) -> Tensor:
+        """The angles of positions 0 to T − 1, (T, hs / 2): what to replace to turn otherwise."""
+        return rotary_angles(T, self.head_size, self.base)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         _check_start(start)
         if x.shape[-1] != self.head_size:
             raise ValueError(f"Rotary({self.head_size}) cannot turn vectors of size {x.shape[-1]}")
         end = start + x.shape[-2]
-        if len(self._angles) < end:  # angles are worked out once per length, in full precision
-            self._angles = rotary_angles(end, self.head_size, self.base)
-        angles = self._angles[start:end].to(x.device)
-        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        if len(self._cos) < end:  # in full precision, and for a text that grows not at each token
+            angles = self.angles(max(end, 2 * len(self._cos)))
+            self._cos = angles.cos().repeat(1, 2)
+            self._sin = torch.cat((-angles.sin(), angles.sin()), -1)
+        cos, sin = self._cos[start:end].to(x), self._sin[start:end].to(x)
         # With x = (first, second): (first · cos − second · sin, second · cos + first · sin).
-        swapped = x.roll(self.head_size // 2, dims=-1)
-        return x * torch.cat((cos, cos), -1) + swapped * torch.cat((-sin, sin), -1)
+        return x * cos + x.roll(self.head_size // 2, dims=-1) * sin
 
     def extra_repr(self) -> str:
         return f"{self.head_size}, base={self.base:g}"

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from helpers import data
+from helpers.checkpoints import load_checkpoint, save_checkpoint
+from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, encode_documents, split_words
 from helpers.text.bpe import ALPHABET, from_file, to_file
 
@@ -270,7 +272,8 @@ def change(path, **model):
         (lambda path: path.write_text("[]"), "it holds a list"),
         (lambda path: path.write_text("{}"), "lacks or mistakes 'model'"),
         (lambda path: change(path, type="Unigram"), "not byte-level BPE"),
-        (lambda path: change(path, vocab={"a": 0}), "ids are not numbered as here"),
+        (lambda path: change(path, vocab={"a": 0}), "b'l' is neither a byte nor"),
+        (lambda path: change(path, vocab={"a": 1}), "ids are not numbered as here: 0, 1, 2"),
         (lambda path: change(path, merges=[["l", "日"]]), "'日' in '日' stands for no byte"),
         (lambda path: change(path, merges=[["lo", "w"]]), "ids are not numbered|neither a byte"),
         (lambda path: change(path, merges=[["l"]]), "is no tokenizer of this course"),
@@ -315,3 +318,74 @@ def test_each_document_begins_with_the_separator():
 def test_a_separator_that_is_no_special_token_is_named():
     with pytest.raises(ValueError, match=r"'<\|endoftext\|>' is no special token.*\['<x>'\]"):
         encode_documents(BPETokenizer.train(TEXT, 300, ["<x>"]), ["a"])
+
+
+# --- tokenizers that others have published --------------------------------------------------------
+
+
+DIGITS = [
+    *("12 345", "a1b2c3", "  7", "x   8 ", "\n\n9\n", "don't 1's", "½ and ²", "٣٤ 一二", "Ⅷ"),
+    *("3.14159e-10", "日本語 2026年", "\t1\t", "a  1  b", "é1é", "  \n 5", "IV2", "0x1F", "१२३"),
+]
+
+
+def test_single_digits_cut_as_the_library_does():
+    pre = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(False)]
+    )
+    for text in [*ODD, *DIGITS]:
+        theirs = [piece for piece, _ in pre.pre_tokenize_str(text)]
+        ours = split_words(text, single_digits=True)
+        assert [to_file(piece.encode()) for piece in ours] == theirs, text
+        assert "".join(ours) == text
+
+
+@given(st.text(alphabet=st.sampled_from("a1 2'sé\n.½三\u3000-"), max_size=30))
+def test_single_digits_cut_as_the_library_does_whatever_the_text(text):
+    pre = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(False)]
+    )
+    theirs = [piece for piece, _ in pre.pre_tokenize_str(text)]
+    assert [to_file(piece.encode()) for piece in split_words(text, single_digits=True)] == theirs
+
+
+@pytest.fixture(scope="module")
+def other():
+    """A tokenizer in another layout than ours: special tokens first, digits alone, few bytes."""
+    learnt = BPETokenizer.train("the cat and the hat 12 12 <|end|>" * 9, 280)
+    return BPETokenizer(
+        learnt.merges,
+        ["<|end|>", "<|pad|>"],
+        alphabet=[bytes([b]) for b in range(32, 127)],
+        special_first=True,
+        single_digits=True,
+    )
+
+
+def test_another_layout_is_saved_and_is_that_of_the_library(other, tmp_path):
+    other.save(tmp_path / "tokenizer.json")
+    assert BPETokenizer.load(tmp_path / "tokenizer.json") == other
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    for text in ("the cat 12 345 hats<|end|>", "  7 the", "and"):
+        ids = theirs.encode(text).ids
+        assert other.encode(text, special=other.special) == ids
+        assert other.decode(ids) == text
+    assert other.special == {"<|end|>": 0, "<|pad|>": 1} and other.piece(2) == b" "
+
+
+def test_a_checkpoint_keeps_the_layout(other, tmp_path):
+    model = GPT(GPTConfig(other.vocab_size, 8, n_layer=1, n_head=1, n_embd=4))
+    save_checkpoint(tmp_path / "a.safetensors", model, other)
+    assert load_checkpoint(tmp_path / "a.safetensors").tokenizer == other
+
+
+def test_a_byte_outside_the_alphabet_is_named(other):
+    with pytest.raises(ValueError, match="no token for the byte 0xc3 in 'é'"):
+        other.encode("é")
+    for alphabet in ([b"ab"], [b"a", b"a"]):
+        with pytest.raises(ValueError, match="holds single bytes, each at most once"):
+            BPETokenizer(alphabet=alphabet)
+
+
+def test_two_tokenizers_that_cut_digits_otherwise_are_two():
+    assert BPETokenizer() != BPETokenizer(single_digits=True)

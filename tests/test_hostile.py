@@ -11,7 +11,6 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
 from helpers.checkpoints import (
-    gpt2,
     load_checkpoint,
     read_tensors,
     save_checkpoint,
@@ -19,6 +18,7 @@ from helpers.checkpoints import (
 )
 from helpers.files import json_object, write_whole
 from helpers.gpt import GPT, GPTConfig
+from helpers.published import gpt2
 from helpers.sampling import next_token_probabilities
 from helpers.text import BPETokenizer, CharTokenizer, encode_documents
 from helpers.training import Watch, adamw, train

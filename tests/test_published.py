@@ -1,13 +1,17 @@
-"""helpers.checkpoints.gpt2 against `transformers`: random weights in, the same logits out."""
+"""helpers.published against `transformers`: random weights in, the same logits out."""
 
 import json
 import pickle
+import random
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from helpers.checkpoints import gpt2
+from helpers.published import gguf, gpt2, llama
+from helpers.quantised import BlockLinear
+from helpers.sampling import generate
+from helpers.text.bpe import ALPHABET
 
 SMALL = {"vocab_size": 37, "n_positions": 12, "n_embd": 24, "n_layer": 2, "n_head": 4}
 
@@ -214,3 +218,293 @@ def test_a_pickle_is_not_opened(good, tmp_path):
     path.write_bytes(pickle.dumps(good))
     with pytest.raises(ValueError, match="never opens"):
         gpt2(path)
+
+
+# --- Llama ----------------------------------------------------------------------------------------
+
+
+LLAMA = {
+    "vocab_size": 37,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 12,
+}
+
+
+@pytest.fixture(scope="module")
+def their_llama():
+    """Makes a Llama of `transformers` with random weights of a visible size."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        from transformers import LlamaConfig, LlamaForCausalLM
+
+    def make(seed=0, **changes):
+        config = LlamaConfig(**{**LLAMA, **changes})
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = LlamaForCausalLM(config).eval()
+            with torch.no_grad():
+                for p in model.parameters():
+                    p.add_(0.1 * torch.randn(p.shape))
+        return model
+
+    return make
+
+
+def agree(ours, theirs, seed=1):
+    size = theirs.config
+    generator = torch.Generator().manual_seed(seed)
+    T = min(size.max_position_embeddings, 20)
+    ids = torch.randint(size.vocab_size, (2, T), generator=generator)
+    with torch.no_grad():
+        want = theirs(ids).logits
+        assert want.std() > 0.05  # large enough to compare
+        return torch.allclose(ours(ids), want, rtol=0, atol=1e-4)
+
+
+def odd_shape(seed):
+    """A Llama of no usual size: tied or not, with shared keys or not, heads of any width."""
+    draw = random.Random(seed)
+    kv = draw.choice([1, 1, 2, 3])
+    heads = kv * draw.choice([1, 2, 3, 5])
+    free = draw.random() < 0.5
+    size = 2 * draw.randint(1, 9)
+    return {
+        "vocab_size": draw.randint(2, 90),
+        "hidden_size": heads * (draw.randint(1, 7) if free else size),
+        "head_dim": size if free else None,
+        "intermediate_size": draw.randint(1, 90),
+        "num_hidden_layers": draw.choice([1, 2, 3, 11]),
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv,
+        "max_position_embeddings": draw.randint(3, 40),
+        "rms_norm_eps": draw.choice([1e-6, 1e-5, 1e-3]),
+        "rope_parameters": {"rope_type": "default", "rope_theta": draw.choice([50.0, 1e4, 1e5])},
+        "attention_bias": (bias := draw.random() < 0.3),
+        "mlp_bias": bias,
+        "tie_word_embeddings": draw.random() < 0.5,
+    }
+
+
+@pytest.mark.parametrize("seed", range(64))
+def test_a_llama_of_any_shape_is_that_of_transformers(their_llama, seed):
+    model = their_llama(seed, **odd_shape(seed))
+    ours = llama(weights(model), model.config.to_dict())
+    assert agree(ours, model, seed)
+    assert ours.n_parameters() == model.num_parameters() and not ours.training
+
+
+def test_a_llama_from_a_folder_writes_the_same_with_its_cache(their_llama, tmp_path):
+    model = their_llama(tie_word_embeddings=True)
+    model.save_pretrained(tmp_path, max_shard_size="10KB")
+    ours = llama(tmp_path)
+    assert ours.config.tied and agree(ours, model)
+    ids = torch.tensor([[5, 3, 8]])
+    want = model.generate(ids, max_new_tokens=9, do_sample=False, pad_token_id=0, eos_token_id=[])
+    assert torch.equal(generate(ours, ids, 9, temperature=0), want)
+
+
+def test_a_model_does_not_share_memory_with_the_state_dict(their_llama):
+    model = their_llama()
+    ours = llama(model.state_dict(), model.config.to_dict())
+    with torch.no_grad():
+        ours.token.weight.zero_()
+    assert model.model.embed_tokens.weight.abs().sum() > 0
+
+
+def test_the_config_of_older_versions(their_llama):
+    model = their_llama(rope_parameters={"rope_type": "default", "rope_theta": 77.0})
+    old = {**model.config.to_dict(), "rope_theta": 77.0}
+    del old["rope_parameters"]
+    assert agree(llama(weights(model), old), model)
+    buffer = {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(3)}
+    assert agree(llama({**weights(model), **buffer}, old), model)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "mistral"}, "model_type 'mistral' is not what this GPT computes"),
+        ({"hidden_act": "gelu"}, "hidden_act 'gelu'"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 4}}, "rope_scaling .*yarn"),
+        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4}}, "rope_type 'llama3'"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor 0.5"),
+        ({"mlp_bias": True}, "biases in attention and mlp, or in neither"),
+        ({"num_attention_heads": 5}, "has shape|cannot be split"),
+        ({"num_attention_heads": None}, "n_head should be a whole number, but is None"),
+        ({"tie_word_embeddings": True}, "the head is the table, but it is another"),
+        ({"intermediate_size": 41}, r"gate.weight has shape \(40, 24\), but the model's has"),
+    ],
+)
+def test_what_our_llama_would_not_compute_is_refused(their_llama, changes, message):
+    model = their_llama()
+    with pytest.raises(ValueError, match=message):
+        llama(weights(model), {**model.config.to_dict(), **changes})
+
+
+def test_a_llama_without_its_config_or_in_another_layout(their_llama, good, tmp_path):
+    model = their_llama()
+    with pytest.raises(ValueError, match="says nothing of heads and angles"):
+        llama(weights(model))
+    with pytest.raises(ValueError, match=r"not in the layout of Llama: .*transformer"):
+        llama({n: t for n, t in good.items() if "wte" not in n}, model.config.to_dict())
+    with pytest.raises(FileNotFoundError, match=r"config\.json"):
+        llama(tmp_path)
+
+
+# --- GGUF -----------------------------------------------------------------------------------------
+
+
+TOKENS = ["<|start|>", "<|end|>", *ALPHABET.values(), "he", "Ġt", "Ġthe"]
+MERGES = ["h e", "Ġ t", "Ġt he"]
+
+
+@pytest.fixture(scope="module")
+def write_gguf():
+    """Writes a Llama of transformers as llama.cpp's converter does; changes: of what it says."""
+    from gguf import GGMLQuantizationType, GGUFWriter
+    from gguf.quants import quantize
+
+    names = {
+        "model.embed_tokens": "token_embd",
+        "model.layers.": "blk.",
+        "model.norm": "output_norm",
+        "lm_head": "output",
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+        "self_attn.q_proj": "attn_q",
+        "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output",
+        "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down",
+    }
+
+    def interleaved(weight, heads):
+        return weight.unflatten(0, (heads, 2, -1)).transpose(1, 2).flatten(0, 2)
+
+    def write(path, model, matrices="Q4_1", table="Q8_0", **changes):
+        size, said = model.config, GGUFWriter(path, "llama")
+        said.add_context_length(size.max_position_embeddings)
+        said.add_block_count(size.num_hidden_layers)
+        said.add_embedding_length(size.hidden_size)
+        said.add_feed_forward_length(size.intermediate_size)
+        said.add_head_count(size.num_attention_heads)
+        said.add_head_count_kv(size.num_key_value_heads)
+        said.add_key_length(size.head_dim)
+        said.add_layer_norm_rms_eps(size.rms_norm_eps)
+        said.add_rope_freq_base(size.rope_parameters["rope_theta"])
+        said.add_tokenizer_model(changes.get("cutting", "gpt2"))
+        said.add_tokenizer_pre(changes.get("pre", "smollm"))
+        said.add_token_list(changes.get("tokens", TOKENS))
+        said.add_token_types([3, 3, *[1] * (len(TOKENS) - 2)])
+        said.add_token_merges(MERGES)
+        said.add_chat_template("{{ messages }}")
+        for name, value in changes.get("more", {}).items():
+            said.add_string(name, value)
+        for name, tensor in model.state_dict().items():
+            if name == "lm_head.weight" and size.tie_word_embeddings:
+                continue
+            if "q_proj" in name:
+                tensor = interleaved(tensor, size.num_attention_heads)
+            if "k_proj" in name:
+                tensor = interleaved(tensor, size.num_key_value_heads)
+            for theirs, short in names.items():
+                name = name.replace(theirs, short)
+            kind = table if name in ("token_embd.weight", "output.weight") else matrices
+            kind = GGMLQuantizationType["F32" if tensor.dim() == 1 else kind]
+            said.add_tensor(name, quantize(tensor.numpy(), kind), raw_dtype=kind)
+        said.write_header_to_file()
+        said.write_kv_data_to_file()
+        said.write_tensors_to_file()
+        said.close()
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def blocky(their_llama):
+    """A Llama whose widths are multiples of 32, as blocks want it."""
+
+    def make(tied=True, seed=0):
+        return their_llama(
+            seed,
+            vocab_size=len(TOKENS),
+            hidden_size=64,
+            intermediate_size=96,
+            head_dim=32,
+            tie_word_embeddings=tied,
+            rope_parameters={"rope_type": "default", "rope_theta": 1e5},
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("kind", ["F32", "F16", "BF16", "Q8_0"])
+def test_a_gguf_file_is_the_model_that_was_written(blocky, write_gguf, tmp_path, tied, kind):
+    model = blocky(tied)
+    read = gguf(write_gguf(tmp_path / "a.gguf", model, matrices=kind, table="F32"))
+    assert read.model.config.tied is tied and read.model.config.rotary_base == 1e5
+    ids = torch.tensor([[3, 200, 7, 7, 1, 90]])
+    with torch.no_grad():
+        far = (read.model(ids) - model(ids).logits).abs().max()
+    assert far < {"F32": 1e-4, "F16": 0.02, "BF16": 0.1, "Q8_0": 0.1}[kind]
+    assert read.notes["tokenizer.chat_template"] == "{{ messages }}"
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_model_in_four_bits_is_the_one_in_float32(blocky, write_gguf, tmp_path, tied):
+    path = write_gguf(tmp_path / "a.gguf", blocky(tied))
+    whole, small = gguf(path).model, gguf(path, four_bits=True).model
+    layers = [part for part in small.modules() if isinstance(part, BlockLinear)]
+    assert len(layers) == 2 * 7
+    ids = torch.tensor([[3, 200, 7, 7, 1, 90]])
+    with torch.no_grad():
+        want, got = whole(ids), small(ids)
+    assert want.std() > 0.5 and (got - want).abs().max() < 0.1 * want.std()
+
+
+def test_a_gguf_tokenizer_cuts_as_its_file_says(blocky, write_gguf, tmp_path):
+    single = gguf(write_gguf(tmp_path / "a.gguf", blocky())).tokenizer
+    assert single.vocab_size == len(TOKENS) and single.special == {"<|start|>": 0, "<|end|>": 1}
+    assert [single.piece(id) for id in single.encode(" the 12")] == [b" the", b" ", b"1", b"2"]
+    assert single.encode("<|end|>", special=["<|end|>"]) == [1]
+    gpt = gguf(write_gguf(tmp_path / "b.gguf", blocky(), pre="gpt-2")).tokenizer
+    assert gpt.single_digits is False and gpt != single
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pre": "llama-bpe"}, "tokenizer.ggml.pre 'llama-bpe' is not what this GPT computes"),
+        ({"cutting": "llama"}, "tokenizer.ggml.model 'llama'"),
+        ({"more": {"llama.rope.scaling.type": "yarn"}}, "llama.rope.scaling.type 'yarn'"),
+        ({"tokens": [*TOKENS[:2], *TOKENS[:1:-1]]}, "not numbered as here"),
+    ],
+)
+def test_a_gguf_file_that_asks_for_more_is_refused(blocky, write_gguf, tmp_path, changes, message):
+    path = write_gguf(tmp_path / "a.gguf", blocky(), **changes)
+    with pytest.raises(ValueError, match=message):
+        gguf(path)
+
+
+def test_a_file_that_is_no_gguf(blocky, write_gguf, tmp_path):
+    path = write_gguf(tmp_path / "a.gguf", blocky(), matrices="F16")
+    with pytest.raises(ValueError, match="holds no blocks of 4 bits"):
+        gguf(path, four_bits=True)
+    whole = path.read_bytes()
+    for length in (0, 3, 40, len(whole) // 2, len(whole) - 9):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="not a whole GGUF file"):
+            gguf(path)
+    path.write_bytes(b"PK" + whole)
+    with pytest.raises(ValueError, match="not a whole GGUF file"):
+        gguf(path)
+    with pytest.raises(FileNotFoundError):
+        gguf(tmp_path / "none.gguf")

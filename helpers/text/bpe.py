@@ -176,15 +176,19 @@ def replace_pair(ids: list[int], pair: Pair, new: int) -> None:
 # GPT-2's rule: the endings 's, 't …; letters, digits or other signs, with the space before them;
 # spaces, of which the last is left to the next word. No merge ever crosses from one to the next.
 WORDS = regex.compile(r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
+# The same after each digit has been cut out: a digit ends a run of spaces as the text's end does.
+SINGLE_DIGITS = regex.compile(
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+"
+)
 
 
-def split_words(text: str) -> list[str]:
+def split_words(text: str, single_digits: bool = False) -> list[str]:
     """Cut a text as GPT-2 does before it merges: words with the space before them, numbers, signs.
 
-    Joined again, the pieces are the text. Radford et al. 2019, in the code of GPT-2.
-    Taught in chapter 12.
+    single_digits: is each digit a piece of its own, as for SmolLM2? Joined again, the pieces are
+    the text. Radford et al. 2019, in the code of GPT-2. Taught in chapter 12.
     """
-    return WORDS.findall(text)
+    return (SINGLE_DIGITS if single_digits else WORDS).findall(text)
 
 
 class BPETokenizer:
@@ -193,20 +197,36 @@ class BPETokenizer:
     merges: pairs of pieces (bytes, bytes) in the order in which they were learnt; the first 256 ids
     are the single bytes, in the order of GPT-2's alphabet, then come the merges, then `special`:
     strings such as "<|endoftext|>" that are never cut. `BPETokenizer.train` learns the merges from
-    a text.
+    a text. Published tokenizers may differ: alphabet, the bytes that they know, in the order of
+    their ids; special_first: come the special tokens before the bytes?; single_digits: see
+    `split_words`.
 
     >>> tokenizer = BPETokenizer.train("low lower lowest", vocab_size=258)
     >>> [tokenizer.piece(id) for id in tokenizer.encode("lowly")]
     [b'low', b'l', b'y']
 
-    Raises ValueError for a merge of pieces that are not there, or one that stands twice, and for a
-    special token that is empty, stands twice or is written like a piece.
+    Raises ValueError for a merge of pieces that are not there, or one that stands twice, for a
+    special token that is empty, stands twice or is written like a piece, and for an alphabet of
+    anything but different single bytes.
     Sennrich et al. 2016; Radford et al. 2019, "GPT-2". Taught in chapter 12.
     """
 
-    def __init__(self, merges: Iterable[tuple[bytes, bytes]] = (), special: Iterable[str] = ()):
-        self._pieces = list(ALPHABET)
-        ids = {piece: i for i, piece in enumerate(self._pieces)}
+    def __init__(
+        self,
+        merges: Iterable[tuple[bytes, bytes]] = (),
+        special: Iterable[str] = (),
+        *,
+        alphabet: Iterable[bytes] = ALPHABET,
+        special_first: bool = False,
+        single_digits: bool = False,
+    ):
+        special, alphabet = list(special), list(alphabet)
+        if not set(alphabet) <= set(ALPHABET) or len(set(alphabet)) < len(alphabet):
+            raise ValueError("an alphabet holds single bytes, each at most once")
+        self.special_first, self.single_digits = special_first, single_digits
+        first = len(special) if special_first else 0  # the id of the first byte
+        ids = {piece: first + i for i, piece in enumerate(alphabet)}
+        self._byte_ids = {piece[0]: id for piece, id in ids.items()}
         self._merges: dict[Pair, int] = {}  # a pair of ids -> the id of both together
         for left, right in merges:
             if left not in ids or right not in ids:
@@ -218,10 +238,8 @@ class BPETokenizer:
             pair = ids[left], ids[right]
             if pair in self._merges or left + right in ids:
                 raise ValueError(f"merge {len(self._merges)} makes {left + right!r} a second time")
-            self._merges[pair] = ids[left + right] = len(self._pieces)
-            self._pieces.append(left + right)
-        special = list(special)
-        written = {to_file(piece) for piece in self._pieces} if special else set()
+            self._merges[pair] = ids[left + right] = first + len(ids)
+        written = {to_file(piece) for piece in ids} if special else set()
         self._special: dict[str, int] = {}
         for name in special:
             known = not isinstance(name, str) or name in self._special or name in written
@@ -230,8 +248,9 @@ class BPETokenizer:
                     f"the special token {name!r} should be a text of its own: not empty, not there "
                     "already, and no piece as files write it (Ġ is a space)"
                 )
-            self._special[name] = len(self._pieces)
-            self._pieces.append(name.encode())
+            self._special[name] = len(self._special) + (0 if special_first else len(ids))
+        names = [name.encode() for name in special]
+        self._pieces = [*names, *ids] if special_first else [*ids, *names]
         self._known: dict[str, list[int]] = {}  # words that were encoded before
 
     @classmethod
@@ -275,6 +294,11 @@ class BPETokenizer:
         return [(self._pieces[a], self._pieces[b]) for a, b in self._merges]
 
     @property
+    def alphabet(self) -> list[bytes]:
+        """The single bytes that have a token, in the order of their ids."""
+        return [bytes([byte]) for byte in self._byte_ids]
+
+    @property
     def special(self) -> dict[str, int]:
         """The special tokens and their ids."""
         return dict(self._special)
@@ -288,7 +312,8 @@ class BPETokenizer:
 
         special: those special tokens that are recognised in the text; any other is read as the
         letters it is written with, so that nobody can smuggle one in. Raises ValueError for a
-        special token that this tokenizer does not have, TypeError for what is no text.
+        special token that this tokenizer does not have and for a byte outside its alphabet,
+        TypeError for what is no text.
         """
         if not isinstance(text, str):
             raise TypeError(f"encode wants a str, not a {type(text).__name__}")
@@ -306,11 +331,18 @@ class BPETokenizer:
 
     def _encode_words(self, text: str) -> list[int]:
         ids: list[int] = []
-        for word in WORDS.findall(text):
+        for word in split_words(text, self.single_digits):
             known = self._known.get(word)
             if known is None:
-                # The first 256 ids are bytes in an order of their own.
-                known = merge_word([_BYTE_IDS[b] for b in _utf8(word)], self._merges)
+                # The single bytes have ids in an order of their own.
+                try:
+                    spelled = [self._byte_ids[b] for b in _utf8(word)]
+                except KeyError as error:
+                    byte = f"0x{error.args[0]:02x}"
+                    raise ValueError(
+                        f"this tokenizer has no token for the byte {byte} in {word!r}"
+                    ) from None
+                known = merge_word(spelled, self._merges)
                 if len(self._known) < 100_000:  # a text of nothing but new words must end, too
                     self._known[word] = known
             ids += known
@@ -340,13 +372,13 @@ class BPETokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json` that the library `tokenizers` reads, too, in one piece."""
-        write_tokenizer(path, self.merges, self._special)
+        write_tokenizer(path, self)
 
     @classmethod
     def load(cls, path: str | Path) -> "BPETokenizer":
         """Read what `save` wrote. Raises FileNotFoundError, and ValueError for any other file."""
         try:
-            return cls(*read_tokenizer(path))
+            return read_tokenizer(path)
         except ValueError as error:
             raise ValueError(f"{path} is no tokenizer of this course: {error}") from error
 
@@ -355,6 +387,8 @@ class BPETokenizer:
             isinstance(other, BPETokenizer)
             and self._merges == other._merges
             and self._special == other._special
+            and self._byte_ids == other._byte_ids
+            and self.single_digits == other.single_digits
         )
 
     def __hash__(self) -> int:
@@ -374,24 +408,25 @@ def _utf8(text: str) -> bytes:
         ) from None
 
 
-def write_tokenizer(
-    path: str | Path, merges: list[tuple[bytes, bytes]], special: dict[str, int]
-) -> None:
-    """Write merges and special tokens with their ids as a `tokenizer.json`."""
-    written = [to_file(piece) for piece in (*ALPHABET, *(a + b for a, b in merges))]
+def write_tokenizer(path: str | Path, tokenizer: BPETokenizer) -> None:
+    """Write merges and tokens with their ids as a `tokenizer.json`."""
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    byte_level["use_regex"] = True
+    digits = {"type": "Digits", "individual_digits": True}
+    split = {"type": "Sequence", "pretokenizers": [digits, byte_level]}
     plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     content = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": i, "content": name, **plain, "special": True} for name, i in special.items()
+            {"id": i, "content": name, **plain, "special": True}
+            for name, i in tokenizer.special.items()
         ],
         "normalizer": None,
-        "pre_tokenizer": {**byte_level, "use_regex": True},
+        "pre_tokenizer": split if tokenizer.single_digits else byte_level,
         "post_processor": None,
-        "decoder": {**byte_level, "use_regex": True},
+        "decoder": byte_level,
         "model": {
             "type": "BPE",
             "dropout": None,
@@ -401,39 +436,77 @@ def write_tokenizer(
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": False,
-            "vocab": {piece: i for i, piece in enumerate(written)} | special,
-            "merges": [[to_file(a), to_file(b)] for a, b in merges],
+            "vocab": _numbered(tokenizer),
+            "merges": [[to_file(a), to_file(b)] for a, b in tokenizer.merges],
         },
     }
     write_whole(path, json.dumps(content, ensure_ascii=False, indent=1).encode())
 
 
-def read_tokenizer(path: str | Path) -> tuple[list[tuple[bytes, bytes]], list[str]]:
-    """The merges and the special tokens of a file in the order in which `write_tokenizer` numbers
-    them. Raises FileNotFoundError, and ValueError for a file that says anything else.
+def _numbered(tokenizer: BPETokenizer) -> dict[str, int]:
+    """All tokens as files write them, in the order of their ids."""
+    names = {id: name for name, id in tokenizer.special.items()}
+    tokens = (names.get(id) or to_file(tokenizer.piece(id)) for id in range(tokenizer.vocab_size))
+    return {token: id for id, token in enumerate(tokens)}
+
+
+def numbered_tokenizer(
+    tokens: Iterable[str],
+    merges: Iterable[tuple[bytes, bytes]],
+    special: Iterable[str],
+    single_digits: bool = False,
+) -> BPETokenizer:
+    """The tokenizer whose tokens, as files write them, have these ids: 0, 1, 2 …
+
+    Raises ValueError for an order that `BPETokenizer` does not have.
+    """
+    tokens, special = list(tokens), list(special)
+    alphabet = [_BYTES[token] for token in tokens if token in _BYTES and token not in special]
+    tokenizer = BPETokenizer(
+        merges,
+        special,
+        alphabet=alphabet,
+        special_first=bool(special) and tokens[:1] == special[:1],
+        single_digits=single_digits,
+    )
+    if list(_numbered(tokenizer)) != tokens:
+        raise ValueError(
+            "its ids are not numbered as here: bytes, merges in the order of learning, and the "
+            "special tokens before or after them"
+        )
+    return tokenizer
+
+
+def read_tokenizer(path: str | Path) -> BPETokenizer:
+    """What `write_tokenizer` wrote, or another that asks for nothing else.
+
+    Raises FileNotFoundError, and ValueError for a file that says anything else.
     """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no tokenizer at {path}")
     try:
         content = json_object(path.read_bytes())
-        model, added = content["model"], content["added_tokens"]
-        _expect_known(content)
-        if model["type"] != "BPE" or content["pre_tokenizer"]["type"] != "ByteLevel":
+        model, added, split = content["model"], content["added_tokens"], content["pre_tokenizer"]
+        single_digits = split["type"] == "Sequence"
+        if single_digits:
+            digits, split = split["pretokenizers"]
+            if digits != {"type": "Digits", "individual_digits": True}:
+                raise ValueError(f"pre_tokenizer {digits} is not what this tokenizer does")
+        _expect_known({**content, "pre_tokenizer": split})
+        if model["type"] != "BPE" or split["type"] != "ByteLevel":
             raise ValueError("it is not byte-level BPE")
         merges = [_pair(merge) for merge in model["merges"]]
         special = [token["content"] for token in sorted(added, key=lambda token: token["id"])]
         vocabulary: dict[str, Any] = model["vocab"]
+        tokens = sorted(vocabulary, key=vocabulary.__getitem__)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks or mistakes {error}") from None
     if not all(isinstance(name, str) for name in special):
         raise ValueError("its special tokens are no texts")
-    numbered = [to_file(piece) for piece in (*ALPHABET, *(a + b for a, b in merges))] + special
-    if vocabulary != {piece: i for i, piece in enumerate(numbered)}:
-        raise ValueError(
-            "its ids are not numbered as here: the 256 bytes, the merges, the special tokens"
-        )
-    return merges, special
+    if sorted(vocabulary.values()) != list(range(len(tokens))):
+        raise ValueError("its ids are not numbered as here: 0, 1, 2 …")
+    return numbered_tokenizer(tokens, merges, special, single_digits)
 
 
 # What a tokenizer.json can ask for and this tokenizer does not do: the values that ask for nothing.

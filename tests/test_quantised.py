@@ -1,0 +1,107 @@
+"""helpers.quantised: blocks of few bits, and layers that compute from them."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from gguf import GGMLQuantizationType
+from gguf.quants import dequantize, quantize
+
+from helpers import published
+from helpers.quantised import BLOCK, BlockLinear, HalfEmbedding, HalfLinear, has_kernel, to_blocks
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("bits", range(1, 9))
+def test_no_number_is_further_off_than_half_a_step(bits):
+    matrix = normal(6, 3 * BLOCK)
+    blocks = to_blocks(matrix, bits)
+    assert blocks.numbers.dtype == torch.uint8 and blocks.numbers.max() == 2**bits - 1
+    step = blocks.scale.repeat_interleave(BLOCK, dim=1)
+    assert ((blocks.matrix() - matrix).abs() <= 0.501 * step).all()
+
+
+def test_least_and_greatest_of_a_block_are_kept():
+    matrix = normal(4, 2 * BLOCK)
+    found = to_blocks(matrix, 4).matrix().unflatten(1, (-1, BLOCK)).aminmax(dim=-1)
+    want = matrix.unflatten(1, (-1, BLOCK)).aminmax(dim=-1)
+    torch.testing.assert_close(found.min, want.min)
+    torch.testing.assert_close(found.max, want.max)
+
+
+def test_a_block_of_equal_numbers():
+    matrix = torch.full((2, BLOCK), 0.7)
+    assert torch.equal(to_blocks(matrix, 4).matrix(), matrix)
+
+
+def test_four_bits_round_as_llama_cpp_does():
+    """The library holds scale and minimum in float16, so that a few numbers round the other way."""
+    matrix = normal(64, 8 * BLOCK)
+    kind = GGMLQuantizationType.Q4_1
+    theirs = dequantize(quantize(matrix.numpy(), kind), kind)
+    ours = to_blocks(matrix, 4).matrix().numpy()
+    step = to_blocks(matrix, 4).scale.max().item()
+    assert np.abs(ours - theirs).max() < 1.1 * step
+    assert (np.abs(ours - theirs) < 0.01).mean() > 0.99
+
+
+def test_the_blocks_of_a_file_are_read_exactly():
+    matrix = normal(48, 4 * BLOCK).numpy()
+    kind = GGMLQuantizationType.Q4_1
+    raw = quantize(matrix, kind)
+    blocks = published._in_blocks(torch.from_numpy(raw))
+    assert np.array_equal(blocks.matrix().numpy(), dequantize(raw, kind))
+    kind = GGMLQuantizationType.Q8_0
+    raw = quantize(matrix, kind)
+    half = published._in_float16(torch.from_numpy(raw), kind)
+    assert half.dtype == torch.float16
+    assert torch.equal(half, torch.from_numpy(dequantize(raw, kind)).half())
+
+
+@pytest.mark.parametrize("shape", [(BLOCK,), (1, BLOCK), (2, 5, BLOCK), (40, BLOCK), (0, BLOCK)])
+def test_written_out_the_layer_is_exact(shape):
+    blocks, x = to_blocks(normal(16, BLOCK), 4), normal(*shape, seed=1)
+    layer = BlockLinear(blocks, fast=False)
+    assert torch.equal(layer.blocks().numbers, blocks.numbers)
+    assert torch.equal(layer(x), F.linear(x, blocks.matrix()))
+    assert layer.packed.numel() == 16 * BLOCK // 2  # two numbers a byte
+
+
+@pytest.mark.skipif(not has_kernel(), reason="this machine has no kernel for 4-bit weights")
+@pytest.mark.parametrize(("rows", "columns"), [(16, 32), (576, 1536), (192, 576), (1536, 576)])
+@pytest.mark.parametrize("T", [1, 3, 70])
+def test_the_kernel_computes_the_same_but_for_bfloat16s_rounding(rows, columns, T):
+    blocks, x = to_blocks(normal(rows, columns), 4), normal(2, T, columns, seed=1)
+    want, got = F.linear(x, blocks.matrix()), BlockLinear(blocks, fast=True)(x)
+    assert got.dtype == torch.float32 and got.shape == want.shape
+    assert (got - want).abs().max() < 0.02 * want.abs().max()
+
+
+def test_a_table_in_float16():
+    table, ids = normal(50, 32), torch.tensor([[3, 49], [0, 3]])
+    embedding = HalfEmbedding(table)
+    assert embedding.num_embeddings == 50 and embedding(ids).dtype == torch.float32
+    torch.testing.assert_close(embedding(ids), table[ids], atol=2e-3, rtol=0)
+    x = normal(2, 7, 32, seed=1)
+    logits = HalfLinear(table)(x)
+    assert logits.dtype == torch.float32
+    torch.testing.assert_close(logits, x @ table.T, atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: to_blocks(normal(4, 32), 0), "bits should be 1 to 8, not 0"),
+        (lambda: to_blocks(normal(4, 32), 9), "bits should be 1 to 8, not 9"),
+        (lambda: to_blocks(normal(4, 33), 4), r"shape \(4, 33\) cannot be cut into rows of blocks"),
+        (lambda: to_blocks(normal(32), 4), r"shape \(32,\) cannot be cut"),
+        (lambda: to_blocks(normal(4, 32) / 0, 4), "not finite"),
+        (lambda: BlockLinear(to_blocks(normal(4, 32), 5)), "numbers of 4 bits are 0 to 15"),
+    ],
+)
+def test_what_cannot_be_quantised_is_explained(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
