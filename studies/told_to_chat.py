@@ -1,0 +1,49 @@
+"""Chapter 15: what does the template of a model that was taught to answer change?
+
+Twelve questions of our own to SmolLM2-135M-Instruct, its likeliest token each time, 60 at most:
+in the model's own template, in the template without its system line, and as plain text.
+silent: is the mark for the end of a message all that it writes?; ended: does it end by itself? A seed
+is a question.
+"""
+
+import torch
+
+from helpers.sampling import generate
+from studies import Study
+from studies._real import smollm2
+
+QUESTIONS = [
+    "What is the capital of Italy?",
+    "Name three animals that can fly.",
+    "How many days does a week have?",
+    "What colour is the sky on a clear day?",
+    "Write one sentence about the sea.",
+    "What do bees make?",
+    "Say hello in French.",
+    "Which is larger, the sun or the moon?",
+    "What do you need to bake bread?",
+    "Who wrote Hamlet?",
+    "Give me a word that rhymes with cat.",
+    "Why do leaves fall in autumn?",
+]
+SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
+
+
+def run(arm: str, seed: int, *, tokens: int) -> dict[str, float]:
+    model, tokenizer = smollm2()
+    prompt = QUESTIONS[seed]
+    if arm != "plain text":
+        prompt = f"<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
+    if arm == "template":
+        prompt = f"<|im_start|>system\n{SYSTEM}<|im_end|>\n{prompt}"
+    end = tokenizer.special["<|im_end|>"]
+    ids = torch.tensor([tokenizer.encode(prompt, special=tokenizer.special)])
+    text = generate(model, ids, tokens, temperature=0, stop=[end])[0, ids.shape[1] :].tolist()
+    return {"silent": float(text == [end]), "ended": float(end in text), "tokens": len(text)}
+
+
+study = Study(
+    arms=["template", "without its system line", "plain text"],
+    settings={"tokens": 60},
+    seeds=range(len(QUESTIONS)),
+)
