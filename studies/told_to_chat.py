@@ -2,8 +2,8 @@
 
 Twelve questions of our own to SmolLM2-135M-Instruct, its likeliest token each time, 60 at most:
 in the model's own template, in the template without its system line, and as plain text.
-silent: is the mark for the end of a message all that it writes?; ended: does it end by itself? A seed
-is a question.
+silent: is the mark for the end of a message all that it writes?; ended: does it end by itself?;
+a seed is a question.
 """
 
 import torch
