@@ -91,6 +91,10 @@ def jupyter(folder: Path, *, course: bool = False) -> Iterator[str]:
             path = own / f"config/lab/user-settings/@jupyterlab/{extension}.jupyterlab-settings"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(settings), encoding="utf-8")
+        if not course:  # with every page it would ask Node whether JupyterLab must be built again
+            path = own / "config/labconfig/page_config.json"
+            path.parent.mkdir()
+            path.write_text('{"buildCheck": false}', encoding="utf-8")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
