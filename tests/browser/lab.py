@@ -508,7 +508,7 @@ def _comes(what: Locator, wanted: Callable[[Look], bool], patience: float) -> bo
 ALIKE = 0.001  # share of pixels
 
 
-def both_themes(what: Locator, name: str) -> None:
+def both_themes(what: Locator, name: str, patience: float = 15) -> None:
     """In the dark theme it looks different, and back in the light one as before.
 
     Leaves NAME-light.png and NAME-dark.png in test-results/browser, and NAME-light-again.png when
@@ -520,14 +520,14 @@ def both_themes(what: Locator, name: str) -> None:
     light = still(what)
     light.save(f"{name}-light")
     theme(page, "dark")
-    _comes(what, lambda look: look.unlike(light) > 0.2, 15)
+    _comes(what, lambda look: look.unlike(light) > 0.2, patience)
     dark = still(what)
     path = dark.save(f"{name}-dark")
     share = dark.unlike(light)
     if share <= 0.2:  # its ground at least is another one
         raise AssertionError(f"the dark theme changes only {share:.2%} of the pixels: see {path}")
     theme(page, "light")
-    if not _comes(what, lambda look: look.unlike(light) <= ALIKE, 15):
+    if not _comes(what, lambda look: look.unlike(light) <= ALIKE, patience):
         again = still(what)
         path = again.save(f"{name}-light-again")
         raise AssertionError(

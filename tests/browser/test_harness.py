@@ -66,7 +66,7 @@ def test_move_look_measure_and_run_again(open_notebook):
     page.evaluate("""new MutationObserver(() => { document.querySelector(".toy").append(" more"); })
         .observe(document.body, { attributes: true })""")
     with pytest.raises(AssertionError, match=r"back to light .* of the pixels differ visibly"):
-        lab.both_themes(page.locator(".toy"), "harness-changed")
+        lab.both_themes(page.locator(".toy"), "harness-changed", patience=1)
 
 
 def test_looks_are_compared_as_eyes_do():
