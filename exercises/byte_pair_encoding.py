@@ -39,16 +39,15 @@ loss_to_beat.mistakes = {
     ),
     "That is the perplexity per token. The loss is its logarithm.":
         lambda p, words, tokens: p ** (words / tokens),
-    "These are bits. A loss in nats has the natural logarithm, `math.log`.":
+    "These are bits. A loss in nats has the natural logarithm, `math.log`.": (
         lambda p, words, tokens: math.log2(p) * words / tokens,
+        lambda p, words, tokens: math.log2(p) / words * tokens),
     "That is the logarithm to the base 10. A loss in nats has the natural one, `math.log`.":
         lambda p, words, tokens: math.log10(p) * words / tokens,
     "That is the surprise of the whole text. Share it among your tokens.":
         lambda p, words, tokens: math.log(p) * words,
     "The paper's loss is a mean over words: multiply it by their number for the whole text.":
         lambda p, words, tokens: math.log(p) / tokens,
-    "You divided by ln 2: those are bits. A loss in nats needs no change of unit.":
-        lambda p, words, tokens: math.log(p) / math.log(2) / words * tokens,
     "You cut off the decimals: divide with `/`.": (
         lambda p, words, tokens: math.log(p) * words // tokens,
         lambda p, words, tokens: math.log(p) * (words // tokens),
@@ -136,16 +135,19 @@ def ids_of(pieces, rank):
     return [rank[piece] for piece in pieces]
 
 
-def merging(choose=min, times=99, then=ids_of):
+def merging(
+    choose=min, times=99, then=ids_of, by=lambda rank, a, b: rank[a + b], known=dict.__contains__
+):  # fmt: skip
     """Merge the place that `choose` takes of all (rank, place), again and again."""
 
     def encode(word, rank):
         pieces = [word[i : i + 1] for i in range(len(word))]
         for _ in range(times):
-            known = [(rank[a + b], i) for i, (a, b) in enumerate(pairwise(pieces)) if a + b in rank]
-            if not known:
+            pairs = enumerate(pairwise(pieces))
+            fit = [(by(rank, a, b), i) for i, (a, b) in pairs if known(rank, a + b)]
+            if not fit:
                 break
-            _, i = choose(known)
+            _, i = choose(fit)
             pieces[i : i + 2] = [pieces[i] + pieces[i + 1]]
         return then(pieces, rank)
 
@@ -204,6 +206,7 @@ def encode_letters_only(word, rank):
         (b"abcde", ranked(b"cd", b"ab", b"abcd", b"abcde", b"de", b"bc")),
         (b"fed", ranked(b"ab", b"cd")),
         (b"ccabcc", ranked(b"ab", b"cc", b"cab", b"abc", b"ccab")),
+        (b"ab", {b"ab": 0, b"a": 1, b"b": 2}),
         (b"a", ranked(b"ab")),
         (b"", ranked(b"ab")),
     ],
@@ -222,9 +225,15 @@ encode_by_rank.mistakes = {
     "That is the cut with the fewest pieces. BPE does not ask how many there are: the smallest "
     "rank goes first.": encode_fewest,
     "You merge what comes first in the word. The smallest rank goes first, wherever it stands.":
-        (encode_in_one_walk, merging(lambda known: known[0])),
+        (encode_in_one_walk, merging(lambda fit: fit[0])),
     "You merge what comes last in the word. The smallest rank goes first, wherever it stands.":
-        merging(lambda known: known[-1]),
+        merging(lambda fit: fit[-1]),
+    "Of equal ranks the left place goes first.":
+        merging(lambda fit: min(fit, key=lambda one: (one[0], -one[1]))),
+    "The rank of what two neighbours make *together* counts, not the ranks that they have.":
+        (merging(by=lambda rank, a, b: rank[a] + rank[b]),
+         merging(by=lambda rank, a, b: (rank[a], rank[b]))),
+    "0 is a rank, too: ask `piece in rank`, or `is not None`.": merging(known=dict.get),
     "You take the largest rank, which was learnt last. The smallest goes first.": merging(max),
     "You stop after one merge. A merge makes new neighbours: look again until none fit.":
         merging(times=1),
@@ -356,8 +365,8 @@ squeeze.mistakes = {
     "pairs and takes others away.": count_once,
     "You went on with pairs that occur once: that saves nothing, the pair has to be noted. Stop "
     "when no pair occurs twice.": squeezing(least=1),
-    "You stopped too early: a pair that occurs twice is merged, too.": squeezing(least=3),
-    "You stopped after one merge. Go on until no pair occurs twice.": squeezing(most=1),
+    "You stopped too early. Go on until no pair occurs twice.":
+        (squeezing(least=3), squeezing(most=1)),
     "Of equally frequent pairs you took the one that was met first. Take the smaller pair.":
         squeezing(lambda counts: max(counts, key=counts.get)),
     "Of equally frequent pairs you took the larger one. Take the smaller one: with `max` the tie "
@@ -366,6 +375,10 @@ squeeze.mistakes = {
     "You took the rarest pair. The most frequent one goes first.": (
         squeezing(lambda counts: min(counts, key=counts.get)),
         squeezing(lambda counts: min(counts, key=lambda pair: (counts[pair], pair))),
+    ),
+    "Of equally frequent pairs the left numbers are compared first, then the right ones.": (
+        squeezing(lambda counts: min(counts, key=lambda pair: (-counts[pair], sum(pair), pair))),
+        squeezing(lambda counts: min(counts, key=lambda pair: (-counts[pair], pair[::-1]))),
     ),
     "You took the smallest pair, however frequent it is. The most frequent goes first.":
         squeezing(min),
@@ -383,20 +396,13 @@ squeeze.mistakes = {
     "The first new number is first_id itself.": squeezing(start=1),
     "The two are exchanged: the shortened row comes first, then the pairs.":
         lambda ids, first_id: squeeze_it(ids, first_id)[::-1],
-    "Give back the pairs, too: without them nobody can read the file.":
-        lambda ids, first_id: squeeze_it(ids, first_id)[0],
-    "Give back the shortened row, too, before the pairs.":
-        lambda ids, first_id: squeeze_it(ids, first_id)[1],
-    "The pairs should be a list in the order of merging, not a dictionary.":
-        lambda ids, first_id: (
-            squeeze_it(ids, first_id)[0],
-            {pair: first_id + i for i, pair in enumerate(squeeze_it(ids, first_id)[1])},
-        ),
-    "The pairs are noted with their numbers or counts. Note the pair alone: (left, right).":
-        lambda ids, first_id: (
-            squeeze_it(ids, first_id)[0],
-            [(pair, first_id + i) for i, pair in enumerate(squeeze_it(ids, first_id)[1])],
-        ),
+    "Give back both, the shortened row and the pairs: without them nobody can read the file.":
+        tuple(lambda *given, i=i: squeeze_it(*given)[i] for i in (0, 1)),
+    "The pairs should be a list in the order of merging, each pair alone: (left, right).": tuple(
+        lambda ids, first_id, noted=noted: (
+            (found := squeeze_it(ids, first_id))[0],
+            noted(zip(found[1], range(first_id, 999), strict=False)),
+        ) for noted in (dict, list)),
     "Nothing was squeezed.": lambda ids, first_id: (ids, []),
     "In an empty row, or in one of a single number, there is no pair, and no most frequent one: "
     "stop then.": (

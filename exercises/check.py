@@ -35,7 +35,7 @@ import torch
 from torch import Tensor, nn
 
 from exercises import cells, progress
-from exercises.watch import TimeIsUp, calls_of, executed, time_limit
+from exercises.watch import TimeIsUp, calls_of, executed, modules_of, time_limit
 
 SECONDS = 10.0  # what one call of a learner's function may take
 Diagnosis = str
@@ -752,3 +752,9 @@ def expect_no_loop(answer: Any, small: tuple, large: tuple, diagnosis: str) -> N
 def expect_without(answer: Any, given: tuple, names: Sequence[str], diagnosis: str) -> None:
     """Raise NotYet if the answer uses one of the named functions of torch, or gradients' engine."""
     expect(not calls_of(answer, *given).names & set(names), diagnosis)
+
+
+def expect_no_helpers(answer: Any, given: tuple) -> None:
+    """Raise NotYet if a function of the package `helpers` computes a part of it."""
+    own = all(module.partition(".")[0] != "helpers" for module in modules_of(answer, *fresh(given)))
+    expect(own, "The values are right, but `helpers` computes a part of them: use torch alone.")

@@ -108,8 +108,8 @@ no_repeat.mistakes = {
     "Nothing is forbidden.": lambda logits, ids, n: logits.clone(),
     "You forbid every token that has occurred. Only those that would complete a piece of n tokens "
     "a second time go.": forbidding(lambda ids, n: ids),
-    "For n = 1 the last n − 1 tokens are none, but `ids[-0:]` is the whole list. Count from the "
-    "front: `ids[len(ids) - (n - 1):]`.":
+    "For n = 1 all that has occurred is forbidden. The last n − 1 tokens are none then, but "
+    "`ids[-0:]` is the whole list: count from the front, `ids[len(ids) - (n - 1):]`.":
         forbidding(lambda ids, n: ends_a_piece(ids, n) if n > 1 else []),
     "A zero is a logit like others. What is forbidden gets −∞: `-math.inf`.": forbidding(fill=0.0),
     "A large negative number is not −∞: `-math.inf`.":
@@ -118,6 +118,8 @@ no_repeat.mistakes = {
         forbidding(sized(1)),
     "Your pieces are one token too short: n − 1 tokens, and the one that follows.":
         forbidding(sized(-1)),
+    "Your pieces have three tokens, as in the example. Take n.":
+        forbidding(lambda ids, n: ends_a_piece(ids, 3)),
     "You forbid all tokens of the piece. Only the one that would complete it goes.":
         forbidding(whole_pieces),
     "The last n − 1 tokens must have stood there in the same order.": forbidding(any_order),

@@ -180,10 +180,11 @@ def read(V, T, L, C, H, seed, rows=2, length=None):
 
 @exercise(
     inputs=[read(11, 6, 1, 8, 2, seed=100), read(7, 9, 2, 12, 3, seed=200, length=5),
-            read(5, 4, 3, 6, 1, seed=300, rows=1), read(9, 8, 2, 8, 4, seed=400, rows=3)],
-    clash="c_attn makes (B, T, 3C): cut it in three, and each part into heads, (B, H, T, hs).",
+            read(5, 4, 3, 6, 1, seed=300, rows=1), read(9, 8, 2, 8, 4, seed=400, rows=3),
+            read(5, 3, 11, 4, 2, seed=600, rows=1)],
+    clash="Of wpe take the first T rows. c_attn makes (B, T, 3C): cut it in three, and each part "
+    "into heads, (B, H, T, hs).",
     praise="GPT-2, from its tensors alone.",
-    tolerance=1e-3,
 )  # fmt: skip
 def gpt2(w, ids, n_head):
     """gpt2(w, ids, n_head): ids (B, T) to logits (B, T, V), with GPT-2's tensors by their names."""
@@ -215,7 +216,7 @@ def heads_of(x, H):
 
 
 def computed(
-    w, ids, H, places=1, scale=True, mask=True, order=(0, 1, 2), blocks=None, bias=1, turn=False,
+    w, ids, H, places=1, scale=True, mask=True, order=(0, 1, 2), blocks=range, bias=1, turn=False,
     bend=gelu, skip=(1, 1), norms=("ln_1", "ln_2"), last=True,
     after=False, to=F.layer_norm, split=heads_of, merge=lambda out: out.transpose(1, 2).flatten(2),
     parallel=False, by=None,
@@ -223,8 +224,7 @@ def computed(
     """GPT-2's logits, or those with one of its parts left out or changed."""
     norm = partial(normed, to=to)
     x = w["wte.weight"][ids] + places * w["wpe.weight"][: ids.shape[1]]
-    n = sum(name.endswith("ln_1.bias") for name in w) if blocks is None else blocks(w)
-    for i in range(n):
+    for i in blocks(sum(name.endswith("ln_1.bias") for name in w)):
         h = f"h.{i}."
         given = x if after else norm(w, h + norms[0], x)
         qkv = linear(w, h + "attn.c_attn", given, bias).chunk(3, -1)
@@ -268,13 +268,15 @@ gpt2.mistakes = {
         but(parallel=True),
     "The bend is missing in the feed-forward part.": but(bend=lambda x: x),
     "GPT-2's bend is GELU, not ReLU.": but(bend=F.relu),
+    "This is the exact GELU. Use GPT-2's: approximate=\"tanh\".": but(bend=F.gelu),
     "attn.c_proj is turned. It is square, so nothing complains: use x @ W as it is.":
         but(turn=True),
     "The biases of the projections are missing: x @ W + b.": but(bias=0),
-    "Only the first block was used.": but(blocks=lambda w: 1),
-    "The blocks were not used at all.": but(blocks=lambda w: 0),
-    "The last block is missing.":
-        but(blocks=lambda w: sum(name.endswith("ln_1.bias") for name in w) - 1),
+    "Only the first block was used.": but(blocks=lambda n: range(1)),
+    "The blocks were not used at all.": but(blocks=lambda n: ()),
+    "The last block is missing.": but(blocks=lambda n: range(n - 1)),
+    "h.10 comes after h.9: with eleven blocks it is lost in yours, or comes too early.": (
+        but(blocks=lambda n: range(min(n, 10))), but(blocks=lambda n: sorted(range(n), key=str))),
     "The heads are cut from the wrong dimension: unflatten the last one into (n_head, hs), then "
     "exchange heads and time.": but(split=lambda x, H: x.reshape(len(x), H, x.shape[1], -1)),
     "The heads were merged without the transpose: (B, H, T, hs) → (B, T, H, hs) → (B, T, C).":

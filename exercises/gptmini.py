@@ -43,17 +43,14 @@ def windows_at(starts=whole, shift=1):
 windows_of.mistakes = {
     "The last y is too short: the window that begins at len(ids) − T has no last target. Begin "
     "no later than len(ids) − T − 1.": windows_at(lambda n, T, stride: range(0, n - T + 1, stride)),
-    "You begin windows up to the end of the list; the last ones are cut short. A window needs "
-    "T + 1 ids.": windows_at(lambda n, T, stride: range(0, n, stride)),
-    "You begin windows up to the last id but one; the last ones are cut short. A window needs "
-    "T + 1 ids.": windows_at(lambda n, T, stride: range(0, n - 1, stride)),
-    "One window is missing: the last one may begin at len(ids) − T − 1, and the end of a range "
-    "does not belong to it.": windows_at(lambda n, T, stride: range(0, n - T - 1, stride)),
-    "One window is missing: their number is (len(ids) − T) / stride, rounded *up*, but `//` "
-    "rounds down.": windows_at(lambda n, T, stride: range(0, (n - T) // stride * stride, stride)),
-    "One window is missing: you end a stride too early. (len(ids) − T − 1) // stride is the number "
-    "of the last one, counted from 0.":
-        windows_at(lambda n, T, stride: range(0, (n - T - 1) // stride * stride, stride)),
+    "The last windows are cut short. A window needs T + 1 ids.": (
+        windows_at(lambda n, T, stride: range(0, n, stride)),
+        windows_at(lambda n, T, stride: range(0, n - 1, stride))),
+    "One window is missing: the last one may begin at len(ids) − T − 1. (The end of a range does "
+    "not belong to it, and `//` rounds down.)": (
+        windows_at(lambda n, T, stride: range(0, n - T - 1, stride)),
+        windows_at(lambda n, T, stride: range(0, (n - T) // stride * stride, stride)),
+        windows_at(lambda n, T, stride: range(0, (n - T - 1) // stride * stride, stride))),
     "The first window begins at 0.": windows_at(lambda n, T, stride: range(stride, n - T, stride)),
     "y equals x. The targets are one id later.": windows_at(shift=0),
     "y begins where x ends. The targets are one id later, not T.": (
@@ -64,11 +61,9 @@ windows_of.mistakes = {
     "y is `stride` later than x. The targets are one id later.":
         lambda ids, T, stride: windows_at(shift=stride)(ids, T, stride),
     "y is two ids later than x. The targets are one id later.": windows_at(shift=2),
-    "x has T + 1 ids and y is only the last of them? Each of the T places has its target.": (
-        lambda ids, T, stride: [
-            (ids[i : i + T], [ids[i + T]]) for i in whole(len(ids), T, stride)],
-        lambda ids, T, stride: [
-            (ids[i : i + T], ids[i + T]) for i in whole(len(ids), T, stride)],
+    "y is a single id in yours. Each of the T places has its target.": (
+        lambda *given: [(x, y[-1:]) for x, y in windows_of.right(*given)],
+        lambda *given: [(x, y[-1]) for x, y in windows_of.right(*given)],
     ),
     "You went on by one, not by `stride`.": windows_at(lambda n, T, stride: range(n - T)),
     "You went on by T, not by `stride`.": windows_at(lambda n, T, stride: range(0, n - T, T)),
@@ -134,7 +129,7 @@ def side_by_side(answer):
     # Some steps reach n, and not every next one is later.
     inputs=[
         (22, 9, 2, 2), *((step, 10, 3, 7) for step in (3, 0, 1, 2, 8, 13, 25, 4)),
-        (5, 12, 4, 0), (11, 12, 4, 1), (4, 5, 5, 3), (10, 9, 2, 2),
+        (5, 12, 4, 0), (11, 12, 4, 1), (4, 5, 5, 3), (10, 9, 2, 2), (3, 11, 3, 7),
     ],
     praise="the same batch whenever you ask, so that resuming needs the step alone.",
     tolerance=0,
@@ -151,15 +146,17 @@ def shuffled(n, seed):
 
 
 def dealt(
-    epoch=lambda step, n, B: step // (n // B),
-    place=lambda step, n, B: step % (n // B),
+    steps=lambda n, B: n // B,
+    epoch=lambda step, steps, n, B: step // steps,
+    place=lambda step, steps: step % steps,
     order=lambda n, seed, epoch: shuffled(n, seed + epoch),
 ):
-    """With another epoch, place, or order."""
+    """With other steps in an epoch, another epoch, place, or order."""
 
     def batch(step, n, B, seed):
-        begin = place(step, n, B) * B
-        return order(n, seed, epoch(step, n, B))[begin : begin + B]
+        given = step, steps(n, B)
+        begin = place(*given) * B
+        return order(n, seed, epoch(*given, n, B))[begin : begin + B]
 
     return batch
 
@@ -188,36 +185,30 @@ batch_of.mistakes = {
     "A new order for every step: then windows come twice in an epoch. Seed with `seed + epoch` "
     "and deal the order out.": (
         lambda step, n, B, seed: shuffled(n, seed + step)[:B],
-        dealt(epoch=lambda step, n, B: step),
+        dealt(epoch=lambda step, *_: step),
     ),
     "You always deal from the front: every step of an epoch reads the same batch.":
         from_place(lambda order, place, n, B: order[:B]),
-    "What is left over at the end of an epoch is dropped: an epoch has `n // B` batches.":
-        dealt(lambda step, n, B: step // -(-n // B), lambda step, n, B: step % -(-n // B)),
+    "What is left over at the end of an epoch is dropped: an epoch has `n // B` whole batches, "
+    "`divmod(step, n // B)`.": (
+        dealt(lambda n, B: -(-n // B)), dealt(lambda n, B: round(n / B)),
+        dealt(epoch=lambda step, steps, n, B: step * B // n),
+        lambda step, n, B, seed: shuffled(n, seed + step * B // n)[step * B % n :][:B],
+        lambda step, n, B, seed: [
+            window for epoch in range(step // (n // B) + 2) for window in shuffled(n, seed + epoch)
+        ][step * B :][:B]),
     "An epoch has `n // B` steps, not n: `step // n` counts windows as if they were batches.": (
-        dealt(epoch=lambda step, n, B: step // n),
-        dealt(lambda step, n, B: step // n, lambda step, n, B: step % n),
+        dealt(epoch=lambda step, steps, n, B: step // n), dealt(lambda n, B: n),
         lambda step, n, B, seed: shuffled(n, seed + step // n)[step * B % n : step * B % n + B],
     ),
     "An epoch has `n // B` steps, not B.":
-        (dealt(epoch=lambda step, n, B: step // B),
-         dealt(lambda step, n, B: step // B, lambda step, n, B: step % B)),
+        (dealt(epoch=lambda step, steps, n, B: step // B), dealt(lambda n, B: B)),
     "The steps are counted from 0: the first batch is that of step 0.":
         lambda step, n, B, seed: batch_of.right(step - 1, n, B, seed),
-    "Places are counted without dropping the rest (`step * B` against n). An epoch has "
-    "`n // B` batches: `divmod(step, n // B)`.": lambda step, n, B, seed: shuffled(
-        n, seed + step * B // n)[step * B % n : step * B % n + B],
-    "The rest of an epoch is filled up with windows of the next. It is dropped: an epoch has "
-    "`n // B` whole batches.": lambda step, n, B, seed: [
-        window for epoch in range(step // (n // B) + 2) for window in shuffled(n, seed + epoch)
-    ][step * B : (step + 1) * B],
-    "The epoch is `step // (n // B)`, not `step * B // n`: the rest of an epoch is dropped.":
-        dealt(epoch=lambda step, n, B: step * B // n),
     "One generator, seeded once, goes on from epoch to epoch: an order then depends on those "
     "before it. Seed a new one with `seed + epoch`.": dealt(order=with_one_generator),
     "The place goes on after the first epoch: it begins again at 0 with each.": (
-        dealt(lambda step, n, B: 0, lambda step, n, B: step),
-        dealt(place=lambda step, n, B: step),
+        dealt(epoch=lambda *_: 0, place=lambda step, _: step), dealt(place=lambda step, _: step),
     ),
     "The epoch is counted from 0: the first seed is `seed` itself.":
         dealt(order=lambda n, seed, epoch: shuffled(n, seed + epoch + 1)),

@@ -47,18 +47,14 @@ def scored_to_no_end(n, T, starts):
     return [(s, done + 1, last) for s, done, last in zip(starts, [0, *lasts], lasts, strict=False)]
 
 
-EMPTY = "Windows at the end are empty, such as (6, 8, 7) in scored(8, 4, 2). Not every start below "
 scored.mistakes = {
     "Tokens are scored twice: each window counts all that it predicts. Only what no earlier "
     "window has predicted counts.": scored_by(lambda s, first, last, *_: (s, s + 1, last)),
     "The first window counts whole: nobody has predicted its first tokens.":
         scored_by(lambda s, first, last, n, T, stride: (s, s + 1 + T - stride, last)),
-    "The last windows go beyond the text: the last token is n − 1.":
-        scored_by(lambda s, first, last, n, T, stride: (s, first, s + T)),
-    "Your text ends with token n. The n tokens are numbered from 0, so the last is n − 1, both "
-    "for `last` and for the end of the loop.": partial(scored.right, end=0, stop=0),
-    "The last window is cut at n: `last` is at most n − 1, the number of the last token.":
-        partial(scored.right, end=0),
+    "The last windows go beyond the text. The n tokens are numbered from 0, so the last is n − 1.":
+        (scored_by(lambda s, first, last, n, T, stride: (s, first, s + T)),
+         partial(scored.right, end=0, stop=0), partial(scored.right, end=0)),
     "You begin at token 0, which nothing predicts: the first `first` is 1.":
         scored_by(lambda s, first, last, *_: (s, first if s else 0, last)),
     "Each `first` is one too small: the token before it counts already for the window before "
@@ -68,17 +64,17 @@ scored.mistakes = {
     ),
     "A window that begins at s predicts up to s + T, not s + T − 1: it reads T tokens and has "
     "T targets.": partial(scored.right, by=1),
-    "You left out the last window because it is not full. Every token counts.": lambda n, T, stride:
+    "The last window is missing. It need not be full: every token counts.": lambda n, T, stride:
         [part for part in scored.right(n, T, stride) if part[0] + T <= n - 1],
     "You moved the last window back so that it is full. Windows begin at 0, stride, 2 · stride, …":
         scored_by(lambda s, first, last, n, T, stride: (max(0, min(s, n - 1 - T)), first, last)),
     "You went on after token n − 1 had been predicted: windows at the end have nothing left to "
     "score.": lambda n, T, stride: [
         (s, s + 1 + (T - stride if s else 0), min(s + T, n - 1)) for s in range(0, n - 1, stride)],
-    EMPTY + "n − 1 has a window: end once token n − 1 is predicted.":
+    "Windows at the end are empty, such as (6, 8, 7) in scored(8, 4, 2). Not every start in the "
+    "text has a window: end once token n − 1 is predicted.": (
         lambda n, T, stride: scored_to_no_end(n, T, range(0, n - 1, stride)),
-    EMPTY + "n has a window: end once token n − 1 is predicted.":
-        lambda n, T, stride: scored_to_no_end(n, T, range(0, n, stride)),
+        lambda n, T, stride: scored_to_no_end(n, T, range(0, n, stride))),
     "These are the places of the inputs. The token predicted at place i is token i + 1.":
         scored_by(lambda s, first, last, *_: (s, first - 1, last - 1)),
     "These are places inside the window. Give the numbers of the tokens in the text.":
@@ -88,10 +84,8 @@ scored.mistakes = {
         scored_by(lambda s, first, last, *_: (s, first, last + 1)),
     "You give how many tokens count. Asked is the number of the last one.":
         scored_by(lambda s, first, last, *_: (s, first, last - first + 1)),
-    "Your windows go on by T, without overlap. They go on by `stride`.":
-        lambda n, T, stride: scored.right(n, T, T),
-    "Your windows go on by one. They go on by `stride`.":
-        lambda n, T, stride: scored.right(n, T, 1),
+    "Your windows go on by T or by one. They go on by `stride`.": (
+        lambda n, T, stride: scored.right(n, T, T), lambda n, T, stride: scored.right(n, T, 1)),
     "Give the windows' starts, too: (start, first, last).":
         scored_by(lambda s, first, last, *_: (first, last)),
 }  # fmt: skip
@@ -201,6 +195,11 @@ copied_share.mistakes = {
         lambda some, text, n: len(common(some, text, n)) / (len(some) - n + 1),
     "You always take runs of 2. Take runs of n.":
         lambda some, text, n: copied_share.right(some, text, 2),
+    "You ask for runs of n + 1 words. Runs of n are enough.":
+        lambda some, text, n: copied_share.right(some, text, n + 1),
+    "Only the longest run is counted. All words that lie in a run of n count.":
+        lambda some, text, n: max(
+            (m for m in range(n, len(some) + 1) if common(some, text, m)), default=0) / len(some),
     "You counted words that occur anywhere in `text`. They must stand in a run of n neighbours "
     "that `text` has in the same order.":
         lambda some, text, n: sum(word in text for word in some) / len(some),
@@ -220,20 +219,18 @@ copied_share.mistakes = {
     "Parts of words count in your search: *the end* is found inside *the endless*. Compare "
     "lists or tuples of words, not text.":
         marking(lambda run, text, n: " ".join(run) in " ".join(text)),
-    "Words are joined without a space: *car pet* is found inside *carpet*. Compare lists or "
-    "tuples of words.": marking(lambda run, text, n: "".join(run) in "".join(text)),
-    "Runs are joined without a space: *car pet* and *carp et* become the same. Compare lists "
-    "or tuples of words.":
-        marking(lambda run, text, n: "".join(run) in map("".join, runs_of(text, n))),
+    "Words are joined without a space: *car pet* is found in *carpet* or in *carp et*. Compare "
+    "lists or tuples of words.": (
+        marking(lambda run, text, n: "".join(run) in "".join(text)),
+        marking(lambda run, text, n: "".join(run) in map("".join, runs_of(text, n)))),
     "You look only where the first word of a run occurs first in `text` (`index`). It may "
     "occur again, and the run stand there.": marking(where_first),
     "You jump behind each run that is found. The next run may overlap it: go on by one word.":
         jumping,
     "A run that `text` has once may stand in `some` twice: both are copies.": each_once,
-    "Runs of `some` begin at every word, not at every n-th.":
+    "Runs begin at every word, of `some` and of `text`, not at every n-th.": (
         lambda some, text, n: marking(step=n)(some, text, n),
-    "Runs of `text` begin at every word, not at every n-th.":
-        marking(lambda run, text, n: run in runs_of(text, n)[::n]),
+        marking(lambda run, text, n: run in runs_of(text, n)[::n])),
     "That is the number of words. Divide by the length of `some`.":
         lambda some, text, n: right_share(some, text, n) * len(some),
     "You divided by the length of `text`. It is a share of `some`.":
@@ -244,27 +241,23 @@ copied_share.mistakes = {
         lambda some, text, n: 1 - right_share(some, text, n),
     "You asked how much of `text` stands in `some`. Ask it the other way round.":
         lambda some, text, n: right_share(text, some, n),
-    "The last run of `some` is forgotten: it begins at len(some) − n, and the end of a range "
-    "does not belong to it.": marking(last=0),
-    "The last run of `text` is forgotten: it begins at len(text) − n, and the end of a range "
-    "does not belong to it.": marking(lambda run, text, n: run in runs_of(text[:-1], n)),
-    "The last run of both lists is forgotten: it begins at len(…) − n, and the end of a range "
-    "does not belong to it.": marking(lambda run, text, n: run in runs_of(text[:-1], n), last=0),
+    "A last run is forgotten, of `some`, of `text` or of both: it begins at len(…) − n, and the "
+    "end of a range does not belong to it.": (
+        marking(last=0), marking(lambda run, text, n: run in runs_of(text[:-1], n)),
+        marking(lambda run, text, n: run in runs_of(text[:-1], n), last=0)),
     "At the end of the lists your slices are shorter than n, and are compared, too. The last "
     "run begins at len(…) − n.":
         lambda some, text, n: marking(lambda run, text, _: run in [
             text[i : i + n] for i in range(len(text))], last=n)(some, text, n),
     "Different words are counted. A word that stands in two places of `some` counts twice.":
-        lambda some, text, n: len(inside(some, text, n)) / len(some),
+        (lambda some, text, n: len(inside(some, text, n)) / len(some),
+         lambda some, text, n: len(inside(some, text, n)) / len(set(some))),
     "A word of a common run is counted wherever it stands in `some`. Mark places, not words.":
         lambda some, text, n: sum(w in inside(some, text, n) for w in some) / len(some),
-    "Capitals are no matter of taste here: *The* and *the* are two words. Leave out `lower()`.":
-        changed(str.lower),
-    "Words are compared as they stand, with all their signs. Leave out `strip()`.":
-        (changed(str.strip), changed(lambda word: word.strip(".,\n"))),
-    "Words are compared as they stand: leave out `strip()` and `lower()`.":
-        changed(lambda word: word.strip(".,\n").lower()),
-    "No run is found anywhere. Is a list compared with a tuple? `[1, 2] == (1, 2)` is False.":
+    "Words are compared as they stand, with their capitals and signs: without `lower`, `strip`.": (
+        changed(str.lower), changed(str.strip), changed(lambda word: word.strip(".,\n")),
+        changed(lambda word: word.strip(".,\n").lower())),
+    "Too few runs are found. Is a list compared with a tuple? `[1, 2] == (1, 2)` is False.":
         lambda some, text, n: 0.0,
     "A list cannot be in a set. Make each run a tuple: tuple(text[i : i + n]).":
         lambda some, text, n: {text[i : i + n] for i in range(len(text) - n + 1)},
@@ -313,6 +306,7 @@ def counters(answer):
         not same(found, [-mean, -high, -low], 0.003),
         "The sign: take three − two, so that below 0 means fewer bits for three.",
     )
+    expect(found[1] <= found[2], "The lower end of the interval comes first, then the upper one.")
     width = (found[2] - found[1]) / (high - low)
     expect(
         not same(found[0], mean, 0.002) or 0.7 < width < 1.5,
@@ -356,8 +350,8 @@ def total(gaps, signs):
     return sum(sign * gap for sign, gap in zip(signs, gaps, strict=True))
 
 
-def share_of(gaps, tried, as_large=lambda new, true: abs(new) >= abs(true)):
-    return sum(as_large(total(gaps, signs), sum(gaps)) for signs in tried) / len(tried)
+def share_of(gaps, tried, as_large=lambda new, true: abs(new) >= abs(true), true=sum):
+    return sum(as_large(total(gaps, signs), true(gaps)) for signs in tried) / len(tried)
 
 
 def swapping(tried=swaps, gap=lambda x, y: x - y, **how):
@@ -400,6 +394,9 @@ by_chance.mistakes = {
          swapping(as_large=lambda new, true: abs(new) <= abs(true))),
     "That is the mean difference. How many of the swaps give one as large?":
         (lambda a, b: (sum(a) - sum(b)) / len(a), lambda a, b: abs(sum(a) - sum(b)) / len(a)),
-    "You compare the sum with the mean: take either for both.":
-        (swapping(as_large=lambda new, true: abs(new) >= 0),),
+    "You compare sums with means: take either for both.":
+        (swapping(true=lambda gaps: sum(gaps) / len(gaps)),
+         swapping(true=lambda gaps: sum(gaps) * len(gaps))),
+    "Yours is always 1. A swap changes the sign of a text's difference: take the size of the mean, "
+    "not the mean of the sizes.": lambda a, b: 1.0,
 }  # fmt: skip

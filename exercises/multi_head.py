@@ -1,6 +1,7 @@
 """The exercises of the chapter on many heads."""
 
 import math
+import re
 
 import torch
 
@@ -10,6 +11,7 @@ from exercises.check import (
     checked,
     exercise,
     expect,
+    expect_no_helpers,
     normal,
 )
 
@@ -54,12 +56,9 @@ head_distances.mistakes = {
         lambda maps: apart(maps).abs().mean((0, 3, 4)) / 2,
         lambda maps: apart(maps).abs().mean((0, 3, 4)),
     ),
-    "You sum over the rows. Average over them (and over the texts).":
-        lambda maps: half(maps).sum(3).mean(0),
-    "You sum over the texts. Average over them (and over the rows).":
-        lambda maps: half(maps).mean(3).sum(0),
-    "You sum over the texts and rows. Average over them.":
-        (lambda maps: half(maps).sum((0, 3)), lambda maps: 2 * half(maps).sum((0, 3))),
+    "You sum over the rows, over the texts, or over both. Average over both.":
+        (lambda maps: half(maps).sum(3).mean(0), lambda maps: half(maps).mean(3).sum(0),
+         lambda maps: half(maps).sum((0, 3)), lambda maps: 2 * half(maps).sum((0, 3))),
     "You used the first text only: average over the batch.": lambda maps: distances(maps[:1]),
     "You used one row only: average over all rows.": (
         lambda maps: distances(maps[:, :, :1]), lambda maps: distances(maps[:, :, -1:])),
@@ -82,7 +81,8 @@ head_distances.mistakes = {
     "You took the largest. Sum over the keys, and take the mean over texts and rows.":
         (lambda maps: half(maps).amax((0, 3)), lambda maps: half(maps).amax(3).mean(0),
          lambda maps: apart(maps).abs().amax(-1).mean((0, 3))),
-    "You added along the queries (dim −2). The distance of two rows adds over the keys: dim=-1.":
+    "You added over the queries, or took T for S: T queries, S keys, and they differ. The distance "
+    "of two rows adds over the keys, dim=-1.":
         lambda maps: apart(maps).abs().sum(-2).mean((0, 3)) / 2,
     "One number comes back. Keep the pairs of heads apart: an (H, H) table.":
         lambda maps: half(maps).mean(),
@@ -91,10 +91,9 @@ head_distances.mistakes = {
     "Halved twice: once is enough.": lambda maps: distances(maps) / 2,
     "This says how alike the heads are. Their distance is 1 minus it.":
         lambda maps: 1 - distances(maps),
-    "The texts are still there: average over dim 0, too.": lambda maps: half(maps).mean(3),
-    "The rows are still there: average over them, too.":
-        (lambda maps: half(maps).mean(0), lambda maps: half(maps).mean(0).movedim(2, 0)),
-    "Texts and rows are still there: average over both.": lambda maps: half(maps),
+    "The texts or the rows are still there: average over both.":
+        (lambda maps: half(maps).mean(3), lambda maps: half(maps).mean(0),
+         lambda maps: half(maps).mean(0).movedim(2, 0), half),
     "Each pair stands there once only: a distance is the same in both directions.":
         (lambda maps: distances(maps).triu(), lambda maps: distances(maps).tril()),
 }  # fmt: skip
@@ -144,8 +143,8 @@ def twins(answer):
 # --- 6.3 ------------------------------------------------------------------------------------------
 
 INTERLEAVED = (
-    "The heads are in the wrong order: you let neighbouring features belong to different heads "
-    "(…, hs, H). Head h owns the features h·hs … (h+1)·hs − 1: (…, H, hs)."
+    "The heads are in the wrong order, in the split or the merge: neighbouring features belong to "
+    "different heads (…, hs, H). Head h owns the features h·hs … (h+1)·hs − 1: (…, H, hs)."
 )
 ALONG_T = (
     "You cut along the time: each of your heads holds some of the tokens with all their features. "
@@ -239,7 +238,8 @@ def run(mask=torch.tril, thirds=in_three, uses="qkvo", cut=split, join=merge, sc
         (normal(B, T, C, seed=10 * B + T), normal(C, 3 * C, seed=10 * T + C) * C**-0.5,
          normal(C, C, seed=T + C) * C**-0.5, H)
         for B, T, C, H in [
-            (2, 6, 8, 2), (3, 3, 15, 3), (2, 4, 12, 4), (1, 3, 6, 3), (2, 5, 4, 1), (1, 1, 4, 2)
+            (2, 6, 8, 2), (3, 3, 15, 3), (2, 4, 12, 4), (1, 3, 6, 3), (2, 5, 4, 1), (1, 1, 4, 2),
+            (1, 3, 4, 4),  # heads of size 1
         ]
     ],
     praise="one product for all queries, keys and values of all heads.",
@@ -264,8 +264,8 @@ fused_multi_head.mistakes = {
     "The output projection is missing, and the tokens are scrambled: " + SCRAMBLE:
         run(uses="qkv1", join=scramble),
     ALONG_T: (run(cut=along_t), run(cut=along_t, join=scramble)),
-    INTERLEAVED: (run(cut=interleaved), run(cut=interleaved, join=merge_interleaved)),
-    INTERLEAVED + " (In the merge.)": run(join=merge_interleaved),
+    INTERLEAVED: (run(cut=interleaved), run(cut=interleaved, join=merge_interleaved),
+                  run(join=merge_interleaved)),
     "The last head comes first when you merge. Head 0 owns the first hs features.":
         run(join=lambda out: merge(out.flip(1))),
     # The mask stays (T, T), so that this fails where T is not H.
@@ -274,21 +274,19 @@ fused_multi_head.mistakes = {
         cut=behind_the_tokens,
         join=lambda out: out.flatten(2),
     )(x, *rest),
-    "These are the outputs of the single heads: merge them, then multiply by W_o.":
-        run(uses="qkv1", join=lambda out: out),
-    "You added the heads. They stand side by side, then comes W_o.":
-        run(uses="qkv1", join=lambda out: out.sum(1)),
+    "These are the outputs of the single heads, or their sum: put them side by side, then comes "
+    "W_o.": (run(uses="qkv1", join=lambda out: out), run(uses="qkv1", join=lambda out: out.sum(1))),
     "You squeeze dimensions away: a single text or token keeps its own, of length 1.":
         lambda *a: run()(*a).squeeze(),
     "You divide the scores by √C, the whole width. A head's dot product has hs = C/H terms: "
     "divide by √hs, or the weights are too even.": run(scale=lambda C, hs: C**0.5),
-    "The scale is missing: divide the scores by √hs.": run(scale=lambda C, hs: 1),
+    "The scale is missing, or turned round: divide the scores by √hs.":
+        (run(scale=lambda C, hs: 1), run(scale=lambda C, hs: hs**-0.5)),
     "You divide by hs, or scale twice (`attention` divides by √hs already). Divide by √hs, once.":
         run(scale=lambda C, hs: hs),
-    "You multiply by √hs. Divide by it.": run(scale=lambda C, hs: hs**-0.5),
     "You divide by √H, the root of the number of heads. It is their size that counts: √hs.":
         run(scale=lambda C, hs: (C / hs) ** 0.5),
-    OVER_HEADS: run(dim=1),
+    OVER_HEADS: (run(dim=1), run(mask=None, dim=1)),
     "Your softmax runs over dim -2, the queries: the columns sum to 1, not the rows. Use "
     "dim=-1.": run(dim=-2),
     "This is one head of width C: q, k and v were never split into n_head heads.": (
@@ -306,10 +304,8 @@ fused_multi_head.mistakes = {
     "The tokens are scrambled already in q, k and v: a reshape to (3, B, T, C) does not cut "
     "columns. Use `chunk(3, dim=-1)`.":
         run(thirds=lambda made: made.reshape(3, *made.shape[:2], -1).unbind(0)),
-    "The order is q, k, v: in yours queries and keys are swapped.": run(uses="kqvo"),
-    "The order is q, k, v: in yours keys and values are swapped.": run(uses="qvko"),
-    "The order is q, k, v: in yours queries and values are swapped.": run(uses="vkqo"),
-    "The order is q, k, v: yours goes round by one.": (run(uses="kvqo"), run(uses="vqko")),
+    "The thirds of the columns are mixed up: the first C make q, the next k, the last v.":
+        tuple(run(uses=w + "o") for w in ("kqv", "qvk", "vkq", "kvq", "vqk")),
     "One third of the columns does the work of two: the first C make the queries, the next the "
     "keys, the last the values.":
         tuple(run(uses=w + "o") for w in ("qqv", "kkv", "qkk", "qkq", "qvv", "vkv", "qqq")),
@@ -318,7 +314,6 @@ fused_multi_head.mistakes = {
         lambda *a: a[0] + run()(*a),
     "The future is not hidden: this is self-attention in a GPT, mask it with a lower triangle.":
         run(mask=None),
-    OVER_HEADS + " (And mask.)": run(mask=None, dim=1),
     "Your mask is the wrong way round: it hides the past and shows the future. Allowed is the "
     "lower triangle, with its diagonal.": (
         run(mask=torch.triu),
@@ -338,14 +333,15 @@ fused_multi_head.mistakes = {
 
 @fused_multi_head.then
 def _refuse_heads_that_do_not_fit(answer):
+    expect_no_helpers(answer, fused_multi_head.inputs[0])
     for C, H in ((6, 4), (9, 2), (4, 8), (10, 4)):
         what = f"{C} features cannot be shared by {H} heads"
         try:
             got = answer(normal(2, 4, C, seed=5), normal(C, 3 * C, seed=6), normal(C, C, seed=7), H)
         except ValueError as error:
             expect(
-                bool(str(error)),
-                "Your ValueError has no text: say what was given, and what would be right.",
+                {str(C), str(H)} <= set(re.findall(r"\d+", str(error))),
+                f"Your ValueError does not name both numbers, {C} and {H}: say what was given.",
             )
             continue
         except Exception as error:

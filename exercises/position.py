@@ -3,7 +3,16 @@
 import torch
 import torch.nn.functional as F
 
-from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, plain
+from exercises.check import (
+    NotAttempted,
+    NotYet,
+    checked,
+    exercise,
+    expect,
+    expect_no_helpers,
+    normal,
+    plain,
+)
 from helpers.attention import attention, causal_mask
 from helpers.positions import Rotary, half_split
 
@@ -79,15 +88,15 @@ is_equivariant.mistakes = {
     "You test whether the output stays the *same* when the rows are shuffled. That is invariance. "
     "Equivariant means that the output is shuffled in the same way: compare f(x[order]) with "
     "f(x)[order].": lambda f, x, order: close(f(x[order]), f(x)),
-    "You shuffle the shuffled output once more. Shuffling twice does not undo it: compare "
-    "f(x[order]) with f(x)[order].": lambda f, x, order: close(f(x[order])[order], f(x)),
+    "One side is shuffled the other way round: compare f(x[order]) with f(x)[order].":
+        lambda f, x, order: close(f(x[order])[order], f(x)),
     "You shuffle the output only. The input of one side has to be shuffled, too: f(x[order]).":
         lambda f, x, order: close(f(x), f(x)[order]),
     "Attention gives equal outputs only up to rounding, because it adds in another order: compare "
     "with torch.allclose, not with == or torch.equal.":
         lambda f, x, order: torch.equal(f(x[order]), f(x)[order]),
-    "You compare numbers that are always equal: one side has to be f of the shuffled rows, the "
-    "other the shuffled rows of f(x).": lambda *_: True,
+    "You say True to everything: one side has to be f of the shuffled rows, the other the shuffled "
+    "rows of f(x).": lambda *_: True,
     "You say False to everything: attention without positions is equivariant.": lambda *_: False,
     "is_equivariant should return one True or False, and you have one for each number: "
     "torch.allclose gives one for whole tensors.": (
@@ -97,18 +106,15 @@ is_equivariant.mistakes = {
         lambda f, x, order: bool(f(x[order]) == f(x)[order])),
     "A few equal numbers are not enough: all have to be equal, `.all()`, not `.any()`.":
         lambda f, x, order: torch.isclose(f(x[order]), f(x)[order], atol=1e-6).any(),
-    "Different outputs can have the same sum. Compare the outputs themselves.":
-        (comparing(torch.sum), comparing(lambda y: y.sum(0)),
-         lambda f, x, order: bool((f(x[order]) - f(x)[order]).mean() < 1e-5)),
-    "Different rows can have the same mean. Compare the rows themselves.":
-        comparing(lambda y: y.mean(-1)),
-    "Different rows can have the same length. Compare the rows themselves.":
-        comparing(lambda y: y.norm(dim=-1)),
-    "Which rows there are is not enough: they have to be in the right order. Do not sort.":
+    "Different outputs can have the same sum, mean or length. Compare the outputs themselves.":
+        (comparing(torch.sum), comparing(lambda y: y.sum(0)), comparing(lambda y: y.mean(-1)),
+         lambda f, x, order: bool((f(x[order]) - f(x)[order]).mean() < 1e-5),
+         comparing(lambda y: y.norm(dim=-1))),
+    "You say True where the rows of the output are the same but stand at other places: they have "
+    "to be shuffled as the input is.":
         comparing(lambda y: y.sort(0).values),
-    "You compare the first row only. Compare all rows.": comparing(lambda y: y[0]),
-    "You compare the last row only. Compare all rows.": comparing(lambda y: y[-1]),
-    "You compare the first feature only. Compare all of them.": comparing(lambda y: y[:, 0]),
+    "You compare one row only, or one feature. Compare all of them.":
+        (comparing(lambda y: y[0]), comparing(lambda y: y[-1]), comparing(lambda y: y[:, 0])),
     "A negative difference is a difference: take `.abs()` before the maximum.":
         lambda f, x, order: bool((f(x[order]) - f(x)[order]).max() < 1e-5),
     "Your tolerance is too wide: a difference of 0.0002 is more than rounding. Take atol=1e-6.": (
@@ -239,11 +245,10 @@ to_halves.mistakes = {
          lambda weight, H: half_split(weight.T, 1).T,
          lambda weight, H: torch.cat((weight[:, 0::2], weight[:, 1::2]), 1)),
     "The result lies on its side: rows stay rows.": lambda weight, H: half_split(weight, H).T,
-    "The second half of each head runs backwards: 0, 2, 4, … and then 1, 3, 5, …":
-        lambda weight, H: torch.cat((heads(weight, H)[:, :, 0],
-                                     heads(weight, H)[:, :, 1].flip(1)), 1).flatten(0, 1),
-    "The rows run backwards: rows 0, 2, 4, … of each head come first, in this order.":
-        (lambda weight, H: weight.flip(0), lambda weight, H: half_split(weight, H).flip(0),
+    "Rows run backwards: first rows 0, 2, 4, … of a head, then rows 1, 3, 5, … of it.":
+        (lambda weight, H: torch.cat((heads(weight, H)[:, :, 0],
+                                      heads(weight, H)[:, :, 1].flip(1)), 1).flatten(0, 1),
+         lambda weight, H: weight.flip(0), lambda weight, H: half_split(weight, H).flip(0),
          lambda weight, H: heads(weight, H).flip(1).transpose(1, 2).flatten(0, 2),
          lambda weight, H: heads(weight, H).flip(1, 2).transpose(1, 2).flatten(0, 2)),
     "Each half has changed its sign: rows only move.": (
@@ -337,14 +342,14 @@ def scores(q, k):
 @exercise(
     inputs=[tuple(normal(*shape, seed=84 + 10 * i + shape[-2]) for i in range(3)) for shape in
             ((1, 2, 5, 6), (2, 1, 3, 8), (2, 3, 4, 8), (2, 2, 4, 4), (3, 3, 3, 2), (2, 3, 1, 4),
-             (1, 1, 40, 4))],
+             (1, 1, 40, 8))],
     clash="q, k and v are (B, H, T, hs): the scores compare the last dimension, q @ k.mT.",
     praise="positions are in the scores, and only there.",
     backward=True,
 )  # fmt: skip
 def rotary_attention(q, k, v):
     """rotary_attention(q, k, v): causal attention with rotary positions, (B, H, T, hs)."""
-    return attending()(q, k, v)
+    return F.scaled_dot_product_attention(turned(q), turned(k), v, is_causal=True)
 
 
 def by_power(power):
@@ -352,16 +357,14 @@ def by_power(power):
     return attending(*[lambda x: turn(x, of(x, power=power))] * 2)
 
 
-ALONE = "Rotate q and k, and leave v alone: "
 rotary_attention.mistakes = {
     "You rotate the values too. Then the output depends on where the tokens stand, not "
     "only on how far apart: rotate q and k only.": attending(to_v=turned),
-    "You rotate the queries only: the scores depend on distances only if the keys are "
-    "rotated too.": attending(to_k=unchanged),
-    "You rotate the keys only: the queries have to be rotated too.": attending(to_q=unchanged),
-    ALONE + "you rotate the values only.": attending(unchanged, unchanged, turned),
-    ALONE + "you rotate queries and values.": attending(turned, unchanged, turned),
-    ALONE + "you rotate keys and values.": attending(unchanged, turned, turned),
+    "You rotate the queries or the keys only: the scores depend on distances only if both are "
+    "rotated.": (attending(to_k=unchanged), attending(to_q=unchanged)),
+    "Rotate q and k, both of them, and leave v alone.": (
+        attending(unchanged, unchanged, turned), attending(turned, unchanged, turned),
+        attending(unchanged, turned, turned)),
     "Nothing is rotated, or all tokens alike: this is attention without positions.":
         attending(unchanged, unchanged),
     "You rotate the output: rotate the queries and keys before their dot product.":
@@ -386,16 +389,14 @@ rotary_attention.mistakes = {
         *(attending(lambda q, dim=dim: Rotary(q.shape[dim])(q)) for dim in (0, 1, -2)),
         attending(lambda q: Rotary(q.shape[1] * q.shape[-1])(q))),
     "The scores are not divided by √hs.": attending(scale=0),
-    "The scores are divided by √hs twice: `attention` does it already.": attending(scale=-1),
+    "The scores are divided by hs, or twice by √hs: by √hs, once.": attending(scale=-1),
     "The scores are multiplied by √hs: divide them.": attending(scale=0.5),
     "The scores are divided by √T: divide by √hs, hs = q.shape[-1].":
         lambda q, k, v: attending(lambda x: turned(x) / q.shape[-2] ** 0.5, scale=0)(q, k, v),
     "The scores are divided by √C (all heads together): each head has the size hs.":
         lambda q, k, v: attending(lambda q: turned(q) / q.shape[1] ** 0.5)(q, k, v),
-    "You turn keys backwards: q and k turn the same way, by their own positions.":
-        attending(to_k=back),
-    "You turn queries backwards: q and k turn the same way, by their own positions.":
-        attending(to_q=back),
+    "Queries or keys turn backwards: both turn the same way, each by its own position.":
+        (attending(to_k=back), attending(to_q=back)),
     "You turn both backwards: position t turns by +tθ, so (a, b) becomes (a cos − b sin, a sin + b "
     "cos).":
         attending(back, back),
@@ -413,8 +414,8 @@ rotary_attention.mistakes = {
     "θᵢ is 10000^(−2i/hs): in yours the 2 is missing, or 100 is the base, so that the clocks are "
     "too fast.":
         by_power(0.5),
-    "The exponent of θ is *minus* 2i/hs: your later pairs turn faster, not slower.": by_power(-1),
-    "The exponent of θ is −2i/hs for the pair i: yours has twice that.": by_power(2),
+    "The exponent of θ is −2i/hs for the pair i: not +2i/hs, and not twice that.":
+        (by_power(-1), by_power(2)),
     "All your pairs turn alike: pair i turns by θᵢ = 10000^(−2i/hs) a place.": by_power(0),
     "The base is 10,000: θᵢ = 10000^(−2i/hs).": tuple(
         attending(*[lambda x, base=base: turn(x, of(x, base))] * 2) for base in (1000.0, 500.0)),
@@ -447,3 +448,8 @@ rotary_attention.mistakes = {
          attending(then=lambda out: out.transpose(1, 2).flatten(2)),
          attending(then=lambda out: out.mean(1)), attending(then=lambda out: out.sum(1))),
 }  # fmt: skip
+
+
+@rotary_attention.then
+def by_hand(answer):
+    expect_no_helpers(answer, rotary_attention.inputs[0])

@@ -46,7 +46,6 @@ FINITE = (
     "The future gets in: your stand-in for -inf is a finite number, and scores can be as low. "
     "Use float('-inf')."
 )
-KEY_UNUSED = "Queries and keys come from the same matrix: self.key is not used."
 TOKENS = ("Anna", "met", "Tom", ".", "He")
 # What each token says of itself: is it a person, female, male, something that is done?
 KEYS = torch.tensor([[1.0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 1, 0], [0, 0, 0, 0], [0, 0, 1, 0]])
@@ -253,7 +252,8 @@ window_head = exercise(
                                     (4, 3, 1, 2, 5), (4, 2, 5, 1, 40)]
     ],
     praise="itself and the window before, no older token and no future.",
-    clash="Is the mask made in `__init__`? Texts differ in length: make it in `forward`.",
+    clash="Is the mask made in `__init__`, or is T that of the batch? Make it in `forward`, (T, T) "
+    "for T = x.shape[1].",
     backward=True,
 )(WindowHead)  # fmt: skip
 
@@ -297,11 +297,10 @@ window_head.mistakes = {
     SCALE_UP: lambda h, x: forward(h, x, scale=h.query.out_features**0.5),
     "You scale by the width of x, √C. The scale is √head_size, the length of a query.":
         lambda h, x: forward(h, x, scale=x.shape[-1] ** -0.5),
-    KEY_UNUSED: lambda h, x: forward(h, x, change=lambda q, k, v: (q, q, v)),
-    "Queries and keys come from the same matrix: self.query is not used.":
+    "Two of query, key and value come from one matrix: one of the three is not used.": (
+        lambda h, x: forward(h, x, change=lambda q, k, v: (q, q, v)),
         lambda h, x: forward(h, x, change=lambda q, k, v: (k, k, v)),
-    "Keys and values come from the same matrix: self.value is not used.":
-        lambda h, x: forward(h, x, change=lambda q, k, v: (q, k, k)),
+        lambda h, x: forward(h, x, change=lambda q, k, v: (q, k, k))),
     "You mix x itself: the values are self.value(x).":
         lambda h, x: forward(h, x, change=lambda q, k, v: (q, k, x)),
 }  # fmt: skip

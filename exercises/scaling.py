@@ -73,8 +73,8 @@ def head_weights(x, query, key):
 head_weights.mistakes = {
     "The scale is missing: divide the scores by √hs, the root of a query's length.":
         divided(lambda x, hs: 1),
-    "You divide by hs itself. The variance of q·k is hs, but dividing by c divides the standard "
-    "deviation by c: divide by the standard deviation, √hs.": divided(lambda x, hs: hs),
+    "The scores are divided by hs itself, the variance of q·k. But dividing by c divides the "
+    "standard deviation by c: divide by the standard deviation, √hs.": divided(lambda x, hs: hs),
     "You divide by √C, the width of x. It is the head size hs that counts, the length of a query: "
     "q.shape[-1]. With √C the weights of a small head are too flat.":
         divided(lambda x, hs: x.shape[-1] ** 0.5),
@@ -93,31 +93,26 @@ head_weights.mistakes = {
     "You multiply by √hs: that makes large scores larger. Divide.":
         divided(lambda x, hs: hs**-0.5),
     "You scale after the softmax: the rows no longer sum to 1, and the softmax is as saturated as "
-    "before. Scale the scores, before the softmax.": (
-        lambda x, q, k: raw(x, q, k).softmax(-1) / q.out_features**0.5,
+    "before. Divide the scores by √hs, before the softmax.": (
+        *(lambda x, q, k, power=power: raw(x, q, k).softmax(-1) * q.out_features**power
+          for power in (-0.5, 0.5, -1)),
         lambda x, q, k: raw(x, q, k).softmax(-1) / x.shape[-1] ** 0.5,
-        lambda x, q, k: raw(x, q, k).softmax(-1) * q.out_features**0.5,
     ),
-    "You scale after the softmax, and by hs. Divide the scores by √hs, before the softmax.":
-        lambda x, q, k: raw(x, q, k).softmax(-1) / q.out_features,
     "These are the scaled scores. The softmax over the last dimension is missing.": scaled,
     "These are the raw scores: scale them, then the softmax.": raw,
     "These are the logarithms of the weights: use softmax, not log_softmax.":
         lambda *a: scaled(*a).log_softmax(-1),
     "The softmax runs over dim -2: your columns sum to 1. Rows should: dim=-1.":
         lambda *a: scaled(*a).softmax(-2),
-    "The softmax runs over dim 0, the texts. Each row is a distribution of its own: dim=-1.":
-        lambda *a: scaled(*a).softmax(0),
-    "One softmax over all scores. Each row is a distribution of its own: dim=-1.":
-        lambda *a: scaled(*a).flatten().softmax(0).view_as(scaled(*a)),
+    "The softmax runs over the texts (dim 0), or over all scores. Each row is a distribution: "
+    "dim=-1.": (lambda *a: scaled(*a).softmax(0),
+                lambda *a: scaled(*a).flatten().softmax(0).view_as(scaled(*a))),
     "Queries and keys are swapped: row i should belong to query i.":
         lambda *a: scaled(*a).mT.softmax(-1),
     "The weights are transposed: row i should belong to query i.":
         lambda *a: scaled(*a).softmax(-1).mT,
-    "You compare queries with queries: the keys are key(x).":
-        lambda x, q, k: scaled(x, q, q).softmax(-1),
-    "You compare keys with keys: the queries are query(x).":
-        lambda x, q, k: scaled(x, k, k).softmax(-1),
+    "You compare queries with queries, or keys with keys: q is query(x), and k is key(x).":
+        (lambda x, q, k: scaled(x, q, q).softmax(-1), lambda x, q, k: scaled(x, k, k).softmax(-1)),
     "You compare the tokens themselves: q is query(x), and k is key(x).": (
         lambda x, q, k: (x @ x.mT / q.out_features**0.5).softmax(-1),
         lambda x, q, k: (x @ x.mT / x.shape[-1] ** 0.5).softmax(-1),
@@ -153,10 +148,8 @@ def right_divisor(d, std_q, std_k):
 right_divisor.mistakes = {
     "This is the variance of q·k. Divide by its root, the standard deviation.":
         lambda d, a, b: d * a**2 * b**2,
-    "This is √d, right for standard deviations of 1. Here they are std_q and std_k.":
-        lambda d, a, b: math.sqrt(d),
-    "This is d: the variance of q·k for entries of variance 1. You want its root, and "
-    "std_q and std_k count too.": lambda d, a, b: d,
+    "This is √d, right for standard deviations of 1, or d, the variance then. Here they are std_q "
+    "and std_k.": (lambda d, a, b: math.sqrt(d), lambda d, a, b: d),
     "You multiply by d where √d belongs: variances add up, standard deviations do not.":
         lambda d, a, b: d * a * b,
     "You took std_q and std_k for variances: they are roots already.":
@@ -165,10 +158,8 @@ right_divisor.mistakes = {
         lambda d, a, b: math.sqrt(d) * a**2 * b**2,
     "This is what q·k must be multiplied by. Asked for is the divisor.":
         lambda d, a, b: 1 / (math.sqrt(d) * a * b),
-    "You divide by std_q and std_k: larger entries need a larger divisor.":
-        lambda d, a, b: math.sqrt(d) / (a * b),
-    "You divide by √d: more products make the sum larger, and so the divisor.":
-        lambda d, a, b: a * b / math.sqrt(d),
+    "You divide by √d, or by std_q and std_k: more products, and larger entries, need a larger "
+    "divisor.": (lambda d, a, b: math.sqrt(d) / (a * b), lambda d, a, b: a * b / math.sqrt(d)),
     "The √d is missing: d products add up.": lambda d, a, b: a * b,
     "Only one of std_q and std_k is there: a product has the standard deviation std_q · std_k.": (
         lambda d, a, b: math.sqrt(d) * a,
@@ -392,13 +383,15 @@ def say_where_it_ends(answer, scores, target, found):
     expect(
         not (falls or (flat and found > 999) or (not flat and found < 0.00101)),
         "Your search runs away from the target. Where the weights are too flat, the divisor is too "
-        "large: lower `high`. Where they are too sharp, raise `low`. And is your entropy right: in "
-        "nats, positive, a sum along each row, also where a weight is 0?",
+        "large: lower `high`. Where they are too sharp, raise `low`. And is the entropy right that "
+        "you compare with `target` itself: in nats, positive, a sum along each row over all keys "
+        "(no mask), also where a weight is 0?",
     )
     stuck = divisor(answer, scores, target * 0.98) == found
     raise NotYet(
         f"For a target of {target} your divisor {found:.4g} gives a mean entropy of {heard:.3f}, "
         f"too {'flat: divide by less' if flat else 'sharp: divide by more'}."
-        + " A lower target gives the same divisor: is `target` used, are there enough steps, and "
-        "do `low` and `high` lie as far apart as 0.001 and 1000?" * stuck
+        + " A lower target gives the same divisor: is `target` used, are there enough steps, does "
+        "the search end at 0.005 nats, not before, and do `low` and `high` lie as far apart as "
+        "0.001 and 1000?" * stuck
     )

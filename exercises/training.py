@@ -51,18 +51,14 @@ ROOT = "The length is the root of the sum of squares"
 clip.mistakes = {
     "You cut each entry off. That bends the direction: shorten all by one factor.": (
         lambda gs, c: [g.clamp(-c, c) for g in gs], lambda gs, c: [g.clamp(max=c) for g in gs]),
-    "You shorten each tensor by itself. They are one vector: one length for all of them.":
+    "Each tensor goes by its own length. They are one vector, shortened if too long.": (
         lambda gs, c: [clip.right([g], c)[0] for g in gs],
-    "You bring each tensor to `longest` by itself. They are one vector, shortened if too long.":
-        lambda gs, c: [g * c / g.norm() for g in gs],
+        lambda gs, c: [g * c / g.norm() for g in gs]),
     "You always bring the length to `longest`. Gradients that are shorter stay as they are.": (
         lambda gs, c: times(gs, c / length(gs)), lambda gs, c: times(gs, c / (length(gs) + 1e-6))),
-    "You divide by the length even when it is below `longest`, and forgot `longest`.":
-        lambda gs, c: times(gs, 1 / length(gs)),
-    "You divide by the length, and forgot to multiply by `longest`.": if_long(lambda n, c: 1 / n),
-    "You divide by `longest`. The factor is longest / length.": if_long(lambda n, c: 1 / c),
-    "You multiply by `longest`, and forgot to divide by the length.": if_long(lambda n, c: c),
-    "Your factor stands on its head: it is longest / length.": if_long(lambda n, c: n / c),
+    "The factor is longest / length, where the length is above `longest`. Yours is another.": (
+        lambda gs, c: times(gs, 1 / length(gs)), if_long(lambda n, c: 1 / n),
+        if_long(lambda n, c: 1 / c), if_long(lambda n, c: c), if_long(lambda n, c: n / c)),
     "You lengthen what is short and leave what is long: it is min, not max (or >, not <).":
         lambda gs, c: times(gs, max(1.0, c / length(gs)) if length(gs) else 1.0),
     "Where the length is 0 you divide 0 by 0, which is NaN. Shorten only what is too long.":
@@ -80,8 +76,8 @@ clip.mistakes = {
     f"You measure by one tensor alone. {ROOT} of all.": (
         measured(lambda gs: max(g.norm() for g in gs)), measured(lambda gs: gs[0].norm()),
         measured(lambda gs: gs[-1].norm())),
-    f"You added absolute values. {ROOT}.": measured(lambda gs: row(gs).abs().sum()),
-    f"You added without squaring. {ROOT}.": measured(lambda gs: row(gs).sum().abs()),
+    f"You added without squaring. {ROOT}.":
+        (measured(lambda gs: row(gs).abs().sum()), measured(lambda gs: row(gs).sum().abs())),
     "All in one row: give a list, each tensor in its shape.": lambda gs, c: row(clip.right(gs, c)),
     "You flattened them: each keeps its shape.":
         lambda gs, c: [g.flatten() for g in clip.right(gs, c)],
@@ -152,9 +148,8 @@ equalised.mistakes = {
     "torch.linalg.svd gives Vᵀ already: you turned it.": of_parts(lambda U, S, Vt: U @ Vt.T),
     "You turned U round: U Vᵀ.": of_parts(lambda U, S, Vt: U.T @ Vt),
     "The order is wrong: U Vᵀ, not Vᵀ U.": of_parts(lambda U, S, Vt: Vt @ U),
-    "This is U alone. Multiply by Vᵀ.": of_parts(lambda U, S, Vt: U),
-    "This is Vᵀ alone. U @ Vt, please.": of_parts(lambda U, S, Vt: Vt),
-    "These are the singular values, or all parts.": (svd, of_parts(lambda U, S, Vt: S)),
+    "This is one of the parts, or all. Multiply U by Vᵀ.":
+        (svd, *(lambda m, part=part: svd(m)[part] for part in range(3))),
     "Muon's five multiplications only come near. Use torch.linalg.svd.": wide(quintic),
     "This is the identity. The directions U and Vᵀ should stay.": lambda m: torch.eye(*m.shape),
 }  # fmt: skip
@@ -194,10 +189,10 @@ def warm_up_pays(answer):
         "Without minus with.",
     )
     expect(
-        max(gains[0.02], gains[0.06]) > 0.05 > gains[0.003],
+        max(gains[0.02], gains[0.06]) > 0.05 > gains[0.003] > -0.035,  # with a fall it is -0.051
         "These are not the gains of the small GPT from this seed: at large rates warm-up is worth "
-        "something, at 0.003 next to nothing. `stepped` gives (run, loss): take the loss, and "
-        "w=40 of 200 steps in one of the two.",
+        "something, at 0.003 next to nothing. `stepped` gives (run, loss): take the loss, "
+        "with w=40 of 200 steps in one of the two, and f=1.0 in both.",
     )
     best = [rate for rate in RATES if gains[rate] > 0.05]
     expect(
@@ -246,11 +241,13 @@ def walk(
     return answer
 
 
-def task(n_steps, seed, rate, warmup, longest, decay, shapes=((3, 4), (4,), (2, 3))):
+def task(
+    n_steps, seed, rate, warmup, longest, decay, shapes=((3, 4), (4,), (2, 3)), change=torch.clone
+):  # fmt: skip
     return (
         [normal(*shape, seed=seed + i) for i, shape in enumerate(shapes)],
         [
-            [(1 + n % 3) * normal(*shape, seed=seed + 10 * n + i + 5)
+            [change((1 + n % 3) * normal(*shape, seed=seed + 10 * n + i + 5))
              for i, shape in enumerate(shapes)] for n in range(n_steps)
         ],
         rate, warmup, longest, decay,
@@ -262,12 +259,14 @@ def task(n_steps, seed, rate, warmup, longest, decay, shapes=((3, 4), (4,), (2, 
         task(6, 1, 0.1, 3, 4.0, 0.5), task(8, 2, 0.05, 5, 2.0, 1.0), task(4, 3, 0.2, 2, 100.0, 0.8),
         task(5, 4, 0.1, 10, 3.0, 2.0), task(1, 5, 0.1, 4, 1.0, 0.9),
         task(7, 6, 0.1, 2, 1.0, 0.7, shapes=((5,), (1, 4))),
+        task(4, 7, 0.1, 2, 1.0, 0.5, change=lambda g: 0.001 * g.relu()),  # epsilon counts
     ],
     praise="clip, warm up, two averages, decay of the matrices, and a step: that is a training "
     "run's whole machinery.",
 )  # fmt: skip
 def optimised(parameters, gradients, rate, warmup, longest, decay):
     """optimised(parameters, gradients, rate, warmup, longest, decay): after all steps of AdamW."""
+    torch.optim.AdamW([torch.zeros(1)])  # the first takes seconds: not those of the learner's call
     return walk()(parameters, gradients, rate, warmup, longest, decay)
 
 
@@ -289,21 +288,19 @@ optimised.mistakes = {
         walk(hat=lambda mean, beta, n: mean / (1 - beta)),
     "You count the steps from 0 in 1 − βⁿ, so the first one divides by 0. Count from 1.": walk(
         hat=lambda mean, beta, n: mean / (1 - beta**n)),
-    "These betas are PyTorch's, (0.9, 0.999). Here they are (0.9, 0.95).":
-        walk(betas=(0.9, 0.999)),
-    "Both averages move with β₁ in yours. That of the squares moves with β₂ = 0.95.":
-        walk(betas=(0.9, 0.9)),
-    "The betas are swapped: 0.9 for the gradient, 0.95 for its square.": walk(betas=(0.95, 0.9)),
+    "Your betas are others: 0.9 for the gradient, 0.95 for its square (PyTorch's is 0.999).":
+        tuple(walk(betas=betas) for betas in ((0.9, 0.999), (0.9, 0.9), (0.95, 0.9))),
     "Your averages start anew at every step: keep them from one step to the next.":
         walk(fresh=True),
     "The root is missing: divide by √ŝ, not by ŝ.": walk(step=lambda m, s: m / (s + 1e-8)),
+    "Divide by √ŝ + ε: epsilon is added, outside of the root.": (
+        walk(step=lambda m, s: m / (s + 1e-8).sqrt()), walk(step=lambda m, s: m / s.sqrt())),
     "You go by the average of the gradient alone, without dividing by √ŝ.":
         walk(step=lambda m, s: m),
-    "The vectors decay in yours. Only what has two dimensions does.": walk(decays=lambda p: True),
+    "The vectors decay in yours. Only what has two dimensions does.":
+        (walk(decays=lambda p: True), walk(decays=lambda p: p.dim() < 2)),
     "Nothing decays in yours: matrices lose the share rate · decay of themselves.":
         walk(decays=lambda p: False),
-    "You decay the vectors and spare the matrices: it is the other way round.":
-        walk(decays=lambda p: p.dim() < 2),
     "The decay takes the full rate in yours. It takes this step's rate, warm-up included.":
         walk(shrink=lambda rate, full: full),
     "The decay is not multiplied by the rate.": walk(shrink=lambda rate, full: 1.0),

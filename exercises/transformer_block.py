@@ -87,14 +87,14 @@ def deeper(answer):
         "silenced one.",
     )
     expect(
-        quiet < HIGHEST,
-        "A silenced block adds nothing, so the loss should be what it was before. Did you put it "
-        "*between* the block and the last norm, and silence it?",
+        quiet < HIGHEST and twice < 3,
+        "Too high: a silenced copy adds nothing, and the loss is what it was. Are these bits? Is "
+        "the copy *between* the block and the last norm, and silenced for the second loss?",
     )
     expect(
         twice - quiet > APART,
         "The copy adds what it has learned once more, to a stream that it has never seen, and the "
-        "loss rises. Yours has not: `silenced` changes the block itself. Measure the copy first.",
+        "loss rises, unlike yours. (`silenced` changes the block itself: measure the copy first.)",
     )
     expect(
         letter != "a",

@@ -91,15 +91,15 @@ def calls_of(function: Any, *args: Any) -> Calls:
     return calls
 
 
-def functions_of(function: Any, *args: Any) -> set[str]:
-    """Call the function and tell the names of all Python functions that it calls, at any depth."""
+def modules_of(function: Any, *args: Any) -> set[str]:
+    """Call the function and tell the modules of all Python functions that run, at any depth."""
     names: set[str] = set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_back is not here:
-            names.add(frame.f_code.co_name)
+        if event == "call":
+            names.add(frame.f_globals.get("__name__", ""))
 
-    here, before = sys._getframe(), sys.getprofile()
+    before = sys.getprofile()
     sys.setprofile(note)
     try:
         function(*args)

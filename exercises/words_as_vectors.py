@@ -56,13 +56,12 @@ cosine_matrix.mistakes = {
         (lambda A, B: A @ B.T / (lengths(A) * lengths(B)),
          lambda A, B: A @ B.T / (lengths(A) * lengths(B))[:, None],
          lambda A, B: A @ B.T / (lengths(A) * lengths(B)[:, None])),
-    "B is not transposed: the cosines are `A @ B.T` of unit rows.": lambda A, B: unit(A) @ unit(B),
-    "A is transposed, not B: the cosines are `A @ B.T` of unit rows.":
-        lambda A, B: unit(A).T @ unit(B),
+    "B is not transposed: the cosines are `A @ B.T` of unit rows.":
+        (lambda A, B: unit(A) @ unit(B), lambda A, B: unit(A).T @ unit(B)),
     "You compared row i with row i only. Each row of A meets each row of B.":
         lambda A, B: (unit(A) * unit(B)).sum(1),
-    "B is never used.": lambda A, B: unit(A) @ unit(A).T,
-    "A is never used.": lambda A, B: unit(B) @ unit(B).T,
+    "A or B is never used.":
+        (lambda A, B: unit(A) @ unit(A).T, lambda A, B: unit(B) @ unit(B).T),
     "You divided by the squared lengths: take the square root.":
         lambda A, B: A @ B.T / (lengths(A)[:, None] * lengths(B)) ** 2,
     "You added the lengths: multiply them.":
@@ -145,12 +144,10 @@ odd_one_out.mistakes = {
     "You compared each unit row with the mean of the raw rows, in which long rows count more. Make "
     "all rows one unit long first.":
         lambda E, rows: rows[(unit(E[rows]) @ E[rows].sum(0)).argmin()],
-    "You compared all with the first of them only. Each is to be compared with all others.":
-        lambda E, rows: rows[cosines(E, rows)[0].argmin()],
-    "You compared with the last of them only. Each is to be compared with all others.":
-        lambda E, rows: rows[cosines(E, rows)[-1].argmin()],
     "You compared each with some of the others only. Each is to be compared with all others.":
-        (lambda E, rows: rows[cosines(E, rows).triu(1).sum(1).argmin()],
+        (lambda E, rows: rows[cosines(E, rows)[0].argmin()],
+         lambda E, rows: rows[cosines(E, rows)[-1].argmin()],
+         lambda E, rows: rows[cosines(E, rows).triu(1).sum(1).argmin()],
          lambda E, rows: rows[cosines(E, rows).tril(-1).sum(1).argmin()],
          lambda E, rows: rows[(unit(E[rows]) * unit(E[rows]).roll(1, 0)).sum(1).argmin()]),
     "You compared with every row of the table: only those in `rows` count.":
@@ -271,10 +268,10 @@ def judged(E, said):
 
 @exercise(
     # In the first all words are known and all ratings differ, some by less than 1; then come equal
-    # ratings, and words like z.
+    # ratings, a pair of equal words, one that is rated twice, and words like z.
     inputs=[
         judged(table(7, 3, 21), "ab1.4 bc4 cd2.2 de8 ef5.5 fa7 ad3 cg1.1 bf4.3 eg8.4 ac5.1"),
-        judged(table(6, 4, 22), "ab9 bc2 cd2.4 de6 ae6 bd2 ce6.3 af2.4 cf9 df3 be6"),
+        judged(table(6, 4, 22), "ab9 bc2 cd2.4 de6 ae6 bd2 ce6.3 af2.4 cf9 df3 be6 ee4 bc2"),
         judged(table(7, 3, 23), "ab3 az9 cd5 ef1 gz0 bg7 af8.1 yc4 ce6 df8 ag2.5 xz8 be0.7"),
         judged(table(8, 5, 24), "ah5 bg5 cf1 xd3 de9 ac1.3 eh6 bf2 gd7 ab4 ce6.4 fh1 dx8"),
     ],
@@ -310,10 +307,6 @@ def raw(E, row, rated):
 def distances(E, row, rated):
     known = [(row[a], row[b]) for a, b, _ in rated if a in row and b in row]
     return torch.stack([(E[i] - E[j]).norm() for i, j in known])
-
-
-def centred_ranks(x):
-    return x.argsort().argsort() - (len(x) - 1) / 2
 
 
 order_agreement.mistakes = {
@@ -362,11 +355,11 @@ order_agreement.mistakes = {
         lambda E, row, rated: agreement(pairs(E, row, rated)[0].abs(), pairs(E, row, rated)[1]),
     "This goes from −1 to 1: agreements minus disagreements. Return the share that agrees.":
         lambda E, row, rated: 2 * order_agreement.right(E, row, rated) - 1,
-    "That is Spearman's correlation. Here every two pairs are compared: return the share.":
-        lambda E, row, rated: (lambda x, y: unit(centred_ranks(x)) @ unit(centred_ranks(y)))(
-            *pairs(E, row, rated)),
-    "That is the correlation of the values. Compare every two pairs: return the share.":
-        lambda E, row, rated: torch.corrcoef(torch.stack(pairs(E, row, rated)))[0, 1],
+    "That is a correlation, of the values or of their ranks. Compare every two pairs: return the "
+    "share that agrees.":
+        (lambda E, row, rated: torch.corrcoef(torch.stack(pairs(E, row, rated)))[0, 1],
+         lambda E, row, rated: torch.corrcoef(torch.stack(
+             [x.argsort().argsort().float() for x in pairs(E, row, rated)]))[0, 1]),
     "You return the share of each pair of words. Return one number for all comparisons.":
         lambda E, row, rated: alike(E, row, rated).mean(1),
 }  # fmt: skip

@@ -60,6 +60,14 @@ def by_recursion(x, decay):
     return torch.stack(out)
 
 
+def loop_in_loop(x, decay):
+    out = []
+    for t in range(len(x)):
+        w = [decay ** (t - j) for j in range(t + 1)]
+        out.append(sum(a * x[j] for j, a in enumerate(w)) / sum(w))
+    return torch.stack(out)
+
+
 def one_by_one(x, speaker):
     out = torch.zeros_like(x)
     for t in range(len(x)):
@@ -134,6 +142,7 @@ WRONG = [
     (check.mean_by_speaker, lambda x, speaker: one_by_one(x, speaker)[-1], "shape (6, 3)"),
     (check.mean_by_speaker, lambda x, speaker: torch.ones(3, 3).tril() @ x, "must be (T, T)"),
     (check.fading_mean, lambda x, d: check.rows(check.faded(len(x), d)) @ x, "a (T, T) matrix"),
+    (check.fading_mean, loop_in_loop, "a loop in the loop"),
     (check.fading_mean, lambda x, d: x.mean(0), "should have shape (5, 3), but has (3,)"),
     (check.how_far_back, ({2: 2.32, 4: 2.38, 8: 2.42}, 8), "whose loss is lowest"),
     (check.how_far_back, ({2: 2.32, 4: 2.38, 8: 2.42}, 2.32), "that k, 2, 4 or 8"),
@@ -145,7 +154,7 @@ WRONG = [
     (check.how_far_back, ({2: "low", 4: 2.38, 8: 2.42}, 2), "should be numbers"),
     *((check.how_far_back, (losses, 2), says) for says, losses in check.OTHERWISE.items()),
     (check.hears_the_future, lambda mix, x: False, "says False for the mean of the whole"),
-    (check.hears_the_future, lambda mix, x: True, "says True for the causal mean"),
+    (check.hears_the_future, lambda mix, x: True, "Does it always say True"),
     (check.hears_the_future, lambda mix, x: 7, "True or False"),
     (check.hears_the_future, lambda mix, x: [1, 2], "should have shape ()"),
     (check.hears_the_future, without_a_copy, "changed its input"),
@@ -171,7 +180,9 @@ WRONG = [
     (check.hears_the_future, lambda mix, x: probe()(mix, 0 * x), "Change x itself"),
     (check.hears_the_future, compare(lambda out: out[:, 0]), "compare all of them"),
     (check.hears_the_future, compare(lambda out: out.sum(0)), "cancel in every sum"),
-    (check.hears_the_future, compare(lambda out: out.sum(1)), "takes from each token"),
+    (check.hears_the_future, compare(lambda out: out.sum(1)), "cancel in every sum"),
+    (check.hears_the_future, probe(lambda token: token[torch.randperm(len(token))]), "of squares"),
+    (check.hears_the_future, lambda *given: not probe()(*given), "True and False swapped"),
     (check.hears_the_future, compare(lambda out: out.norm(dim=1)), "keeps their lengths"),
     (check.hears_the_future, compare(lambda out: out.round(decimals=1)), "one part in a thousand"),
     *((check.hears_the_future, probe(lambda token, add=add: token + add, same), "Adding the same")

@@ -74,6 +74,7 @@ def test_other_right_answers_are_right(exercise, right):
         (check.counters, ("a", low, high, check.RIGHT), "should be numbers"),
         (check.counters, (-mean, -high, -low, check.RIGHT), "The sign"),
         (check.counters, (mean, mean - 0.3, mean + 0.3, check.RIGHT), "the interval is not"),
+        (check.counters, (mean, high, low, check.RIGHT), "lower end"),
         (check.counters, (mean - 0.5, low - 0.5, high - 0.5, check.RIGHT), "These are not"),
         (check.counters, (mean, low, high, "maybe"), "should be one of three"),
         (check.counters, (mean, low, high, "three"), "Fewer bits"),

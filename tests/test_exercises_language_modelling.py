@@ -107,6 +107,9 @@ def from_anywhere(table, start, n):
         (check.generate, seeded(walk), "two calls"),
         (check.generate, lambda t, *of: walk(torch.ones_like(t), *of), "leaves no choice"),
         (check.generate, lambda t, s, n: [0, 2, 3, 1, 0, 2], "leaves no choice"),
+        (check.generate, lambda t, *of: walk(t + 0.005, *of), "leaves no choice"),
+        (check.generate, lambda *of: [float(i) for i in walk(*of)], "whole numbers"),
+        (check.generate, lambda t, s, n: walk(t, s, max(n, 1)), "1, 0) should be []"),
         (check.generate, from_anywhere, "from the row of `start`"),
     ],
 )  # fmt: skip

@@ -85,9 +85,14 @@ def in_place(E, u):
         (check.without, lambda E, u: E - (E @ u) * u, "`[:, None]`"),
         (check.without, lambda E, u: print(end=""), "forget `return`"),
         (check.order_agreement, lambda E, row, rated: 0.5, "should be"),
+        (check.order_agreement, lambda E, row, rated: in_two_loops(
+            E, row, [r for r in rated if r[0] != r[1]]), "should be"),
+        (check.order_agreement, lambda E, row, rated: in_two_loops(
+            E, row, [(*pair, r) for pair, r in {tuple(p): r for *p, r in rated}.items()]),
+         "should be"),
         (check.order_agreement, lambda *given: pairs(*given)[0], "should have shape ()"),
     ],
-)
+)  # fmt: skip
 def test_other_mistakes_are_told(exercise, answer, words):
     report = exercise(answer)
     assert report.outcome == "not yet"

@@ -8,9 +8,9 @@
         assert changed(arrows.locator("svg"), lambda: arrows.page.keyboard.press("ArrowRight"))
 
 To open a page of JupyterLab, start a kernel and import torch takes ten times as long as what most
-tests do, so there are two pages for all tests of a process: `explorer` shows each test a fresh
-explorer in the last cell of one notebook; `chapter` gives the page with a chapter, its explorers
-alive. `open_notebook` gives a page of one's own. After a failure nothing is shared.
+tests do, so there is one page, with one kernel, for all tests of a process: `explorer` shows each
+test a fresh explorer in the last cell of one notebook; `chapter` gives the page with a chapter, its
+explorers alive. `open_notebook` gives a page of one's own. After a failure nothing is shared.
 
 No chapter is run whole here: that is what nbval does (make test). JupyterLab shows the outputs that
 nbval compared, and of the code runs what the explorers need (see slices.py).
@@ -36,6 +36,7 @@ import slices
 from lab import CHAPTERS, ROOT
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
+_EXPLORERS = "explorers.ipynb"
 _numbers = itertools.count(1)
 expect.set_options(timeout=20_000)  # the usual 5 s are too short on a busy machine
 
@@ -120,7 +121,8 @@ class Opened:
 
     page: Page
     problems: list[str] = field(default_factory=list)
-    ready_for: object = None
+    notebook: str = ""  # the one that is open, ...
+    prepared: str = ""  # ... and what has run in its kernel
 
     @classmethod
     def new(cls, browser: Browser) -> "Opened":
@@ -131,10 +133,13 @@ class Opened:
         lab.watch(opened.page, opened.problems)
         return opened
 
-    def close_notebook(self) -> None:
-        lab.close_notebook(self.page)
+    def open(self, url: str, name: str) -> None:
+        """Open the notebook, in place of the one before."""
+        kernel = lab.leave_notebook(self.page) if self.notebook else None
         lab.noticed(self.page)
         self.problems.clear()  # what closing has interrupted is no problem
+        lab.open_notebook(self.page, url, name, kernel)
+        self.notebook, self.prepared = name, ""
 
     def close(self) -> None:
         lab.close_notebook(self.page)
@@ -197,30 +202,26 @@ def _prepared(folder: Path, name: str | None, cells: list[str] | None) -> str:
 
 
 @pytest.fixture(scope="session")
-def _shared_pages() -> Iterator[dict[str, Opened]]:
-    pages: dict[str, Opened] = {}
-    yield pages
-    for opened in pages.values():
+def _kept() -> Iterator[list[Opened]]:
+    """The page that the tests share, once there is one."""
+    kept: list[Opened] = []
+    yield kept
+    for opened in kept:
         opened.close()
 
 
 @pytest.fixture
 def _shared(
-    request: pytest.FixtureRequest, browser: Browser, _shared_pages: dict[str, Opened]
-) -> Iterator[Callable[[str], Opened]]:
-    """_shared(key) gives the page of that name, from the test before or new."""
-    used: dict[str, Opened] = {}
-
-    def shared(key: str) -> Opened:
-        if key not in _shared_pages:
-            _shared_pages[key] = Opened.new(browser)
-        used[key] = _shared_pages[key]
-        return used[key]
-
-    yield shared
+    request: pytest.FixtureRequest, browser: Browser, _kept: list[Opened]
+) -> Iterator[Opened]:
+    """The page of the test before, or a new one."""
+    if not _kept:
+        _kept.append(Opened.new(browser))
+    (opened,) = _kept
+    yield opened
     sound = not request.node.stash.get(_failed, False)
     try:
-        for opened in used.values() if sound else ():
+        if sound:
             opened.check()
             lab.tidy(opened.page)
     except BaseException:
@@ -228,14 +229,12 @@ def _shared(
         raise
     finally:
         if not sound:  # the next test shall not suffer from it
-            for key in used:
-                _shared_pages.pop(key).close()
+            _kept.clear()
+            opened.close()
 
 
 @pytest.fixture
-def chapter(
-    _shared: Callable[[str], Opened], lab_url: str, lab_folder: Path
-) -> Callable[[str], Page]:
+def chapter(_shared: Opened, lab_url: str, lab_folder: Path) -> Callable[[str], Page]:
     """chapter("04_queries_keys_values.ipynb"): the page with the chapter, its explorers alive.
 
     It shows the outputs of the file. The cells of the explorers and of the first exercise have run
@@ -243,28 +242,22 @@ def chapter(
     """
 
     def live(name: str) -> Page:
-        opened = _shared("chapter")
-        page = opened.page
-        if opened.ready_for != name:
-            if opened.ready_for:
-                opened.close_notebook()
-            lab.open_notebook(page, lab_url, _prepared(lab_folder, name, None))
+        page = _shared.page
+        if _shared.notebook != name:
+            _shared.open(lab_url, _prepared(lab_folder, name, None))
             lab.show_saved(page)
             lab.run_hidden(page, slices.SHORT_TRAININGS)
             notebook = nbformat.read(lab_folder / name, as_version=4)
             for index, before in slices.needed(notebook, slices.lively(notebook)).items():
                 lab.run_hidden(page, before)
                 assert lab.run_cell_at(page, index) == []
-            opened.ready_for = name
         return page
 
     return live
 
 
 @pytest.fixture
-def explorer(
-    _shared: Callable[[str], Opened], lab_url: str, lab_folder: Path
-) -> Callable[..., Locator]:
+def explorer(_shared: Opened, lab_url: str, lab_folder: Path) -> Callable[..., Locator]:
     """explorer(css, *cells): the explorer that the last of the cells shows, fresh for this test.
 
     The cells before it run once for all tests that follow each other and need the same ones: put
@@ -272,13 +265,13 @@ def explorer(
     """
 
     def shown(css: str, *cells: str) -> Locator:
-        opened = _shared("explorers")
-        page, before = opened.page, "\n".join(cells[:-1])
-        if opened.ready_for is None:
-            lab.open_notebook(page, lab_url, _prepared(lab_folder, None, [""]))
-        if opened.ready_for != before:
+        page, before = _shared.page, "\n".join(cells[:-1])
+        if _shared.notebook != _EXPLORERS:
+            lab.write_notebook(lab_folder / _EXPLORERS, [""])
+            _shared.open(lab_url, _EXPLORERS)
+        if _shared.prepared != before:
             lab.run_hidden(page, before)
-            opened.ready_for = before
+            _shared.prepared = before
         assert lab.show_instead(page, cells[-1]) == []
         node = page.locator(css)
         node.wait_for()

@@ -30,6 +30,11 @@ CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SHOTS = ROOT / "test-results" / "browser"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 _CONTENT = "window.jupyterapp.shell.currentWidget.content"
+_EMPTY = """
+import ipywidgets
+ipywidgets.Widget.close_all()
+get_ipython().reset(new_session=False)
+"""
 # No "Jupyter news?" pop-up in the screenshots, and every cell in the page.
 _SETTINGS = {
     "apputils-extension/notification": {
@@ -86,6 +91,10 @@ def jupyter(folder: Path, *, course: bool = False) -> Iterator[str]:
             path = own / f"config/lab/user-settings/@jupyterlab/{extension}.jupyterlab-settings"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(settings), encoding="utf-8")
+        if not course:  # with every page it would ask Node whether JupyterLab must be built again
+            path = own / "config/labconfig/page_config.json"
+            path.parent.mkdir()
+            path.write_text('{"buildCheck": false}', encoding="utf-8")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -166,17 +175,48 @@ def write_notebook(path: Path, cells: list[str]) -> None:
     nbformat.write(made, path)
 
 
-def open_notebook(page: Page, url: str, name: str) -> None:
+def open_notebook(page: Page, url: str, name: str, kernel: str | None = None) -> None:
     """Open the notebook in the light theme and wait until its kernel is ready.
 
     If the page is in JupyterLab already, the notebook is opened there: to load JupyterLab again
-    would take several times as long. See close_notebook for the one before.
+    would take several times as long. See close_notebook for the one before, and leave_notebook for
+    the kernel.
     """
-    if page.url.startswith(f"{url}/doc"):
-        command = "window.jupyterapp.commands.execute('docmanager:open', {path})"
-        page.evaluate(f"async path => {{ await {command}; }}", name)
+    _open(page, f"{url}/doc", name, **({"kernel": {"id": kernel}} if kernel else {}))
+
+
+def open_in_lab(page: Page, url: str, name: str) -> None:
+    """Open the notebook as a learner does, in /lab with the file browser; its kernel is ready.
+
+    For what depends on the room that there is; all else is quicker with open_notebook.
+    """
+    _open(page, f"{url}/lab", name)
+
+
+def leave_notebook(page: Page) -> str:
+    """Close the open notebook, unsaved, but only empty its kernel: its id, for the next notebook.
+
+    A new kernel would have to import torch once more, which takes longer than most tests. In this
+    one no name is left and no explorer lives; what a module has been told, it remembers.
+    """
+    run_hidden(page, _EMPTY)
+    return page.evaluate(
+        """() => {
+            const shown = window.jupyterapp.shell.currentWidget;
+            const { id } = shown.sessionContext.session.kernel;
+            shown.context.model.dirty = false;  // nobody is asked whether to save it
+            shown.close();
+            return id;
+        }"""
+    )
+
+
+def _open(page: Page, place: str, name: str, **how: object) -> None:
+    if page.url.startswith(place):
+        command = "window.jupyterapp.commands.execute('docmanager:open', how)"
+        page.evaluate(f"async how => {{ await {command}; }}", {"path": name, **how})
     else:
-        page.goto(f"{url}/doc/tree/{name}?reset")  # ?reset: not the workspace of an earlier test
+        page.goto(f"{place}/tree/{name}?reset")  # ?reset: not the workspace of an earlier test
     _wait_until_open(page, name)
 
 
@@ -191,15 +231,6 @@ def _wait_until_open(page: Page, name: str) -> None:
     )
     if page.evaluate("document.body.dataset.jpThemeLight") != "true":
         theme(page, "light")
-
-
-def open_in_lab(page: Page, url: str, name: str) -> None:
-    """Open the notebook as a learner does, in /lab with the file browser; its kernel is ready.
-
-    For what depends on the room that there is; all else is quicker with open_notebook.
-    """
-    page.goto(f"{url}/lab/tree/{name}?reset")
-    _wait_until_open(page, name)
 
 
 def close_notebook(page: Page) -> None:
@@ -477,7 +508,7 @@ def _comes(what: Locator, wanted: Callable[[Look], bool], patience: float) -> bo
 ALIKE = 0.001  # share of pixels
 
 
-def both_themes(what: Locator, name: str) -> None:
+def both_themes(what: Locator, name: str, patience: float = 15) -> None:
     """In the dark theme it looks different, and back in the light one as before.
 
     Leaves NAME-light.png and NAME-dark.png in test-results/browser, and NAME-light-again.png when
@@ -489,14 +520,14 @@ def both_themes(what: Locator, name: str) -> None:
     light = still(what)
     light.save(f"{name}-light")
     theme(page, "dark")
-    _comes(what, lambda look: look.unlike(light) > 0.2, 15)
+    _comes(what, lambda look: look.unlike(light) > 0.2, patience)
     dark = still(what)
     path = dark.save(f"{name}-dark")
     share = dark.unlike(light)
     if share <= 0.2:  # its ground at least is another one
         raise AssertionError(f"the dark theme changes only {share:.2%} of the pixels: see {path}")
     theme(page, "light")
-    if not _comes(what, lambda look: look.unlike(light) <= ALIKE, 15):
+    if not _comes(what, lambda look: look.unlike(light) <= ALIKE, patience):
         again = still(what)
         path = again.save(f"{name}-light-again")
         raise AssertionError(

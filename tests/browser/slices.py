@@ -21,8 +21,9 @@ import nbformat
 # For a chapter's trainings: after three steps a model is all that an explorer of it needs.
 SHORT_TRAININGS = """
 import helpers.training as _training
-_train = _training.train
-_training.train = lambda *args, steps, **how: _train(*args, steps=min(steps, 3), **how)
+def _short(train):
+    return lambda *args, steps, **how: train(*args, steps=min(steps, 3), **how)
+_training.train = _short(_training.train)
 """
 _DEFINITIONS = (ast.Assign, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 

@@ -21,9 +21,10 @@ def test_the_chapter_shows_and_lives(name, chapter):
     page = chapter(name)
     assert errors(page) == []
     assert broken_images(page) == 0
-    explorers = page.locator(".d2g").all()
-    assert len(explorers) == live_widgets(page) > 0
-    for explorer in explorers:
+    explorers, alive = page.locator(".d2g"), live_widgets(page)
+    assert alive > 0
+    expect(explorers).to_have_count(alive)
+    for explorer in explorers.all():
         assert changed(explorer, lambda explorer=explorer: use(explorer))
     for answer in ("not attempted", "✔ right"):
         expect(page.locator(".jp-OutputArea-output", has_text=answer).first).to_be_visible()

@@ -224,6 +224,7 @@ def test_single_letters_stand_upright_and_words_are_turned(show):
         "explorer = AttentionExplorer(['a', 'word', 'b'], weights_and_scores(1, 1, 3)[0])\nexplorer"
     )
     labels = explorer.locator(".across span:not(.mark)")
+    expect(labels).to_have_count(3)
     ways = labels.evaluate_all("nodes => nodes.map(n => getComputedStyle(n).writingMode)")
     assert ways == ["horizontal-tb", "vertical-rl", "horizontal-tb"]
 
@@ -246,7 +247,7 @@ def test_the_lines_view_answers_the_same_keys_and_pointer(show):
     explorer.get_by_role("button", name="All queries").click()
     explorer.get_by_role("button", name="Lines").click()
     lines = explorer.locator(".lines")
-    assert lines.locator(".head").all_inner_texts() == ["query", "", "key", ""]
+    expect(lines.locator(".head")).to_have_text(["query", "", "key", ""])
     ends = lines.locator("canvas").first.bounding_box()
     targets = lines.locator(".right").bounding_box()
     assert ends["x"] + ends["width"] == pytest.approx(targets["x"], abs=1)
@@ -343,6 +344,7 @@ def test_what_the_lines_view_has_no_room_for_is_whole_and_said(show):
         " *weights_and_scores(1, 4, 34), query=-1)\nexplorer"
     )
     explorer.get_by_role("button", name="Lines").click()
+    expect(explorer.locator(".seen")).to_have_text(re.compile(r"^0–\d+ of 34 tokens: scroll$"))
     next_frame(page)
     figure, edge = explorer.locator(".figure"), "n => n.getBoundingClientRect().bottom"
     bottoms = explorer.locator(".right span").evaluate_all(f"nodes => nodes.map({edge})")

@@ -52,17 +52,14 @@ def disagreement(node):
 
 def test_the_browser_and_python_agree(explorer):
     assert disagreement(explorer) < 1e-5
+    read = "[explorer.temperature, explorer.top_k, explorer.top_p]"
     for tau, k, p in (
         (0.5, 69, 1), (2, 69, 1), (0, 69, 1), (1, 1, 1), (1, 7, 1), (1, 69, 0.9), (1.5, 69, 0.33),
         (0.8, 12, 0.95), (3, 40, 0.7), (0.05, 69, 0.5), (1, 69, 0.01),
     ):  # fmt: skip
         for name, value in (("temperature τ", tau), ("top-k", k), ("top-p", p)):
             set_slider(explorer, name, value)
-        read = "[explorer.temperature, explorer.top_k, explorer.top_p]"
-        for _ in range(50):
-            if in_kernel(explorer.page, read) == [tau, k, p]:
-                break
-            explorer.page.wait_for_timeout(20)
+        eventually(lambda: in_kernel(explorer.page, read), [tau, k, p])
         assert disagreement(explorer) < 1e-5, (tau, k, p)
         kept = in_kernel(explorer.page, "int((explorer.probabilities() > 0).sum())")
         expect(explorer.locator(".kept")).to_have_text(f"{kept} of 69")

@@ -1,7 +1,7 @@
 """Chapter 09's explorer in a real JupyterLab: the maps of a model of its kind, layer by layer."""
 
 import pytest
-from lab import changed, in_kernel
+from lab import changed, in_kernel, next_frame
 
 CELL = """import torch
 from helpers.gpt import GPT, GPTConfig
@@ -31,6 +31,7 @@ def test_the_explorer_answers(page):
     for key in ("Home", "ArrowDown"):
         assert changed(explorer, lambda key=key: page.keyboard.press(key)), key
     assert figure.get_attribute("aria-valuetext").startswith("query 1, O")
+    next_frame(page)
     numbers = explorer.locator("td.number").all_inner_texts()
     wanted = in_kernel(page, "[f'{w:.3f}' for w in maps[0, 0, 1, :2].tolist()]")
     assert set(wanted) <= set(numbers)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import slices
 from PIL import Image
+from playwright.sync_api import expect
 
 TOY = """
 import traitlets
@@ -66,7 +67,7 @@ def test_move_look_measure_and_run_again(open_notebook):
     page.evaluate("""new MutationObserver(() => { document.querySelector(".toy").append(" more"); })
         .observe(document.body, { attributes: true })""")
     with pytest.raises(AssertionError, match=r"back to light .* of the pixels differ visibly"):
-        lab.both_themes(page.locator(".toy"), "harness-changed")
+        lab.both_themes(page.locator(".toy"), "harness-changed", patience=1)
 
 
 def test_looks_are_compared_as_eyes_do():
@@ -112,7 +113,7 @@ def test_errors_and_what_saved_outputs_do_are_seen(page, lab_url, lab_folder, pr
     nbformat.write(notebook, path)
     lab.open_notebook(page, lab_url, path.name)
     lab.show_saved(page)
-    assert page.locator("b", has_text="old").is_visible()
+    expect(page.locator("b", has_text="old")).to_be_visible()
     lab.eventually(lambda: (lab.noticed(page), [*problems])[1], ["console: saved"])
     problems.clear()
     assert lab.run_all(page) == ["cell 0: ZeroDivisionError: division by zero"]

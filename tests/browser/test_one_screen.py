@@ -2,10 +2,11 @@
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 import lab
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 HIGHEST = 560
 SIZES = {"1280": (1280, 800), "1024": (1024, 700)}
@@ -46,30 +47,30 @@ PAD = "# the cell above, long enough to scroll\n" * 60
 
 
 @pytest.fixture(scope="module")
-def pages(browser: Browser, lab_url: str, lab_folder) -> Iterator[dict[str, Page]]:
-    """A page of each size with one notebook: an explorer a cell, none run."""
+def page(browser: Browser, lab_url: str, lab_folder: Path) -> Iterator[Page]:
+    """A page with one notebook: an explorer a cell, none run."""
     cells = [PAD]
     for code in EXPLORERS.values():
         cells += [code, PAD]
-    opened = {}
-    for size, (width, height) in SIZES.items():
-        context = browser.new_context(viewport={"width": width, "height": height})
-        opened[size] = context.new_page()
-        opened[size].set_default_timeout(60_000)
-        name = f"one-screen-{size}.ipynb"  # each with a kernel of its own
-        lab.write_notebook(lab_folder / name, cells)
-        lab.open_in_lab(opened[size], lab_url, name)
-    yield opened
-    for page in opened.values():
-        lab.close_notebook(page)
-        page.context.close()
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    lab.write_notebook(lab_folder / "one-screen.ipynb", cells)
+    lab.open_in_lab(page, lab_url, "one-screen.ipynb")
+    yield page
+    lab.close_notebook(page)
+    context.close()
 
 
 @pytest.fixture(scope="module", params=itertools.product(SIZES, EXPLORERS), ids="-".join)
-def shown(request: pytest.FixtureRequest, pages: dict[str, Page]) -> Locator:
+def shown(request: pytest.FixtureRequest, page: Page) -> Locator:
     """The explorer after Shift+Enter in its cell; the tests use it in the order of this file."""
     size, name = request.param
-    page = pages[size]
+    width, height = SIZES[size]
+    if page.viewport_size != {"width": width, "height": height}:  # as if opened in this size
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+        expect(page.locator(".d2g")).to_have_count(0)
     index = 1 + 2 * list(EXPLORERS).index(name)
     node = page.locator(f".d2g.{name}")
     lab.select_cell(page, index)

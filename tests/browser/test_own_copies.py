@@ -31,13 +31,19 @@ def url(course: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def own(browser: Browser, url: str) -> Iterator[Page]:
+@pytest.fixture(scope="module")
+def _page(browser: Browser) -> Iterator[Page]:
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.set_default_timeout(60_000)
     yield page
-    lab.close_notebook(page)
     page.close()
+
+
+@pytest.fixture
+def own(_page: Page) -> Iterator[Page]:
+    """The page of a learner who closes a chapter and opens another in the same JupyterLab."""
+    yield _page
+    lab.close_notebook(_page)
 
 
 def do(page: Page, command: str, **options: object) -> None:
@@ -80,6 +86,7 @@ def test_a_saved_explorer_shows_its_still_without_the_kernel(
     expect(own.locator(".two-vectors")).to_be_visible()  # in the page it goes on
     lab.close_notebook(own)
 
+    own.goto("about:blank")  # on another day: nothing of the explorer is left in the page
     lab.open_in_lab(own, url, f"my/{name}")
     lab.select_cell(own, lab.find_cell(own, "TwoVectors("))
     still = own.locator(".jp-Cell.jp-mod-active .jp-OutputArea img")

@@ -1,9 +1,11 @@
 """The explorers of chapter 07 in a real JupyterLab: rotary clocks and the map of dot products."""
 
 import math
+import re
 
 import pytest
 from lab import both_themes, changed, eventually, in_kernel, live_widgets, next_frame, run_cell
+from playwright.sync_api import expect
 
 CLOCKS = """from explorers.clock_hands import ClockHands
 clocks = ClockHands([1.0, 0.8, 0.9, 1.1, 0.3, -0.4, 0.2, 0.5],
@@ -174,7 +176,7 @@ def test_fewer_positions_redraw_the_map_and_its_sliders(dots):
     assert changed(canvas, lambda: in_kernel(dots.page, "setattr(dots, 'length', 8)"))
     eventually(lambda: slider(dots, "position q").get_attribute("max"), "7")
     eventually(lambda: in_kernel(dots.page, "[dots.p, dots.q]"), [7, 7])
-    assert dots.locator(".says").inner_text().startswith("PE(7) · PE(7)")
+    expect(dots.locator(".says")).to_have_text(re.compile(r"^PE\(7\) · PE\(7\)"))
 
 
 @pytest.mark.parametrize("name", ["width C", "base", "position p"])
