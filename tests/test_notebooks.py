@@ -30,15 +30,17 @@ CLAIMS = {
     "byte_pair_encoding": [f"T{i}" for i in range(1, 10)],
     "gptmini": ["M1", "M2", "M5", "M6"],
     "judging": ["M4", *(f"J{i}" for i in range(1, 5))],
+    "real_weights": [*(f"R{i}" for i in range(1, 7)), "R8"],
 }
 # The rooms of helpers whose every public name a chapter teaches; data, plots, timing are tools.
 CONCEPTS = (
     *("text", "positions", "attention", "gpt"),
-    *("checkpoints", "training", "sampling", "judging", "recording"),
+    *("checkpoints", "training", "sampling", "judging", "recording", "quantised", "published"),
 )
 # What a chapter uses and explains without building it: files, signals, curves, hooks.
 MACHINERY = {
-    *("checkpoints", "recording"),
+    *("checkpoints", "recording", "published"),
+    *("quantised.HalfLinear", "quantised.HalfEmbedding", "quantised.has_kernel"),
     *("training.Run", "training.Watch", "training.Rates", "training.Interrupt"),
 }
 LONGEST_CELL = 25
