@@ -204,26 +204,26 @@ cache_bytes.mistakes = {
 
 # --- 15.3: the dearer block -----------------------------------------------------------------------
 
-BITS = (1.001, 1.110, 1.327)  # a character: untouched, block 15 in 2 bits, block 29 in 2 bits
+BITS = (1.0009, 1.1100, 1.3266)  # a character: untouched, block 15 in 2 bits, block 29 in 2 bits
 RIGHT = "last"
 TOKENS = 140  # of 600 characters
 OTHERS = {  # diagnosis → the second and third number that are otherwise
     "The second and third are what rounding *adds*. Give the bits themselves, all three.":
-        (0.109, 0.326),
-    "The second and the third are exchanged: first block 15, then block 29.": (1.327, 1.110),
-    "In your third number both blocks are rounded: put block 15 back first.": (1.110, 1.427),
-    "In your second number both blocks are rounded: put block 29 back first.": (1.427, 1.327),
+        (0.1091, 0.3257),
+    "The second and the third are exchanged: first block 15, then block 29.": (1.3266, 1.1100),
+    "In your third number both blocks are rounded: put block 15 back first.": (1.1100, 1.4268),
+    "In your second number both blocks are rounded: put block 29 back first.": (1.4268, 1.3266),
     "In both of your numbers both blocks are rounded. Round one, measure, put it back.":
-        (1.427, 1.427),
+        (1.4268, 1.4268),
     "Only the four matrices of attention are rounded. The three of `mlp` belong to the block, too.":
-        (1.051, 1.032),
+        (1.0510, 1.0321),
     "Only the three matrices of `mlp` are rounded. The four of attention belong to the block, too.":
-        (1.058, 1.319),
-    "Blocks are counted from 0: these are 14 and 28.": (1.062, 1.041),
-    "That is the first block, 0, not 15.": (1.131, 1.327),
-    "That is rounding to 3 bits. Take 2.": (1.013, 1.070),
+        (1.0583, 1.3191),
+    "Blocks are counted from 0: these are 14 and 28.": (1.0619, 1.0413),
+    "That is the first block, 0, not 15.": (1.1309, 1.3266),
+    "That is rounding to 3 bits. Take 2.": (1.0126, 1.0701),
     "Rounding changes nothing here. In 4 bits they are already: take 2. Or were the rounded "
-    "numbers not put into the model (`part.weight.data = …`)?": (1.001, 1.001),
+    "numbers not put into the model (`part.weight.data = …`)?": (1.0009, 1.0009),
     "That is rounding to 1 bit, two levels. 2 bits are four.": (5.163, 6.187),
 }  # fmt: skip
 
@@ -249,19 +249,19 @@ def dearer(answer):
         "nats of the whole text. Divide by the characters, 600, and by ln 2": 600 * math.log(2),
     }.items():
         as_bits = [number / factor for number in found]
-        expect(not same(as_bits, BITS, 0.01), f"These are {unit}.")
+        expect(not same(as_bits, BITS, 0.005), f"These are {unit}.")
     expect(
         abs(found[0] - BITS[0]) < 0.015,
         "The untouched model needs 1.00 bits a character here. Is yours as it was read from the "
         "file? If a block stayed rounded, read it again.",
     )
-    if not same(found, BITS, 0.01):
+    if not same(found, BITS, 0.005):
         expect(
-            min(found[1:]) < 4 or not same(*found[1:], 0.05) or found[1] > 4.7,
+            not all(4 < number < 4.8 for number in found[1:]),
             "These are all 30 blocks in 2 bits. Round one and leave the others.",
         )
         for says, others in OTHERS.items():
-            expect(not same(found[1:], others, 0.01), says)
+            expect(not same(found[1:], others, 0.003), says)
         raise NotYet(
             "These are not the bits with blocks 15 and 29 in 2 bits, one at a time. (All seven "
             "matrices of `model.blocks[15]`, each by `to_blocks(matrix, 2).matrix()`.)"
@@ -269,3 +269,222 @@ def dearer(answer):
     expect(answer[3] in ("middle", "last"), "The verdict should be one of middle, last.")
     expect(answer[3] == RIGHT, "More bits are worse: which of the two adds more?")
     return "three times as dear, and nearly all of it in its feed-forward part."
+
+
+# --- 15.4: a Llama from its tensors ---------------------------------------------------------------
+
+
+def random_llama(V, L, C, H, K, hidden, seed, small):
+    """Random weights in the layout of transformers; every gain tells."""
+    block = {
+        "input_layernorm": (C,), "post_attention_layernorm": (C,), "self_attn.q_proj": (C, C),
+        "self_attn.k_proj": (C // H * K, C), "self_attn.v_proj": (C // H * K, C),
+        "self_attn.o_proj": (C, C), "mlp.gate_proj": (hidden, C), "mlp.up_proj": (hidden, C),
+        "mlp.down_proj": (C, hidden),
+    }  # fmt: skip
+    shapes = {"embed_tokens": (V, C), "norm": (C,)}
+    shapes |= {f"layers.{i}.{name}": shape for i in range(L) for name, shape in block.items()}
+    w = {f"model.{name}.weight": 0.5 * normal(*shape, seed=seed + n)
+         for n, (name, shape) in enumerate(shapes.items())}  # fmt: skip
+    w["model.embed_tokens.weight"] *= small  # so small that the norm's 1e-5 tells
+    w["model.norm.weight"] /= small
+    return w
+
+
+def read(V, T, L, C, H, K, hidden, base, seed, small=1.0):
+    """(w, ids, n_head, n_kv_head, base) of one input."""
+    ids = torch.randint(V, (T,), generator=torch.Generator().manual_seed(seed))
+    return random_llama(V, L, C, H, K, hidden, seed, small), ids, H, K, base
+
+
+@exercise(
+    inputs=[read(11, 7, 1, 24, 4, 2, 17, 100.0, seed=100), read(7, 12, 2, 24, 6, 3, 31, 1e5, seed=200),
+            read(13, 5, 3, 16, 2, 2, 11, 20.0, seed=300), read(9, 9, 2, 36, 6, 2, 25, 1e3, seed=400),
+            read(5, 6, 11, 16, 4, 2, 9, 500.0, seed=500),
+            read(10, 8, 1, 16, 4, 2, 21, 50.0, seed=600, small=0.02)],
+    clash="These matrices are (out, in): x @ W.T, or F.linear(x, W). Keys and values have n_kv_head "
+    "heads, each shared by n_head / n_kv_head heads of queries.",
+    praise="a Llama, from its tensors alone.",
+    tolerance=1e-3,
+)  # fmt: skip
+def llama(w, ids, n_head, n_kv_head, base):
+    """llama(w, ids, n_head, n_kv_head, base): ids (T,) to logits (T, V), with Llama's tensors."""
+    return computed(w, ids, n_head, n_kv_head, base)
+
+
+def call_in_words(given):
+    """The call, without the weights."""
+    w, ids, *rest = given
+    layers = sum("q_proj" in name for name in w)
+    shape = tuple(ids.shape)
+    return f"llama(w, ids, {', '.join(map(str, rest))}) for {layers} layers and ids of shape {shape}"
+
+
+llama.what = call_in_words  # type: ignore[method-assign]
+
+
+def normed(x, gain, eps=1e-5):
+    return x * (x.square().mean(-1, keepdim=True) + eps).rsqrt() * gain
+
+
+def angles(T, hs, base):
+    return torch.arange(T)[:, None] * base ** (-torch.arange(0, hs, 2) / hs)
+
+
+def turned(x, base, sign=1, angles=angles):
+    """Halves turned: x (heads, T, hs)."""
+    turn = sign * angles(*x.shape[-2:], base)
+    (a, b), cos, sin = x.chunk(2, -1), turn.cos(), turn.sin()
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+def neighbours_turned(x, base):
+    halves = torch.cat((x[..., ::2], x[..., 1::2]), -1)
+    return torch.stack(turned(halves, base).chunk(2, -1), -1).flatten(-2)
+
+
+def all_at_once(x, base):
+    """The heads side by side turned as one long vector."""
+    return split(turned(x.transpose(0, 1).flatten(1), base), len(x))
+
+
+def split(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(0, 1)
+
+
+def shared(x, times):
+    return x.repeat_interleave(times, 0)
+
+
+def layers_of(w):
+    return sorted({int(name.split(".")[2]) for name in w if "layers" in name})
+
+
+def causal(scores):
+    return scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -torch.inf)
+
+
+def gated(gate, up):
+    return F.silu(gate) * up
+
+
+def computed(
+    w, ids, H, K, base, turn=turned, turns=(1, 1, 0), share=shared, mask=causal, by=None, gated=gated,
+    norm=normed, norms=("input", "post_attention"), last=True, skip=(1, 1), order="qkv", split=split,
+    merge=lambda x: x.transpose(0, 1).flatten(1), layers=layers_of, parallel=False, after=False,
+    linear=F.linear, out=F.linear,
+):  # fmt: skip
+    """Llama's logits, or those with one of its parts left out or changed."""
+    x = w["model.embed_tokens.weight"][ids]
+    for i in layers(w):
+
+        def own(name, i=i):
+            return w[f"model.layers.{i}.{name}.weight"]
+
+        n1, n2 = (partial(norm, gain=own(f"{name}_layernorm")) for name in norms)
+        given = x if after else n1(x)
+        parts = [split(linear(given, own(f"self_attn.{p}_proj")), h)
+                 for p, h in zip(order, (H, K, K), strict=True)]  # fmt: skip
+        q, k, v = (turn(p, base) if t else p for p, t in zip(parts, turns, strict=True))
+        k, v = share(k, H // K), share(v, H // K)
+        scores = mask(q @ k.mT / (by(q, x) if by else q.shape[-1] ** 0.5))
+        heard = out(merge(scores.softmax(-1) @ v), own("self_attn.o_proj"))
+        before, x = x, skip[0] * x + heard
+        x = n1(x) if after else x
+        given = x if after else n2(before if parallel else x)
+        wide = gated(F.linear(given, own("mlp.gate_proj")), F.linear(given, own("mlp.up_proj")))
+        x = skip[1] * x + F.linear(wide, own("mlp.down_proj"))
+        x = n2(x) if after else x
+    return (norm(x, w["model.norm.weight"]) if last else x) @ w["model.embed_tokens.weight"].T
+
+
+def but(**changes):
+    return partial(computed, **changes)
+
+
+def based(change):
+    """With the angles of another base."""
+    return lambda w, ids, H, K, base: computed(w, ids, H, K, change(base))
+
+
+def result(change):
+    return lambda *given: change(computed(*given))
+
+
+llama.mistakes = {
+    "Nothing is turned: the places of the tokens are missing. Turn queries and keys.":
+        but(turns=(0, 0, 0)),
+    "Values are turned, too. Only queries and keys are.": but(turns=(1, 1, 1)),
+    "Only the queries are turned. Keys, too.": but(turns=(1, 0, 0)),
+    "Only the keys are turned. Queries, too.": but(turns=(0, 1, 0)),
+    "You turn neighbours, features 0 and 1, 2 and 3. This layout pairs i with i + hs/2.":
+        but(turn=neighbours_turned),
+    "You turn backwards. (a, b) becomes (a cos − b sin, b cos + a sin).":
+        but(turn=partial(turned, sign=-1)),
+    "You turn all heads as one long vector. Each head has hs numbers, and angles of its own.":
+        but(turn=all_at_once),
+    "The angles shrink half as fast as they should: base ** (−2i / hs) for pair i.":
+        based(lambda base: base**0.5),
+    "The angles shrink twice as fast as they should: base ** (−2i / hs) for pair i.":
+        based(lambda base: base**2),
+    "Your angles have base 10,000. Use `base`: each model has its own.": based(lambda _: 1e4),
+    "Your angles have base 100,000. Use `base`: each model has its own.": based(lambda _: 1e5),
+    "Keys and values are shared in the wrong order. Neighbours share: heads 0, 0, 1, 1, not 0, 1, "
+    "0, 1 (`repeat_interleave`, not `repeat`).": but(share=lambda x, n: x.repeat(n, 1, 1)),
+    "All heads use the first head of keys and values.":
+        but(share=lambda x, n: x[:1].repeat(n * len(x), 1, 1)),
+    "The mask is missing: every token hears the future.": but(mask=lambda scores: scores),
+    "Masked scores count as 0, which is a score like others. Set them to −∞ before the softmax.":
+        but(mask=torch.tril),
+    "Your mask hides the past and shows the future.": but(mask=lambda s: causal(s.flip(-1, -2)).flip(-1, -2)),
+    "The scores are not divided by √hs.": but(by=lambda q, x: 1),
+    "The scores are divided by hs, not by its root.": but(by=lambda q, x: q.shape[-1]),
+    "The scores are divided by √C. A head has hs = C / n_head numbers: √hs.":
+        but(by=lambda q, x: x.shape[-1] ** 0.5),
+    "gate and up are exchanged: silu(gate) · up.": but(gated=lambda gate, up: F.silu(up) * gate),
+    "SiLU is missing: silu(gate) · up.": but(gated=torch.mul),
+    "SiLU comes after the product. It bends gate alone: silu(gate) · up.":
+        but(gated=lambda gate, up: F.silu(gate * up)),
+    "The gate is bent by another function. SiLU is z · sigmoid(z).": tuple(
+        but(gated=lambda gate, up, bend=bend: bend(gate) * up)
+        for bend in (torch.sigmoid, F.relu, F.gelu, partial(F.gelu, approximate="tanh"))),
+    "The gains of the norms are missing.": but(norm=lambda x, gain: normed(x, 1)),
+    "The norms multiply by 1 + gain. Here it is the gain itself.":
+        but(norm=lambda x, gain: normed(x, 1 + gain)),
+    "The mean is subtracted, as LayerNorm does. RMSNorm only divides.":
+        but(norm=lambda x, gain: F.layer_norm(x, x.shape[-1:], gain)),
+    "The norms divide by the whole length. Take the *mean* of the squares, not the sum.":
+        but(norm=lambda x, gain: x / (x.square().sum(-1, keepdim=True) + 1e-5).sqrt() * gain),
+    "The norms' small number is not 1e-5, or not added to the mean of the squares, before the "
+    "root. Where embeddings are small it tells.": (
+        *(but(norm=partial(normed, eps=eps)) for eps in (0, 1e-12, 1e-8, 1.1920929e-7, 1e-6)),
+        but(norm=lambda x, gain: x / (x.square().mean(-1, keepdim=True).sqrt() + 1e-5) * gain)),
+    "The last norm, model.norm, is missing.": but(last=False),
+    "The norms of a layer are exchanged: input_layernorm before attention, the other before mlp.":
+        but(norms=("post_attention", "input")),
+    "Both parts use one norm: input_layernorm before attention, post_attention_layernorm before "
+    "mlp.": (but(norms=("input", "input")), but(norms=("post_attention", "post_attention"))),
+    "The norms come before the parts, on what they read: x + part(norm(x)). Despite its name, "
+    "post_attention_layernorm does, too.": but(after=True),
+    "mlp reads the stream as it is *after* attention, not before.": but(parallel=True),
+    "Attention's result replaces the stream. It is added: x + attention(norm(x)).": but(skip=(0, 1)),
+    "The result of mlp replaces the stream. It is added: x + mlp(norm(x)).": but(skip=(1, 0)),
+    "Each part's result replaces the stream. It is added.": but(skip=(0, 0)),
+    "Keys and values are exchanged.": but(order="qvk"),
+    "o_proj is turned. It is square, so nothing complains: x @ W.T.":
+        but(out=lambda x, W: x @ W),
+    "o_proj is missing: what the heads have gathered goes through it.": but(out=lambda x, W: x),
+    "The heads are cut from the wrong dimension: (T, heads · hs) → (T, heads, hs) → (heads, T, hs).":
+        but(split=lambda x, heads: x.reshape(heads, len(x), -1)),
+    "The heads were merged without the transpose: (H, T, hs) → (T, H, hs) → (T, C).":
+        but(merge=lambda x: x.reshape(x.shape[1], -1)),
+    "The layers are sorted as text: 0, 1, 10, 2 … Sort them as numbers.":
+        but(layers=lambda w: sorted(layers_of(w), key=str)),
+    "Of eleven layers you use ten: is 10 read as 1?": but(layers=lambda w: layers_of(w)[:10]),
+    "The last layer is missing.": but(layers=lambda w: layers_of(w)[:-1]),
+    "Only the first layer was used.": but(layers=lambda w: [0]),
+    "The layers were not used at all.": but(layers=lambda w: []),
+    "These are probabilities. The logits are wanted.": result(lambda z: z.softmax(-1)),
+    "These are logits of the last place only. Give all: (T, V).": result(lambda z: z[-1]),
+    "Right numbers, with a dimension of size 1 too many: (T, V).": result(lambda z: z[None]),
+}  # fmt: skip
