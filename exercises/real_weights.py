@@ -1,0 +1,330 @@
+"""The exercises on real weights: eight bits, the cache's bytes, a dear block, a Llama by hand."""
+
+import math
+import struct
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, plain, same
+from helpers.gpt import GPTConfig
+
+# --- 15.1: eight bits -----------------------------------------------------------------------------
+
+
+def packed(scale, seed):
+    """The 34 bytes of a block."""
+    draw = torch.Generator().manual_seed(seed)
+    return (struct.pack("<e32b", scale, *torch.randint(-128, 128, (32,), generator=draw).tolist()),)
+
+
+@exercise(
+    inputs=[packed(scale, seed) for seed, scale in enumerate((0.3711, 1.287, 2.613, -0.57))],
+    praise="34 bytes for 32 numbers are 8.5 bits each.",
+    tolerance=1e-3,  # a product may be rounded to float16
+)
+def block8(raw):
+    """block8(raw): the 32 numbers of a block of 34 bytes, a float16 scale and signed bytes."""
+    scale, *numbers = struct.unpack("<e32b", raw)
+    return [scale * n for n in numbers]
+
+
+block8.what = lambda given: f"block8({given[0][:4].hex(' ')} …)"  # type: ignore[method-assign]
+
+
+def float16(raw, order="<"):
+    return struct.unpack(f"{order}e", raw)[0]
+
+
+def signed(raw):
+    return struct.unpack(f"{len(raw)}b", raw)
+
+
+def halves(raw):
+    return [b & 15 for b in raw] + [b >> 4 for b in raw]
+
+
+def reading(scale=lambda raw: float16(raw[:2]), numbers=lambda raw: signed(raw[2:]), least=0):
+    """The block with another scale, other numbers, or a minimum added."""
+    return lambda raw: [scale(raw) * n + least * float16(raw[2:4]) for n in numbers(raw)]
+
+
+block8.mistakes = {
+    "Your numbers are unsigned, 0 to 255. Signed bytes are −128 to 127: from 128 on, subtract 256 "
+    "(`struct` reads them with b, not B).": reading(numbers=lambda raw: raw[2:]),
+    "You cut bytes into halves of four bits. Here each byte is one number.":
+        (reading(numbers=lambda b: halves(b[2:18])), reading(numbers=lambda b: halves(b[2:]))),
+    "These are halves of bytes and a minimum, as in the format of four bits. Here each byte after "
+    "the scale is one number, and nothing is added.":
+        reading(numbers=lambda raw: halves(raw[4:20]), least=1),
+    "A minimum is added, made of bytes 2 and 3. This format has none: they are the first two "
+    "numbers.": (reading(least=1), reading(numbers=lambda raw: signed(raw[4:]), least=1)),
+    "The first two numbers are missing: they begin at byte 2, right after the scale.":
+        reading(numbers=lambda raw: signed(raw[4:])),
+    "Your scale is made of the last two bytes. It is the first two.": (
+        reading(lambda raw: float16(raw[-2:])),
+        reading(lambda raw: float16(raw[-2:]), lambda raw: signed(raw[:-2]))),
+    "The two bytes of the scale are in the wrong order: `<` in `struct`, little-endian.":
+        reading(lambda raw: float16(raw[:2], ">")),
+    "The scale is missing: these are the whole numbers. Multiply each by it.":
+        (reading(lambda raw: 1), reading(lambda raw: 1, lambda raw: raw[2:])),
+    "The scale is still among your numbers: they begin at byte 2.": reading(numbers=signed),
+}  # fmt: skip
+
+
+# --- 15.2: the bytes of a cache -------------------------------------------------------------------
+
+
+def sized(layers, heads, width, shared=None, head_size=None):
+    return GPTConfig(100, 4096, layers, heads, width, n_kv_head=shared, head_size=head_size)
+
+
+@exercise(
+    inputs=[(sized(30, 9, 576, 3), 8192, 4), (sized(9, 12, 768), 99, 4), (sized(6, 4, 64, 1), 9, 2),
+            (sized(28, 16, 1024, 8, 128), 99, 2), (sized(3, 5, 40, None, 24), 7, 1)],
+    praise="two numbers a feature, for the heads that there are.",
+    tolerance=0,
+)  # fmt: skip
+def cache_bytes(config, tokens, size):
+    """cache_bytes(config, tokens, size): what keys and values of so many tokens take."""
+    return kept(config, tokens, size)
+
+
+def config_in_words(given):
+    names = ("n_layer", "n_head", "n_embd", "n_kv_head", "head_size")
+    about = ", ".join(f"{name} {getattr(given[0], name)}" for name in names)
+    return f"cache_bytes(config, {given[1]}, {given[2]}) for {about}"
+
+
+def in_words_of_none(error):
+    if "NoneType" not in str(error):
+        return error
+    return NotYet(f"{error}. n_kv_head and head_size may be None: then there are n_head heads of "
+                  "keys, and a head has n_embd / n_head numbers.")  # fmt: skip
+
+
+cache_bytes.what = config_in_words  # type: ignore[method-assign]
+cache_bytes._explained = in_words_of_none  # type: ignore[method-assign]
+
+
+def kept(
+    c, tokens, size, both=2, heads=lambda c: c.n_kv_head or c.n_head, layers=True,
+    hs=lambda c: c.head_size or c.n_embd // c.n_head,
+):  # fmt: skip
+    return both * (c.n_layer if layers else 1) * tokens * heads(c) * hs(c) * size
+
+
+cache_bytes.mistakes = {
+    "Half is missing: keys *and* values are kept.": partial(kept, both=1),
+    "Half as much again: queries are not kept, only keys and values.": partial(kept, both=3),
+    "All n_head heads are counted. Kept are the n_kv_head shared ones, if that is not None.":
+        partial(kept, heads=lambda c: c.n_head),
+    "Keys or values are counted for all n_head heads. Both are shared by n_kv_head.":
+        lambda *given: (kept(*given) + partial(kept, heads=lambda c: c.n_head)(*given)) / 2,
+    "You count n_embd numbers for a key. It is heads of keys · size of a head.":
+        partial(kept, heads=lambda c: 1, hs=lambda c: c.n_embd),
+    "A head has n_embd numbers with you. It has head_size, or else n_embd / n_head.":
+        (partial(kept, hs=lambda c: c.n_embd), partial(kept, hs=lambda c: c.head_size or c.n_embd)),
+    "head_size is ignored where it is given: n_embd / n_head holds only for None.":
+        partial(kept, hs=lambda c: c.n_embd // c.n_head),
+    "That is one layer. All n_layer keep keys and values.": partial(kept, layers=False),
+    "That is one token. Each of `tokens` keeps its own.": lambda c, _, size: kept(c, 1, size),
+    "That is how many numbers there are. Each takes `size` bytes.":
+        lambda c, tokens, size: kept(c, tokens, 1),
+    "These are bits. `size` is in bytes: no 8.": partial(kept, both=16),
+}  # fmt: skip
+
+
+# --- 15.3: the dearer block -----------------------------------------------------------------------
+
+BITS = (1.0009, 1.1100, 1.3266)  # a character: untouched, block 15 in 2 bits, block 29 in 2 bits
+RIGHT, TOKENS = "last", 140  # of 600 characters
+OTHERS = {  # diagnosis → the second and third number that are otherwise
+    "The second and third are what rounding *adds*. Give the bits themselves, all three.":
+        (0.1091, 0.3257),
+    "The second and the third are exchanged: first block 15, then block 29.": (1.3266, 1.1100),
+    "In your third number both blocks are rounded: put block 15 back first.": (1.1100, 1.4268),
+    "Only the four matrices of attention are rounded. The three of `mlp` belong to the block, too.":
+        (1.0510, 1.0321),
+    "Only the three matrices of `mlp` are rounded. The four of attention belong to the block, too.":
+        (1.0583, 1.3191),
+    "Blocks are counted from 0: these are 14 and 28.": (1.0619, 1.0413),
+    "These are all 30 blocks in 2 bits. Round one and leave the others.": (4.4485, 4.4485),
+    "That is rounding to 3 bits. Take 2.": (1.0126, 1.0701),
+    "Rounding changes nothing here. In 4 bits they are already: take 2. Or were the rounded "
+    "numbers not put into the model (`part.weight.data = …`)?": (1.0009, 1.0009),
+}  # fmt: skip
+
+
+@checked
+def dearer(answer):
+    """dearer: bits per character untouched, with block 15 and block 29 in 2 bits, and a word"""
+    if isinstance(answer, (tuple, list)) and ... in tuple(answer):
+        raise NotAttempted
+    expect(
+        isinstance(answer, (tuple, list)) and len(answer) == 4 and isinstance(answer[3], str),
+        "Set dearer to four things: three numbers of bits, and your verdict.",
+    )
+    try:
+        found = [float(plain(number)) for number in answer[:3]]
+    except (TypeError, ValueError, RuntimeError):
+        raise NotYet("The first three should be numbers: 1.5, 1.6, 1.7.") from None
+    for unit, factor in {
+        "nats a character. Divide by ln 2": math.log(2),
+        "bits a token. Divide by the characters, 600": 600 / TOKENS,
+        "nats a token. Divide by the characters, 600, and by ln 2": math.log(2) * 600 / TOKENS,
+    }.items():
+        as_bits = [number / factor for number in found]
+        expect(not same(as_bits, BITS, 0.005), f"These are {unit}.")
+    whole = "The untouched model needs 1.00 bits a character here. If a block stayed rounded, read "
+    expect(abs(found[0] - BITS[0]) < 0.015, f"{whole}the model from its file again.")
+    if not same(found, BITS, 0.005):
+        for says, others in OTHERS.items():
+            expect(not same(found[1:], others, 0.003), says)
+        raise NotYet(
+            "These are not the bits with blocks 15 and 29 in 2 bits, one at a time. (All seven "
+            "matrices of `model.blocks[15]`, each by `to_blocks(matrix, 2).matrix()`.)"
+        )
+    expect(answer[3] in ("middle", "last"), "The verdict should be middle or last.")
+    expect(answer[3] == RIGHT, "More bits are worse: which of the two adds more?")
+    return "three times as dear, and nearly all of it in its feed-forward part."
+
+
+# --- 15.4: a Llama from its tensors ---------------------------------------------------------------
+
+
+def read(V, T, L, C, H, K, hidden, base, seed, small=1.0):
+    """(w, ids, n_head, n_kv_head, base): random weights in the layout of transformers."""
+    block = {
+        "input_layernorm": (C,), "post_attention_layernorm": (C,), "self_attn.q_proj": (C, C),
+        "self_attn.k_proj": (C // H * K, C), "self_attn.v_proj": (C // H * K, C),
+        "self_attn.o_proj": (C, C), "mlp.gate_proj": (hidden, C), "mlp.up_proj": (hidden, C),
+        "mlp.down_proj": (C, hidden),
+    }  # fmt: skip
+    shapes = {"embed_tokens": (V, C), "norm": (C,)}
+    shapes |= {f"layers.{i}.{name}": shape for i in range(L) for name, shape in block.items()}
+    w = {f"model.{name}.weight": 0.5 * normal(*shape, seed=seed + n)
+         for n, (name, shape) in enumerate(shapes.items())}  # fmt: skip
+    w["model.embed_tokens.weight"] *= small  # so small that the norm's 1e-5 tells
+    w["model.norm.weight"] /= small
+    return w, torch.randint(V, (T,), generator=torch.Generator().manual_seed(seed)), H, K, base
+
+
+@exercise(
+    inputs=[read(11, 7, 1, 24, 4, 2, 17, 100.0, seed=1), read(7, 12, 2, 24, 6, 3, 31, 1e5, seed=20),
+            read(13, 5, 3, 16, 2, 2, 11, 20.0, seed=30), read(9, 9, 2, 36, 6, 2, 25, 1e3, seed=40),
+            read(5, 6, 11, 16, 4, 2, 9, 500.0, seed=50),
+            read(10, 8, 1, 16, 4, 2, 21, 50.0, seed=60, small=0.02)],
+    clash="Matrices are (out, in): x @ W.T or F.linear(x, W). Keys and values: n_kv_head heads.",
+    praise="a Llama, from its tensors alone.",
+    tolerance=1e-3,
+)  # fmt: skip
+def llama(w, ids, n_head, n_kv_head, base):
+    """llama(w, ids, n_head, n_kv_head, base): ids (T,) to logits (T, V), with Llama's tensors."""
+    return computed(w, ids, n_head, n_kv_head, base)
+
+
+llama.what = lambda given: (  # type: ignore[method-assign]
+    f"llama(w, ids, {given[2]}, {given[3]}, {given[4]:g}) for {len(layers_of(given[0]))} layers"
+)
+
+
+def normed(x, gain, eps=1e-5):
+    return x * (x.square().mean(-1, keepdim=True) + eps).rsqrt() * gain
+
+
+def turned(x, base, sign=1):
+    """Halves turned: x (heads, T, hs)."""
+    T, hs = x.shape[-2:]
+    turn = sign * torch.arange(T)[:, None] * base ** (-torch.arange(0, hs, 2) / hs)
+    (a, b), cos, sin = x.chunk(2, -1), turn.cos(), turn.sin()
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+def neighbours_turned(x, base):
+    halves = torch.cat((x[..., ::2], x[..., 1::2]), -1)
+    return torch.stack(turned(halves, base).chunk(2, -1), -1).flatten(-2)
+
+
+def split(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(0, 1)
+
+
+def layers_of(w):
+    return sorted({int(name.split(".")[2]) for name in w if "layers" in name})
+
+
+def computed(
+    w, ids, H, K, base, turn=turned, turns=(1, 1, 0), share=lambda x, n: x.repeat_interleave(n, 0),
+    mask=1, by=lambda q, x: q.shape[-1] ** 0.5, gated=lambda gate, up: F.silu(gate) * up, last=1,
+    norm=normed, norms=("input", "post_attention"), skip=(1, 1), order="qkv", split=split,
+    merge=lambda x: x.transpose(0, 1).flatten(1), layers=layers_of, out=F.linear,
+):  # fmt: skip
+    x = w["model.embed_tokens.weight"][ids]
+    for i in layers(w):
+        start = f"model.layers.{i}."
+        own = {name.removeprefix(start): part for name, part in w.items() if name.startswith(start)}
+        given = norm(x, own[f"{norms[0]}_layernorm.weight"])
+        parts = [split(F.linear(given, own[f"self_attn.{p}_proj.weight"]), h)
+                 for p, h in zip(order, (H, K, K), strict=True)]  # fmt: skip
+        q, k, v = (turn(p, base) if t else p for p, t in zip(parts, turns, strict=True))
+        k, v = share(k, H // K), share(v, H // K)
+        scores = q @ k.mT / by(q, x)
+        scores[:, torch.ones(len(x), len(x)).triu(1) * mask > 0] = -torch.inf
+        x = skip[0] * x + out(merge(scores.softmax(-1) @ v), own["self_attn.o_proj.weight"])
+        given = norm(x, own[f"{norms[1]}_layernorm.weight"])
+        gate, up = (F.linear(given, own[f"mlp.{name}_proj.weight"]) for name in ("gate", "up"))
+        x = skip[1] * x + F.linear(gated(gate, up), own["mlp.down_proj.weight"])
+    return (norm(x, w["model.norm.weight"]) if last else x) @ w["model.embed_tokens.weight"].T
+
+
+def but(**changes):
+    return partial(computed, **changes)
+
+
+llama.mistakes = {
+    "Nothing is turned: the places of the tokens are missing. Turn queries and keys.":
+        but(turns=(0, 0, 0)),
+    "Values are turned, too. Only queries and keys are.": but(turns=(1, 1, 1)),
+    "Only the queries are turned. Keys, too.": but(turns=(1, 0, 0)),
+    "You turn neighbours, features 0 and 1, 2 and 3. This layout pairs i with i + hs/2.":
+        but(turn=neighbours_turned),
+    "You turn backwards. (a, b) becomes (a cos − b sin, b cos + a sin).":
+        but(turn=partial(turned, sign=-1)),
+    "Your angles have base 10,000. Use `base`: each model has its own.":
+        lambda w, ids, H, K, _: computed(w, ids, H, K, 1e4),
+    "Keys and values are shared in the wrong order. Neighbours share: heads 0, 0, 1, 1, not 0, 1, "
+    "0, 1 (`repeat_interleave`, not `repeat`).": but(share=lambda x, n: x.repeat(n, 1, 1)),
+    "The mask is missing: every token hears the future.": but(mask=0),
+    "The scores are not divided by √hs.": but(by=lambda q, x: 1),
+    "The scores are divided by √C. A head has hs = C / n_head numbers: √hs.":
+        but(by=lambda q, x: x.shape[-1] ** 0.5),
+    "gate and up are exchanged: silu(gate) · up.": but(gated=lambda gate, up: F.silu(up) * gate),
+    "SiLU is missing: silu(gate) · up.": but(gated=torch.mul),
+    "The gains of the norms are missing.": but(norm=lambda x, gain: normed(x, 1)),
+    "The mean is subtracted, as LayerNorm does. RMSNorm only divides.":
+        but(norm=lambda x, gain: F.layer_norm(x, x.shape[-1:], gain)),
+    "The norms divide by the whole length. Take the *mean* of the squares, not the sum.":
+        but(norm=lambda x, gain: x / (x.square().sum(-1, keepdim=True) + 1e-5).sqrt() * gain),
+    "The norms' small number is not 1e-5, or not inside the root, beside the mean of the squares.":
+        tuple(but(norm=partial(normed, eps=eps)) for eps in (0, 1.1920929e-7, 1e-6)),
+    "The last norm, model.norm, is missing.": but(last=False),
+    "The norms of a layer are exchanged: input_layernorm before attention, the other before mlp.":
+        but(norms=("post_attention", "input")),
+    "A part's result replaces the stream. It is added: x + part(norm(x)).":
+        (but(skip=(0, 1)), but(skip=(1, 0)), but(skip=(0, 0))),
+    "Keys and values are exchanged.": but(order="qvk"),
+    "o_proj is turned. It is square, so nothing complains: x @ W.T.":
+        but(out=lambda x, W: x @ W),
+    "The heads are cut wrongly: (T, C) → (T, heads, hs) → (heads, T, hs), and back the same way.": (
+        but(split=lambda x, heads: x.reshape(heads, len(x), -1)),
+        but(merge=lambda x: x.reshape(x.shape[1], -1))),
+    "The layers are sorted as text: 0, 1, 10, 2 … Sort them as numbers.":
+        but(layers=lambda w: sorted(layers_of(w), key=str)),
+    "Of eleven layers you use ten: is 10 read as 1?": but(layers=lambda w: layers_of(w)[:10]),
+    "Not all layers are used.":
+        (but(layers=lambda w: layers_of(w)[:-1]), but(layers=lambda w: [0])),
+    "These are probabilities. The logits are wanted.":
+        lambda *given: computed(*given).softmax(-1),
+}  # fmt: skip

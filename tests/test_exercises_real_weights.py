@@ -1,0 +1,98 @@
+"""The exercises on real weights: other right answers, and mistakes that no table names."""
+
+import math
+import struct
+
+import numpy as np
+import pytest
+import torch
+
+from exercises import real_weights as check
+from helpers import published
+
+llama, cache_bytes = check.llama.right, check.cache_bytes.right
+before, middle, last = check.BITS
+
+
+def by_numpy(raw):
+    """The product is rounded to float16."""
+    return np.frombuffer(raw[:2], "<f2") * np.frombuffer(raw[2:], np.int8)
+
+
+def by_torch(raw):
+    raw = torch.tensor([*raw], dtype=torch.uint8)
+    return raw[:2].view(torch.float16).float() * raw[2:].view(torch.int8)
+
+
+def by_hand(raw):
+    scale = struct.unpack("<e", raw[:2])[0]
+    return tuple(scale * (b - 256 if b > 127 else b) for b in raw[2:])
+
+
+def by_helpers(w, ids, n_head, n_kv_head, base):
+    """The course's own reader of such weights."""
+    V, C = w["model.embed_tokens.weight"].shape
+    config = {
+        "model_type": "llama", "vocab_size": V, "hidden_size": C, "num_attention_heads": n_head,
+        "num_key_value_heads": n_kv_head, "num_hidden_layers": sum("q_proj" in n for n in w),
+        "intermediate_size": len(w["model.layers.0.mlp.up_proj.weight"]), "rms_norm_eps": 1e-5,
+        "rope_theta": base, "max_position_embeddings": 64, "tie_word_embeddings": True,
+    }  # fmt: skip
+    with torch.no_grad():
+        return published.llama(w, config)(ids[None])[0]
+
+
+@pytest.mark.parametrize("given", check.llama.inputs)
+def test_the_right_llama_is_that_of_the_helpers(given):
+    assert torch.allclose(llama(*given), by_helpers(*given), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "right"),
+    [
+        (check.block8, by_numpy),
+        (check.block8, by_torch),
+        (check.block8, by_hand),
+        (check.cache_bytes, lambda *given: float(cache_bytes(*given))),
+        (check.cache_bytes, lambda *given: torch.tensor(cache_bytes(*given))),
+        (check.dearer, [torch.tensor(before), middle + 0.004, last - 0.004, check.RIGHT]),
+        (check.dearer, (1.0064, 1.1114, 1.3246, check.RIGHT)),  # without the token 0 before it
+        (check.llama, by_helpers),
+    ],
+)
+def test_other_right_answers_are_right(exercise, right):
+    assert exercise(right).outcome == "right", exercise(right).message
+
+
+@pytest.mark.parametrize(("says", "others"), check.OTHERS.items())
+def test_each_other_way_to_round_is_told(says, others):
+    for word in ("last", "middle"):
+        assert check.dearer((before, *others, word)).message == says
+
+
+@pytest.mark.parametrize(
+    ("exercise", "wrong", "words"),
+    [
+        (check.block8, lambda raw: [0.0] * 32, "block8(f0 35 "),
+        (check.cache_bytes, lambda c, t, size: 2 * c.n_layer * t * c.n_kv_head * 64 * size,
+         "n_kv_head and head_size may be None"),
+        (check.cache_bytes, lambda c, t, size: 5, "for n_layer 30, n_head 9, n_embd 576, n_kv_"),
+        (check.dearer, (before, middle, last), "four things"),
+        (check.dearer, ("a", middle, last, "last"), "should be numbers"),
+        (check.dearer, ([before, 1], middle, last, "last"), "should be numbers"),
+        (check.dearer, [*(b * math.log(2) for b in check.BITS), "last"], "nats a character"),
+        (check.dearer, [*(b * 600 / 140 for b in check.BITS), "last"], "bits a token"),
+        (check.dearer, [*(b * 600 / 140 * math.log(2) for b in check.BITS), "last"], "nats a tok"),
+        (check.dearer, (last, middle, last, "last"), "from its file again"),
+        (check.dearer, (math.nan, middle, last, "last"), "from its file again"),
+        (check.dearer, (before, 1.2, last, "last"), "one at a time"),
+        (check.dearer, (before, middle, last, "both"), "middle or last"),
+        (check.dearer, (before, middle, last, "middle"), "More bits are worse"),
+        (check.llama, lambda w, *given: (x := w["model.embed_tokens.weight"]) @ x,
+         "Matrices are (out, in)"),
+        (check.llama, lambda *given: 2 * llama(*given), "llama(w, ids, 4, 2, 100) for 1 lay"),
+    ],
+)  # fmt: skip
+def test_other_mistakes_are_told_by_what_differs(exercise, wrong, words):
+    report = exercise(wrong)
+    assert report.outcome == "not yet" and words in report.message, report.message
