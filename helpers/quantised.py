@@ -104,7 +104,10 @@ class BlockLinear(nn.Module):
 
 
 def has_kernel() -> bool:
-    """Does this machine have a kernel for 4-bit weights that is faster than writing them out?"""
+    """Does this machine have a kernel for 4-bit weights that is faster than writing them out?
+
+    Taught in chapter 15.
+    """
     return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
