@@ -48,7 +48,7 @@ THEIR_NAMES = {
 
 @cache
 def theirs() -> Any:
-    """The library's model, filled without any code of ours."""
+    """The library's model, filled from the same file, names and rows put in order here."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     from gguf import GGUFReader
     from gguf.quants import dequantize
