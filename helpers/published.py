@@ -290,6 +290,9 @@ def _gguf_parts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         about = {name: field.contents() for name, field in file.fields.items()}
     except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
         raise ValueError(f"{path} is not a whole GGUF file: {error}") from error
+    texts = (f"tokenizer.ggml.{name}" for name in ("tokens", "token_type", "merges"))
+    if missing := {"general.architecture", "tokenizer.ggml.pre", *texts} - set(about):
+        raise ValueError(f"{path} says nothing of {sorted(missing)}")
     _expect_computed(about, _GGUF_SETTINGS, path)
     return about, {tensor.name: tensor for tensor in file.tensors}
 
@@ -298,7 +301,7 @@ def _gguf_config(about: Mapping[str, Any], tied: bool, source: Path) -> GPTConfi
     def said(name: str) -> Any:
         return about.get(f"llama.{name}")
 
-    return _config(
+    config = _config(
         source,
         vocab_size=len(about["tokenizer.ggml.tokens"]),
         block_size=said("context_length"),
@@ -312,6 +315,9 @@ def _gguf_config(about: Mapping[str, Any], tied: bool, source: Path) -> GPTConfi
         head_size=said("attention.key_length"),
         tied=tied,
     )
+    whole = config.head_size or config.n_embd // config.n_head
+    _expect_computed(about, {"llama.rope.dimension_count": (whole,)}, source)
+    return config
 
 
 def _gguf_tokenizer(about: Mapping[str, Any], source: Path) -> BPETokenizer:

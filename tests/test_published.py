@@ -400,10 +400,13 @@ def write_gguf():
         said.add_rope_freq_base(size.rope_parameters["rope_theta"])
         said.add_tokenizer_model(changes.get("cutting", "gpt2"))
         said.add_tokenizer_pre(changes.get("pre", "smollm"))
-        said.add_token_list(changes.get("tokens", TOKENS))
+        if changes.get("tokens", TOKENS):
+            said.add_token_list(changes.get("tokens", TOKENS))
         said.add_token_types([3, 3, *[1] * (len(TOKENS) - 2)])
         said.add_token_merges(MERGES)
         said.add_chat_template("{{ messages }}")
+        if "turned" in changes:
+            said.add_rope_dimension_count(changes["turned"])
         for name, value in changes.get("more", {}).items():
             said.add_string(name, value)
         for name, tensor in model.state_dict().items():
@@ -484,6 +487,8 @@ def test_a_gguf_tokenizer_cuts_as_its_file_says(blocky, write_gguf, tmp_path):
     [
         ({"pre": "llama-bpe"}, "tokenizer.ggml.pre 'llama-bpe' is not what this GPT computes"),
         ({"cutting": "llama"}, "tokenizer.ggml.model 'llama'"),
+        ({"turned": 16}, "llama.rope.dimension_count 16 is not what this GPT computes"),
+        ({"tokens": []}, r"says nothing of \['tokenizer.ggml.tokens'\]"),
         ({"more": {"llama.rope.scaling.type": "yarn"}}, "llama.rope.scaling.type 'yarn'"),
         ({"tokens": [*TOKENS[:2], *TOKENS[:1:-1]]}, "not numbered as here"),
     ],
