@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.training import Watch, estimate_loss, get_batch, language_model_loss, train
+from helpers.training import (
+    Watch,
+    _has_bf16,
+    estimate_loss,
+    get_batch,
+    language_model_loss,
+    train,
+)
 
 
 def generator(seed=0):
@@ -336,6 +343,22 @@ def test_a_schedule_of_zero_changes_nothing():
     before = model.table.weight.detach().clone()
     train(model, stream(200), steps=2, **SETTINGS, schedule=lambda *_: 0.0)
     assert torch.equal(model.table.weight, before)
+
+
+@pytest.mark.parametrize(
+    ("abilities", "faster"),
+    [
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": True}, True),
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": False}, False),
+        ({"cpu_name": "AMD EPYC", "avx512_bf16": True}, True),
+        ({"cpu_name": "AMD EPYC", "avx512_bf16": False}, False),
+        ({}, False),
+    ],
+)
+def test_half_the_digits_are_used_only_where_that_is_faster(abilities, faster, monkeypatch):
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: abilities)
+    assert _has_bf16(torch.device("cpu")) is faster
+    assert not _has_bf16(torch.device("meta"))
 
 
 @pytest.mark.parametrize("able", [True, False])
