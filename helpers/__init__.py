@@ -14,7 +14,7 @@
     training     batches, loss, optimisers, schedules, the loop
     sampling     writing: temperature, top-k, top-p, min-p, with a cache
     judging      surprises, bits per character, means over texts drawn anew
-    recording    the attention maps of a model that hands out none
+    recording    the attention maps of a model that hands out none, and a model without some heads
 
 The exercises that answer back are in `exercises`, what moves is in `explorers`. Importing
 ``helpers`` alone loads nothing else, so that a cell that only reads data does not wait for torch.

@@ -1,17 +1,24 @@
-"""See the attention weights of a model that does not hand them out.
+"""See the attention weights of a model that does not hand them out, and take heads away from it.
 
 Fast models call PyTorch's fused `F.scaled_dot_product_attention`, which never writes the weights
 down. `AttentionRecorder` watches those calls while its `with` block lasts and works the weights
 out beside them. The model's code, its output and, outside the block, its speed stay as they are.
+`heads_off` silences heads while its `with` block lasts: what a head is *for* shows when it is gone.
 """
 
 import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+
+from helpers.attention import MultiHeadAttention
+from helpers.gpt import GPT
 
 
 class AttentionRecorder(TorchFunctionMode):
@@ -106,3 +113,37 @@ def attention_maps(model: nn.Module, ids: Any) -> Tensor:
         for module, training in modes.items():
             module.training = training
     return seen.maps
+
+
+@contextmanager
+def heads_off(model: GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
+    """While the `with` block lasts, these heads add nothing to the residual stream.
+
+    heads: (layer, head) pairs, counted from 0. What a head has gathered, its hs numbers of each
+    token, is 0 before the output projection reads it; all else runs as ever, also with a cache.
+    Raises ValueError for a layer or a head that the model does not have. Taught in chapter 16.
+    Michel, Levy and Neubig 2019, "Are Sixteen Heads Really Better than One?".
+    """
+    chosen = defaultdict(list)
+    for layer, head in heads:
+        if not (0 <= layer < model.config.n_layer and 0 <= head < model.config.n_head):
+            raise ValueError(
+                f"no head {head} in layer {layer}: layers go from 0 to {model.config.n_layer - 1}, "
+                f"heads from 0 to {model.config.n_head - 1}"
+            )
+        chosen[layer].append(head)
+    with ExitStack() as hooks:
+        for layer, ones in chosen.items():
+            attention: Any = model.blocks[layer].attention
+            silence = _silence(attention, ones)
+            hooks.callback(attention.output.register_forward_pre_hook(silence).remove)
+        yield
+
+
+def _silence(attention: MultiHeadAttention, heads: list[int]) -> Any:
+    def hook(_: nn.Module, given: tuple[Tensor]) -> Tensor:
+        gathered = given[0].unflatten(-1, (attention.n_head, -1)).clone()
+        gathered[..., heads, :] = 0
+        return gathered.flatten(-2)
+
+    return hook

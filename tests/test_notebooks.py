@@ -31,6 +31,7 @@ CLAIMS = {
     "gptmini": ["M1", "M2", "M5", "M6"],
     "judging": ["M4", *(f"J{i}" for i in range(1, 5))],
     "real_weights": [*(f"R{i}" for i in range(1, 7)), "R8"],
+    "inside_the_heads": [f"I{i}" for i in range(1, 11)],
 }
 # The rooms of helpers whose every public name a chapter teaches; data, plots, timing are tools.
 CONCEPTS = (

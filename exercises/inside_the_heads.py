@@ -1,0 +1,151 @@
+"""The exercises on what heads do: a score for induction, a head at its mean, the verbs' heads."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import torch
+
+from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, plain, same
+
+# --- 16.1: a score for induction ------------------------------------------------------------------
+
+
+def looked(ids, seed):
+    """(weights (T, T), ids): a causal map at random, and tokens some of which come again."""
+    scores = 2 * normal(len(ids), len(ids), seed=seed)
+    ahead = torch.ones(len(ids), len(ids), dtype=torch.bool).triu(1)
+    return scores.masked_fill(ahead, -torch.inf).softmax(-1), ids
+
+
+def score(weights, ids, first=False, step=1, every=False, total=False, turned=False, rest=0.0):
+    """The mean weight on what followed the last earlier place of a token, or a mistaken one."""
+    found = []
+    for i, token in enumerate(ids):
+        earlier = [j for j in range(i) if ids[j] == token]
+        if earlier:
+            j = (earlier[0] if first else earlier[-1]) + step
+            if j < len(ids):
+                found.append(weights[j, i] if turned else weights[i, j])
+        elif every:
+            found.append(torch.tensor(rest))
+    if not found:
+        return 0.0
+    return sum(found) if total else sum(found) / len(found)
+
+
+@exercise(
+    inputs=[looked([4, 7, 9, 4, 7, 9, 4], 1), looked([1, 2, 1, 3, 1, 5, 2, 1, 3, 2], 2),
+            looked([5, 5, 5, 8, 5], 3), looked([0, 6, 2, 0, 3, 6, 0, 2], 4), looked([3, 1, 2], 5)],
+    praise="one number for a job that no mean over ordinary text would show.",
+)  # fmt: skip
+def induction_score(weights, ids):
+    """induction_score(weights, ids): the mean weight on what followed a token the last time."""
+    return score(weights, ids)
+
+
+induction_score.mistakes = {
+    "You look at the earlier token itself. Induction looks at the one that *followed* it: the "
+    "place after.": partial(score, step=0),
+    "You look at the token before the earlier one, not at the one after it.":
+        partial(score, step=-1),
+    "You take the first earlier place of a token. The task asks for the last one.":
+        partial(score, first=True),
+    "You divide by all places. A token that has not come before has nothing to follow: leave it "
+    "out of the mean.": partial(score, every=True),
+    "This is the sum. Divide by how many places counted.": partial(score, total=True),
+    "Rows and columns are exchanged: weights[i, j] is what place i gives to place j.":
+        partial(score, turned=True),
+}  # fmt: skip
+
+
+# --- 16.2: a head at its mean ---------------------------------------------------------------------
+
+
+def mean_of(gathered, head, hs, dims=(0, 1), zero=False, strided=False, others=False):
+    """What a head has gathered, its numbers replaced by their mean over texts and tokens."""
+    x = gathered.clone()
+    H = x.shape[-1] // hs
+    mine = torch.zeros(x.shape[-1], dtype=torch.bool)
+    mine[range(head, x.shape[-1], H) if strided else range(head * hs, head * hs + hs)] = True
+    if others:
+        mine = ~mine
+    x[..., mine] = 0 if zero else x[..., mine].mean(dims, keepdim=True)
+    return x
+
+
+@exercise(
+    inputs=[(normal(2, 5, 12, seed=1), 1, 4), (normal(3, 4, 12, seed=2), 0, 3),
+            (normal(1, 6, 8, seed=3), 3, 2), (normal(4, 1, 10, seed=4), 1, 5)],
+    praise="it still says something, but the same for every token.",
+)  # fmt: skip
+def at_its_mean(gathered, head, hs):
+    """at_its_mean(gathered, head, hs): one head's numbers at their mean over texts and tokens."""
+    return mean_of(gathered, head, hs)
+
+
+at_its_mean.mistakes = {
+    "You set the head to 0. Here it keeps its mean.": partial(mean_of, zero=True),
+    "You took the mean over the head's features, too: each of its hs numbers has a mean of its "
+    "own.": partial(mean_of, dims=(0, 1, 2)),
+    "You took the mean over the tokens of each text alone. It goes over texts and tokens.":
+        partial(mean_of, dims=1),
+    "You took the mean over the texts at each place alone. It goes over texts and tokens.":
+        partial(mean_of, dims=0),
+    "You took the mean over the features of each token. It goes over texts and tokens.":
+        partial(mean_of, dims=2),
+    "You took every H-th number. A head's hs numbers stand side by side: head · hs to "
+    "(head + 1) · hs.": partial(mean_of, strided=True),
+    "You changed the other heads and left this one.": partial(mean_of, others=True),
+}  # fmt: skip
+
+
+# --- 16.3: the verb's heads -----------------------------------------------------------------------
+
+# What has and have lose without a head, in nats, on the forty beginnings of section 6; worked out
+# by the solution in the chapter, whose check fails if it no longer holds.
+LOST = {(26, 0): 1.93, (27, 8): 0.66}
+
+
+@checked
+def needed(answer):
+    """needed: the two heads of layers 26 and 27 that cost most, each with the nats that are lost"""
+    if answer is ...:
+        raise NotAttempted
+    expect(
+        isinstance(answer, Mapping) and len(answer) == 2,
+        "Set needed to a dict of two heads: {(layer, head): nats, (layer, head): nats}.",
+    )
+    if any(value is ... for value in answer.values()):
+        raise NotAttempted
+    try:
+        found = {
+            (int(layer), int(head)): float(plain(lost)) for (layer, head), lost in answer.items()
+        }
+    except (TypeError, ValueError, RuntimeError):
+        raise NotYet(
+            "A head is a pair of whole numbers, its loss a number: {(25, 3): 0.1, …}."
+        ) from None
+    turned = {(head, layer) for layer, head in found}
+    expect(turned != set(LOST), "Layer first, then head: (26, 0) is head 0 of layer 26.")
+    expect(
+        set(found) != {(26, 0), (28, 7)},
+        "(28, 7) looks at the subject. The question is what is lost without it.",
+    )
+    expect(
+        all(layer in (26, 27) and 0 <= head < 9 for layer, head in found),
+        "Both heads are in layers 26 and 27, and a layer has heads 0 to 8.",
+    )
+    expect(
+        set(found) == set(LOST),
+        "These are not the two heads without which has and have lose most. For each of the 18 "
+        "heads: the mean preference with all heads, less that without it.",
+    )
+    lost = [found[head] for head in LOST]
+    expect(not same(lost, [-x for x in LOST.values()], 0.02),
+           "The right heads; turn the sign: a loss is what all heads have more.")  # fmt: skip
+    expect(
+        same(lost, list(LOST.values()), 0.02),
+        "The right heads, but these are not the nats: the mean over the forty beginnings of "
+        "(right verb − wrong verb), with all heads, less the same without the head.",
+    )
+    return "the head that is, are needs is the head that has, have needs."

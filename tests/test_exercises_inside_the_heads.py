@@ -1,0 +1,82 @@
+"""The exercises on heads: other right answers, and mistakes that no table names."""
+
+import numpy as np
+import pytest
+import torch
+
+from exercises import inside_the_heads as check
+
+(first, lost), (second, less) = check.LOST.items()
+
+
+def with_numpy(weights, ids):
+    weights = weights.numpy()
+    after = {i: max(j for j in range(i) if ids[j] == ids[i]) + 1
+             for i in range(len(ids)) if ids[i] in ids[:i]}  # fmt: skip
+    return float(np.mean([weights[i, j] for i, j in after.items()])) if after else 0
+
+
+def with_a_dictionary(weights, ids):
+    last, found = {}, []
+    for i, token in enumerate(ids):
+        if token in last:
+            found.append(float(weights[i, last[token] + 1]))
+        last[token] = i
+    return sum(found) / len(found) if found else 0.0
+
+
+def by_heads(gathered, head, hs):
+    heads = gathered.unflatten(-1, (-1, hs)).clone()
+    heads[:, :, head] = heads[:, :, head].mean(0).mean(0)
+    return heads.flatten(-2)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "right"),
+    [
+        (check.induction_score, with_numpy),
+        (check.induction_score, with_a_dictionary),
+        (check.at_its_mean, by_heads),
+        (check.needed, {second: less + 0.01, first: torch.tensor(lost)}),
+        (check.needed, {tuple(np.array(first)): np.float32(lost), second: less}),
+    ],
+)
+def test_other_right_answers_are_right(exercise, right):
+    assert exercise(right).outcome == "right", exercise(right).message
+
+
+def changes_what_it_is_given(gathered, head, hs):
+    gathered[..., head * hs : head * hs + hs] = gathered[..., head * hs : head * hs + hs].mean(
+        (0, 1)
+    )
+    return gathered
+
+
+@pytest.mark.parametrize(
+    ("exercise", "wrong", "words"),
+    [
+        (check.induction_score, lambda weights, ids: 0.5, "induction_score("),
+        (check.at_its_mean, changes_what_it_is_given, "in place"),
+        (check.at_its_mean, lambda gathered, head, hs: gathered, "at_its_mean("),
+        (check.needed, 1.93, "a dict of two heads"),
+        (check.needed, {first: lost}, "a dict of two heads"),
+        (check.needed, {first: "much", second: less}, "its loss a number"),
+        (check.needed, {26: lost, 27: less}, "its loss a number"),
+        (check.needed, {(0, 26): lost, (8, 27): less}, "Layer first"),
+        (check.needed, {first: lost, (25, 1): less}, "layers 26 and 27"),
+        (check.needed, {first: lost, (28, 7): less}, "looks at the subject"),
+        (check.needed, {first: lost, (26, 9): less}, "heads 0 to 8"),
+        (check.needed, {first: lost, (27, 0): less}, "not the two heads"),
+        (check.needed, {first: -lost, second: -less}, "turn the sign"),
+        (check.needed, {first: less, second: lost}, "not the nats"),
+        (check.needed, {first: float("nan"), second: less}, "not the nats"),
+    ],
+)
+def test_other_mistakes_are_told_by_what_differs(exercise, wrong, words):
+    report = exercise(wrong)
+    assert report.outcome == "not yet" and words in report.message, report.message
+
+
+def test_a_stub_is_not_attempted():
+    assert check.needed(...).outcome == check.needed({first: ..., second: ...}).outcome
+    assert check.needed(...).outcome == "not attempted"
