@@ -20,7 +20,7 @@ NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
 KERNELS = default avx2 $(if $(shell grep -m 1 -s avx512f /proc/cpuinfo),avx512)
 
 .PHONY: help lab test lint unit chapters test-browser test-matrix soak notebooks normalise bench data train \
-	study studies constraints clean
+	study studies book constraints clean
 
 help:
 	@echo "make lab           open the course in JupyterLab, in your own copies (my/)"
@@ -29,6 +29,7 @@ help:
 	@echo "make test-matrix   every chapter compared with 1 and 2 threads and each set of CPU kernels"
 	@echo "make soak          random input to whatever reads input, for some 20 minutes"
 	@echo "make notebooks     run every chapter in place and normalise the files"
+	@echo "make book          the course as web pages, in build/book"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"
 	@echo "make studies       run the studies whose code has changed; make study NAME=…: one, again"
@@ -94,6 +95,9 @@ studies: .venv/course
 study: .venv/course
 	$(if $(NAME),,$(error which one? make study NAME=…; they are in studies/))
 	$(BIN)/python -m studies $(NAME)
+
+book: .venv/dev
+	$(BIN)/python tools/book/build.py
 
 # Resolve again for every platform and Python after changing requirements*.txt.
 constraints: .venv/dev
