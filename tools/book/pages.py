@@ -43,7 +43,6 @@ NEEDS_KERNEL = {
 }
 
 HOW_TO_DO = """\
-
 ```{admonition} You read; to do them you need Python
 :class: note
 Here are the tasks, with hints and, closed, a solution. In JupyterLab each is followed by a cell
@@ -114,7 +113,7 @@ def readable(notebook: NotebookNode, states: dict[str, list[dict[str, Any]]]) ->
         if cell.cell_type == "markdown":
             cell.source = anchored(cell.source)
             if re.match(r"## .*\bExercises\b", cell.source):
-                cell.source += "\n" + HOW_TO_DO
+                cell.source = cell.source.replace("\n", f"\n\n{HOW_TO_DO}\n", 1)
             continue
         if "solution" in tags:  # what it prints gives it away, too
             tags.append("hide-cell")
