@@ -97,7 +97,7 @@ study: .venv/course
 	$(BIN)/python -m studies $(NAME)
 
 book: .venv/dev
-	$(BIN)/python tools/book/build.py
+	$(BIN)/python tools/book/book.py
 
 # Resolve again for every platform and Python after changing requirements*.txt.
 constraints: .venv/dev

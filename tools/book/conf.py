@@ -1,4 +1,4 @@
-"""Sphinx's settings for the book; `build.py` lays it beside the sources and calls Sphinx."""
+"""Sphinx's settings for the book; `book.py` lays it beside the sources and calls Sphinx."""
 
 project = "From the Dot Product to GPT"
 html_title = project

@@ -17,7 +17,7 @@ from studies import FOLDER, Results, Table, results
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-# A page's name → its file, whose relative links are rewritten by `linked`.
+# A page's name → its file.
 DOCUMENTS = {
     "teaching": ROOT / "docs" / "TEACHING.md",
     "errata": ROOT / "docs" / "ERRATA.md",
@@ -36,11 +36,7 @@ ABOUT = {
     "contributing": "Contributing",
 }
 FILES = ["LICENSE", "LICENSE-text", "CITATION.cff", "docs/explorer.png"]
-# What these ask of a kernel, a page cannot answer.
-NEEDS_KERNEL = {
-    "WordExplorer": "looking up another word",
-    "SamplingExplorer": "reading another prompt",
-}
+STILL = {"WordExplorer"}  # every answer comes from the kernel: a page shows the picture
 
 HOW_TO_DO = """\
 ```{admonition} You read; to do them you need Python
@@ -64,10 +60,10 @@ def lay_out(folder: Path) -> int:
         assert found, f"README.md has no section {title!r}"
         readme = readme.replace(found[0], "")
         text = found[0].replace("\n### ", "\n## ").removeprefix("#")
-        (folder / f"{name}.md").write_text(linked(text), "utf-8")
-    (folder / "index.md").write_text(linked(readme) + contents(), "utf-8")
+        (folder / f"{name}.md").write_text(linked(text, ROOT), "utf-8")
+    (folder / "index.md").write_text(linked(readme, ROOT) + contents(), "utf-8")
     for name, path in DOCUMENTS.items():
-        (folder / f"{name}.md").write_text(linked(path.read_text("utf-8")), "utf-8")
+        (folder / f"{name}.md").write_text(linked(path.read_text("utf-8"), path.parent), "utf-8")
     (folder / "studies.md").write_text(studies_page(), "utf-8")
     for file in FILES:
         shutil.copy(ROOT / file, folder)
@@ -87,13 +83,18 @@ def contents() -> str:
     return "\n" + "\n".join(trees)
 
 
-def linked(text: str) -> str:
-    """A document's text with its links as they are in the book, where all pages lie together."""
-    for name, path in DOCUMENTS.items():
-        text = re.sub(rf"\]\((?:\.\./)?(?:\w+/)?{path.name}\)(?<!README.md\))", f"]({name}.md)", text)
-    text = re.sub(r"\]\((?:\.\./)?data/README\.md\)", "](data.md)", text)
-    text = re.sub(r"\]\((?:\.\./)?(?:notebooks|docs)/([\w.]+)", r"](\1", text)
-    return re.sub(r"\]\(\.\./(README|LICENSE)", r"](\1", text)
+def linked(text: str, folder: Path) -> str:
+    """The text of a document in a folder, its links as they are in the book: all lie together."""
+    names = {path: f"{name}.md" for name, path in DOCUMENTS.items()}
+
+    def moved(link: re.Match[str]) -> str:
+        path = (folder / link[1]).resolve()
+        if not path.exists():  # an address elsewhere
+            return link[0]
+        name = names.get(path, path.name)
+        return f"]({'sources/' if path.parent.name == 'sources' else ''}{name}"
+
+    return re.sub(r"\]\(([^)#]+)", moved, text)
 
 
 # --- a chapter ------------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ def readable(notebook: NotebookNode, states: dict[str, list[dict[str, Any]]]) ->
 
 
 def anchored(text: str) -> str:
-    """Links to a heading as the book's anchors have it: [x](a.ipynb#The-road) → a.ipynb#the-road."""
+    """Links to headings as the book's anchors are: (a.ipynb#The-road) → (a.ipynb#the-road)."""
     return re.sub(r"(?<=\.ipynb)#[^)\s]+(?=\))", lambda anchor: anchor[0].lower(), text)
 
 
@@ -151,7 +152,8 @@ def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> i
     if not made or not hasattr(explorers, made[1]):
         return 0
     state = next(shown, None)
-    if state and state["words"] == words:  # else it is older than what stands here
+    # Words that differ are those of another run than the one that stands here.
+    if state and state["words"] == words and made[1] not in STILL:
         data["text/html"] = live_explorer(state, data["image/png"], alt)
         return 1
     data["text/html"] = still_explorer(data["image/png"], alt)
@@ -166,8 +168,8 @@ def still(png: str, alt: str) -> str:
 
 
 def still_explorer(png: str, alt: str) -> str:
-    said = '<p class="note">A still picture: it moves in JupyterLab (<a href="install.html">how to install</a>).</p>'
-    return f"<div>{still(png, alt)}{said}</div>"
+    said = 'A still picture: it moves in JupyterLab (<a href="install.html">how to install</a>).'
+    return f'<div>{still(png, alt)}<p class="note">{said}</p></div>'
 
 
 def live_explorer(state: dict[str, Any], png: str, alt: str) -> str:
@@ -177,10 +179,10 @@ def live_explorer(state: dict[str, Any], png: str, alt: str) -> str:
     )
     text = text.replace("<", r"\u003c")  # no tag can end the script
     name, note = state["class"], ""
-    if name in NEEDS_KERNEL:
+    if name == "SamplingExplorer":
         note = (
-            f'<p class="note">What a page cannot do is {NEEDS_KERNEL[name]}: that needs JupyterLab'
-            ' (<a href="install.html">how to install</a>).</p>'
+            '<p class="note">The bars and the draws move here. Another prompt has to be read by the'
+            ' model: that needs JupyterLab (<a href="install.html">how to install</a>).</p>'
         )
     return (
         f'<div class="explorer" data-class="{name}">{still(png, alt)}</div>'
@@ -200,7 +202,7 @@ def write_explorers(folder: Path) -> None:
 
 
 def studies_page() -> str:
-    """Each study with a result: the sentence that it tests, its tables, and the chapters with it."""
+    """Each study with a result: the sentence that it tests, its tables, its chapters."""
     shown = tables_shown()
     parts = [STUDIES]
     for path in sorted((FOLDER / "results").glob("*.json")):
@@ -275,7 +277,8 @@ def _markdown(table: Table) -> str:
     lines = [head, ["---"] + ["--:"] * (len(head) - 1)]
     for row in rows:
         lines.append(row if len(row) > 1 else [f"*{row[0]}*"])
-    return "\n".join("| " + " | ".join(line + [""] * (len(head) - len(line))) + " |" for line in lines) + "\n"
+    filled = (line + [""] * (len(head) - len(line)) for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in filled)
 
 
 def _title(stem: str) -> str:

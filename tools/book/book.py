@@ -1,6 +1,6 @@
 """The book: the course as web pages that need neither a kernel nor another host.
 
-    python tools/book/build.py [FOLDER]     default: build/book; open its index.html
+    python tools/book/book.py [FOLDER]     default: build/book; open its index.html
 
 Nothing is run: the chapters are shown as committed, the explorers from notebooks/states (written
 by `make notebooks`) with the code and style of explorers/. README.md is cut into the first page,
@@ -17,21 +17,21 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(HERE)]
 
-import pages  # noqa: E402
+import sources  # noqa: E402
 
 
 def build(folder: Path) -> int:
     """Build the book into a folder; 0 if nothing was to be warned of."""
-    sources, kept = folder.with_name("sources"), folder.with_name("doctrees")
-    for old in (sources, folder):
+    source, kept = folder.with_name("sources"), folder.with_name("doctrees")
+    for old in (source, folder):
         shutil.rmtree(old, ignore_errors=True)
-    sources.mkdir(parents=True)
-    live = pages.lay_out(sources)
-    shutil.copy(HERE / "conf.py", sources)
-    shutil.copytree(HERE / "static", sources / "_static")
-    pages.write_explorers(sources / "_static")
+    source.mkdir(parents=True)
+    live = sources.lay_out(source)
+    shutil.copy(HERE / "conf.py", source)
+    shutil.copytree(HERE / "static", source / "_static")
+    sources.write_explorers(source / "_static")
     arguments = ["-b", "html", "-W", "--keep-going", "-q", "-d", str(kept)]
-    failed = build_main([*arguments, str(sources), str(folder)])
+    failed = build_main([*arguments, str(source), str(folder)])
     if not failed:
         print(f"The book is in {folder}: open index.html. Explorers live in it: {live}.")
     return failed
