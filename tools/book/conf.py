@@ -8,7 +8,7 @@ exclude_patterns = ["LICENSE*"]
 
 nb_execution_mode = "off"  # what is shown is what is committed
 nb_merge_streams = True
-nb_execution_show_tb = False
+nb_render_markdown_format = "myst"  # formulae and links in outputs, too
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_dmath_allow_digits = False  # "$5 and $6" is no formula
 myst_heading_anchors = 4

@@ -140,9 +140,8 @@ def anchored(text: str) -> str:
 def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> int:
     """Make an output one of the book, in place; 1 if it is an explorer that is live, else 0."""
     data = output.get("data", {})
-    for kind in ("text/html", "text/markdown"):  # Sphinx resolves links in cells, not in outputs
-        if kind in data:
-            data[kind] = re.sub(r"\b(\d\d_\w+)\.ipynb\b", r"\1.html", data[kind])
+    if "text/html" in data:  # Sphinx resolves the links in Markdown
+        data["text/html"] = re.sub(r"\b(\d\d_\w+)\.ipynb\b", r"\1.html", data["text/html"])
     if "image/png" not in data:
         return 0
     alt = output.metadata.get("image/png", {}).get("alt", "")
