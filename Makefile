@@ -108,7 +108,7 @@ constraints: .venv/dev
 		cat constraints.txt; } > constraints.new && mv constraints.new constraints.txt
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
+	rm -rf build .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
 	find helpers exercises explorers studies tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The marks are written last: an installation that was interrupted is taken up again.

@@ -21,6 +21,7 @@ html_static_path = ["_static"]
 html_css_files = ["book.css"]
 html_js_files = ["theme.js", ("live.js", {"defer": "defer"})]
 html_math_renderer = "mathml"
+html_show_search_summary = False  # it would be fetched, which a page on a disk may not
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
