@@ -207,10 +207,11 @@ def test_without_a_script_the_still_picture_stands_there(browser, book):
 
 def test_the_theme_reaches_the_explorers(reader, book):
     opened(reader, book, "08_transformer_block")
-    ink = "() => getComputedStyle(document.querySelector('.explorer').shadowRoot.querySelector('.d2g')).color"
-    light = reader.evaluate(ink)
+    explorer = reader.locator(".explorer .d2g")
+    ink = "node => getComputedStyle(node).color"
+    light = explorer.evaluate(ink)
     reader.emulate_media(color_scheme="dark")
-    lab.eventually(lambda: reader.evaluate(ink) != light, True)
+    lab.eventually(lambda: explorer.evaluate(ink) != light, True)
 
 
 def test_the_search_finds_a_chapter(reader, book):
