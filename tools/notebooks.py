@@ -91,7 +91,7 @@ def write_states(chapter: Path, found: dict[str, list[dict[str, Any]]]) -> None:
     path = states_file(chapter)
     if found:
         path.parent.mkdir(exist_ok=True)
-        write(path, json.dumps(found, ensure_ascii=False, indent=0, sort_keys=True) + "\n")
+        write(path, json.dumps(found, ensure_ascii=False, sort_keys=True) + "\n")
     else:
         path.unlink(missing_ok=True)
 
