@@ -20,7 +20,7 @@ NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
 KERNELS = default avx2 $(if $(shell grep -m 1 -s avx512f /proc/cpuinfo),avx512)
 
 .PHONY: help lab test lint unit chapters test-browser test-matrix soak notebooks normalise bench data train \
-	study studies constraints clean
+	study studies book constraints clean
 
 help:
 	@echo "make lab           open the course in JupyterLab, in your own copies (my/)"
@@ -29,6 +29,7 @@ help:
 	@echo "make test-matrix   every chapter compared with 1 and 2 threads and each set of CPU kernels"
 	@echo "make soak          random input to whatever reads input, for some 20 minutes"
 	@echo "make notebooks     run every chapter in place and normalise the files"
+	@echo "make book          the course as web pages, in build/book"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"
 	@echo "make studies       run the studies whose code has changed; make study NAME=…: one, again"
@@ -95,6 +96,9 @@ study: .venv/course
 	$(if $(NAME),,$(error which one? make study NAME=…; they are in studies/))
 	$(BIN)/python -m studies $(NAME)
 
+book: .venv/dev
+	$(BIN)/python tools/book/book.py
+
 # Resolve again for every platform and Python after changing requirements*.txt.
 constraints: .venv/dev
 	$(INSTALL) uv==0.13.8
@@ -104,7 +108,7 @@ constraints: .venv/dev
 		cat constraints.txt; } > constraints.new && mv constraints.new constraints.txt
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
+	rm -rf build .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
 	find helpers exercises explorers studies tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The marks are written last: an installation that was interrupted is taken up again.

@@ -17,6 +17,11 @@ const STYLE = `
 .d2g.depth-explorer td.number { font-family: inherit; }
 .d2g.depth-explorer .verdict { min-height: 2.9em; } /* two lines: the slider below it stays */
 .d2g.depth-explorer figcaption { white-space: nowrap; font-size: 12px; }
+@container explorer (max-width: 480px) { /* a phone: one under the other */
+  .d2g.depth-explorer .columns { flex-wrap: wrap; }
+  .d2g.depth-explorer figure { flex-basis: 100%; }
+  .d2g.depth-explorer table { white-space: normal; }
+}
 @container explorer (min-width: 760px) {
   .d2g.depth-explorer svg text { font-size: 10px; }
   .d2g.depth-explorer figcaption, .d2g.depth-explorer table { font-size: 13px; }

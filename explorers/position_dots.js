@@ -17,6 +17,7 @@ const STYLE = `
 .d2g.dots svg text { fill: var(--quiet); font-size: 12px; }
 .d2g.dots .says { margin: 4px 0 0; font-size: 14px; }
 .d2g.dots .number { font-weight: 700; font-variant-numeric: tabular-nums; }
+@container explorer (max-width: 480px) { .d2g.dots .columns { flex-wrap: wrap; } .d2g.dots figure { flex-basis: 100%; } }
 @container explorer (min-width: 760px) {
   .d2g.dots .row { flex-wrap: nowrap; } /* nothing moves when the base gets long */
   .d2g.dots .row input { width: 78px; }

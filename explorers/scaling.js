@@ -51,6 +51,7 @@ const STYLE = `
 .scaling-explorer .key { display: flex; flex-wrap: wrap; gap: 0 14px; margin: 2px 0; font-size: 12px; }
 .scaling-explorer .key span { display: inline-flex; align-items: center; gap: 4px; }
 .scaling-explorer th, .scaling-explorer td { padding: 1px 9px; font-size: 12px; white-space: nowrap; }
+@container explorer (max-width: 480px) { .scaling-explorer th, .scaling-explorer td { padding: 1px 5px; white-space: normal; } }
 `;
 
 function render({ model, el }) {

@@ -17,6 +17,10 @@ const STYLE = `
 .two-vectors .controls { grid-column: 1 / 3; }
 .two-vectors .row { gap: 6px 14px; }
 .two-vectors input[type="range"] { width: 72px; }
+@container explorer (max-width: 480px) { /* a phone */
+  .two-vectors .board { grid-template-columns: minmax(0, 1fr); }
+  .two-vectors .controls { grid-column: 1; }
+}
 @container explorer (min-width: 760px) {
   .two-vectors .board { grid-template: auto 1fr / ${SIZE}px minmax(0, 1fr); }
   .two-vectors svg { grid-row: 1 / 3; }

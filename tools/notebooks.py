@@ -9,14 +9,18 @@
 Without names: every chapter. The form: outputs and counts kept, everything dropped that changes
 from run to run without meaning anything (widget state and ids, time stamps, editor settings, all
 but the last state of a line of progress), and the links to the chapters before and after it.
+`run` also writes what the explorers shown hold to notebooks/states/TOPIC.json, so that the book
+(tools/book) can show them live without a kernel.
 """
 
 import argparse
+import json
 import os
 import re
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import figures
 import home
@@ -26,7 +30,14 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+STATES = "states"  # the folder beside the chapters with what their explorers hold, for the book
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+WIDGET_TRAITS = {  # what every widget has, and what the book takes from the source
+    *("_esm", "_css", "_anywidget_id", "_dom_classes", "layout", "tabbable", "tooltip"),
+    *(f"_{of}_{what}" for of in ("model", "view") for what in ("module", "module_version", "name")),
+    "_view_count",
+}
 KEPT_CELL_METADATA = {"tags", "jupyter", "jp-MarkdownHeadingCollapsed"}
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -40,12 +51,49 @@ def run(notebook: NotebookNode, folder: Path) -> None:
         notebook,
         timeout=300,
         kernel_name="python3",
-        store_widget_state=False,
+        store_widget_state=True,
         record_timing=False,
         coalesce_streams=True,  # how print's output was cut into messages means nothing
         resources={"metadata": {"path": str(folder)}},
     )
     client.execute()
+
+
+def states(notebook: NotebookNode) -> dict[str, list[dict[str, Any]]]:
+    """{id of a cell: the explorers that it shows}: class, words (as in the output), traits.
+
+    Only what the explorer itself has declared is kept: no code, no style, no ids.
+    """
+    all_states = notebook.metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state", {})
+    found: dict[str, list[dict[str, Any]]] = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            saved = all_states.get(data.get(WIDGET_VIEW, {}).get("model_id"), {})
+            kind = saved.get("state", {}).get("_anywidget_id", "").rsplit(".", 1)[-1]
+            if not kind:  # a line of progress is a widget, too
+                continue
+            traits = {k: v for k, v in saved["state"].items() if k not in WIDGET_TRAITS}
+            buffers = sorted(saved.get("buffers", []), key=lambda buffer: buffer["path"])
+            words = "".join(data["text/plain"])
+            found.setdefault(cell.id, []).append(
+                {"class": kind, "words": words, "traits": traits, "buffers": buffers}
+            )
+    return found
+
+
+def states_file(chapter: Path) -> Path:
+    """Where the states of a chapter are kept: by topic, so that renumbering leaves them alone."""
+    return chapter.parent / STATES / f"{chapter.stem.partition('_')[2]}.json"
+
+
+def write_states(chapter: Path, found: dict[str, list[dict[str, Any]]]) -> None:
+    path = states_file(chapter)
+    if found:
+        path.parent.mkdir(exist_ok=True)
+        write(path, json.dumps(found, ensure_ascii=False, sort_keys=True) + "\n")
+    else:
+        path.unlink(missing_ok=True)
 
 
 def normalise(notebook: NotebookNode) -> None:
@@ -147,6 +195,7 @@ def main() -> int:
             navigate(notebook, path.resolve(), home.home())
         if arguments.what == "run":
             run(notebook, path.parent)
+            write_states(path, states(notebook))
             print(f"{path.name}: ran in {time.perf_counter() - start:.1f} s")
         normalise(notebook)
         after = text_of(notebook)

@@ -1,0 +1,220 @@
+"""The book: built from what is committed, and read in a browser that has no network.
+
+What a page says of the course is held by the other tests; here: that pages build without a warning,
+load nothing from elsewhere, lead nowhere dead, and that their explorers move without a kernel.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import lab
+import pytest
+from lab import CHAPTERS, ROOT
+from playwright.sync_api import Browser, Page
+
+# The explorers of each cell that has some, and how many of them need a kernel: the word explorer.
+FILES = sorted((ROOT / "notebooks" / "states").glob("*.json"))
+STATES = [shown for path in FILES for shown in json.loads(path.read_text("utf-8")).values()]
+STILL = 1
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "book"
+    command = [sys.executable, str(ROOT / "tools" / "book" / "book.py"), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+class Reader(HTMLParser):
+    """What a page names: ids, links, what it loads, and pictures without a description."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.undescribed: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        has = {name: value or "" for name, value in attributes}
+        self.ids |= {has[name] for name in ("id", "name") if name in has}
+        if tag == "a" and "href" in has:
+            self.links.append(has["href"])
+        if tag in ("script", "img", "iframe", "source", "video", "audio", "embed", "object"):
+            self.loaded += [has[name] for name in ("src", "data") if name in has]
+        if tag == "link" and has.get("rel") not in ("canonical", "author"):
+            self.loaded.append(has.get("href", ""))
+        if tag == "img" and len(has.get("alt", "").split()) < 3:
+            self.undescribed.append(has.get("src", "")[:60])
+
+
+@pytest.fixture(scope="module")
+def read(book: Path) -> dict[str, Reader]:
+    return {path.name: Reader(path.read_text("utf-8")) for path in sorted(book.glob("*.html"))}
+
+
+def test_every_chapter_and_document_is_a_page(read):
+    documents = {"index", "install", "measured", "studies", "teaching", "errata", "contributing"}
+    assert {f"{path.stem}.html" for path in CHAPTERS} <= read.keys()
+    assert {f"{name}.html" for name in documents} <= read.keys()
+
+
+def test_nothing_is_loaded_from_elsewhere(book, read):
+    for name, page in read.items():
+        assert page.loaded, name
+        foreign = [address for address in page.loaded if not address.startswith("data:")]
+        foreign = [a for a in foreign if urlsplit(a).scheme or urlsplit(a).netloc]
+        assert foreign == [], f"{name} loads {foreign}"
+    sheets = [*book.rglob("*.css"), *book.glob("*.html")]
+    for path in sheets:
+        assert not re.search(r"url\(\s*['\"]?(https?:)?//|@import", path.read_text("utf-8")), path
+
+
+def test_no_link_is_dead(book, read):
+    count = 0
+    for name, page in read.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme:
+                assert parts.scheme in ("https", "http", "mailto"), f"{name}: {link}"
+                continue
+            target = unquote(parts.path) or name
+            assert (book / target).is_file(), f"{name} links to {link}"
+            if parts.fragment and target in read and target != "searchindex.js":
+                assert unquote(parts.fragment) in read[target].ids, f"{name} links to {link}"
+            count += 1
+    assert count > 500
+
+
+def test_every_picture_is_described(read):
+    for path in CHAPTERS:
+        assert read[f"{path.stem}.html"].undescribed == [], path.stem
+
+
+def test_formulae_are_mathml_and_none_is_left_as_latex(book):
+    chapters = [book / f"{path.stem}.html" for path in CHAPTERS]
+    texts = [path.read_text("utf-8") for path in chapters]
+    assert sum(text.count("<math ") for text in texts) > 800
+    for path, text in zip(chapters, texts, strict=True):
+        shown = "".join(re.findall(r"<math .*?</math>", text, flags=re.S))
+        assert not re.search(r"<m\w+[^>]*>\\", shown), path.name  # a word that was not understood
+        prose = re.sub(r"<(pre|code|script|math)\b.*?</\1>", "", text, flags=re.S)
+        assert not re.search(r"\\(frac|sqrt|sum|text|cdot)\b", prose), path.name
+
+
+def test_solutions_and_deeper_sections_are_closed(book):
+    for path in CHAPTERS:
+        text = (book / f"{path.stem}.html").read_text("utf-8")
+        assert text.count("Show a solution") == path.read_text("utf-8").count('"solution"\n')
+        assert not re.search(r"<details[^>]*\bopen\b", text), path.stem
+    assert (book / "02_language_modelling.html").read_text("utf-8").count('"deeper"') == 5
+
+
+def test_the_studies_have_their_tables(book):
+    text = (book / "studies.html").read_text("utf-8")
+    for path in (ROOT / "studies" / "results").glob("*.json"):
+        section = text.partition(f'<section id="{path.stem.replace("_", "-")}">')[2]
+        assert "<table" in section.partition("</section>")[0], path.stem
+
+
+# --- in the browser -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reader(browser: Browser, book: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page without a network; request.param: width and colour scheme."""
+    width, scheme = getattr(request, "param", (1280, "light"))
+    size = {"width": width, "height": 900}
+    context = browser.new_context(viewport=size, color_scheme=scheme, offline=True)  # type: ignore[arg-type]
+    page, problems = context.new_page(), []
+    lab.watch(page, problems)
+    yield page
+    lab.noticed(page)
+    context.close()
+    assert problems == []
+
+
+def opened(page: Page, book: Path, name: str) -> Page:
+    """The page, its explorers drawn."""
+    page.goto((book / f"{name}.html").as_uri())
+    page.wait_for_function("document.querySelectorAll('.explorer:not(.live)').length === 0")
+    return page
+
+
+WAYS = [(1280, "dark"), (360, "light")]
+
+
+@pytest.mark.parametrize("reader", WAYS, indirect=True, ids=lambda p: f"{p[0]}-{p[1]}")
+def test_every_explorer_is_drawn_and_the_page_is_no_wider_than_the_screen(reader, book):
+    width = reader.viewport_size["width"]
+    live = 0
+    for path in sorted(book.glob("*.html")):
+        opened(reader, book, path.stem)
+        assert reader.evaluate("document.documentElement.scrollWidth") <= width, path.stem
+        explorers = reader.locator(".explorer")
+        for explorer in explorers.all():
+            assert explorer.locator(".d2g").is_visible()
+            assert explorer.evaluate("e => e.scrollWidth <= e.clientWidth"), path.stem
+        live += explorers.count()
+    assert live == sum(len(shown) for shown in STATES) - STILL
+
+
+@pytest.mark.parametrize(
+    ("chapter", "control"),
+    [
+        ("00_start_here", "input[type=range]"),
+        ("02_language_modelling", "input[type=range]"),
+        ("03_causal_averaging", "input[type=range]"),
+        ("05_scaling", "input[type=range]"),
+        ("07_position", "input[type=range]"),
+        ("08_transformer_block", "input[type=range]"),
+        ("11_generation", "input[type=range]"),
+        ("12_byte_pair_encoding", "input[type=range]"),
+    ],
+)
+def test_an_explorer_answers_to_a_key(reader, book, chapter, control):
+    explorer = opened(reader, book, chapter).locator(".explorer").first
+    before = explorer.screenshot()
+    explorer.locator(control).first.focus()
+    for _ in range(3):
+        reader.keyboard.press("ArrowLeft")
+    lab.eventually(lambda: explorer.screenshot() != before, True)
+
+
+def test_the_attention_explorer_shows_the_stages_of_a_head(reader, book):
+    explorer = opened(reader, book, "04_queries_keys_values").locator(".explorer")
+    before = explorer.locator(".d2g").inner_text()
+    explorer.get_by_role("button", name="1 Scores").press("Enter")
+    lab.eventually(lambda: explorer.locator(".d2g").inner_text() != before, True)
+
+
+def test_without_a_script_the_still_picture_stands_there(browser, book):
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto((book / "04_queries_keys_values.html").as_uri())
+    assert page.locator(".explorer > img").is_visible()
+    context.close()
+
+
+def test_the_theme_reaches_the_explorers(reader, book):
+    opened(reader, book, "08_transformer_block")
+    explorer = reader.locator(".explorer .d2g")
+    ink = "node => getComputedStyle(node).color"
+    light = explorer.evaluate(ink)
+    reader.emulate_media(color_scheme="dark")
+    lab.eventually(lambda: explorer.evaluate(ink) != light, True)
+
+
+def test_the_search_finds_a_chapter(reader, book):
+    reader.goto((book / "search.html").as_uri() + "?q=entropy")
+    reader.locator("#search-results a").first.wait_for()
+    assert reader.locator("#search-results a").count() > 3

@@ -1,0 +1,97 @@
+"""What the book is made of: states of explorers, formulae, links (the pages: tests/browser)."""
+
+import json
+import re
+
+import mathml
+import nbformat
+import pytest
+import sources
+from conftest import CHAPTERS, ROOT
+from nbformat import v4
+
+import explorers
+import notebooks as tool
+
+FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$])\$([^$\n]+)\$", re.S)
+
+
+def shown(notebook: nbformat.NotebookNode) -> dict[str, list[str]]:
+    """Cell → the words of the explorers that it shows."""
+    found: dict[str, list[str]] = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            made = re.match(r"(\w+)\(", data.get("text/plain", ""))
+            if "image/png" in data and made and hasattr(explorers, made[1]):
+                found.setdefault(cell.id, []).append(data["text/plain"])
+    return found
+
+
+def test_what_the_explorers_hold_is_that_of_the_committed_run(chapter, notebook):
+    """If this fails, run the chapter again: `make notebooks` writes both."""
+    states = sources.kept_states(chapter)
+    assert {cell: [s["words"] for s in kept] for cell, kept in states.items()} == shown(notebook)
+
+
+def test_states_are_data_only_and_small():
+    topics = {path.stem.partition("_")[2] for path in CHAPTERS}
+    for path in (ROOT / "notebooks" / tool.STATES).iterdir():
+        assert path.stem in topics
+        assert path.stat().st_size < 1_000_000
+        for kept in json.loads(path.read_text("utf-8")).values():
+            for state in kept:
+                assert state.keys() == {"class", "words", "traits", "buffers"}
+                assert tool.WIDGET_TRAITS.isdisjoint(state["traits"])
+                assert hasattr(explorers, state["class"])
+
+
+def test_states_are_those_of_what_is_shown():
+    view = {"application/vnd.jupyter.widget-view+json": {"model_id": "a"}, "text/plain": "Toy(1)"}
+    cell = v4.new_code_cell("toy", outputs=[v4.new_output("display_data", view)])
+    traits = {"_esm": "code", "_anywidget_id": "explorers.toy.Toy", "_view_count": None, "x": 1}
+    buffers = [{"path": ["y"], "data": "AA==", "encoding": "base64"}]
+    state = {"a": {"state": traits, "buffers": buffers}, "b": {"state": traits}}
+    notebook = v4.new_notebook(
+        cells=[cell], metadata={"widgets": {tool.WIDGET_STATE: {"state": state}}}
+    )
+    (kept,) = tool.states(notebook)[cell.id]
+    assert kept == {"class": "Toy", "words": "Toy(1)", "traits": {"x": 1}, "buffers": buffers}
+
+
+def test_an_explorer_of_another_run_stays_a_picture():
+    data = {"image/png": "iVBORw0KGgo=", "text/plain": "TwoVectors(a)"}
+    state = {"class": "TwoVectors", "words": "TwoVectors(b)", "traits": {}, "buffers": []}
+    old, new = (v4.new_output("display_data", dict(data)) for _ in range(2))
+    assert sources.show_output(old, {}, iter([state])) == 0
+    assert "A still picture" in old.data["text/html"]
+    assert sources.show_output(new, {}, iter([state | {"words": "TwoVectors(a)"}])) == 1
+    assert 'data-class="TwoVectors"' in new.data["text/html"]
+
+
+def test_no_text_of_an_explorer_ends_its_script():
+    state = {"class": "Toy", "words": "", "traits": {"x": "</script><b>"}, "buffers": []}
+    html = sources.live_explorer(state, "", 'a "b"')
+    assert html.count("</script>") == 1 and "<b>" not in html and 'alt="a &quot;b&quot;"' in html
+
+
+def test_every_formula_is_understood(notebook):
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            text = re.sub(r"```.*?```|`[^`\n]*`", "", cell.source, flags=re.S)
+            for block, inline in FORMULA.findall(text):
+                assert "\\" not in re.sub(r"&#x\w+;", "", mathml.mathml(block or inline))
+
+
+@pytest.mark.parametrize(
+    ("link", "wanted"),
+    [
+        ("[x](docs/TEACHING.md)", "[x](teaching.md)"),
+        ("[x](data/README.md)", "[x](data.md)"),
+        ("[x](notebooks/09_gpt.ipynb#The-road)", "[x](09_gpt.ipynb#The-road)"),
+        ("[x](LICENSE)", "[x](LICENSE)"),
+        ("[x](https://example.org/a)", "[x](https://example.org/a)"),
+    ],
+)
+def test_links_of_documents_lead_to_pages(link, wanted):
+    assert sources.linked(link, ROOT) == wanted

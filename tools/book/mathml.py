@@ -1,0 +1,73 @@
+r"""Formulae as MathML, made when the book is built: browsers draw it, screen readers read it.
+
+It needs no script in the page. The font that browsers need for it, STIX Two Math, comes with
+ziamath; of its two million bytes the book keeps the signs that its formulae use.
+"""
+
+import logging
+import re
+from html import unescape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from latex2mathml.converter import convert
+
+logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every table
+FONT = "STIXTwoMath-Regular"
+# What browsers draw for what is written: a root, and letters in italics (h stands elsewhere).
+DRAWN = [ord("√"), ord("ℎ"), *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C)]
+# What latex2mathml does not know, in words that it knows.
+SAME = {r"\lVert": r"\Vert", r"\rVert": r"\Vert", r"\bigl": "", r"\bigr": "", r"\tfrac": r"\frac"}
+
+
+def mathml(latex: str, block: bool = False) -> str:
+    r"""A formula as a <math> element.
+
+    >>> mathml("x^2")[-47:]
+    '<msup><mi>x</mi><mn>2</mn></msup></mrow></math>'
+    """
+    for theirs, ours in SAME.items():
+        latex = latex.replace(theirs, ours)
+    return convert(latex, display="block" if block else "inline")
+
+
+def inline(writer: Any, node: nodes.math) -> None:
+    writer.body.append(mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def block(writer: Any, node: nodes.math_block) -> None:
+    writer.body.append(f'<div class="math">{mathml(node.astext(), block=True)}</div>')
+    raise nodes.SkipNode
+
+
+def bundle_font(app: Any, error: Exception | None) -> None:
+    """Write the signs that the pages' formulae use, as a font beside the style sheet."""
+    if error or app.builder.format != "html":
+        return
+    used = {sign for page in Path(app.outdir).glob("*.html") for sign in math_signs(page)}
+    package = find_spec("ziamath")
+    assert package is not None and package.origin is not None
+    font = TTFont(Path(package.origin).parent / "fonts" / f"{FONT}.ttf", recalcTimestamp=False)
+    options = subset.Options(layout_features=["*"], name_IDs=["*"], notdef_outline=True)
+    cutter = subset.Subsetter(options)
+    cutter.populate(unicodes=[*map(ord, used), *DRAWN])
+    cutter.subset(font)
+    font.flavor = "woff"
+    font.save(Path(app.outdir) / "_static" / f"{FONT}.woff")
+
+
+def math_signs(page: Path) -> set[str]:
+    """The characters in the <math> elements of a page."""
+    text = "".join(re.findall(r"<math.*?</math>", page.read_text("utf-8"), flags=re.S))
+    return set(unescape(re.sub(r"<[^>]*>", "", text)))
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    app.connect("build-finished", bundle_font)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,284 @@
+"""The sources of the book's pages, made of the chapters, the documents and the studies."""
+
+import ast
+import json
+import re
+import shutil
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+import explorers
+import notebooks
+from studies import FOLDER, Results, Table, results
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+# A page's name → its file.
+DOCUMENTS = {
+    "teaching": ROOT / "docs" / "TEACHING.md",
+    "errata": ROOT / "docs" / "ERRATA.md",
+    "contributing": ROOT / "docs" / "CONTRIBUTING.md",
+    "data": ROOT / "data" / "README.md",
+}
+# A page's name → the section of the README that it is.
+CUT_OUT = {"install": "Two commands", "measured": "What is measured"}
+ABOUT = {
+    "install": "Install",
+    "studies": "Studies",
+    "measured": "What is measured",
+    "errata": "Errata",
+    "teaching": "Teaching",
+    "data": "Data",
+    "contributing": "Contributing",
+}
+FILES = ["LICENSE", "LICENSE-text", "CITATION.cff", "docs/explorer.png"]
+STILL = {"WordExplorer"}  # every answer comes from the kernel: a page shows the picture
+
+HOW_TO_DO = """\
+```{admonition} You read; to do them you need Python
+:class: note
+Here are the tasks, with hints and, closed, a solution. In JupyterLab each is followed by a cell
+that judges your answer and names your mistake: [how to install](install.md), one command.
+```
+"""
+
+
+def lay_out(folder: Path) -> int:
+    """Write the sources of all pages; how many explorers are live in them."""
+    live = 0
+    for path in CHAPTERS:
+        notebook = notebooks.read(path)
+        live += readable(notebook, kept_states(path))
+        nbformat.write(notebook, folder / path.name)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for name, title in CUT_OUT.items():
+        found = re.search(rf"^## {title}\n.*?(?=^## |\Z)", readme, re.M | re.S)
+        assert found, f"README.md has no section {title!r}"
+        readme = readme.replace(found[0], "")
+        text = found[0].replace("\n### ", "\n## ").removeprefix("#")
+        (folder / f"{name}.md").write_text(linked(text, ROOT), "utf-8")
+    (folder / "index.md").write_text(linked(readme, ROOT) + contents(), "utf-8")
+    for name, path in DOCUMENTS.items():
+        (folder / f"{name}.md").write_text(linked(path.read_text("utf-8"), path.parent), "utf-8")
+    (folder / "studies.md").write_text(studies_page(), "utf-8")
+    for file in FILES:
+        shutil.copy(ROOT / file, folder)
+    shutil.copytree(ROOT / "data" / "sources", folder / "sources")  # data/README.md links to them
+    return live
+
+
+def contents() -> str:
+    """The tables of contents that make the side bar and the links to the next page."""
+    chapters = "\n".join(path.stem for path in CHAPTERS)
+    about = "\n".join(f"{title} <{name}>" for name, title in ABOUT.items())
+    parts = {"Chapters": chapters, "About": about}
+    trees = (
+        f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n{names}\n```\n"
+        for title, names in parts.items()
+    )
+    return "\n" + "\n".join(trees)
+
+
+def linked(text: str, folder: Path) -> str:
+    """The text of a document in a folder, its links as they are in the book: all lie together."""
+    names = {path: f"{name}.md" for name, path in DOCUMENTS.items()}
+
+    def moved(link: re.Match[str]) -> str:
+        path = (folder / link[1]).resolve()
+        if not path.exists():  # an address elsewhere
+            return link[0]
+        name = names.get(path, path.name)
+        return f"]({'sources/' if path.parent.name == 'sources' else ''}{name}"
+
+    return re.sub(r"\]\(([^)#]+)", moved, text)
+
+
+# --- a chapter ------------------------------------------------------------------------------------
+
+
+def kept_states(chapter: Path) -> dict[str, list[dict[str, Any]]]:
+    path = notebooks.states_file(chapter)
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+
+def readable(notebook: NotebookNode, states: dict[str, list[dict[str, Any]]]) -> int:
+    """Make of a chapter to be run one to be read, in place; how many explorers are live in it."""
+    live = 0
+    for cell in notebook.cells:
+        tags = cell.metadata.setdefault("tags", [])
+        settings = cell.metadata.setdefault("mystnb", {})
+        if cell.cell_type == "markdown":
+            cell.source = anchored(cell.source)
+            if re.match(r"## .*\bExercises\b", cell.source):
+                cell.source = cell.source.replace("\n", f"\n\n{HOW_TO_DO}\n", 1)
+            continue
+        if "solution" in tags:  # what it prints gives it away, too
+            tags.append("hide-cell")
+            settings["code_prompt_show"] = "Show a solution"
+            settings["code_prompt_hide"] = "Hide the solution"
+        elif set(tags) & {"check", "setup"}:  # they say something to whoever runs them
+            tags.append("remove-cell")
+        elif cell.metadata.get("jupyter", {}).get("source_hidden"):
+            tags.append("hide-input")
+            settings["code_prompt_show"] = "Show the code"
+            settings["code_prompt_hide"] = "Hide the code"
+        shown = iter(states.get(cell.id, []))
+        for output in cell.outputs:
+            live += show_output(output, settings, shown)
+    return live
+
+
+def anchored(text: str) -> str:
+    """Links to headings as the book's anchors are: (a.ipynb#The-road) → (a.ipynb#the-road)."""
+    return re.sub(r"(?<=\.ipynb)#[^)\s]+(?=\))", lambda anchor: anchor[0].lower(), text)
+
+
+def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> int:
+    """Make an output one of the book, in place; 1 if it is an explorer that is live, else 0."""
+    data = output.get("data", {})
+    if "text/html" in data:  # Sphinx resolves the links in Markdown
+        data["text/html"] = re.sub(r"\b(\d\d_\w+)\.ipynb\b", r"\1.html", data["text/html"])
+    if "image/png" not in data:
+        return 0
+    alt = output.metadata.get("image/png", {}).get("alt", "")
+    settings["image"] = {"alt": alt}
+    words = data.get("text/plain", "")
+    made = re.match(r"(\w+)\(", words)
+    if not made or not hasattr(explorers, made[1]):
+        return 0
+    state = next(shown, None)
+    # Words that differ are those of another run than the one that stands here.
+    if state and state["words"] == words and made[1] not in STILL:
+        data["text/html"] = live_explorer(state, data["image/png"], alt)
+        return 1
+    data["text/html"] = still_explorer(data["image/png"], alt)
+    return 0
+
+
+# --- explorers ------------------------------------------------------------------------------------
+
+
+def still(png: str, alt: str) -> str:
+    return f'<img src="data:image/png;base64,{png.strip()}" alt="{escape(alt)}">'
+
+
+def still_explorer(png: str, alt: str) -> str:
+    said = 'A still picture: it moves in JupyterLab (<a href="install.html">how to install</a>).'
+    return f'<div>{still(png, alt)}<p class="note">{said}</p></div>'
+
+
+def live_explorer(state: dict[str, Any], png: str, alt: str) -> str:
+    """An explorer for live.js: the still picture, which it replaces, and the state as JSON."""
+    text = json.dumps(
+        {"traits": state["traits"], "buffers": state["buffers"]}, separators=(",", ":")
+    )
+    text = text.replace("<", r"\u003c")  # no tag can end the script
+    name, note = state["class"], ""
+    if name == "SamplingExplorer":
+        note = (
+            '<p class="note">The bars and the draws move here. Another prompt has to be read by the'
+            ' model: that needs JupyterLab (<a href="install.html">how to install</a>).</p>'
+        )
+    return (
+        f'<div class="explorer" data-class="{name}">{still(png, alt)}</div>'
+        f'<script type="application/json">{text}</script>{note}'
+    )
+
+
+def write_explorers(folder: Path) -> None:
+    """The code and style of all explorers, as scripts that a page opened from a disk may load."""
+    for name in set(explorers.__all__) - {"Explorer"}:
+        kind = getattr(explorers, name)
+        text = json.dumps({"code": str(kind._esm), "style": str(kind._css)})
+        (folder / f"{name}.js").write_text(f"bookExplorer({json.dumps(name)}, {text});\n", "utf-8")
+
+
+# --- studies --------------------------------------------------------------------------------------
+
+
+def studies_page() -> str:
+    """Each study with a result: the sentence that it tests, its tables, its chapters."""
+    shown = tables_shown()
+    parts = [STUDIES]
+    for path in sorted((FOLDER / "results").glob("*.json")):
+        found = results(path.stem)
+        module = ast.parse((FOLDER / f"{path.stem}.py").read_text("utf-8"))
+        said = (ast.get_docstring(module) or "").replace("``", "`")
+        parts.append(f"## {path.stem.replace('_', ' ')}\n\n{said}\n")
+        calls = shown.get(path.stem, {})
+        if calls:
+            chapters = dict.fromkeys(chapter for stems in calls.values() for chapter in stems)
+            links = " · ".join(f"[{_title(stem)}]({stem}.ipynb)" for stem in chapters)
+            parts.append(f"Shown in {links}.\n")
+        parts += [_markdown(table) for table in _tables(found, list(calls))]
+    return "\n".join(parts)
+
+
+STUDIES = """\
+# Studies: what training shows
+
+What a chapter says of trained models rests on a study: every arm at three seeds or more, paired
+(the same first weights and batches), with the settings on which it depends moved. Each says below
+which sentence it tests, and what it found: the mean over the seeds, the lowest and the highest,
+and the differences from one arm, seed by seed. All runs are kept, in `studies/results`;
+`make study NAME=mask` runs one again.
+"""
+
+
+def tables_shown() -> dict[str, dict[str, list[str]]]:
+    """Study → {the arguments of a table of it in a chapter: the chapters that show it}."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for path in CHAPTERS:
+        names: dict[str, str] = {}  # variable → the study whose results it holds just then
+        for cell in notebooks.read(path).cells:
+            nodes = ast.walk(ast.parse(cell.source)) if cell.cell_type == "code" else []
+            for node in nodes:
+                match node:
+                    case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                        names[name] = _study(value, names)
+                    case ast.Call(func=ast.Attribute(value=value, attr="table")):
+                        arguments = ast.unparse(node).partition(".table(")[2][:-1]
+                        places = found.setdefault(_study(value, names), {})
+                        places.setdefault(arguments, []).append(path.stem)
+    return found
+
+
+def _study(value: ast.expr, names: dict[str, str]) -> str:
+    """The study whose results an expression is: `results("mask")` or a variable; "" for others."""
+    match value:
+        case ast.Call(func=ast.Name(id="results"), args=[ast.Constant(value=str(name))]):
+            return name
+        case ast.Name(id=name):
+            return names.get(name, "")
+    return ""
+
+
+def _tables(found: Results, calls: list[str]) -> list[Table]:
+    """The tables that chapters show, whole, or those of all measures of a study shown nowhere."""
+    tables = []
+    for arguments in calls:
+        call = ast.parse(f"f({arguments})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        named = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
+        named.pop("changes", None)  # here is room for all
+        tables.append(found.table(*(ast.literal_eval(a) for a in call.args), **named))
+    if not calls:
+        tables = [found.table(measure) for measure in found.runs[0]["numbers"]]
+    return list({repr(table): table for table in tables}.values())
+
+
+def _markdown(table: Table) -> str:
+    head, *rows = table.rows
+    lines = [head, ["---"] + ["--:"] * (len(head) - 1)]
+    for row in rows:
+        lines.append(row if len(row) > 1 else [f"*{row[0]}*"])
+    filled = (line + [""] * (len(head) - len(line)) for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in filled)
+
+
+def _title(stem: str) -> str:
+    return notebooks.read(ROOT / "notebooks" / f"{stem}.ipynb").cells[0].source.split("\n")[0][2:]

@@ -1,0 +1,92 @@
+// Explorers without a kernel. Each <div class="explorer" data-class="…"> shows a still picture; the
+// script after it holds the state that a run of the chapter has left. Code and style come from
+// _static/CLASS.js. All are classic scripts, so that a book opened from a disk works, too.
+(() => {
+  const folder = new URL(".", document.currentScript.src), loads = new Map();
+
+  /** The {code, style} of a class of explorers. */
+  function load(name) {
+    if (!loads.has(name)) {
+      const it = {};
+      it.loaded = new Promise((done, fail) => {
+        it.done = done;
+        const script = document.createElement("script");
+        script.onerror = () => fail(new Error(`cannot load ${name}.js`));
+        script.src = new URL(`${name}.js`, folder);
+        document.head.append(script);
+      });
+      loads.set(name, it);
+    }
+    return loads.get(name).loaded;
+  }
+  window.bookExplorer = (name, parts) => loads.get(name).done(parts);
+
+  /** What anywidget gives an explorer as its model, without the kernel behind it. */
+  function modelOf({ traits, buffers }) {
+    const listeners = [];
+    for (const { path, data } of buffers) { // bytes, at the places where they were
+      const place = path.slice(0, -1).reduce((at, key) => at[key], traits);
+      place[path.at(-1)] = new DataView(Uint8Array.from(atob(data), (c) => c.charCodeAt()).buffer);
+    }
+    const emit = (event, ...said) => listeners.filter(([name]) => name === event).forEach(([, call]) => call(...said));
+    const same = (a, b) => a === b || (!ArrayBuffer.isView(a) && JSON.stringify(a) === JSON.stringify(b));
+    const model = {
+      get: (name) => traits[name],
+      set(names, value) { // at once, and it tells of what has changed only
+        const wanted = typeof names === "string" ? { [names]: value } : names;
+        const changes = Object.entries(wanted).filter(([name, to]) => !same(traits[name], to));
+        for (const [name, to] of changes) traits[name] = to;
+        for (const [name, to] of changes) emit(`change:${name}`, model, to, {});
+        if (changes.length) emit("change", model, {});
+      },
+      on(names, call) { for (const name of names.split(/\s+/)) listeners.push([name, call]); },
+      off(names, call) {
+        const gone = names?.split(/\s+/);
+        for (let i = listeners.length; i--;) {
+          const [name, listener] = listeners[i];
+          if ((!gone || gone.includes(name)) && (!call || call === listener)) listeners.splice(i, 1);
+        }
+      },
+      save_changes() {}, // no kernel hears of it
+      send() {},
+    };
+    return model;
+  }
+
+  async function show(host) {
+    const name = host.dataset.class, state = JSON.parse(host.nextElementSibling.textContent);
+    const { code, style } = await load(name);
+    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    const { default: widget } = await import(url);
+    URL.revokeObjectURL(url);
+    const el = document.createElement("div"), sheet = document.createElement("style");
+    sheet.textContent = style;
+    const root = host.attachShadow({ mode: "open" }); // the page's style shall not reach in
+    root.append(sheet, el);
+    const theme = () => { el.dataset.jpThemeLight = document.body.dataset.jpThemeLight; };
+    new MutationObserver(theme).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
+    theme();
+    const made = typeof widget === "function" ? await widget() : widget;
+    const model = modelOf(state);
+    await made.initialize?.({ model });
+    await made.render({ model, el });
+    withoutKernel[name]?.(el);
+    host.classList.add("live");
+  }
+
+  const withoutKernel = {
+    SamplingExplorer(el) { // its bars move here; another prompt would have to be read by the model
+      for (const input of el.querySelectorAll("textarea, input[type=text]")) input.readOnly = true;
+    },
+  };
+
+  // One after another and all of them: what is not drawn yet would be skipped by the Tab key.
+  (async () => {
+    for (const host of document.querySelectorAll(".explorer")) {
+      await show(host).catch((error) => {
+        console.error(error);
+        host.shadowRoot?.replaceChildren(document.createElement("slot")); // the still picture
+      });
+    }
+  })();
+})();
