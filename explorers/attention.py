@@ -49,6 +49,8 @@ _PLACES = {
     2: [_LARGE, (0.1, 0.15, 0.27, 0.69)],
     3: [_LARGE, (0.1, 0.08, 0.27, 0.33), (0.06, 0.53, 0.34, 0.3)],
 }
+# With many more layers than heads all of them stand beside, not above.
+_BESIDE = [_LARGE, (0.31, 0.15, 0.08, 0.69), (0.05, 0.04, 0.2, 0.77)]
 
 
 class AttentionExplorer(Explorer):
@@ -178,11 +180,13 @@ class AttentionExplorer(Explorer):
         fig, axes = plots.picture(f"{alt}.", width=width, height=5, columns=len(parts))
         # Fixed places: to have them worked out would double the time until the explorer is there.
         fig.set_layout_engine(None)
-        for draw, place, ax in zip(parts, _PLACES[len(parts)], np.ravel(axes), strict=True):
+        tall = len(parts) == 3 and layers > 2 * heads
+        places = _BESIDE if tall else _PLACES[len(parts)]
+        for draw, place, ax in zip(parts, places, np.ravel(axes), strict=True):
             draw(ax)
             ax.set_position(place)  # after a colour bar has taken its room from it
         for bar in fig.axes[len(parts) :]:
-            left, bottom, wide, high = _PLACES[len(parts)][0]
+            left, bottom, wide, high = places[0]
             bar.set_position((left + wide + 0.02, bottom, 0.16 / width, high))
         fig.axes[0].set_title(f"{where.capitalize()}: {_STAGES[self.stage]}")
         title = plots.verbatim(self.title if len(self.title) <= 80 else self.title[:79] + "…")
@@ -213,8 +217,9 @@ class AttentionExplorer(Explorer):
         flat = wall.reshape(layers * step, heads * step)
         plots.heatmap(flat, ax=ax, signed=signed, limits=(-1, 1) if signed else (0, 1))
         for side, count in (("top", heads), ("left", layers)):
-            _write(ax, side, np.arange(count) * step + (size - 1) / 2, map(str, range(count)))
-        ax.set_title("All heads", pad=18)
+            named = range(0, count, 1 if count <= 16 else 5)
+            _write(ax, side, np.array(named) * step + (size - 1) / 2, map(str, named))
+        ax.set_title("All heads", pad=18 if layers <= 2 * heads else 26)
         ax.set_ylabel("layer", labelpad=16)
         corner = (0 if self.average else self.head * step) - 0.5, self.layer * step - 0.5
         width = heads * step - gap if self.average else size
