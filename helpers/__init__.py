@@ -12,6 +12,7 @@
     quantised    weights in blocks of few bits, and layers that compute from them
     published    weights of others as a GPT of ours: GPT-2's layout, Llama's, GGUF files
     training     batches, loss, optimisers, schedules, the loop
+    encoder_decoder  from one text to another: recurrent, with attention, 2017's transformer
     sampling     writing: temperature, top-k, top-p, min-p, with a cache
     judging      surprises, bits per character, means over texts drawn anew
     recording    the attention maps of a model that hands out none, and a model without some heads

@@ -211,9 +211,12 @@ class MultiHeadAttention(nn.Module):
     Called with x (B, T, C), gives (B, T, C): self-attention. Called with x and source (B, S, C),
     the queries come from x, keys and values from source: cross-attention, which is never causal.
     Called with x and a cache, x are the tokens that follow those in the cache (chapter 11).
+    Called with a mask (B, 1, 1, S), True for the keys that are no padding, the others get no
+    weight (chapter 17); a layer that is causal, and has no source, takes none.
 
     Raises ValueError if H does not divide C and no head_size is given, if n_kv_head does not divide
-    H, for inputs of another width, and for x and source with different B.
+    H, for inputs of another width, for x and source with different B, and for a mask that does not
+    fit.
 
     Vaswani et al. 2017, section 3.2.2. Taught in chapter 06.
     """
@@ -244,21 +247,34 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.Linear(of_queries, n_embd, bias=bias)
 
     def forward(
-        self, x: Tensor, source: Tensor | None = None, cache: KVCache | None = None
+        self,
+        x: Tensor,
+        source: Tensor | None = None,
+        cache: KVCache | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         start = 0 if cache is None else len(cache)
+        causal = self.causal and source is None
+        if mask is not None:
+            _check_padding(mask, x if source is None else source, causal)
         q, k, v = self.project(x, source, start)
         if cache is not None:
             k, v = cache.append(k, v)
-        out = _attend(q, k, v, self.causal and source is None, start)
+        out = _attend(q, k, v, causal, start, mask)
         out = self.output(out.transpose(1, 2).flatten(2))  # (B, H, T, hs) → (B, T, C)
         return F.dropout(out, self.dropout, self.training)
 
-    def weights(self, x: Tensor, source: Tensor | None = None) -> Tensor:
+    def weights(
+        self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None
+    ) -> Tensor:
         """Who looks at whom: (B, H, T, S), one map per head, without dropout."""
         q, k, v = self.project(x, source)
         k, v = (t.repeat_interleave(self.n_head // self.n_kv_head, dim=1) for t in (k, v))
-        mask = causal_mask(x.shape[1], x.device) if self.causal and source is None else None
+        causal = self.causal and source is None
+        if mask is not None:
+            _check_padding(mask, x if source is None else source, causal)
+        if causal:
+            mask = causal_mask(x.shape[1], x.device)
         return attention(q, k, v, mask)[1]
 
     def project(
@@ -309,7 +325,24 @@ def _check_width(x: Tensor, n_embd: int) -> None:
         raise ValueError(f"attention wants x of shape (B, T, {n_embd}), not {tuple(x.shape)}")
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, causal: bool, start: int) -> Tensor:
+def _check_padding(mask: Tensor, source: Tensor, causal: bool) -> None:
+    if causal:
+        raise ValueError(
+            "a causal layer takes no mask for padding: at the end of a text nobody hears it"
+        )
+    B, S, _ = source.shape
+    if mask.dtype != torch.bool or mask.shape != (B, 1, 1, S):
+        raise ValueError(
+            f"a mask for padding is bool, shape {(B, 1, 1, S)}, one entry for each key, not "
+            f"{tuple(mask.shape)} of {mask.dtype}"
+        )
+    if not mask.any(dim=-1).all():
+        raise ValueError("a row is all padding: it leaves its queries nothing to look at")
+
+
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool, start: int, mask: Tensor | None = None
+) -> Tensor:
     """`attention` by the kernel that is fastest for these tensors: (B, H, T, hs), no weights.
 
     start: how many of the keys come before the first query. Fewer heads in k and v are shared.
@@ -318,12 +351,11 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, causal: bool, start: int) -> Tensor
     # PyTorch's fused kernel for bfloat16 on a CPU goes backwards 2 to 4 times slower than the
     # formula written out (benchmarks/training.py).
     slow = q.dtype == torch.bfloat16 and q.requires_grad and q.device.type == "cpu"
-    if slow and not (start or grouped):
+    if slow and not (start or grouped or mask is not None):
         scores = q * q.shape[-1] ** -0.5 @ k.mT
         if causal:  # adding −∞ is faster than filling it in
             scores = scores + torch.full_like(scores[0, 0], -math.inf).triu(1)
         return F.softmax(scores, dim=-1) @ v
-    mask = None
     if causal and start:  # the kernel's own mask would take the first query for token 0
         causal = False
         if q.shape[2] > 1:  # one new token may look at all of them

@@ -118,7 +118,10 @@ class Block(nn.Module):
     Each part reads the residual stream x (B, T, C) through a norm and adds to it ("pre-norm").
     attention, mlp: modules (B, T, C) → (B, T, C); norm: makes a norm for a width; convolution: a
     part that mlp reads through, too, or None.
-    Radford et al. 2019, "GPT-2". Taught in chapter 08.
+    cross: attention between the two, whose keys and values come from the source (B, S, C) that the
+    block is then called with (chapter 17), or None. mask (B, 1, 1, S): True where the source, or x
+    in a block without cross, is no padding.
+    Radford et al. 2019, "GPT-2"; Vaswani et al. 2017. Taught in chapter 08.
     """
 
     def __init__(
@@ -127,14 +130,29 @@ class Block(nn.Module):
         mlp: nn.Module,
         norm: Callable[[int], nn.Module] = nn.LayerNorm,
         convolution: ShortConvolution | None = None,
+        cross: MultiHeadAttention | None = None,
     ):
         super().__init__()
         n_embd = attention.query.in_features
         self.attention_norm, self.attention = norm(n_embd), attention
+        self.cross = cross
+        if cross is not None:
+            self.cross_norm = norm(n_embd)
         self.mlp_norm, self.convolution, self.mlp = norm(n_embd), convolution, mlp
 
-    def forward(self, x: Tensor, cache: KVCache | None = None) -> Tensor:
-        x = x + self.attention(self.attention_norm(x), cache=cache)
+    def forward(
+        self,
+        x: Tensor,
+        cache: KVCache | None = None,
+        source: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        if (self.cross is None) != (source is None):
+            raise ValueError("a source belongs to a block with cross-attention, and to no other")
+        own = mask if self.cross is None else None
+        x = x + self.attention(self.attention_norm(x), cache=cache, mask=own)
+        if self.cross is not None:
+            x = x + self.cross(self.cross_norm(x), source, mask=mask)
         read = self.mlp_norm(x)
         if self.convolution is not None:
             read = self.convolution(read, cache)

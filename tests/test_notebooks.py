@@ -32,14 +32,18 @@ CLAIMS = {
     "judging": ["M4", *(f"J{i}" for i in range(1, 5))],
     "real_weights": [*(f"R{i}" for i in range(1, 7)), "R8"],
     "inside_the_heads": [f"I{i}" for i in range(1, 11)],
+    "encoders_decoders": [*(f"E{i}" for i in range(1, 6)), "H9", "Q13"],
 }
 # The rooms of helpers whose every public name a chapter teaches; data, plots, timing are tools.
 CONCEPTS = (
     *("text", "positions", "attention", "gpt"),
     *("checkpoints", "training", "sampling", "judging", "recording", "quantised", "published"),
+    "encoder_decoder",
 )
-# What a chapter uses and explains without building it: files, signals, curves, hooks.
+# What a chapter uses and explains without building it: files, signals, curves, hooks, tasks.
 MACHINERY = {
+    *(f"encoder_decoder.{name}" for name in ("reversals", "dates", "padded", "pairs_to_ids")),
+    *("encoder_decoder.fit", "encoder_decoder.share_right"),
     *("checkpoints", "recording", "published"),
     *("quantised.HalfLinear", "quantised.HalfEmbedding", "quantised.has_kernel"),
     *("training.Run", "training.Watch", "training.Rates", "training.Interrupt"),

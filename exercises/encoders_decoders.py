@@ -1,0 +1,224 @@
+"""The exercises on encoders and decoders: padding, Bahdanau's score, how far it reaches, heads."""
+
+import math
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, plain, same
+from studies import results
+
+# --- 17.1: nobody hears padding -------------------------------------------------------------------
+
+
+def lengths(*numbers):
+    return torch.tensor(numbers)
+
+
+@exercise(
+    inputs=[(lengths(3, 1), 3), (lengths(2, 5, 4), 5), (lengths(1, 2, 3, 4), 4), (lengths(2), 6)],
+    praise="one row of it for each text, the same for all heads and queries.",
+    tolerance=0,
+)
+def padding_mask(lengths, S):
+    """padding_mask(lengths, S): (B, 1, 1, S), True where a key is no padding."""
+    return (torch.arange(S) < lengths[:, None])[:, None, None]
+
+
+def places(lengths, S, compare=torch.lt, shape=lambda mask: mask[:, None, None], first=0):
+    return shape(compare(torch.arange(first, first + S), lengths[:, None]))
+
+
+padding_mask.mistakes = {
+    "It is the wrong way round: True is where a key may be heard, False where padding is.":
+        partial(places, compare=torch.ge),
+    "One place too many is heard: a row of length 3 has the places 0, 1 and 2 (<, not <=).":
+        partial(places, compare=torch.le),
+    "The first place is counted as 1, so the last letter of each row is not heard.":
+        partial(places, first=1),
+    "That is (B, S). Heads and queries need a dimension each: (B, 1, 1, S).":
+        partial(places, shape=lambda mask: mask),
+    "The dimensions of length 1 stand in the wrong place: (B, 1, 1, S), the keys last.":
+        (partial(places, shape=lambda mask: mask[:, :, None, None]),
+         partial(places, shape=lambda mask: mask[:, None, :, None]),
+         partial(places, shape=lambda mask: mask[None, None])),
+    "One dimension is missing: (B, 1, 1, S), for heads and for queries.":
+        partial(places, shape=lambda mask: mask[:, None]),
+    "The padding stands at the end, not at the beginning: place s is real if s < length.":
+        lambda lengths, S: places(lengths, S).flip(-1),
+}  # fmt: skip
+
+
+# --- 17.2: Bahdanau's score -----------------------------------------------------------------------
+
+
+def states(T, S, C, A, seed, large=1.0):
+    h, s, v = normal(T, C, seed=seed), normal(S, C, seed=seed + 1), normal(A, seed=seed + 4)
+    return h, s, large * normal(A, C, seed=seed + 2), normal(A, C, seed=seed + 3), v
+
+
+@exercise(
+    inputs=[states(2, 3, 4, 5, 0), states(4, 4, 4, 4, 10), states(1, 6, 3, 2, 20),
+            states(5, 2, 6, 3, 30), states(3, 3, 3, 7, 40, large=20.0)],
+    clash="q is (T, A), k is (S, A): q[:, None] + k is (T, S, A).",
+    praise="a hidden layer for each pair of states.",
+    backward=True,
+)  # fmt: skip
+def additive_attention(h, states, W, U, v):
+    """additive_attention(h, states, W, U, v): (T, C), what each decoder state finds."""
+    return found(h, states, W, U, v)
+
+
+def found(
+    h, states, W, U, v, bend=torch.tanh, weigh=lambda scores: scores.softmax(-1), scale=1.0,
+    join=lambda q, k: q[:, None] + k, values=lambda states, U: states,
+):  # fmt: skip
+    scores = bend(join(h @ W.T, states @ U.T)) @ v * scale
+    return weigh(scores) @ values(states, U)
+
+
+def but(**changes):
+    return partial(found, **changes)
+
+
+additive_attention.mistakes = {
+    "The bend is missing: v · tanh(q + k). Without it the query changes no weight.":
+        but(bend=lambda x: x),
+    "The bend should be tanh.": (but(bend=torch.relu), but(bend=torch.sigmoid)),
+    "The softmax runs over the decoder's states. Each *query* shares out its weight: over the "
+    "last dimension, the encoder's states.": but(weigh=lambda scores: scores.softmax(0)),
+    "There is no softmax: scores are not weights yet.": but(weigh=lambda scores: scores),
+    "The scores are divided by √A. Additive scores are not scaled: v can be as small as it needs.":
+        lambda h, states, W, U, v: found(h, states, W, U, v, scale=len(v) ** -0.5),
+    "That is a product of query and key inside tanh. Additive: their sum.":
+        but(join=lambda q, k: q[:, None] * k),
+    "Queries and keys are exchanged: W makes queries of h, U makes keys of the states.":
+        lambda h, states, W, U, v: found(h, states, U, W, v),
+    "The values should be the states themselves, not the keys made of them.":
+        but(values=lambda states, U: states @ U.T),
+    "Without weights: that is the mean of all states.":
+        but(weigh=lambda scores: torch.full_like(scores, 1 / scores.shape[-1])),
+}  # fmt: skip
+
+
+# --- 17.3: does a longer training reach further? --------------------------------------------------
+
+ARMS = ("one vector", "additive", "dot product")
+
+
+def shares(measure="letters 16", **moved):
+    study = results("one_vector")
+    return [max(study.values(arm, measure, **moved).values()) for arm in ARMS]
+
+
+@checked
+def reach(answer):
+    """reach: the best shares of words of 16 letters after 1,800 steps, three arms, and a word"""
+    if isinstance(answer, (tuple, list)) and ... in tuple(answer):
+        raise NotAttempted
+    expect(
+        isinstance(answer, (tuple, list)) and len(answer) == 4 and isinstance(answer[3], str),
+        "Set reach to four things: three shares, and your verdict.",
+    )
+    try:
+        numbers = [float(plain(number)) for number in answer[:3]]
+    except (TypeError, ValueError, RuntimeError):
+        raise NotYet("The first three should be numbers, the shares.") from None
+    if not same(numbers, shares(steps=1800), 1e-3):
+        for says, others in {
+            "These are words of 12 letters, which training had. Take 16.":
+                shares("letters 12", steps=1800),
+            "These are words of 12 letters after 600 steps. Take 16, and steps=1800.":
+                shares("letters 12"),
+            "These are percentages. Take the shares.": [100 * x for x in shares(steps=1800)],
+        }.items():  # fmt: skip
+            expect(not same(numbers, others, 1e-3), says)
+        raise NotYet(
+            'These are not the best seeds\' shares of "letters 16" with steps=1800: '
+            '"one vector", "additive", "dot product", in this order.'
+        )
+    expect(answer[3] in ("yes", "no"), 'The verdict should be "yes" or "no".')
+    expect(answer[3] == "no", "How many of the words of 16 letters were right, at best?")
+    return "none reaches past the lengths of its training. Attention took the bottleneck away."
+
+
+# --- 17.4: cross-attention in many heads ----------------------------------------------------------
+
+
+def read(B, T, S, C, H, sizes, seed):
+    matrices = [0.7 * normal(C, C, seed=seed + n) for n in range(4)]
+    mask = torch.arange(S) < torch.tensor(sizes)[:, None]
+    return normal(B, T, C, seed=seed + 4), normal(B, S, C, seed=seed + 5), mask, *matrices, H
+
+
+@exercise(
+    inputs=[read(2, 3, 5, 8, 2, (5, 3), 0), read(3, 4, 4, 12, 3, (4, 2, 1), 10),
+            read(1, 2, 6, 8, 4, (4,), 20), read(2, 5, 2, 6, 2, (1, 2), 30),
+            read(2, 3, 3, 16, 4, (2, 3), 40)],
+    clash="Queries are (B, H, T, hs), keys and values (B, H, S, hs), the mask (B, 1, 1, S).",
+    praise="the output is as long as the queries.",
+    backward=True,
+)  # fmt: skip
+def cross_heads(x, source, mask, Wq, Wk, Wv, Wo, n_head):
+    """cross_heads(x, source, mask, Wq, Wk, Wv, Wo, n_head): (B, T, C)."""
+    return heard(x, source, mask, Wq, Wk, Wv, Wo, n_head)
+
+
+def split(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def heard(
+    x, source, mask, Wq, Wk, Wv, Wo, n_head, linear=F.linear, by=lambda q, x: q.shape[-1] ** 0.5,
+    split=split, merge=lambda out: out.transpose(1, 2).flatten(2), out=True, causal=False,
+    used=lambda mask: mask, of=lambda x, source: (x, source, source), clear=lambda w, mask: w,
+):  # fmt: skip
+    q, k, v = (split(linear(t, W), n_head)
+               for t, W in zip(of(x, source), (Wq, Wk, Wv), strict=True))  # fmt: skip
+    scores = q @ k.mT / by(q, x)
+    scores = scores.masked_fill(~used(mask)[:, None, None], -math.inf)
+    if causal:
+        ahead = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(ahead, -math.inf)
+    y = merge(clear(scores.softmax(-1), mask) @ v)
+    return linear(y, Wo) if out else y
+
+
+def otherwise(**changes):
+    return partial(heard, **changes)
+
+
+cross_heads.mistakes = {
+    "Padding is heard: `mask` is not used.":
+        otherwise(used=lambda mask: torch.ones_like(mask)),
+    "Weights on padding are set to 0 *after* the softmax: the rest no longer sums to 1. Set the "
+    "scores to −∞ before it.": otherwise(
+        used=lambda mask: torch.ones_like(mask), clear=lambda w, mask: w * mask[:, None, None]),
+    "There is a causal mask. The source is all there: no query of cross-attention needs one.":
+        otherwise(causal=True),
+    "The scores are not divided by √hs.": otherwise(by=lambda q, x: 1),
+    "The scores are divided by √C. A head has hs = C / n_head numbers: √hs.":
+        otherwise(by=lambda q, x: x.shape[-1] ** 0.5),
+    "There is one head: split the features into n_head of them.":
+        otherwise(split=lambda x, heads: x[:, None]),
+    "The heads take every n_head-th feature. Neighbouring features make a head: "
+    "unflatten(-1, (n_head, -1)).": otherwise(
+        split=lambda x, heads: x.unflatten(-1, (-1, heads)).permute(0, 3, 1, 2)),
+    "`view` or `reshape` straight to (B, H, T, hs) mixes the tokens: split the last dimension, "
+    "then transpose.": otherwise(
+        split=lambda x, heads: x.reshape(len(x), heads, x.shape[1], -1)),
+    "The heads are put together without a transpose back: that mixes the tokens.":
+        otherwise(merge=lambda out: out.reshape(len(out), out.shape[2], -1)),
+    "The output matrix is missing: `Wo` mixes the heads.": otherwise(out=False),
+    "The matrices are applied as x @ W. Apply x @ W.T, or F.linear(x, W).":
+        otherwise(linear=torch.matmul),
+    "That is self-attention of x: keys and values come from the source.":
+        lambda x, source, mask, *rest: heard(
+            x, x, torch.ones(x.shape[:2], dtype=torch.bool), *rest),
+    "Queries come from x, keys and values from the source; here it is the other way round.":
+        lambda x, source, mask, *rest: heard(
+            source, x, torch.ones(x.shape[:2], dtype=torch.bool), *rest),
+    "Keys and values are exchanged: Wk makes keys, Wv values.":
+        lambda x, source, mask, Wq, Wk, Wv, *rest: heard(x, source, mask, Wq, Wv, Wk, *rest),
+}  # fmt: skip

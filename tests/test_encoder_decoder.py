@@ -1,0 +1,168 @@
+"""From one text to another: the tasks, the recurrent models, the transformer of 2017."""
+
+import datetime
+
+import pytest
+import torch
+from torch import nn
+
+from helpers.attention import MultiHeadAttention
+from helpers.encoder_decoder import (
+    LETTERS,
+    Recurrent,
+    Transformer,
+    answer,
+    dates,
+    fit,
+    padded,
+    pairs_to_ids,
+    reversals,
+    share_right,
+)
+from helpers.gpt import Block, FeedForward
+
+MODELS = {
+    "one vector": lambda: Recurrent(16),
+    "additive": lambda: Recurrent(16, "additive"),
+    "dot": lambda: Recurrent(16, "dot"),
+    "transformer": lambda: Transformer(16),
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request):
+    torch.manual_seed(0)
+    return MODELS[request.param]()
+
+
+def draw(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def near(a, b):
+    return torch.allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_words_are_written_backwards_in_all_lengths():
+    pairs = reversals(300, 2, 5, draw())
+    assert {len(word) for word, _ in pairs} == {2, 3, 4, 5}
+    assert all(back == word[::-1] for word, back in pairs)
+    assert pairs == reversals(300, 2, 5, draw()) != reversals(300, 2, 5, draw(1))
+
+
+def test_dates_are_those_of_the_calendar():
+    for words, iso in dates(300, draw()):
+        day, _, year = words.split()
+        found = datetime.date.fromisoformat(iso)
+        assert (found.day, found.year) == (int(day), int(year))
+        assert words == f"{found.day} {found:%B} {found.year}"
+
+
+def test_pairs_become_ids_that_end_and_are_padded():
+    source, given, wanted = pairs_to_ids([("ab", "ba"), ("wxyz", "zyxw")])
+    assert [LETTERS.decode(row) for row in source.tolist()] == ["ab>··", "wxyz>"]
+    assert [LETTERS.decode(row) for row in given.tolist()] == ["<ba>·", "<zyxw"]
+    assert [LETTERS.decode(row) for row in wanted.tolist()] == ["ba>··", "zyxw>"]
+
+
+def test_padding_changes_nothing(model):
+    source, given, _ = pairs_to_ids([("abc", "cba")])
+    both, given_both, _ = pairs_to_ids([("abc", "cba"), ("abcdefgh", "hgfedcba")])
+    assert near(model(both, given_both)[0, : given.shape[1]], model(source, given)[0])
+
+
+def test_no_letter_hears_what_is_written_later(model):
+    source, given, _ = pairs_to_ids([("abcdef", "fedcba")])
+    other = given.clone()
+    other[0, 4:] = 9
+    apart = (model(source, given) - model(source, other)).abs().amax((0, 2))
+    assert apart[:4].max() == 0 < apart[4:].min()
+
+
+def test_every_letter_hears_the_whole_source(model):
+    (source, given, _), (other, _, _) = (pairs_to_ids([(w, "cba")]) for w in ("abcd", "zbcd"))
+    assert ((model(source, given) - model(other, given)).abs().amax((0, 2)) > 0).all()
+
+
+@pytest.mark.parametrize("score", ["additive", "dot"])
+def test_an_alignment_leaves_out_padding(score):
+    source, given, _ = pairs_to_ids([("abc", "cba"), ("abcdefgh", "hgfedcba")])
+    weights = Recurrent(16, score).weights(source, given)
+    assert weights.shape == (2, 9, 9) and near(weights.sum(-1), torch.ones(2, 9))
+    assert weights[0, :, 4:].max() == 0
+
+
+def test_another_score_is_refused():
+    with pytest.raises(ValueError, match="None, 'additive' or 'dot', not 'cosine'"):
+        Recurrent(8, "cosine")
+
+
+@pytest.mark.parametrize("name", ["dot", "transformer"])
+def test_it_learns_and_writes(name):
+    torch.manual_seed(0)
+    model = MODELS[name]()
+    losses = fit(model, lambda n, g: [("a", "x"), ("b", "yy")] * (n // 2), 60, draw(), rate=0.02)
+    assert losses[-1] < 0.1 < losses[0]
+    assert answer(model, ["b", "a"]) == ["yy", "x"]
+    assert share_right(model, [("a", "x"), ("b", "y")]) == 0.5
+
+
+def test_writing_ends_at_the_longest():
+    model = Recurrent(8)
+    nn.init.zeros_(model.head.weight)
+    model.head.bias.data = torch.eye(LETTERS.vocab_size)[LETTERS.encode("q")[0]]
+    assert answer(model, ["a", "abc"], longest=7) == ["q" * 7] * 2
+
+
+# --- the mask for padding, and the block with cross-attention ------------------------------------
+
+
+def test_a_mask_is_as_if_the_padding_were_not_there():
+    layer, x = MultiHeadAttention(8, 2, causal=False), torch.randn(2, 3, 8)
+    source = torch.randn(2, 5, 8)
+    mask = torch.tensor([True] * 3 + [False] * 2).expand(2, 1, 1, 5)
+    assert near(layer(x, source, mask=mask), layer(x, source[:, :3]))
+    assert layer.weights(x, source, mask)[..., 3:].max() == 0
+
+
+@pytest.mark.parametrize(
+    ("mask", "says"),
+    [
+        (torch.ones(5, 5, dtype=torch.bool), r"bool, shape \(2, 1, 1, 5\).*not \(5, 5\)"),
+        (torch.ones(2, 1, 1, 5), "of torch.float32"),
+        (torch.zeros(2, 1, 1, 5, dtype=torch.bool), "all padding"),
+    ],
+)
+def test_a_mask_that_does_not_fit_is_refused(mask, says):
+    with pytest.raises(ValueError, match=says):
+        MultiHeadAttention(8, 2, causal=False)(torch.randn(2, 5, 8), mask=mask)
+
+
+def test_a_causal_layer_takes_no_mask():
+    mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
+    with pytest.raises(ValueError, match="a causal layer takes no mask"):
+        MultiHeadAttention(8, 2)(torch.randn(2, 5, 8), mask=mask)
+
+
+def test_a_block_with_cross_attention_hears_itself_then_the_source():
+    cross = MultiHeadAttention(8, 2, causal=False)
+    block = Block(MultiHeadAttention(8, 2), FeedForward(8), cross=cross)
+    x, source = torch.randn(2, 5, 8), torch.randn(2, 3, 8)
+    y = x + block.attention(block.attention_norm(x))
+    y = y + cross(block.cross_norm(y), source)
+    assert near(block(x, source=source), y + block.mlp(block.mlp_norm(y)))
+
+
+def test_a_source_belongs_to_a_block_with_cross_attention():
+    with_cross, alone = (
+        Block(MultiHeadAttention(8, 2), FeedForward(8), cross=cross)
+        for cross in (MultiHeadAttention(8, 2, causal=False), None)
+    )
+    x = torch.randn(2, 5, 8)
+    for block, source in ((with_cross, None), (alone, x)):
+        with pytest.raises(ValueError, match="a source belongs to a block with cross-attention"):
+            block(x, source=source)
+
+
+def test_padded_is_as_long_as_the_longest():
+    assert padded(["a", "abc"]).tolist()[0][1:] == [0, 0]
