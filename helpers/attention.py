@@ -185,10 +185,10 @@ class KVCache:
                 self._room[:, :, :, : self._length] = old[:, :, :, : self._length]
         room = self._room
         assert room is not None
-        room[0, :, :, self._length : end] = k
-        room[1, :, :, self._length : end] = v
+        room[:, :, :, self._length : end] = torch.stack((k, v))
         self._length = end
-        return room[0, :, :, :end], room[1, :, :, :end]
+        keys, values = room[:, :, :, :end]
+        return keys, values
 
     def crop(self, length: int) -> None:
         """Forget all tokens but the first `length`. Raises ValueError if there are fewer."""
