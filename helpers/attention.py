@@ -327,5 +327,5 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, causal: bool, start: int) -> Tensor
     if causal and start:  # the kernel's own mask would take the first query for token 0
         causal = False
         if q.shape[2] > 1:  # one new token may look at all of them
-            mask = causal_mask(k.shape[2], q.device)[start:]
+            mask = q.new_ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(start)
     return F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=grouped)
