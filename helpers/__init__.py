@@ -10,6 +10,7 @@
     gpt          the parts of a block, and the whole model from a config
     checkpoints  models in files, runs that can be taken up again
     quantised    weights in blocks of few bits, and layers that compute from them
+    gguf_file    what a GGUF file of llama.cpp holds
     published    weights of others as a GPT of ours: GPT-2's layout, Llama's, GGUF files
     training     batches, loss, optimisers, schedules, the loop
     encoder_decoder  from one text to another: recurrent, with attention, 2017's transformer

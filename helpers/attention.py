@@ -185,10 +185,10 @@ class KVCache:
                 self._room[:, :, :, : self._length] = old[:, :, :, : self._length]
         room = self._room
         assert room is not None
-        room[0, :, :, self._length : end] = k
-        room[1, :, :, self._length : end] = v
+        room[:, :, :, self._length : end] = torch.stack((k, v))
         self._length = end
-        return room[0, :, :, :end], room[1, :, :, :end]
+        keys, values = room[:, :, :, :end]
+        return keys, values
 
     def crop(self, length: int) -> None:
         """Forget all tokens but the first `length`. Raises ValueError if there are fewer."""
@@ -359,5 +359,5 @@ def _attend(
     if causal and start:  # the kernel's own mask would take the first query for token 0
         causal = False
         if q.shape[2] > 1:  # one new token may look at all of them
-            mask = causal_mask(k.shape[2], q.device)[start:]
+            mask = q.new_ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(start)
     return F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=grouped)

@@ -7,13 +7,14 @@ not theirs make text that is only a little wrong.
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from helpers.checkpoints import Checkpoint, expect_fit, read_tensors, weights_of
 from helpers.files import json_object
+from helpers.gguf_file import Stored, read_gguf
 from helpers.gpt import GPT, GPTConfig, SwiGLU
 from helpers.positions import Rotary, half_split
 from helpers.quantised import BlockLinear, Blocks, HalfEmbedding, HalfLinear
@@ -229,10 +230,7 @@ def gguf(path: str | Path, *, four_bits: bool = False) -> Checkpoint:
         raise ValueError(f"{path} holds no blocks of 4 bits (Q4_1)")
     weights: dict[str, Tensor | nn.Module] = {}
     for name, tensor in _renamed(stored, _GGUF_NAMES).items():
-        # Read, not mapped: what was mapped counts as memory of this process.
-        shape, dtype, place = tensor.data.shape, tensor.data.dtype, tensor.data_offset
-        read = np.fromfile(path, dtype, int(np.prod(shape)), offset=place)
-        raw = torch.from_numpy(read.reshape(shape))
+        raw = torch.from_numpy(tensor.read())
         if name.endswith(("attention.query.weight", "attention.key.weight")):
             # llama.cpp turns neighbours, our Rotary halves.
             heads = config.n_kv_head if "key" in name else config.n_head
@@ -241,9 +239,9 @@ def gguf(path: str | Path, *, four_bits: bool = False) -> Checkpoint:
             weights[name] = BlockLinear(_in_blocks(raw))
         elif four_bits and name in ("token.weight", "head.weight"):
             layer = HalfEmbedding if name == "token.weight" else HalfLinear
-            weights[name] = layer(_in_float16(raw, tensor.tensor_type))
+            weights[name] = layer(_in_float16(raw, tensor.kind))
         else:
-            weights[name] = _in_float32(raw, tensor.tensor_type)
+            weights[name] = _in_float32(raw, tensor.kind)
     model = _filled(config, weights, path)
     texts = ("tokenizer.ggml.tokens", "tokenizer.ggml.token_type", "tokenizer.ggml.merges")
     return Checkpoint(model, tokenizer, {n: v for n, v in about.items() if n not in texts})
@@ -273,28 +271,14 @@ _GGUF_NAMES = {
 }
 
 
-def _gguf_parts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a file says, and its tensors as it holds them."""
-    import gguf  # loaded here: most of who read published weights do without
-
-    class Reader(gguf.GGUFReader):
-        # A slice of numpy's memmap costs microseconds, and the tokens are a hundred thousand.
-        data = property(
-            lambda self: self.bare, lambda self, mapped: setattr(self, "bare", np.asarray(mapped))
-        )
-
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no GGUF file at {path}")
-    try:
-        file = Reader(path)
-        about = {name: field.contents() for name, field in file.fields.items()}
-    except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
-        raise ValueError(f"{path} is not a whole GGUF file: {error}") from error
+def _gguf_parts(path: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
+    """What a file says, if we compute it, and its tensors as it holds them."""
+    about, stored = read_gguf(path)
     texts = (f"tokenizer.ggml.{name}" for name in ("tokens", "token_type", "merges"))
     if missing := {"general.architecture", "tokenizer.ggml.pre", *texts} - set(about):
         raise ValueError(f"{path} says nothing of {sorted(missing)}")
     _expect_computed(about, _GGUF_SETTINGS, path)
-    return about, {tensor.name: tensor for tensor in file.tensors}
+    return about, stored
 
 
 def _gguf_config(about: Mapping[str, Any], tied: bool, source: Path) -> GPTConfig:
@@ -337,19 +321,22 @@ def _gguf_tokenizer(about: Mapping[str, Any], source: Path) -> BPETokenizer:
 _NORMAL = 1  # of the kinds of tokens: control, user-defined, unused … are others
 
 
-def _in_four_bits(stored: Any) -> bool:
-    return bool(stored.tensor_type.name == "Q4_1")
+def _in_four_bits(stored: Stored) -> bool:
+    return stored.kind == "Q4_1"
 
 
-def _in_float32(raw: Tensor, kind: Any) -> Tensor:
+def _in_float32(raw: Tensor, kind: str) -> Tensor:
     """A tensor from a file's bytes, however few bits a number has there."""
+    from gguf import GGMLQuantizationType
     from gguf.quants import dequantize
 
-    return torch.tensor(dequantize(raw.numpy(), kind))
+    if kind == "Q4_1":
+        return _in_blocks(raw).matrix()
+    return torch.from_numpy(dequantize(raw.numpy(), GGMLQuantizationType[kind]))
 
 
-def _in_float16(raw: Tensor, kind: Any) -> Tensor:
-    if kind.name != "Q8_0":
+def _in_float16(raw: Tensor, kind: str) -> Tensor:
+    if kind != "Q8_0":
         return _in_float32(raw, kind).half()
     # Straight from the blocks, a float16 scale and 32 whole numbers: a third of the memory.
     blocks = raw.unflatten(-1, (-1, 34))
@@ -371,7 +358,7 @@ def _in_blocks(raw: Tensor) -> Blocks:
 
 def _filled(config: GPTConfig, weights: Mapping[str, Any], source: str | Path) -> GPT:
     """The model with these weights, or layers in their place, if they are all that it wants."""
-    with torch.device("meta"):  # shapes only: drawing numbers that go at once takes a second
+    with mock.patch.multiple(nn.init, normal_=_undrawn, kaiming_uniform_=_undrawn):
         model = GPT(config)
     expect_fit(weights_of(model), weights, source)
     for name, weight in weights.items():
@@ -386,6 +373,14 @@ def _filled(config: GPTConfig, weights: Mapping[str, Any], source: str | Path) -
     elif config.tied:
         model.head.weight = model.token.weight
     return model.eval()
+
+
+def _undrawn(tensor: Tensor, *_: Any, **__: Any) -> Tensor:
+    """For first weights that nobody needs: memory that is never written to is not even taken.
+
+    (The device "meta" does the same, but its first draw loads PyTorch's compiler, for seconds.)
+    """
+    return tensor
 
 
 def _config(source: str | Path, **settings: Any) -> GPTConfig:

@@ -73,7 +73,9 @@ class BlockLinear(nn.Module):
             # The kernel's numbers are −8 to 7: what it adds is the value of our 8.
             pairs = torch.stack((scale, minimum + 8 * scale), dim=-1)
             self.scale_and_value = pairs.transpose(0, 1).bfloat16().contiguous()
-            self.packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(numbers.int(), 1)
+            packed = torch._convert_weight_to_int4pack_for_cpu(numbers.int(), 1)
+            # A copy lies where the int32 numbers were: else each layer leaves a hole of that size.
+            self.packed = packed.clone()
         else:
             first, second = numbers.unflatten(-1, (-1, 2, BLOCK // 2)).unbind(-2)
             self.packed, self.scale, self.minimum = first | second << 4, scale, minimum
@@ -87,10 +89,8 @@ class BlockLinear(nn.Module):
         if not self.fast:
             return F.linear(x, self.blocks().matrix())
         rows = x.reshape(-1, self.in_features).bfloat16()
-        out = torch.ops.aten._weight_int4pack_mm_for_cpu(
-            rows, self.packed, BLOCK, self.scale_and_value
-        )
-        return out.view(*x.shape[:-1], self.out_features).to(x.dtype)
+        out = torch._weight_int4pack_mm_for_cpu(rows, self.packed, BLOCK, self.scale_and_value)
+        return out.view(*x.shape[:-1], self.out_features).type_as(x)
 
     def blocks(self) -> Blocks:
         """The blocks again: half a block stands in the lower four bits, half in the upper."""

@@ -174,7 +174,10 @@ def stream(
                 if repetition_penalty != 1:
                     last = penalised(last, text, repetition_penalty)
                 chances = probabilities(last)
-                new = torch.multinomial(chances, 1, generator=generator)[:, 0]
+                if temperature == 0:  # nothing to draw
+                    new = chances.argmax(-1)
+                else:
+                    new = torch.multinomial(chances, 1, generator=generator)[:, 0]
                 new = torch.where(ended, text[:, -1], new)
                 ended |= torch.isin(new, stops)
                 text = torch.cat((text, new[:, None]), dim=1)

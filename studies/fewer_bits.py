@@ -1,9 +1,9 @@
 """Chapter 15: what does rounding a real model's weights cost?
 
-SmolLM2's matrices, which come in blocks of 32 numbers of 4 bits, are rounded once more: to 3 and 2
-bits in such blocks, and to 4 bits with one scale for a whole row instead of one for 32 numbers. The
-table of embeddings stays. bits: a character, on the first 1,500 characters of a validation article;
-a seed is an article.
+SmolLM2's matrices, which come in blocks of 32 numbers of 4 bits, are rounded once more: to 8, 3 and
+2 bits in such blocks, and to 8 and 4 bits with one scale for a whole row instead of one for 32
+numbers. The table of embeddings stays. bits: a character, on the first 1,500 characters of a
+validation article; a seed is an article.
 """
 
 from functools import cache
@@ -19,7 +19,14 @@ from helpers.quantised import to_blocks
 from studies import Study
 from studies._real import openings, smollm2
 
-ARMS = {"4, as it comes": 0, "3": 3, "2": 2, "4, a scale a row": 4}  # bits of the rounding
+ARMS = {  # bits of the rounding
+    "4, as it comes": 0,
+    "8": 8,
+    "3": 3,
+    "2": 2,
+    "8, a scale a row": 8,
+    "4, a scale a row": 4,
+}
 
 
 def in_rows(matrix: torch.Tensor, bits: int) -> torch.Tensor:

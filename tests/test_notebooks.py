@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import figures
@@ -24,7 +25,7 @@ CLAIMS = {
     "multi_head": [*(f"H{i}" for i in range(1, 9)), "H10"],
     "position": [f"P{i}" for i in range(1, 9)],
     "transformer_block": [f"B{i}" for i in range(1, 10)],
-    "gpt": ["G1", "G2", "G3", "G4", "G5", "G8"],
+    "gpt": ["G1", "G2", "G3", "G4", "G5", "G8", "G10"],
     "training": ["G6", "G7", *(f"O{i}" for i in range(1, 5)), "M3"],
     "generation": [f"N{i}" for i in range(1, 7)],
     "byte_pair_encoding": [f"T{i}" for i in range(1, 10)],
@@ -243,9 +244,9 @@ def test_learners_cells_hold_no_comments_for_linters(evening):
         assert not re.search(r"# (?:noqa|fmt|type):", cell.source), cell.source
 
 
-def imported_concepts(notebook):
-    """(module, name) of everything a chapter takes from the concept modules."""
-    for cell in code_cells(notebook):
+def imported_concepts(cells):
+    """(module, name) of everything that cells take from the concept modules."""
+    for cell in cells:
         for node in ast.walk(ast.parse(cell.source)):
             if isinstance(node, ast.Import):
                 whole = [a.name for a in node.names if a.name.partition(".")[0] == "helpers"]
@@ -269,8 +270,20 @@ def taught_in(module, name):
 
 
 def test_nothing_is_used_before_it_is_taught(chapter, notebook):
-    for module, name in imported_concepts(notebook):
+    cells = [cell for cell in code_cells(notebook) if "ahead" not in tags(cell)]
+    for module, name in imported_concepts(cells):
         assert taught_in(module, name) <= int(chapter.stem[:2]), f"helpers.{module}.{name}"
+
+
+def test_a_look_ahead_names_its_chapter_and_nothing_stands_on_it(chapter, notebook):
+    """The last code of a chapter, tagged `ahead`, may use what the text above it says where."""
+    ahead = [cell for cell in code_cells(notebook) if "ahead" in tags(cell)]
+    assert ahead in ([], code_cells(notebook)[-1:])
+    for cell in ahead:
+        (text,) = [c.source for c, after in pairwise(notebook.cells) if after.id == cell.id]
+        assert text.startswith("### Ahead: ")
+        for module, name in imported_concepts(ahead):
+            assert f"chapter {taught_in(module, name):02}" in text, f"helpers.{module}.{name}"
 
 
 def public_concepts():

@@ -513,3 +513,11 @@ def test_a_file_that_is_no_gguf(blocky, write_gguf, tmp_path):
         gguf(path)
     with pytest.raises(FileNotFoundError):
         gguf(tmp_path / "none.gguf")
+
+
+def test_reading_draws_nothing(blocky, write_gguf, tmp_path):
+    """First weights that nobody needs would cost seconds, and the draws that follow their seed."""
+    path = write_gguf(tmp_path / "a.gguf", blocky())
+    before = torch.get_rng_state()
+    gguf(path)
+    assert torch.equal(torch.get_rng_state(), before)

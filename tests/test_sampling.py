@@ -579,3 +579,15 @@ def test_a_model_that_gives_other_shapes_is_named(shape):
 
     with pytest.raises(ValueError, match=r"logits \(B, T, V\), not \("):
         generate(Wrong(), prompt(), 1)
+
+
+def test_the_likeliest_token_needs_no_draw():
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(11, 8, n_layer=1, n_head=1, n_embd=4))
+    generator = torch.Generator().manual_seed(1)
+    before = generator.get_state()
+    settings = {"temperature": 0, "generator": generator}
+    text = generate(model, torch.tensor([[1, 2], [3, 4]]), 5, **settings)
+    assert torch.equal(generator.get_state(), before)
+    for t in range(2, 7):
+        assert torch.equal(model(text[:, :t])[:, -1].argmax(-1), text[:, t])

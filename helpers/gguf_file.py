@@ -1,0 +1,115 @@
+"""A GGUF file, the format of llama.cpp: what it says by name, and the bytes of its tensors.
+
+It holds, one after the other: a mark and a version, two counts, what it says (names with values),
+a line for each tensor (name, sizes, kind of its numbers, place), and the tensors themselves. All
+numbers are little-endian. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+
+The library `gguf` reads the same, 150,000 texts one numpy array each, which takes some seconds.
+"""
+
+import math
+import mmap
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+VERSIONS = (2, 3)
+TEXT, ARRAY = 8, 9  # kinds of values; the others are numbers, as `struct` calls them
+NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+
+
+@dataclass
+class Stored:
+    """A tensor in a file. kind: of its numbers, by name ("Q4_1"); shape: of its bytes, row by row,
+    (N, bytes a row)."""
+
+    path: Path
+    kind: str
+    shape: tuple[int, ...]
+    place: int
+
+    def read(self) -> np.ndarray:
+        """Its bytes: uint8. Read, not mapped: what was mapped counts as memory of this process."""
+        return np.fromfile(self.path, np.uint8, math.prod(self.shape), offset=self.place).reshape(
+            self.shape
+        )
+
+
+def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
+    """What a file says, and its tensors, both by their names in the file.
+
+    Raises FileNotFoundError, and ValueError for what is no whole GGUF file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no GGUF file at {path}")
+    try:
+        with (
+            path.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
+            return _parts(path, content)
+    except (struct.error, ValueError, KeyError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{path} is not a whole GGUF file: {error}") from error
+
+
+def _parts(path: Path, content: mmap.mmap) -> tuple[dict[str, Any], dict[str, Stored]]:
+    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    header = _Header(content)
+    mark, version = header.numbers("4sI")
+    if mark != b"GGUF" or version not in VERSIONS:
+        raise ValueError(f"it begins with {mark!r}, version {version}")
+    n_tensors, n_values = header.numbers("QQ")
+    about = {}
+    for _ in range(n_values):
+        name = header.text()
+        about[name] = header.value(*header.numbers("I"))
+    rows = []
+    for _ in range(n_tensors):
+        name = header.text()
+        sizes = header.numbers(f"{header.numbers('I')[0]}Q")  # the innermost first
+        rows.append((name, sizes, *header.numbers("IQ")))
+    aligned = about.get("general.alignment", 32)
+    start = math.ceil(header.place / aligned) * aligned  # of the tensors
+    stored = {}
+    for name, (width, *others), number, place in rows:
+        kind = GGMLQuantizationType(number)
+        of_a_block, its_bytes = GGML_QUANT_SIZES[kind]
+        if width % of_a_block:
+            raise ValueError(f"{name} has rows of {width}, no multiple of {of_a_block}")
+        shape = (*reversed(others), width // of_a_block * its_bytes)
+        if name in stored or start + place + math.prod(shape) > len(content):
+            raise ValueError(f"{name} stands there twice, or ends after the file")
+        stored[name] = Stored(path, kind.name, shape, start + place)
+    return about, stored
+
+
+class _Header:
+    """Reads numbers, texts and values, one after the other."""
+
+    def __init__(self, content: mmap.mmap):
+        self.content, self.place = content, 0
+
+    def numbers(self, form: str) -> tuple[Any, ...]:
+        found = struct.unpack_from(f"<{form}", self.content, self.place)
+        self.place += struct.calcsize(f"<{form}")
+        return found
+
+    def text(self) -> str:
+        (length,) = self.numbers("Q")
+        (written,) = self.numbers(f"{length}s")
+        return str(written, "utf-8")
+
+    def value(self, kind: int) -> Any:
+        if kind == TEXT:
+            return self.text()
+        if kind != ARRAY:
+            return self.numbers(NUMBERS[kind])[0]
+        kind, length = self.numbers("IQ")
+        if kind in (TEXT, ARRAY):
+            return [self.value(kind) for _ in range(length)]
+        return list(self.numbers(f"{length}{NUMBERS[kind]}"))
