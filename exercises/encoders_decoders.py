@@ -1,4 +1,4 @@
-"""The exercises on encoders and decoders: padding, Bahdanau's score, how far it reaches, heads."""
+"""The exercises on encoders and decoders: padding, Bahdanau's score, what buys more, heads."""
 
 import math
 from functools import partial
@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 
 from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, plain, same
-from studies import results
 
 # --- 17.1: nobody hears padding -------------------------------------------------------------------
 
@@ -102,45 +101,51 @@ additive_attention.mistakes = {
 }  # fmt: skip
 
 
-# --- 17.3: does a longer training reach further? --------------------------------------------------
+# --- 17.3: what buys more? ------------------------------------------------------------------------
 
-ARMS = ("one vector", "additive", "dot product")
-
-
-def shares(measure="letters 16", **moved):
-    study = results("one_vector")
-    return [max(study.values(arm, measure, **moved).values()) for arm in ARMS]
+# Words of 8 letters right, the mean of three seeds: four times as wide, three times as long, or
+# looking back. A test holds these numbers to the study.
+BOUGHT = (0.3183, 0.2617, 0.9683)
+OTHERWISE = {
+    "These are words of 12 letters. Take those of 8.": (0.0050, 0.0033, 0.7600),
+    "These are the best seeds. Take the mean of the three.": (0.3300, 0.2750, 0.9900),
+    "The first is width 64. Four times 32 is 128.": (0.1300, 0.2617, 0.9683),
+    "The last has additive scores. The task asks for dot products.": (0.3183, 0.2617, 0.9367),
+    "The last is as wide as the first. Change one thing at a time: looking back at width 32.":
+        (0.3183, 0.2617, 0.9350),
+    "The last is trained as long as the second. Change one thing at a time: 600 steps.":
+        (0.3183, 0.2617, 1.0),
+}  # fmt: skip
 
 
 @checked
-def reach(answer):
-    """reach: the best shares of words of 16 letters after 1,800 steps, three arms, and a word"""
+def bought(answer):
+    """bought: three mean shares (wider, longer, looking back), and which of them bought most"""
     if isinstance(answer, (tuple, list)) and ... in tuple(answer):
         raise NotAttempted
     expect(
         isinstance(answer, (tuple, list)) and len(answer) == 4 and isinstance(answer[3], str),
-        "Set reach to four things: three shares, and your verdict.",
+        "Set bought to four things: three shares, and your verdict.",
     )
     try:
         numbers = [float(plain(number)) for number in answer[:3]]
     except (TypeError, ValueError, RuntimeError):
         raise NotYet("The first three should be numbers, the shares.") from None
-    if not same(numbers, shares(steps=1800), 1e-3):
-        for says, others in {
-            "These are words of 12 letters, which training had. Take 16.":
-                shares("letters 12", steps=1800),
-            "These are words of 12 letters after 600 steps. Take 16, and steps=1800.":
-                shares("letters 12"),
-            "These are percentages. Take the shares.": [100 * x for x in shares(steps=1800)],
-        }.items():  # fmt: skip
-            expect(not same(numbers, others, 1e-3), says)
+    expect(
+        not same([number / 100 for number in numbers], BOUGHT, 2e-3),
+        "These are percentages. Take the shares, between 0 and 1.",
+    )
+    if not same(numbers, BOUGHT, 2e-3):
+        for says, others in OTHERWISE.items():
+            expect(not same(numbers, others, 5e-4), says)
         raise NotYet(
-            'These are not the best seeds\' shares of "letters 16" with steps=1800: '
-            '"one vector", "additive", "dot product", in this order.'
+            'These are not the means of "letters 8": one vector with width=128, one vector with '
+            "steps=1800, dot product with nothing changed, in this order."
         )
-    expect(answer[3] in ("yes", "no"), 'The verdict should be "yes" or "no".')
-    expect(answer[3] == "no", "How many of the words of 16 letters were right, at best?")
-    return "none reaches past the lengths of its training. Attention took the bottleneck away."
+    words = ("wider", "longer", "looking back")
+    expect(answer[3] in words, 'The verdict should be "wider", "longer" or "looking back".')
+    expect(answer[3] == "looking back", "Which of your three shares is the largest?")
+    return "the narrow one that looks back is three times as often right as one four times as wide."
 
 
 # --- 17.4: cross-attention in many heads ----------------------------------------------------------

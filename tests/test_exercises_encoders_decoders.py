@@ -6,10 +6,10 @@ import torch.nn.functional as F
 
 from exercises import encoders_decoders as check
 from helpers.attention import MultiHeadAttention
+from studies import results
 
 padding_mask, cross_heads = check.padding_mask.right, check.cross_heads.right
 additive_attention = check.additive_attention.right
-best = check.shares(steps=1800)
 
 
 def by_loop(lengths, S):
@@ -47,29 +47,62 @@ def test_the_right_heads_are_those_of_the_helpers(given):
         (check.padding_mask, by_loop),
         (check.additive_attention, letter_by_letter),
         (check.cross_heads, by_kernel),
-        (check.reach, [*best, "no"]),
-        (check.reach, (*map(torch.tensor, best), "no")),
+        (check.bought, [*check.BOUGHT, "looking back"]),
+        (check.bought, (*map(torch.tensor, check.BOUGHT), "looking back")),
     ],
 )
 def test_other_right_answers_are_right(exercise, right):
     assert "✔ right" in repr(exercise(right))
 
 
+wider, longer, back = check.BOUGHT
+
+
+def of_the_study(
+    measure="letters 8",
+    arm="dot product",
+    first=128,
+    of_seeds=lambda found: sum(found) / 3,
+    **moved,
+):
+    study = results("one_vector")
+    three = (
+        study.values("one vector", measure, width=first),
+        study.values("one vector", measure, steps=1800),
+        study.values(arm, measure, **moved),
+    )
+    return [of_seeds(found.values()) for found in three]
+
+
+def test_the_numbers_are_those_of_the_study():
+    others = [
+        of_the_study("letters 12"),
+        of_the_study(of_seeds=max),
+        of_the_study(first=64),
+        of_the_study(arm="additive"),
+        of_the_study(width=128),
+        of_the_study(steps=1800),
+    ]
+    assert of_the_study() == pytest.approx(check.BOUGHT, abs=1e-3)
+    for found, kept in zip(others, check.OTHERWISE.values(), strict=True):
+        assert found == pytest.approx(kept, abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        ([*best, "yes"], "How many of the words of 16 letters were right"),
-        ([*best, "maybe"], 'should be "yes" or "no"'),
-        ([*check.shares("letters 12", steps=1800), "no"], "Take 16"),
-        ([*check.shares("letters 12"), "yes"], "after 600 steps"),
-        ([0.3, 0.9, 0.8, "no"], "not the best seeds' shares"),
-        (best, "four things"),
-        (["a", "b", "c", "no"], "should be numbers"),
+        ([*check.BOUGHT, "wider"], "Which of your three shares"),
+        ([*check.BOUGHT, "dot product"], "The verdict should be"),
+        ([100 * wider, 100 * longer, 100 * back, "looking back"], "percentages"),
+        ([longer, wider, back, "looking back"], "These are not the means"),
+        (check.BOUGHT, "four things"),
+        (["a", "b", "c", "wider"], "should be numbers"),
+        *(([*others, "looking back"], says) for says, others in check.OTHERWISE.items()),
     ],
 )
-def test_a_wrong_reach_is_explained(answer, says):
-    assert says in repr(check.reach(answer))
+def test_a_wrong_purchase_is_explained(answer, says):
+    assert says in check.bought(answer).message
 
 
-def test_a_reach_with_dots_is_not_attempted():
-    assert "not attempted" in repr(check.reach([..., 0.0, 0.0, "no"]))
+def test_a_purchase_with_dots_is_not_attempted():
+    assert check.bought([..., 0.0, 0.0, "wider"]).outcome == "not attempted"
