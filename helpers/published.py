@@ -7,10 +7,10 @@ not theirs make text that is only a little wrong.
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from helpers.checkpoints import Checkpoint, expect_fit, read_tensors, weights_of
 from helpers.files import json_object
@@ -358,7 +358,7 @@ def _in_blocks(raw: Tensor) -> Blocks:
 
 def _filled(config: GPTConfig, weights: Mapping[str, Any], source: str | Path) -> GPT:
     """The model with these weights, or layers in their place, if they are all that it wants."""
-    with mock.patch.multiple(nn.init, normal_=_undrawn, kaiming_uniform_=_undrawn):
+    with _Undrawn():
         model = GPT(config)
     expect_fit(weights_of(model), weights, source)
     for name, weight in weights.items():
@@ -375,12 +375,16 @@ def _filled(config: GPTConfig, weights: Mapping[str, Any], source: str | Path) -
     return model.eval()
 
 
-def _undrawn(tensor: Tensor, *_: Any, **__: Any) -> Tensor:
-    """For first weights that nobody needs: memory that is never written to is not even taken.
+class _Undrawn(TorchFunctionMode):
+    """No first weights that nobody needs: memory that is never written to is not even taken.
 
     (The device "meta" does the same, but its first draw loads PyTorch's compiler, for seconds.)
     """
-    return tensor
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_):
+            return kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
 
 
 def _config(source: str | Path, **settings: Any) -> GPTConfig:
