@@ -21,7 +21,7 @@ NOUNS = [
     *(("book", "books"), ("dog", "dogs"), ("picture", "pictures")),
 ]
 PHRASES = [("to the house", "to the houses"), ("near the box", "near the boxes")]
-TOKENS = 96  # of the article; the drawn ones are 24, twice
+TOKENS = 400  # of the article; the drawn ones are 24, twice
 
 
 @cache
@@ -38,7 +38,7 @@ def inputs(seed: int) -> dict[str, Tensor]:
         for others in (0, 1)
     ]
     return {
-        "text": torch.tensor([[0, *tokenizer.encode(openings(1000)[seed])[:TOKENS]]]),
+        "text": torch.tensor([[0, *tokenizer.encode(openings(3000)[seed])[:TOKENS]]]),
         "repeated": torch.tensor([[0, *once, *once]]),
         "verb": torch.tensor([tokenizer.encode(prompt) for prompt in prompts]),
     }
