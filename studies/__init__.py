@@ -80,17 +80,23 @@ class Results:
         return [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
 
     def table(
-        self, measure: str, against: str | None = None, digits: int = 3, changes: int | None = None
+        self,
+        measure: str,
+        against: str | None = None,
+        digits: int = 3,
+        changes: int | None = None,
+        arms: Sequence[str] | None = None,
     ) -> Table:
-        """For each arm and each change of the settings (or the first `changes` of them): the mean
-        over the seeds, the extremes, and the paired differences from the arm `against`: mean,
-        extremes, how many are below 0."""
+        """For each arm (or those named) and each change of the settings (or the first `changes` of
+        them): the mean over the seeds, the extremes, and the paired differences from the arm
+        `against`: mean, extremes, how many are below 0."""
         first = self.about["settings"]
         lines: list[list[str]] = []
         seeds = len({run["seed"] for run in self.runs})
         for settings in ({}, *self.about["moved"][:changes]):
-            lines.append([", ".join(_setting(*pair) for pair in (settings or first).items())])
-            for arm in self.about["arms"]:
+            if named := settings or first:
+                lines.append([", ".join(_setting(*pair) for pair in named.items())])
+            for arm in arms or self.about["arms"]:
                 numbers = list(self.values(arm, measure, **settings).values())
                 line = [f"  {arm}", _written(sum(numbers) / len(numbers), digits)]
                 line.append(f"{_written(min(numbers), digits)} … {_written(max(numbers), digits)}")

@@ -116,6 +116,11 @@ def test_a_setting_without_a_limit_is_shown_as_all():
     assert heading == "steps 200, rate 0.06, all characters"
 
 
+def test_a_table_of_some_arms_has_only_those():
+    table = studies.results("one_head_off").table("verb", arms=["26.0", "0.8"])
+    assert [row[0] for row in table.rows] == ["verb", "  26.0", "  0.8"]  # and no settings
+
+
 def test_runs_of_other_code_are_not_mixed(toy, capsys):
     (toy.parent / "stop").touch()
     with pytest.raises(RuntimeError):
