@@ -8,6 +8,7 @@
     positions    learned and sinusoidal vectors, rotary angles
     attention    mask, the formula, one head, many heads, the cache
     gpt          the parts of a block, and the whole model from a config
+    distributed  several processes that train one model
     checkpoints  models in files, runs that can be taken up again
     quantised    weights in blocks of few bits, and layers that compute from them
     gguf_file    what a GGUF file of llama.cpp holds

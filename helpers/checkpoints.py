@@ -18,6 +18,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from helpers.distributed import divided_like, first_process, whole
 from helpers.files import json_object, write_whole
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, CharTokenizer
@@ -61,7 +62,8 @@ def save_checkpoint(
         "notes": dict(notes or {}),
     }
     tensors = {}
-    for name, tensor in weights_of(model).items():
+    for name, part in weights_of(model).items():
+        tensor = whole(part)
         kept = tensors[name] = tensor.to(dtype) if tensor.is_floating_point() else tensor
         if kept.isinf().any() and not tensor.isinf().any():
             raise ValueError(f"{name} holds {tensor.abs().max():.3g}: too large for {dtype}")
@@ -126,7 +128,13 @@ def _settings(model: nn.Module) -> dict[str, Any] | None:
 
 
 def _alike(a: nn.Module, b: nn.Module) -> bool:
-    return type(a) is type(b) and a.extra_repr() == b.extra_repr()
+    return _kind(a) is _kind(b) and a.extra_repr() == b.extra_repr()
+
+
+def _kind(module: nn.Module) -> type[nn.Module]:
+    """Its class, or what that was before `fully_shard` gave it another one."""
+    kind = type(module)
+    return kind.__bases__[1] if kind.__name__.startswith("FSDP") else kind
 
 
 def _described(tokenizer: Tokenizer | None) -> dict[str, Any]:
@@ -169,7 +177,7 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
     own = weights_of(model)
     expect_fit(own, tensors, source)
     for name, p in own.items():
-        p.copy_(tensors[name])
+        p.copy_(divided_like(tensors[name], p))
 
 
 def expect_fit(own: Mapping[str, Tensor], tensors: Mapping[str, Any], source: str | Path) -> None:
@@ -194,13 +202,15 @@ def write_tensors(
 ) -> None:
     """A safetensors file with a description that JSON can hold, replaced in one step.
 
-    Taught in chapter 10.
+    Of several processes all must call this; the first writes. Taught in chapter 10.
     """
-    kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    kept = {name: whole(tensor).detach().cpu().contiguous() for name, tensor in tensors.items()}
+    if not first_process():
+        return
     text = json.dumps(about)
     # One entry, since safetensors writes several in any order: same model, same bytes.
-    whole = json.dumps({**about, "crc32": _crc32(kept, json.loads(text))})
-    write_whole(path, save(kept, metadata={"about": whole}))
+    described = json.dumps({**about, "crc32": _crc32(kept, json.loads(text))})
+    write_whole(path, save(kept, metadata={"about": described}))
 
 
 def _crc32(tensors: Mapping[str, Tensor], about: dict[str, Any]) -> int:
@@ -262,7 +272,7 @@ class RunFolder:
         self.model, self.optimisers, self.generator = model, optimisers, generator
         self.settings = {
             **settings,
-            "model": _settings(model) or type(model).__name__,
+            "model": _settings(model) or _kind(model).__name__,
             "optimisers": [[type(o).__name__, *_shapes(o)] for o in optimisers],
             "generator": generator is not None,
         }
@@ -301,6 +311,11 @@ class RunFolder:
         load_weights(self.model, parts.get("model", {}), last)
         for optimiser, state in zip(self.optimisers, states, strict=True):
             groups = optimiser.state_dict()["param_groups"]
+            stepped = [p for group in optimiser.param_groups for p in group["params"]]
+            for index, values in state.items():
+                for name, value in values.items():
+                    if value.shape == stepped[index].shape:
+                        values[name] = divided_like(value, stepped[index])
             optimiser.load_state_dict({"state": state, "param_groups": groups})
         _set_random_states(self.generator, drawn)
         return run

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from torch.optim import AdamW, Optimizer
 from tqdm import tqdm
 
 from helpers.checkpoints import RunFolder
+from helpers.distributed import Processes, clip_gradients, divided_like, shared, whole
 from helpers.gpt import GPT, GPTConfig, SquaredReLU
 from helpers.positions import Rotary
 
@@ -159,8 +161,10 @@ def adamw(
         {"params": matrices, "weight_decay": weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
-    # One kernel for the whole update, on CPU and GPU alike.
-    return AdamW([g for g in groups if g["params"]], lr=learning_rate, betas=betas, fused=True)
+    # One kernel for the whole update, on CPU and GPU alike; it takes no mixture of tensors that are
+    # divided among processes with tensors that are not.
+    fused = len({type(p.data) for p in model.parameters()}) == 1
+    return AdamW([g for g in groups if g["params"]], lr=learning_rate, betas=betas, fused=fused)
 
 
 class Muon(Optimizer):
@@ -213,12 +217,13 @@ class Muon(Optimizer):
                 averages.append(state["average"])
             gradients = [p.grad for p in params]
             torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
-            steps = torch.stack(torch._foreach_lerp(gradients, averages, group["momentum"]))
-            steps = orthogonal(steps)
+            directions = torch._foreach_lerp(gradients, averages, group["momentum"])
+            steps = shared(orthogonal, torch.stack([whole(d) for d in directions]))
             rate = group["lr"] * math.sqrt(max(1.0, steps.shape[-2] / steps.shape[-1]))
             if group["weight_decay"]:
                 torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(params, list(steps.unbind()), alpha=-rate)
+            own = [divided_like(step, p) for step, p in zip(steps, params, strict=True)]
+            torch._foreach_add_(params, own, alpha=-rate)
         return loss
 
 
@@ -347,6 +352,7 @@ def train(
     resume: bool = False,
     max_seconds: float | None = None,
     progress: bool = False,
+    processes: Processes | None = None,
 ) -> Run:
     """Train the model in place; returns the `Run`: losses, evaluations, and how it ended.
 
@@ -361,7 +367,8 @@ def train(
     resume=True takes the run up again as if it had never stopped, at each evaluation and at the
     end, and `best.safetensors`, the weights with the lowest validation loss; max_seconds of
     training end the run early, and so does an interrupt of the kernel (Ctrl-C), after the step in
-    hand; progress: a line that keeps itself up to date.
+    hand; progress: a line that keeps itself up to date; processes: those that train the model
+    together, each by calling this (chapter 18): batch_size counts the rows of all.
 
     Raises what `get_batch` raises, ValueError for settings that do not fit together and for a
     folder with a GPT that a file cannot give back, FileExistsError for a folder that holds a run
@@ -393,6 +400,19 @@ def train(
     kept = None if folder is None else RunFolder(folder, model, optimisers, generator, sizes)
     run = Run() if kept is None else Run.taken_up(kept.start(resume))
     enough = math.inf if max_seconds is None else max_seconds
+    processes = processes or Processes()
+    if processes.world_size > 1:
+        if generator is None:
+            raise ValueError(
+                "several processes draw the same batches: give each the same generator"
+            )
+        weights = sum(whole(p.detach().norm()).item() for p in model.parameters())
+        drawn = zlib.crc32(generator.get_state().numpy().tobytes())
+        processes.expect_same(
+            steps=steps, **sizes, tokens=len(data), step=run.step, weights=weights, generator=drawn
+        )
+        processes.own_dropout()
+    reader = processes.reader(model)
 
     def evaluate(watch: Watch) -> None:
         if run.evaluations and run.evaluations[-1][0] == run.step:
@@ -413,31 +433,34 @@ def train(
             watch.then(run)
 
     model.train()
-    bar = tqdm(total=steps, initial=run.step, disable=not progress, file=sys.stdout, unit=" steps")
+    bar = tqdm(total=steps, initial=run.step, disable=not (progress and processes.rank == 0),
+               file=sys.stdout, unit=" steps")  # fmt: skip
     with Interrupt() as interrupt, Rates(optimisers) as rates, bar:
         while run.step < steps:
-            if interrupt.requested or run.seconds >= enough:
-                run.stopped = "interrupted" if interrupt.requested else "time"
+            interrupted, late = processes.any(interrupt.requested, run.seconds >= enough)
+            if interrupted or late:
+                run.stopped = "interrupted" if interrupted else "time"
                 break
             if watch and watch.every and run.step % watch.every == 0:
                 evaluate(watch)
             start = time.perf_counter()
             rates.scale(1.0 if schedule is None else schedule(run.step, steps))
-            x, y = get_batch(data, block_size, batch_size, generator)
-            with autocast:
-                loss = language_model_loss(model, x, y)
-            if not math.isfinite(loss.item()):
-                raise FloatingPointError(_what_failed(loss.item(), run, kept))
+            x, y = map(processes.rows, get_batch(data, block_size, batch_size, generator))
             model.zero_grad()  # gradients add up: start each step from none
+            with autocast:
+                loss = language_model_loss(reader, x, y)
+            measured = processes.mean(loss)
+            if not math.isfinite(measured):
+                raise FloatingPointError(_what_failed(measured, run, kept))
             loss.backward()
             if clip is not None:
-                nn.utils.clip_grad_norm_(model.parameters(), clip)
+                clip_gradients(model.parameters(), clip)
             for optimiser in optimisers:
                 optimiser.step()
-            run.losses.append(loss.item())
+            run.losses.append(measured)
             run.seconds += time.perf_counter() - start
             bar.update()
-            bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
+            bar.set_postfix(loss=f"{measured:.3f}", refresh=False)
         if watch and run.stopped != "interrupted":
             evaluate(watch)
         if kept is not None:

@@ -4,7 +4,10 @@
     python tools/train.py gptmini              chapter 13: articles of Wikipedia, in byte pairs
 
 An interrupted run is taken up again by the same command. The log (steps, seconds, tokens, losses,
-the machine) is written beside the checkpoint.
+the machine) is written beside the checkpoint. Several processes share the work under torchrun
+(chapter 18), and take up each other's runs whatever their number:
+
+    torchrun --standalone --nproc-per-node=2 tools/train.py gptmini
 """
 
 import argparse
@@ -24,6 +27,7 @@ from torch.optim import Optimizer
 from helpers import data
 from helpers.checkpoints import Tokenizer, load_checkpoint, save_checkpoint
 from helpers.data import sources
+from helpers.distributed import WAYS, Processes, first_process
 from helpers.gpt import GPT
 from helpers.text import BPETokenizer, CharTokenizer, encode_documents
 from helpers.text.bpe import END
@@ -44,7 +48,7 @@ class Recipe:
     training: Tensor
     validation: Tensor
     model: GPT
-    optimisers: list[Optimizer]
+    optimisers: Callable[[GPT], list[Optimizer]]
     steps: int
     fall: float
 
@@ -55,7 +59,7 @@ def shakespeare_gpt() -> Recipe:
         torch.tensor(tokenizer.encode(data.shakespeare(split))) for split in ("train", "validation")
     )
     model = fast_gpt(tokenizer.vocab_size, 256, n_layer=5, n_head=4, n_embd=256, **FIRST)
-    optimisers = fast_optimisers(model, matrix_rate=0.03, other_rate=0.005, momentum=0.9)
+    optimisers = partial(fast_optimisers, matrix_rate=0.03, other_rate=0.005, momentum=0.9)
     what = "fast_gpt on Shakespeare; losses in nats a character"
     return Recipe(what, tokenizer, training, validation, model, optimisers, steps=3300, fall=0.45)
 
@@ -74,7 +78,9 @@ def gptmini() -> Recipe:
     model = fast_gpt(
         tokenizer.vocab_size, 256, n_layer=6, n_head=4, n_embd=256, dropout=0.2, **FIRST
     )
-    optimisers = fast_optimisers(model, 0.03, 0.005, weight_decay=0.1, momentum=0.9)
+    optimisers = partial(
+        fast_optimisers, matrix_rate=0.03, other_rate=0.005, weight_decay=0.1, momentum=0.9
+    )
     what = "GPTMini on 86 articles of Wikipedia; losses in nats a token"
     return Recipe(what, tokenizer, training, validation, model, optimisers, steps=2000, fall=0.6)
 
@@ -95,19 +101,28 @@ def main() -> None:
     parser.add_argument(
         "--output", type=Path, help="data/checkpoints/NAME.safetensors if not given"
     )
+    parser.add_argument(
+        "--parallel", choices=WAYS, default="data", help="what several processes divide"
+    )
     given = parser.parse_args()
-    output = given.output or ROOT / "data" / "checkpoints" / f"{given.name}.safetensors"
+    with Processes.started(given.parallel) as processes:
+        make(given, processes)
 
+
+def make(given: argparse.Namespace, processes: Processes) -> None:
+    """Train, save, and judge what was saved."""
+    output = given.output or ROOT / "data" / "checkpoints" / f"{given.name}.safetensors"
     torch.manual_seed(0)
     recipe = RECIPES[given.name]()
     model, block_size = recipe.model, recipe.model.block_size
+    processes.spread(model)
     run = train(
         model,
         recipe.training,
         steps=given.steps or recipe.steps,
         block_size=block_size,
         batch_size=BATCH,
-        optimisers=recipe.optimisers,
+        optimisers=recipe.optimisers(model),
         schedule=partial(hold_then_fall, warmup=20, fall=recipe.fall),
         bf16=True,
         generator=torch.Generator().manual_seed(0),
@@ -115,8 +130,10 @@ def main() -> None:
         folder=given.folder or ROOT / "runs" / given.name,
         resume=True,
         progress=True,
+        processes=processes,
     )
-    print(run)
+    if first_process():
+        print(run)
     if run.stopped == "interrupted":
         return
 
@@ -124,6 +141,7 @@ def main() -> None:
         "what": recipe.what,
         "machine": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads, "
         f"{platform.machine()}, torch {torch.__version__}",
+        "processes": processes.world_size,
         "parameters": model.n_parameters(),
         "batch": [BATCH, block_size],
         "steps": run.step,
@@ -134,6 +152,8 @@ def main() -> None:
     }
     notes = {name: log[name] for name in ("what", "steps", "seconds", "tokens")}
     save_checkpoint(output, model, recipe.tokenizer, notes, dtype=torch.float16)
+    if not first_process():
+        return
     saved = load_checkpoint(output).model  # as it will be used: rounded to 16 bits
     log["validation_loss"] = round(
         estimate_loss(saved, recipe.validation, block_size=block_size), 4

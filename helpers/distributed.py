@@ -1,0 +1,223 @@
+"""Several processes that train one model, each on a core, a GPU or a machine of its own.
+
+`torchrun --nproc-per-node=2 script.py` runs a script in two processes, which know each other by the
+environment that it gives them. What they send each other goes through `torch.distributed`, on CPUs
+by gloo, on GPUs by nccl.
+"""
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Self, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+WAYS = ("data", "sharded", "tensor")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes that train one model together; this one alone unless torchrun started more.
+
+    rank: which of them this is, from 0; world_size: how many they are; device: where this one
+    computes; parallel: what is divided among them.
+
+    "data": the rows of a batch; each process holds the whole model, and gradients are averaged
+    (Li et al. 2020, `DistributedDataParallel`). "sharded": the rows, and also weights, gradients
+    and what optimisers remember, gathered block by block when needed (Rajbhandari et al. 2020,
+    "ZeRO"; `fully_shard`). "tensor": the matrices in blocks, by heads and by hidden features; all
+    read the same batch (Shoeybi et al. 2019, "Megatron-LM"). Taught in chapter 18.
+    """
+
+    rank: int = 0
+    world_size: int = 1
+    parallel: str = "data"
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @classmethod
+    @contextmanager
+    def started(cls, parallel: str = "data", minutes: float = 5) -> Iterator[Self]:
+        """Those that torchrun has started, connected as long as the `with` block lasts.
+
+        minutes: how long one waits for the others before it gives up. Raises ValueError for an
+        unknown way, RuntimeError if the processes do not find each other. Taught in chapter 18.
+        """
+        if parallel not in WAYS:
+            raise ValueError(f"parallel should be one of {WAYS}, but is {parallel!r}")
+        gpus = torch.cuda.device_count()
+        local = int(os.environ.get("LOCAL_RANK", "0"))
+        if local >= gpus > 0:
+            raise RuntimeError(f"this machine has {gpus} GPUs: --nproc-per-node={gpus} at most")
+        device = torch.device("cuda", local) if gpus else torch.device("cpu")
+        if "RANK" not in os.environ:
+            yield cls(device=device)
+            return
+        if gpus:
+            torch.cuda.set_device(device)
+        try:
+            dist.init_process_group("nccl" if gpus else "gloo", timeout=timedelta(minutes=minutes))
+        except (ValueError, RuntimeError) as error:
+            address = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+            raise RuntimeError(
+                f"the processes did not find each other at {address} ({error}). Is the port taken? "
+                "On one machine torchrun --standalone chooses a free one"
+            ) from error
+        try:
+            yield cls(dist.get_rank(), dist.get_world_size(), parallel, device)
+        finally:
+            dist.destroy_process_group()
+
+    def spread(self, model: nn.Module) -> None:
+        """Divide the weights of a GPT among the processes, in place; before optimisers are made.
+
+        All processes hold the same weights when they call this. Raises ValueError if heads or
+        hidden features cannot be divided evenly. Taught in chapter 18.
+        """
+        model.to(self.device)
+        if self.world_size == 1 or self.parallel == "data":
+            return
+        from torch.distributed.device_mesh import init_device_mesh
+
+        mesh = init_device_mesh(self.device.type, (self.world_size,))
+        blocks: Any = model.blocks
+        if self.parallel == "sharded":
+            from torch.distributed.fsdp import fully_shard
+
+            for part in (*blocks, model):  # a block at a time is whole, and the rest
+                fully_shard(part, mesh=mesh, reshard_after_forward=True)
+            return
+        from torch.distributed.tensor.parallel import (
+            ColwiseParallel,
+            ParallelStyle,
+            RowwiseParallel,
+            parallelize_module,
+        )
+
+        for block in blocks:
+            heads, hidden = block.attention.n_kv_head, block.mlp.output.in_features
+            if heads % self.world_size or hidden % self.world_size:
+                raise ValueError(
+                    f"{heads} heads of keys and values and {hidden} hidden features cannot be "
+                    f"divided evenly among {self.world_size} processes"
+                )
+            plan: dict[str, ParallelStyle] = {}
+            for name, part in block.named_modules():
+                if isinstance(part, nn.Linear):
+                    plan[name] = RowwiseParallel() if "output" in name else ColwiseParallel()
+            parallelize_module(block, mesh, plan)
+
+    def reader(self, model: nn.Module) -> nn.Module:
+        """The model as it is called in training: averages its gradients if only rows are divided.
+
+        Taught in chapter 18.
+        """
+        if self.world_size == 1 or self.parallel != "data":
+            return model
+        from torch.nn.parallel import DistributedDataParallel
+
+        # It says so of dimensions of length 1, whose strides mean nothing.
+        warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
+        return DistributedDataParallel(model)
+
+    def rows(self, batch: Tensor) -> Tensor:
+        """This process's rows of a batch (B, …): every world_size-th, or all if they are not
+        divided. Raises ValueError if they cannot be divided evenly. Taught in chapter 18."""
+        if self.parallel == "tensor":
+            return batch
+        if len(batch) % self.world_size:
+            raise ValueError(
+                f"{len(batch)} rows cannot be divided evenly among {self.world_size} processes"
+            )
+        return batch[self.rank :: self.world_size]
+
+    def mean(self, number: Tensor) -> float:
+        """The mean of the processes' numbers, the same for all. Taught in chapter 18."""
+        if self.world_size == 1:
+            return number.item()
+        total = number.detach().clone()
+        dist.all_reduce(total)
+        return total.item() / self.world_size
+
+    def any(self, *mine: bool) -> list[bool]:
+        """For each flag: is it set in any of the processes? Taught in chapter 18."""
+        if self.world_size == 1:
+            return list(mine)
+        flags = torch.tensor(mine, dtype=torch.int32, device=self.device)
+        dist.all_reduce(flags, op=dist.ReduceOp.MAX)
+        return flags.bool().tolist()
+
+    def expect_same(self, **settings: Any) -> None:
+        """Raise ValueError unless all processes were given the same. Taught in chapter 18."""
+        if self.world_size == 1:
+            return
+        given: list[Any] = [None] * self.world_size
+        dist.all_gather_object(given, settings)
+        for name in settings:
+            if len({str(other[name]) for other in given}) > 1:
+                values = [other[name] for other in given]
+                raise ValueError(f"the processes were given different {name}, by rank: {values}")
+
+    def own_dropout(self) -> None:
+        """Let each process silence features of its own: their rows are not the same.
+
+        The first one's random numbers stay what they were. Taught in chapter 18.
+        """
+        if self.rank and self.parallel != "tensor":  # there all compute on the same rows
+            torch.manual_seed(int(torch.randint(2**62, ())) + self.rank)
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor of which each process may hold a part, put together: all must call this.
+
+    Taught in chapter 18.
+    """
+    full: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
+    return tensor if full is None else full()
+
+
+def divided_like(tensor: Tensor, pattern: Tensor) -> Tensor:
+    """A whole tensor that all processes hold, divided among them as `pattern` is, if it is.
+
+    Taught in chapter 18.
+    """
+    if not hasattr(pattern, "device_mesh"):
+        return tensor
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    here, like = tensor.to(pattern.device), cast(DTensor, pattern)
+    return distribute_tensor(here, like.device_mesh, like.placements, src_data_rank=None)
+
+
+def shared(work: Callable[[Tensor], Tensor], stack: Tensor) -> Tensor:
+    """work(stack), for work that treats each of the stack's (n, …) entries alone: every process
+    does its share, and all get all. Taught in chapter 18."""
+    if not dist.is_initialized():
+        return work(stack)
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    done = torch.zeros_like(stack)
+    if len(mine := stack[rank::world_size]):
+        done[rank::world_size] = work(mine)
+    dist.all_reduce(done)  # all others' entries are 0 here
+    return done
+
+
+def first_process() -> bool:
+    """Is this the one that writes files and speaks? Taught in chapter 18."""
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
+    """Shorten the gradient to a length, if it is longer, wherever its parts are.
+
+    Taught in chapter 18.
+    """
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    total = torch.stack([whole(g.norm()) for g in gradients]).norm()
+    share = (length / (total + 1e-6)).clamp(max=1)
+    for gradient in gradients:
+        gradient.mul_(share)

@@ -1,0 +1,292 @@
+"""Several processes that train one model: the losses of one, files that pass between them."""
+
+import multiprocessing
+import os
+import socket
+import subprocess
+import sys
+import traceback
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from conftest import ROOT
+
+from helpers.checkpoints import load_checkpoint, read_tensors, save_checkpoint
+from helpers.distributed import WAYS, Processes, clip_gradients, shared, whole
+from helpers.gpt import GPT, GPTConfig, SwiGLU
+from helpers.training import (
+    Watch,
+    adamw,
+    fast_gpt,
+    fast_optimisers,
+    hold_then_fall,
+    orthogonal,
+    train,
+)
+
+DATA = torch.randint(11, (2000,), generator=torch.Generator().manual_seed(0)).cumsum(0) % 11
+SIZES = dict(vocab_size=11, block_size=8, n_layer=2, n_head=2, n_embd=16)
+# Children fork from a server that has imported torch once: starting two takes half a second.
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["helpers.training", "torch.distributed.fsdp"])
+
+
+def _child(rank, number, port, work, arguments, results):
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(number),
+                      MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))  # fmt: skip
+    torch.set_num_threads(1)
+    try:
+        results.put((rank, work(*arguments)))
+    except Exception as error:
+        results.put((rank, f"{type(error).__name__}: {error}"))
+        traceback.print_exc()
+        results.close()
+        results.join_thread()
+        os._exit(1)  # the others may wait for this one
+
+
+def together(work, *arguments, number=2):
+    """What each of the processes, which know each other as torchrun's do, gives, by rank."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    results = CONTEXT.Queue()
+    children = [
+        CONTEXT.Process(target=_child, args=(rank, number, port, work, arguments, results))
+        for rank in range(number)
+    ]
+    for child in children:
+        child.start()
+    try:
+        answers = dict(results.get(timeout=40) for _ in children)
+    finally:
+        for child in children:
+            child.join(10)
+            child.kill()
+    return [answers[rank] for rank in range(number)]
+
+
+def plain(**settings):
+    return GPT(GPTConfig(**{**SIZES, "mlp": SwiGLU, "hidden": 24, **settings}))
+
+
+def fast():
+    return fast_gpt(**SIZES)
+
+
+MAKERS = {
+    "plain": (plain, lambda model: [adamw(model, 0.01)]),
+    "fast": (fast, fast_optimisers),
+}
+
+
+class Stop(Exception):
+    """Ends a run from within, as a crash would."""
+
+
+def trained(kind, parallel, folder=None, crash=None, data=DATA, batch_size=4, seed=0):
+    """Losses, evaluations, whole weights, and how many numbers of them this process holds."""
+    make, optimisers = MAKERS[kind]
+
+    def then(run):
+        if run.step == crash:
+            raise Stop
+
+    with Processes.started(parallel) as processes:
+        torch.manual_seed(seed)
+        model = make()
+        processes.spread(model)
+        arguments = dict(
+            steps=9, block_size=8, batch_size=batch_size, optimisers=optimisers(model), clip=0.5,
+            schedule=partial(hold_then_fall, warmup=2), processes=processes,
+            generator=torch.Generator().manual_seed(1), folder=folder, resume=folder is not None,
+            watch=Watch(DATA[:200], every=3, batches=2, then=then),
+        )  # fmt: skip
+        if crash is not None:
+            with pytest.raises(Stop):
+                train(model, data, **arguments)
+            return None
+        run = train(model, data, **arguments)
+        weights = {name: whole(p.detach()).numpy() for name, p in model.named_parameters()}
+        mine = [p.to_local() if hasattr(p, "to_local") else p for p in model.parameters()]
+        evaluations = [loss for _, _, loss in run.evaluations]
+        return run.losses, evaluations, weights, sum(p.numel() for p in mine)
+
+
+close = partial(torch.testing.assert_close, rtol=2e-5, atol=0)
+
+
+@pytest.mark.parametrize("parallel", WAYS)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_two_processes_have_the_losses_of_one_with_the_joint_batch(kind, parallel):
+    alone = trained(kind, "data")
+    first, second = together(trained, kind, parallel)
+    assert first[:2] == second[:2]
+    close(first[0], alone[0])
+    close(first[1], alone[1])
+    for name, weight in alone[2].items():
+        np.testing.assert_allclose(first[2][name], weight, rtol=0, atol=2e-4)
+    assert (first[3] < 0.8 * alone[3]) == (parallel != "data")
+
+
+@pytest.mark.parametrize("parallel", WAYS)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_run_passes_from_one_process_to_two_and_back(kind, parallel, tmp_path):
+    trained(kind, "data", tmp_path, crash=3)
+    together(trained, kind, parallel, tmp_path, 6)
+    passed = trained(kind, "data", tmp_path)
+    close(passed[0], trained(kind, "data")[0])
+    assert len(passed[0]) == 9
+    tensors, _ = read_tensors(tmp_path / "best.safetensors", ours=True)
+    assert {name: t.shape for name, t in tensors.items()} == {
+        name: p.shape for name, p in passed[2].items()
+    }
+
+
+def _written(path):
+    with Processes.started("sharded") as processes:
+        torch.manual_seed(0)
+        model = fast()
+        processes.spread(model)
+        save_checkpoint(path, model)
+
+
+def test_what_is_divided_is_written_whole(tmp_path):
+    together(_written, tmp_path / "model.safetensors")
+    written = load_checkpoint(tmp_path / "model.safetensors").model
+    torch.manual_seed(0)
+    pairs = zip(written.parameters(), fast().parameters(), strict=True)
+    assert all(torch.equal(theirs, mine) for theirs, mine in pairs)
+
+
+def _silenced(parallel):
+    """Where dropout leaves nothing, at this process's first call."""
+    with Processes.started(parallel) as processes:
+        torch.manual_seed(0)
+        before = torch.get_rng_state()
+        processes.own_dropout()
+        same = torch.equal(before, torch.get_rng_state())
+        return same, torch.nn.functional.dropout(torch.ones(100)).eq(0).tolist()
+
+
+def test_dropout_differs_where_rows_do():
+    (kept, first), (_, second) = together(_silenced, "data")
+    assert kept and first != second  # the first goes on as if it were alone
+    (_, first), (_, second) = together(_silenced, "tensor")
+    assert first == second
+
+
+def _shared(entries):
+    with Processes.started():
+        stack = torch.randn(entries, 6, 4, generator=torch.Generator().manual_seed(0))
+        return torch.equal(shared(orthogonal, stack), orthogonal(stack))
+
+
+@pytest.mark.parametrize("entries", [1, 2, 3])
+def test_shared_work_is_all_of_the_work(entries):
+    assert together(_shared, entries) == [True, True]
+
+
+def _uneven(parallel, what):
+    with Processes.started(parallel) as processes:
+        torch.manual_seed(0)
+        if what == "heads":
+            processes.spread(GPT(GPTConfig(11, 8, 1, 3, 12)))
+        elif what == "no generator":
+            model = fast()
+            train(model, DATA, steps=1, block_size=8, batch_size=4, learning_rate=0.1,
+                  processes=processes)  # fmt: skip
+        return "no error"
+
+
+@pytest.mark.parametrize(
+    ("work", "arguments", "words"),
+    [
+        (trained, ("fast", "data", None, None, DATA, 3), "3 rows cannot be divided evenly among 2"),
+        (_uneven, ("tensor", "heads"), "3 heads of keys and values and 48 hidden features cannot"),
+        (_uneven, ("data", "no generator"), "give each the same generator"),
+        (_uneven, ("pipeline", None), "parallel should be one of"),
+    ],
+    ids=["rows", "heads", "generator", "way"],
+)
+def test_what_cannot_be_divided_is_said(work, arguments, words):
+    for answer in together(work, *arguments):
+        assert answer.startswith("ValueError") and words in answer
+
+
+def _given_otherwise(name):
+    rank = int(os.environ["RANK"])
+    different = {"tokens": {"data": DATA[: 2000 - rank]}, "weights": {"seed": rank}}[name]
+    return trained("plain", "data", **different)
+
+
+@pytest.mark.parametrize("name", ["tokens", "weights"])
+def test_processes_that_were_given_different_things_are_told(name):
+    for answer in together(_given_otherwise, name):
+        assert f"the processes were given different {name}, by rank" in answer
+
+
+def test_processes_that_are_alone_say_so_in_time():
+    variables = dict(RANK="0", LOCAL_RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+                     MASTER_PORT="1")  # fmt: skip
+    code = "from helpers.distributed import Processes\nwith Processes.started(minutes=0.02): ..."
+    found = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **variables}, cwd=ROOT, text=True,
+        capture_output=True, timeout=120,
+    )  # fmt: skip
+    assert found.returncode == 1 and "did not find each other at 127.0.0.1:1" in found.stderr
+
+
+def test_gradients_are_clipped_as_torch_clips_them():
+    torch.manual_seed(0)
+    a, b = fast(), fast()
+    for p, q in zip(a.parameters(), b.parameters(), strict=True):
+        p.grad = torch.randn_like(p)
+        q.grad = p.grad.clone()
+    clip_gradients(a.parameters(), 0.7)
+    torch.nn.utils.clip_grad_norm_(b.parameters(), 0.7)
+    for p, q in zip(a.parameters(), b.parameters(), strict=True):
+        torch.testing.assert_close(p.grad, q.grad)
+
+
+SCRIPT = """
+import os, signal, sys
+from pathlib import Path
+import torch
+from helpers.distributed import Processes, first_process
+from helpers.training import Watch, fast_gpt, fast_optimisers, train
+folder, killed = Path(sys.argv[1]), int(sys.argv[2])
+data = torch.arange(2000) % 11
+with Processes.started() as processes:
+    torch.manual_seed(0)
+    model = fast_gpt(11, 8, n_layer=1, n_head=2, n_embd=16)
+    def then(run):
+        if run.step == killed and processes.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+    run = train(model, data, steps=20, block_size=8, batch_size=4, folder=folder, resume=True,
+                optimisers=fast_optimisers(model), generator=torch.Generator().manual_seed(0),
+                watch=Watch(data[:100], every=5, batches=1, then=then), processes=processes)
+    if first_process():
+        print("losses", *run.losses)
+"""
+
+
+def test_a_killed_process_ends_the_others_and_the_run_goes_on(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+
+    def torchrun(folder, killed):
+        return subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+             script, tmp_path / folder, str(killed)],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+    failed = torchrun("killed", 10)
+    assert failed.returncode != 0 and "SIGKILL" in failed.stderr
+    went_on, undisturbed = torchrun("killed", -1), torchrun("undisturbed", -1)
+    assert went_on.returncode == undisturbed.returncode == 0, went_on.stderr
+    assert went_on.stdout.count("losses") == 1 and went_on.stdout == undisturbed.stdout
