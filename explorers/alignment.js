@@ -82,7 +82,7 @@ function render({ model, el }) {
   });
   const table = h("table", {}, caption, h("thead", {}, h("tr", {}, ...["letter", "place", "weight"].map((text) => h("th", { scope: "col" }, text)), h("th", { "aria-label": "as a bar" }))),
     h("tbody", {}, ...rows.map(({ line }) => line)));
-  const none = h("p", { class: "none" }, "No attention, no weights: all that this model has of the source is one vector, the same for every letter.");
+  const none = h("p", { class: "none" }, "No attention, no weights: all that this model gets of the source is one vector, before its first letter.");
   const scale = h("p", { class: "quiet" }, "weight 0", h("span", { class: "scale" }), "1");
   const says = verdict();
   node.append(h("div", { class: "columns" },

@@ -72,7 +72,7 @@ def test_the_table_says_what_the_kernel_holds(node):
 
 def test_without_attention_there_are_no_weights(node):
     assert changed(node.locator("canvas"), lambda: press(node, "no attention"))
-    expect(node.locator(".none")).to_contain_text("one vector, the same for every letter")
+    expect(node.locator(".none")).to_contain_text("one vector, before its first letter")
     expect(node.locator("table")).to_be_hidden()
     expect(node.locator(".verdict")).to_have_text("✘ not right: letter 2 is “b”, and should be “c”")
     assert node.locator(".wrong").all_text_contents() == ["b"]
