@@ -6,6 +6,7 @@ a still picture of its first view, so that a page without a running kernel shows
     from explorers import AttentionExplorer
 """
 
+from explorers.alignment import AlignmentExplorer
 from explorers.attention import AttentionExplorer
 from explorers.averaging import AveragingExplorer
 from explorers.base import Explorer
@@ -20,6 +21,7 @@ from explorers.window import WindowExplorer
 from explorers.word import WordExplorer
 
 __all__ = [
+    "AlignmentExplorer",
     "AttentionExplorer",
     "AveragingExplorer",
     "ClockHands",

@@ -1,4 +1,4 @@
-"""Chapter 17: one vector between reader and writer holds short words only; attention does not care.
+"""Chapter 17: one vector between reader and writer fails at long words; attention does not.
 
 A recurrent encoder–decoder (GRU) learns to write words of random letters backwards, of 1 to 12
 letters, all lengths equally often. Then it writes 200 fresh words of each length. "one vector": the
@@ -31,5 +31,11 @@ def run(arm: str, seed: int, *, width: int, steps: int, rate: float) -> dict[str
 study = Study(
     arms=[*SCORES],
     settings={"width": 32, "steps": 600, "rate": 0.006},
-    moved=[{"width": 64}, {"width": 128}, {"steps": 1800}, {"rate": 0.003}],
+    moved=[
+        {"width": 64},
+        {"width": 128},
+        {"steps": 1800},
+        {"width": 128, "steps": 1800},
+        {"rate": 0.003},
+    ],
 )

@@ -12,6 +12,7 @@ from nbformat import v4
 
 import explorers
 import notebooks as tool
+from studies import results
 
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$])\$([^$\n]+)\$", re.S)
 
@@ -73,6 +74,12 @@ def test_no_text_of_an_explorer_ends_its_script():
     state = {"class": "Toy", "words": "", "traits": {"x": "</script><b>"}, "buffers": []}
     html = sources.live_explorer(state, "", 'a "b"')
     assert html.count("</script>") == 1 and "<b>" not in html and 'alt="a &quot;b&quot;"' in html
+
+
+def test_the_tables_of_the_chapters_are_those_of_their_studies():
+    for study, calls in sources.tables_shown().items():
+        if study:
+            assert all(table.rows for table in sources._tables(results(study), list(calls)))
 
 
 def test_every_formula_is_understood(notebook):

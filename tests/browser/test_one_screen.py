@@ -28,6 +28,12 @@ scores = torch.randn(2, 4, T, T, generator=draw)
 causal = torch.ones(T, T, dtype=torch.bool).tril()
 weights = scores.masked_fill(~causal, -torch.inf).softmax(-1)
 AttentionExplorer([f"token{i}" for i in range(T)], weights, scores=scores, mask=causal)""",
+    "alignment-explorer": """import numpy as np
+from explorers import AlignmentExplorer
+pairs = [("27 September 2016" + i * "x", 40 * "y") for i in range(8)]
+rows = [np.full((41, 19 + i), 1 / (19 + i)) for i in range(-1, 7)]
+names = ["no attention", "additive", "dot product", "transformer"]
+AlignmentExplorer(pairs, {name: [(40 * "y", row) for row in rows] for name in names})""",
     "scaling-explorer": "from explorers import ScalingExplorer\nScalingExplorer()",
     "dots": "from explorers import PositionDots\nPositionDots()",
     "clocks": "from explorers import ClockHands\nClockHands()",

@@ -234,13 +234,17 @@ def tables_shown() -> dict[str, dict[str, list[str]]]:
     found: dict[str, dict[str, list[str]]] = {}
     for path in CHAPTERS:
         names: dict[str, str] = {}  # variable → the study whose results it holds just then
+        values: dict[str, ast.expr] = {}  # variable → what it was set to last
         for cell in notebooks.read(path).cells:
             nodes = ast.walk(ast.parse(cell.source)) if cell.cell_type == "code" else []
             for node in nodes:
                 match node:
                     case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                        names[name] = _study(value, names)
+                        names[name], values[name] = _study(value, names), value
                     case ast.Call(func=ast.Attribute(value=value, attr="table")):
+                        for named in node.keywords:  # arms=shown: the arms, not the variable
+                            if isinstance(named.value, ast.Name):
+                                named.value = values.get(named.value.id, named.value)
                         arguments = ast.unparse(node).partition(".table(")[2][:-1]
                         places = found.setdefault(_study(value, names), {})
                         places.setdefault(arguments, []).append(path.stem)
