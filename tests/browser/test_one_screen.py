@@ -32,6 +32,7 @@ AttentionExplorer([f"token{i}" for i in range(T)], weights, scores=scores, mask=
     "dots": "from explorers import PositionDots\nPositionDots()",
     "clocks": "from explorers import ClockHands\nClockHands()",
     "depth-explorer": "from explorers import DepthExplorer\nDepthExplorer()",
+    "overlap-explorer": "from explorers import OverlapExplorer\nOverlapExplorer()",
     "sampling-explorer": """from explorers import SamplingExplorer
 from helpers import data
 from helpers.checkpoints import load_checkpoint

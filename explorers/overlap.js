@@ -1,0 +1,143 @@
+const MODELS = { "124M": [124e6, 12], "1.5B": [1.5e9, 48], "7B": [7e9, 32], "70B": [70e9, 80] };
+const GPUS = Array.from({ length: 15 }, (_, i) => 2 ** i), TOKENS = Array.from({ length: 9 }, (_, i) => 512 * 2 ** i);
+const BANDWIDTHS = [1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8, 10, 12.5, 16, 20, 25, 32, 40, 50, 64, 80, 100, 125, 160, 200, 250, 320, 450]
+  .map((v) => v * 1e9); // equal steps on a logarithmic scale, which meet the wires that have a name:
+const WIRES = [[1.25e9, "Ethernet 10 Gbit/s"], [12.5e9, "Ethernet 100 Gbit/s"], [50e9, "InfiniBand 400 Gbit/s"], [450e9, "NVLink 450 GB/s"]];
+const INKS = { forward: "blue", backward: "orange", send: "green" };
+
+const STYLE = `
+.d2g.overlap-explorer .row .row { gap: 4px; margin: 0; }
+.d2g.overlap-explorer .row input[type="range"] { width: 104px; }
+.d2g.overlap-explorer button { padding: 2px 6px; }
+.d2g.overlap-explorer .value { min-width: 6ch; }
+.d2g.overlap-explorer figcaption { min-height: 1.45em; }
+.d2g.overlap-explorer .verdict { min-height: 2.9em; }
+.d2g.overlap-explorer .key { display: flex; flex-wrap: wrap; gap: 0 16px; margin: 2px 0; font-size: 12px; }
+.d2g.overlap-explorer .key svg { display: inline-block; margin-right: 5px; }
+`;
+
+/** One step of training, as one_step in overlap.py: [{ kind, layer, start, end }]. */
+function oneStep(parameters, layers, processes, tokens, speed, bandwidth, overlap) {
+  const part = parameters / layers, forward = 2 * part * tokens / speed;
+  const send = 2 * (processes - 1) / processes * 2 * part / bandwidth;
+  const blocks = [];
+  let now = 0, sent = 0;
+  for (let layer = 0; layer < layers; layer++) {
+    blocks.push({ kind: "forward", layer, start: now, end: now + forward });
+    now += forward;
+  }
+  for (let layer = layers - 1; layer >= 0; layer--) {
+    blocks.push({ kind: "backward", layer, start: now, end: now + 2 * forward });
+    now += 2 * forward;
+  }
+  for (const done of processes > 1 ? blocks.slice(layers) : []) {
+    const start = Math.max(sent, overlap ? done.end : now);
+    sent = start + send;
+    blocks.push({ kind: "send", layer: done.layer, start, end: sent });
+  }
+  return { blocks, computed: now, seconds: Math.max(now, sent), send };
+}
+
+/** As in_short and in_time in overlap.py. */
+function inShort(exact, digits = 3) {
+  const value = Number(exact.toPrecision(digits)), plain = (v) => v.toLocaleString("en-GB", { maximumFractionDigits: 9 });
+  return value >= 1e9 ? `${plain(value / 1e9)} billion` : value >= 1e6 ? `${plain(value / 1e6)} million` : plain(value);
+}
+const inTime = (seconds) => (seconds >= 0.1 ? `${inShort(seconds)} s` : `${inShort(1000 * seconds)} ms`);
+
+/** A slider whose stops are the given values of a trait; between them Python may have set it. */
+function stops(model, name, label, values, show) {
+  const input = h("input", { type: "range", min: 0, max: values.length - 1, "aria-label": label });
+  const value = h("span", { class: "value" });
+  const read = () => {
+    const away = values.map((v) => Math.abs(Math.log(v / model.get(name))));
+    input.value = away.indexOf(Math.min(...away));
+    value.textContent = show(model.get(name));
+    input.setAttribute("aria-valuetext", value.textContent);
+  };
+  input.addEventListener("input", () => put(model, { [name]: values[input.value] }));
+  model.on(`change:${name}`, read);
+  read();
+  return h("label", {}, label, input, value);
+}
+
+/** About five round places from 0 to `end`. */
+function places(end) {
+  const ten = 10 ** Math.floor(Math.log10(end / 4)), step = ten * [5, 2, 1].find((s) => s * ten <= end / 4);
+  return Array.from({ length: Math.floor(end / step) + 1 }, (_, i) => i * step);
+}
+
+function render({ model, el }) {
+  const node = root(el, "overlap-explorer", "A training step on many GPUs: what is computed and what is sent");
+  const whole = (v) => v.toLocaleString("en-GB"), asked = (words, ...of) => h("span", { class: "row" }, words, choice(model, ...of));
+  const says = verdict(), board = h("div");
+  const sample = (ink) => h("svg", { width: 12, height: 10 }, h("rect", { width: 12, height: 10, fill: `var(--${ink})` }));
+  node.append(h("style", {}, STYLE),
+    h("div", { class: "row" }, asked("parameters", "size", Object.keys(MODELS).map((name) => [name, name]), "Model size"),
+      stops(model, "processes", "GPUs", GPUS, whole), stops(model, "tokens", "tokens a GPU", TOKENS, whole)),
+    h("div", { class: "row" }, stops(model, "bandwidth", "bandwidth", BANDWIDTHS, (v) => `${inShort(v / 1e9)} GB/s`),
+      choice(model, "bandwidth", WIRES, "Wires by name"), checkbox(model, "overlap", "send while computing")),
+    board,
+    h("p", { class: "quiet key" }, ...[["blue", "forward, first layer first"], ["orange", "backward, last layer first"],
+      ["green", "the layer's gradient, to and from all GPUs"], ["panel", "waits"]].map(([ink, words]) => h("span", {}, sample(ink), words)),
+    h("span", {}, "a block is a layer, the last one strongest")), says);
+
+  let picture, width;
+  function lay(wide) {
+    width = wide;
+    picture = chart("step", { width, height: 186, left: 62, right: 12, bottom: 34, top: 32 });
+    board.replaceChildren(picture.figure);
+    paint();
+  }
+
+  const step = (overlap) => oneStep(...MODELS[model.get("size")], ...["processes", "tokens", "speed", "bandwidth"].map((name) => model.get(name)), overlap);
+
+  function paint() {
+    const overlap = model.get("overlap"), now = step(overlap), apart = step(false).seconds, gpus = model.get("processes");
+    const layers = MODELS[model.get("size")][1], waits = now.seconds - now.computed;
+    const [unit, times] = apart < 0.1 ? ["milliseconds", 1000] : ["seconds", 1];
+    const title = `one step ${inTime(now.seconds)} · computes ${inShort(100 * now.computed / now.seconds, 2)} % of it · `
+      + `${gpus === 1 ? "1 GPU reads" : `${whole(gpus)} GPUs read`} ${inShort(gpus * model.get("tokens") / now.seconds, 2)} tokens a second`;
+    picture.paint({ x: [0, 1.01 * apart], y: [0.4, 2.6], xticks: places(apart).map((v) => [v, inShort(v * times)]),
+      yticks: [[2, "computes"], [1, "sends"]], xlabel: unit, title, label: `A step in time, computing above and sending below: ${title}`,
+      marks: (x, y, text) => {
+        const bar = (row, start, end, more) => h("rect", { x: x(start), width: Math.max(0.3, x(end) - x(start) - (more.gap ?? 0)), y: y(row + 0.35), height: y(row - 0.35) - y(row + 0.35), ...more });
+        const line = (at, more) => h("line", { x1: x(at), x2: x(at), y1: y(2.6), y2: y(0.4), ...more });
+        const over = (at, top, words, more) => text(Math.min(x(at), width - 12 - 3.2 * words.length), top, words, more); // inside the picture
+        const inside = (row, start, end, words) => (x(end) - x(start) > 7 * words.length ? [text((x(start) + x(end)) / 2, y(row) + 4, words, { fill: "var(--ink)" })] : []);
+        const above = (row, start, end, words) => (x(end) - x(start) > 6 * words.length ? [text((x(start) + x(end)) / 2, y(row + 0.35) - 3, words)] : []);
+        const sends = now.blocks.filter(({ kind }) => kind === "send"), first = sends[0]?.start, forward = now.computed / 3;
+        return [bar(2, 0, now.seconds, { fill: "var(--panel)" }), bar(1, 0, now.seconds, { fill: "var(--panel)" }),
+          ...now.blocks.map(({ kind, layer, start, end }) => bar(kind === "send" ? 1 : 2, start, end, { class: kind, gap: x(end) - x(start) > 3 ? 0.8 : 0,
+            fill: `var(--${INKS[kind]})`, "fill-opacity": (0.5 + 0.5 * (layer + 1) / layers).toFixed(3) })),
+          ...above(2, 0, forward, `forward 1 → ${layers}`), ...above(2, forward, now.computed, `backward ${layers} → 1`),
+          ...(sends.length ? above(1, first, sends.at(-1).end, `gradients ${layers} → 1`) : []),
+          ...inside(2, now.computed, now.seconds, `waits ${inTime(waits)}`),
+          ...inside(1, 0, first ?? now.seconds, sends.length ? "nothing to send yet" : "nothing to send"),
+          ...(now.seconds < apart ? [line(apart, { stroke: "var(--quiet)", "stroke-dasharray": "2 3" }), over(apart, 24, `without overlap ${inTime(apart)}`)] : []),
+          line(now.seconds, { class: "end", stroke: "var(--ink)", "stroke-width": 2 }),
+          over(now.seconds, 11, inTime(now.seconds), { fill: "var(--ink)", "font-weight": 600 })];
+      } });
+    says.textContent = judge(now, overlap, waits);
+  }
+
+  function judge({ computed, send }, overlap, waits) {
+    const gpus = model.get("processes"), layers = MODELS[model.get("size")][1];
+    if (gpus === 1) return "● one GPU sends nothing, and never waits.";
+    if (!overlap) return `▲ first computed, then sent: the GPU waits ${inTime(waits)} for the gradients, with nothing to do.`;
+    if (send <= 2 * computed / 3 / layers) return `● sending hides behind backward: only the first layer's gradient, which comes last, is waited for (${inTime(waits)}).`;
+    const needed = (gpus - 1) / gpus * model.get("speed") / model.get("bandwidth");
+    return `▼ sending a gradient takes longer than computing one: they queue, and the GPU waits ${inTime(waits)}. This wire keeps up from ${inShort(needed)} tokens a GPU.`;
+  }
+
+  const watcher = new ResizeObserver(() => { // as wide as there is room
+    const wide = Math.min(960, node.clientWidth - 4);
+    if (wide > 0 && wide !== width) lay(wide);
+  });
+  lay(320);
+  watcher.observe(node);
+  const forget = repaint(model, ["size", "processes", "tokens", "bandwidth", "overlap", "speed"], paint);
+  return () => { watcher.disconnect(); forget(); };
+}
+
+export default live(render);
