@@ -14,6 +14,7 @@ const STYLE = `
 .d2g.overlap-explorer .verdict { min-height: 2.9em; }
 .d2g.overlap-explorer .key { display: flex; flex-wrap: wrap; gap: 0 16px; margin: 2px 0; font-size: 12px; }
 .d2g.overlap-explorer .key svg { display: inline-block; margin-right: 5px; }
+@container explorer (max-width: 480px) { .d2g.overlap-explorer figcaption { min-height: 2.9em; } .d2g.overlap-explorer .verdict { min-height: 4.35em; } }
 `;
 
 /** One step of training, as one_step in overlap.py: [{ kind, layer, start, end }]. */
@@ -74,9 +75,10 @@ function render({ model, el }) {
   const sample = (ink) => h("svg", { width: 12, height: 10 }, h("rect", { width: 12, height: 10, fill: `var(--${ink})` }));
   node.append(h("style", {}, STYLE),
     h("div", { class: "row" }, asked("parameters", "size", Object.keys(MODELS).map((name) => [name, name]), "Model size"),
-      stops(model, "processes", "GPUs", GPUS, whole), stops(model, "tokens", "tokens a GPU", TOKENS, whole)),
+      stops(model, "processes", "GPUs", GPUS, whole), stops(model, "tokens", "tokens a GPU", TOKENS, whole),
+      checkbox(model, "overlap", "send while computing")),
     h("div", { class: "row" }, stops(model, "bandwidth", "bandwidth", BANDWIDTHS, (v) => `${inShort(v / 1e9)} GB/s`),
-      choice(model, "bandwidth", WIRES, "Wires by name"), checkbox(model, "overlap", "send while computing")),
+      choice(model, "bandwidth", WIRES, "Wires by name")),
     board,
     h("p", { class: "quiet key" }, ...[["blue", "forward, first layer first"], ["orange", "backward, last layer first"],
       ["green", "the layer's gradient, to and from all GPUs"], ["panel", "waits"]].map(([ink, words]) => h("span", {}, sample(ink), words)),
@@ -96,7 +98,7 @@ function render({ model, el }) {
     const overlap = model.get("overlap"), now = step(overlap), apart = step(false).seconds, gpus = model.get("processes");
     const layers = MODELS[model.get("size")][1], waits = now.seconds - now.computed;
     const [unit, times] = apart < 0.1 ? ["milliseconds", 1000] : ["seconds", 1];
-    const title = `one step ${inTime(now.seconds)} · computes ${inShort(100 * now.computed / now.seconds, 2)} % of it · `
+    const title = `one step ${inTime(now.seconds)} · computes ${inShort(100 * now.computed / now.seconds)} % of it · `
       + `${gpus === 1 ? "1 GPU reads" : `${whole(gpus)} GPUs read`} ${inShort(gpus * model.get("tokens") / now.seconds, 2)} tokens a second`;
     picture.paint({ x: [0, 1.01 * apart], y: [0.4, 2.6], xticks: places(apart).map((v) => [v, inShort(v * times)]),
       yticks: [[2, "computes"], [1, "sends"]], xlabel: unit, title, label: `A step in time, computing above and sending below: ${title}`,

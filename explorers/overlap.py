@@ -151,8 +151,8 @@ class OverlapExplorer(Explorer):
         now = self.measures()
         gpus = "1 GPU reads" if self.processes == 1 else f"{self.processes:,} GPUs read"
         return (
-            f"one step {in_time(now['seconds'])} · computes {in_short(100 * now['efficiency'], 2)} "
-            f"% of it · {gpus} {in_short(now['tokens_a_second'], 2)} tokens a second"
+            f"one step {in_time(now['seconds'])} · computes {in_short(100 * now['efficiency'])} % "
+            f"of it · {gpus} {in_short(now['tokens_a_second'], 2)} tokens a second"
         )
 
 

@@ -110,7 +110,7 @@ def test_tokens_are_counted_over_all_gpus():
         (
             {"size": "70B", "processes": 1000, "bandwidth": 450e9},
             "70B parameters, 8,192 tokens a GPU, 450 GB/s, overlap on: one step 8.61 s · "
-            "computes 100 % of it · 1,000 GPUs read 950,000 tokens a second",
+            "computes 99.9 % of it · 1,000 GPUs read 950,000 tokens a second",
         ),
     ],
 )
