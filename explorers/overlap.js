@@ -36,7 +36,7 @@ function oneStep(parameters, layers, processes, tokens, speed, bandwidth, overla
     sent = start + send;
     blocks.push({ kind: "send", layer: done.layer, start, end: sent });
   }
-  return { blocks, computed: now, seconds: Math.max(now, sent), send };
+  return { blocks, computed: now, seconds: Math.max(now, sent) };
 }
 
 /** As in_short and in_time in overlap.py. */
@@ -103,33 +103,36 @@ function render({ model, el }) {
     picture.paint({ x: [0, 1.01 * apart], y: [0.4, 2.6], xticks: places(apart).map((v) => [v, inShort(v * times)]),
       yticks: [[2, "computes"], [1, "sends"]], xlabel: unit, title, label: `A step in time, computing above and sending below: ${title}`,
       marks: (x, y, text) => {
-        const bar = (row, start, end, more) => h("rect", { x: x(start), width: Math.max(0.3, x(end) - x(start) - (more.gap ?? 0)), y: y(row + 0.35), height: y(row - 0.35) - y(row + 0.35), ...more });
+        const bar = (row, start, end, more) => h("rect", { x: x(start), y: y(row + 0.35), height: y(row - 0.35) - y(row + 0.35),
+          width: Math.max(0.3, x(end) - x(start) - (x(end) - x(start) > 3 ? 0.8 : 0)), ...more });
+        const block = ({ kind, layer, start, end }) => bar(kind === "send" ? 1 : 2, start, end, { class: kind,
+          fill: `var(--${INKS[kind]})`, "fill-opacity": (0.5 + 0.5 * (layer + 1) / layers).toFixed(3) });
         const line = (at, more) => h("line", { x1: x(at), x2: x(at), y1: y(2.6), y2: y(0.4), ...more });
-        const over = (at, top, words, more) => text(Math.min(x(at), width - 12 - 3.2 * words.length), top, words, more); // inside the picture
-        const inside = (row, start, end, words) => (x(end) - x(start) > 7 * words.length ? [text((x(start) + x(end)) / 2, y(row) + 4, words, { fill: "var(--ink)" })] : []);
-        const above = (row, start, end, words) => (x(end) - x(start) > 6 * words.length ? [text((x(start) + x(end)) / 2, y(row + 0.35) - 3, words)] : []);
-        const sends = now.blocks.filter(({ kind }) => kind === "send"), first = sends[0]?.start, forward = now.computed / 3;
-        return [bar(2, 0, now.seconds, { fill: "var(--panel)" }), bar(1, 0, now.seconds, { fill: "var(--panel)" }),
-          ...now.blocks.map(({ kind, layer, start, end }) => bar(kind === "send" ? 1 : 2, start, end, { class: kind, gap: x(end) - x(start) > 3 ? 0.8 : 0,
-            fill: `var(--${INKS[kind]})`, "fill-opacity": (0.5 + 0.5 * (layer + 1) / layers).toFixed(3) })),
-          ...above(2, 0, forward, `forward 1 → ${layers}`), ...above(2, forward, now.computed, `backward ${layers} → 1`),
-          ...(sends.length ? above(1, first, sends.at(-1).end, `gradients ${layers} → 1`) : []),
-          ...inside(2, now.computed, now.seconds, `waits ${inTime(waits)}`),
-          ...inside(1, 0, first ?? now.seconds, sends.length ? "nothing to send yet" : "nothing to send"),
-          ...(now.seconds < apart ? [line(apart, { stroke: "var(--quiet)", "stroke-dasharray": "2 3" }), over(apart, 24, `without overlap ${inTime(apart)}`)] : []),
-          line(now.seconds, { class: "end", stroke: "var(--ink)", "stroke-width": 2 }),
-          over(now.seconds, 11, inTime(now.seconds), { fill: "var(--ink)", "font-weight": 600 })];
+        const atEnd = (at, top, words, more) => text(Math.min(x(at), width - 12 - 3.2 * words.length), top, words, more); // inside the picture
+        const between = (start, end, top, words, more) => (x(end) - x(start) > 6.5 * words.length // if there is room
+          ? text((x(start) + x(end)) / 2, top, words, more) : "");
+        const ink = { fill: "var(--ink)" }, forward = now.computed / 3;
+        const sends = now.blocks.filter(({ kind }) => kind === "send"), first = sends[0]?.start ?? now.seconds;
+        return [bar(2, 0, now.seconds, { fill: "var(--panel)" }), bar(1, 0, now.seconds, { fill: "var(--panel)" }), ...now.blocks.map(block),
+          between(0, forward, y(2.35) - 3, `forward 1 → ${layers}`), between(forward, now.computed, y(2.35) - 3, `backward ${layers} → 1`),
+          between(first, now.seconds, y(1.35) - 3, `gradients ${layers} → 1`),
+          between(now.computed, now.seconds, y(2) + 4, `waits ${inTime(waits)}`, ink),
+          between(0, first, y(1) + 4, sends.length ? "nothing to send yet" : "nothing to send", ink),
+          ...(now.seconds < apart ? [line(apart, { stroke: "var(--quiet)", "stroke-dasharray": "2 3" }), atEnd(apart, 24, `without overlap ${inTime(apart)}`)] : []),
+          line(now.seconds, { class: "end", stroke: "var(--ink)", "stroke-width": 2 }), atEnd(now.seconds, 11, inTime(now.seconds), { ...ink, "font-weight": 600 })];
       } });
-    says.textContent = judge(now, overlap, waits);
+    says.textContent = judge(overlap, waits);
   }
 
-  function judge({ computed, send }, overlap, waits) {
-    const gpus = model.get("processes"), layers = MODELS[model.get("size")][1];
+  function judge(overlap, waits) {
+    const gpus = model.get("processes"), wait = `the GPU waits ${inTime(waits)}`;
     if (gpus === 1) return "● one GPU sends nothing, and never waits.";
-    if (!overlap) return `▲ first computed, then sent: the GPU waits ${inTime(waits)} for the gradients, with nothing to do.`;
-    if (send <= 2 * computed / 3 / layers) return `● sending hides behind backward: only the first layer's gradient, which comes last, is waited for (${inTime(waits)}).`;
+    if (!overlap) return `▲ first computed, then sent: ${wait} for the gradients, with nothing to do.`;
+    // A layer's gradient is sent in the time of its backward: 4(n − 1)/n · part / bandwidth = 4 · part · tokens / speed.
     const needed = (gpus - 1) / gpus * model.get("speed") / model.get("bandwidth");
-    return `▼ sending a gradient takes longer than computing one: they queue, and the GPU waits ${inTime(waits)}. This wire keeps up from ${inShort(needed)} tokens a GPU.`;
+    return model.get("tokens") >= needed
+      ? `● sending hides behind backward: only for the first layer's gradient, which comes last, ${wait}.`
+      : `▼ sending a gradient takes longer than computing one: they queue, and ${wait}. This wire keeps up from ${inShort(needed)} tokens a GPU.`;
   }
 
   const watcher = new ResizeObserver(() => { // as wide as there is room
