@@ -12,6 +12,7 @@ from explorers.averaging import AveragingExplorer
 from explorers.base import Explorer
 from explorers.clock_hands import ClockHands
 from explorers.depth import DepthExplorer
+from explorers.overlap import OverlapExplorer
 from explorers.position_dots import PositionDots
 from explorers.sampling import SamplingExplorer
 from explorers.scaling import ScalingExplorer
@@ -27,6 +28,7 @@ __all__ = [
     "ClockHands",
     "DepthExplorer",
     "Explorer",
+    "OverlapExplorer",
     "PositionDots",
     "SamplingExplorer",
     "ScalingExplorer",

@@ -38,6 +38,7 @@ AlignmentExplorer(pairs, {name: [(40 * "y", row) for row in rows] for name in na
     "dots": "from explorers import PositionDots\nPositionDots()",
     "clocks": "from explorers import ClockHands\nClockHands()",
     "depth-explorer": "from explorers import DepthExplorer\nDepthExplorer()",
+    "overlap-explorer": "from explorers import OverlapExplorer\nOverlapExplorer()",
     "sampling-explorer": """from explorers import SamplingExplorer
 from helpers import data
 from helpers.checkpoints import load_checkpoint

@@ -1,0 +1,178 @@
+"""One training step on many GPUs: how computing and sending share the time."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import traitlets
+
+from explorers.base import Explorer, between, esm
+from helpers.plots import BLUE, GREEN, GREY, ORANGE, Picture, picture
+
+# Published sizes (GPT-2, Llama): how many parameters, in how many layers.
+MODELS = {"124M": (124e6, 12), "1.5B": (1.5e9, 48), "7B": (7e9, 32), "70B": (70e9, 80)}
+SPEED = 400e12  # FLOP/s: an H100's peak for 16-bit numbers, 989·10¹², times 40 %
+_ROWS = {"forward": (1, BLUE), "backward": (1, ORANGE), "send": (0, GREEN)}
+
+
+class Block(NamedTuple):
+    """What a GPU does, or its wire, from `start` to `end` (seconds) for one layer (from 0)."""
+
+    kind: str  # "forward", "backward", or "send": the gradient, to and from the other GPUs
+    layer: int
+    start: float
+    end: float
+
+
+def one_step(
+    parameters: float,
+    layers: int,
+    processes: int,
+    tokens: int,
+    speed: float,
+    bandwidth: float,
+    *,
+    overlap: bool = True,
+) -> list[Block]:
+    """What each GPU computes and sends in a step of data-parallel training, in order.
+
+    parameters: of the whole model, in equal layers; processes: GPUs, each with a copy of the model;
+    tokens: that each reads in a step; speed: FLOP/s that each reaches; bandwidth: bytes a second
+    that each sends. All are above zero. overlap: a layer's gradient, 2 bytes a number, is sent from
+    when it is there; else all are sent after the last.
+
+    Gradients are averaged round a ring (Patarasuk and Yuan 2009). Left out: the latency of
+    messages, what attention computes beside its weights, and the optimiser's own time.
+    """
+    part = parameters / layers
+    forward = 2 * part * tokens / speed
+    send = 2 * (processes - 1) / processes * 2 * part / bandwidth
+    blocks, now = [], 0.0
+    for layer in range(layers):
+        blocks.append(Block("forward", layer, now, now + forward))
+        now += forward
+    for layer in reversed(range(layers)):
+        blocks.append(Block("backward", layer, now, now + 2 * forward))
+        now += 2 * forward
+    sent = 0.0
+    for done in blocks[layers:] if processes > 1 else []:
+        start = max(sent, done.end if overlap else now)
+        sent = start + send
+        blocks.append(Block("send", done.layer, start, sent))
+    return blocks
+
+
+class OverlapExplorer(Explorer):
+    """A step of data-parallel training in time: what the GPU computes, and what it sends meanwhile.
+
+    size: "124M", "1.5B", "7B" or "70B" parameters (in 12, 48, 32 or 80 layers); processes: how many
+    GPUs, 1 to 16,384; tokens: that each reads in a step, 1 to 1,048,576; bandwidth: bytes a second
+    that each sends, 10⁸ to 10¹³; overlap: is a gradient sent while the next is computed?; speed:
+    FLOP/s that each reaches, 10⁹ to 10¹⁸. Raises TraitError for other values.
+    Whether the model fits into a GPU's memory is another question: the time is all that is shown.
+    """
+
+    _esm: ClassVar[str] = esm("overlap")
+
+    size = traitlets.Enum(tuple(MODELS), "7B").tag(sync=True)
+    processes = traitlets.Int(8).tag(sync=True)
+    tokens = traitlets.Int(8192).tag(sync=True)
+    bandwidth = traitlets.Float(25e9).tag(sync=True)
+    overlap = traitlets.Bool(True).tag(sync=True)
+    speed = traitlets.Float(SPEED).tag(sync=True)
+
+    def __init__(
+        self,
+        size: str = "7B",
+        *,
+        processes: int = 8,
+        tokens: int = 8192,
+        bandwidth: float = 25e9,
+        overlap: bool = True,
+        speed: float = SPEED,
+    ):
+        super().__init__(
+            size=size, processes=processes, tokens=tokens, bandwidth=bandwidth, overlap=overlap,
+            speed=speed,
+        )  # fmt: skip
+
+    _many = between("how many GPUs,", "processes", low=1, high=2**14)
+    _read = between("tokens a GPU,", "tokens", low=1, high=2**20)
+    _wire = between("bytes a second,", "bandwidth", low=10**8, high=10**13)
+    _chip = between("FLOP a second,", "speed", low=10**9, high=10**18)
+
+    def blocks(self, *, overlap: bool | None = None) -> list[Block]:
+        """The present step (see `one_step`), or the same with or without overlap."""
+        return one_step(
+            *MODELS[self.size], self.processes, self.tokens, self.speed, self.bandwidth,
+            overlap=self.overlap if overlap is None else overlap,
+        )  # fmt: skip
+
+    def measures(self) -> dict[str, float]:
+        """`seconds` of a step, `efficiency` (the share of them in which a GPU computes), and
+        `tokens_a_second` of all GPUs together."""
+        blocks = self.blocks()
+        seconds = max(block.end for block in blocks)
+        computed = max(block.end for block in blocks if block.kind != "send")  # it never pauses
+        read = self.processes * self.tokens / seconds
+        return {"seconds": seconds, "efficiency": computed / seconds, "tokens_a_second": read}
+
+    def picture(self) -> Picture:
+        """The step as two rows in time: computing above, sending below."""
+        end = self.measures()["seconds"]
+        fig, ax = picture(
+            f"One training step in time, computing above and sending below: {self.describe()}.",
+            width=9,
+            height=2.6,
+        )
+        ax.broken_barh([(0, end)], (0.65, 0.7), color="#e5e7eb", label="waits")
+        ax.broken_barh([(0, end)], (-0.35, 0.7), color="#e5e7eb")
+        blocks = self.blocks()
+        for kind, (row, colour) in _ROWS.items():
+            spans = [(b.start, b.end - b.start) for b in blocks if b.kind == kind]
+            style: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.4}
+            ax.broken_barh(spans, (row - 0.35, 0.7), label=kind, **style)
+        ax.axvline(end, color=GREY)
+        last = max(block.end for block in self.blocks(overlap=False))
+        if last > end:
+            ax.axvline(last, color=GREY, linestyle=":", label="end without overlap")
+        ax.set(title=self._says(), xlabel="seconds", xlim=(0, 1.01 * last), ylim=(-0.5, 1.5))
+        ax.set_yticks([1, 0], ["computes", "sends"])
+        ax.grid(visible=False)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=5)
+        return fig
+
+    def describe(self) -> str:
+        """The settings, and what they come to."""
+        return (
+            f"{self.size} parameters, {self.tokens:,} tokens a GPU, {self.bandwidth / 1e9:g} GB/s, "
+            f"overlap {'on' if self.overlap else 'off'}: {self._says()}"
+        )
+
+    def _says(self) -> str:
+        now = self.measures()
+        gpus = "1 GPU reads" if self.processes == 1 else f"{self.processes:,} GPUs read"
+        return (
+            f"one step {in_time(now['seconds'])} · computes {in_short(100 * now['efficiency'])} % "
+            f"of it · {gpus} {in_short(now['tokens_a_second'], 2)} tokens a second"
+        )
+
+
+def in_short(value: float, digits: int = 3) -> str:
+    """A positive number in so many digits, as people write it.
+
+    >>> in_short(50_993, 2), in_short(6_214_000, 2), in_short(0.2415)
+    ('51,000', '6.2 million', '0.242')
+    """
+    value = float(f"{value:.{digits}g}")
+    for many, name in ((1e9, " billion"), (1e6, " million")):
+        if value >= many:
+            return f"{value / many:,g}{name}"
+    return f"{value:,g}"
+
+
+def in_time(seconds: float) -> str:
+    """Seconds in three digits, or milliseconds if there are few.
+
+    >>> in_time(1.2847), in_time(0.0123)
+    ('1.28 s', '12.3 ms')
+    """
+    return f"{in_short(seconds)} s" if seconds >= 0.1 else f"{in_short(1000 * seconds)} ms"
