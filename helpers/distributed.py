@@ -6,11 +6,15 @@ by gloo, on GPUs by nccl.
 """
 
 import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self, cast
 
 import torch
@@ -206,6 +210,19 @@ def shared(work: Callable[[Tensor], Tensor], stack: Tensor) -> Tensor:
     return done
 
 
+def bytes_held(model: nn.Module, optimisers: Iterable[torch.optim.Optimizer]) -> int:
+    """Bytes of weights, gradients and what optimisers remember that are in this process.
+
+    Taught in chapter 18.
+    """
+    tensors = [t for p in model.parameters() for t in (p, p.grad) if t is not None]
+    for optimiser in optimisers:
+        for state in optimiser.state.values():
+            tensors += [value for value in state.values() if isinstance(value, Tensor)]
+    own = [getattr(t, "to_local", lambda t=t: t)() for t in tensors]
+    return sum(t.numel() * t.element_size() for t in own)
+
+
 def first_process() -> bool:
     """Is this the one that writes files and speaks? Taught in chapter 18."""
     return not dist.is_initialized() or dist.get_rank() == 0
@@ -221,3 +238,28 @@ def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
     share = (length / (total + 1e-6)).clamp(max=1)
     for gradient in gradients:
         gradient.mul_(share)
+
+
+def torchrun(script: str, processes: int = 2, seconds: float = 300) -> str:
+    """What a script prints when torchrun runs it in several processes of this machine.
+
+    script: its text; each process gets one thread. Raises RuntimeError, with the end of what was
+    said, if a process fails, and TimeoutExpired after so many seconds. Taught in chapter 18.
+    """
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "script.py")
+        file.write_text(script, encoding="utf-8")
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        command += [f"--nproc-per-node={processes}", str(file)]
+        running = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        try:
+            said, complaints = running.communicate(timeout=seconds)
+        finally:
+            running.terminate()  # torchrun then ends its processes; one that has ended stays so
+            running.wait()
+    if running.returncode:
+        raise RuntimeError(f"{processes} processes failed:\n{complaints[-3000:]}")
+    return said

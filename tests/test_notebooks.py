@@ -39,13 +39,13 @@ CLAIMS = {
 CONCEPTS = (
     *("text", "positions", "attention", "gpt"),
     *("checkpoints", "training", "sampling", "judging", "recording", "quantised", "published"),
-    "encoder_decoder",
+    *("encoder_decoder", "distributed"),
 )
 # What a chapter uses and explains without building it: files, signals, curves, hooks, tasks.
 MACHINERY = {
     *(f"encoder_decoder.{name}" for name in ("reversals", "dates", "padded", "pairs_to_ids")),
     *("encoder_decoder.fit", "encoder_decoder.share_right"),
-    *("checkpoints", "recording", "published"),
+    *("checkpoints", "recording", "published", "distributed"),
     *("quantised.HalfLinear", "quantised.HalfEmbedding", "quantised.has_kernel"),
     *("training.Run", "training.Watch", "training.Rates", "training.Interrupt"),
 }

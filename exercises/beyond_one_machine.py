@@ -1,0 +1,151 @@
+"""The exercises on many machines: the work of a run, joint losses, split matrices, a budget."""
+
+import math
+from functools import partial
+
+import torch
+
+from exercises.check import exercise, normal
+
+# --- 18.1: the work of a run ----------------------------------------------------------------------
+
+
+@exercise(
+    inputs=[(2, 16, 50, 8, 1000), (1, 8, 300, 64, 10), (12, 768, 50_257, 1024, 1), (3, 4, 5, 6, 7)],
+    praise="three times the forward pass, for every token.",
+    tolerance=0,
+)
+def training_flops(layers, C, V, T, tokens):
+    """training_flops(layers, C, V, T, tokens): operations of a training run."""
+    return work(layers, C, V, T, tokens)
+
+
+def work(layers, C, V, T, tokens, block=12, head=1, attention=4, passes=3, two=2):
+    parameters = layers * block * C * C + head * V * C
+    return passes * (two * parameters + attention * layers * T * C) * tokens
+
+
+def with_(**changes):
+    return partial(work, **changes)
+
+
+training_flops.mistakes = {
+    "That is the forward pass alone: backward makes two products for each of its own.":
+        with_(passes=1),
+    "That is the backward pass alone: forward belongs to it, three in all.": with_(passes=2),
+    "Each number of a matrix costs a multiplication and an addition: 2.": with_(two=1),
+    "The head is missing: V·C more numbers that each token is multiplied with.": with_(head=0),
+    "The scores and the mean of the values are missing: 4·T·C a layer.": with_(attention=0),
+    "That is the scores or the mean of the values. Both: 2·T·C each.": with_(attention=2),
+    "A block has 12·C² numbers in its matrices: 4 in attention, 8 in the feed-forward part.":
+        (with_(block=8), with_(block=4), with_(block=10)),
+    "That is for one token.": lambda layers, C, V, T, tokens: work(layers, C, V, T, 1),
+    "The tokens are counted, T times too many: `tokens` is already all of them.":
+        lambda layers, C, V, T, tokens: work(layers, C, V, T, tokens * T),
+}  # fmt: skip
+
+
+# --- 18.2: the loss of all ------------------------------------------------------------------------
+
+
+@exercise(
+    inputs=[([2.0, 4.0], [3, 1]), ([1.5], [7]), ([0.0, 3.0, 6.0], [1, 2, 5]), ([5.0, 1.0], [4, 4])],
+    praise="every row counts once, wherever it was read.",
+)
+def joint_loss(losses, rows):
+    """joint_loss(losses, rows): the mean over all rows of all processes."""
+    return sum(loss * n for loss, n in zip(losses, rows, strict=True)) / sum(rows)
+
+
+joint_loss.mistakes = {
+    "That is the mean of the means: a process with one row counts as much as one with a hundred.":
+        lambda losses, rows: sum(losses) / len(losses),
+    "That is the sum over all rows: divide by how many they are.":
+        lambda losses, rows: sum(loss * n for loss, n in zip(losses, rows, strict=True)),
+    "Divide by the rows, not by the processes.":
+        lambda losses, rows: sum(loss * n for loss, n in zip(losses, rows, strict=True))
+        / len(rows),
+    "That is the sum of the means.": lambda losses, rows: sum(losses),
+    "The rows belong above the line: a process with more of them counts more.":
+        lambda losses, rows: sum(loss / n for loss, n in zip(losses, rows, strict=True))
+        / sum(1 / n for n in rows),
+}  # fmt: skip
+
+
+# --- 18.3: a feed-forward part in pieces ----------------------------------------------------------
+
+
+def layers_of(B, C, hidden, n, seed):
+    return normal(B, C, seed=seed), normal(hidden, C, seed=seed + 1), normal(
+        C, hidden, seed=seed + 2), n  # fmt: skip
+
+
+@exercise(
+    inputs=[layers_of(3, 4, 8, 2, 0), layers_of(1, 6, 6, 3, 10), layers_of(5, 2, 12, 4, 20),
+            layers_of(2, 5, 7, 1, 30), layers_of(4, 4, 4, 2, 40)],
+    clash="Of `up` (hidden, C) each process has some rows, of `down` (C, hidden) the same columns.",
+    praise="one sum is all that the processes have to send.",
+    backward=True,
+)  # fmt: skip
+def in_pieces(x, up, down, n):
+    """in_pieces(x, up, down, n): (n, B, C), what each process has; its sum over n is the whole."""
+    pairs = zip(up.chunk(n), down.chunk(n, dim=1), strict=True)
+    return torch.stack([torch.relu(x @ rows.T) @ columns.T for rows, columns in pairs])
+
+
+def pieces(x, up, down, n, bend=torch.relu, scale=1.0, whole=False, mixed=False):
+    downs = down.chunk(n, dim=1)
+    if mixed:
+        downs = downs[1:] + downs[:1]
+    parts = [bend(x @ u.T) @ d.T * scale for u, d in zip(up.chunk(n), downs, strict=True)]
+    return torch.stack(parts).sum(0) if whole else torch.stack(parts)
+
+
+in_pieces.mistakes = {
+    "These are already added up. Return what each of the n processes has, before they send.":
+        partial(pieces, whole=True),
+    "The bend is missing: relu, piece by piece, between the two products.":
+        partial(pieces, bend=lambda x: x),
+    "The pieces are divided by n. They add up to the whole: it is a sum, not a mean.":
+        lambda x, up, down, n: pieces(x, up, down, n, scale=1 / n),
+    "The bend comes too late: between the two products, not after the second.":
+        lambda x, up, down, n: torch.relu(pieces(x, up, down, n, bend=lambda x: x)),
+    "A process uses its own rows of `up` with another's columns of `down`.":
+        partial(pieces, mixed=True),
+    "Each piece is the whole output: process i has the rows i of `up` only.":
+        lambda x, up, down, n: torch.stack([pieces(x, up, down, 1, whole=True)] * n),
+}  # fmt: skip
+
+
+# --- 18.4: a budget -------------------------------------------------------------------------------
+
+
+@exercise(
+    inputs=[(1e18, 400.0, 0.34, 410.0, 0.28), (1e15, 10.0, 0.5, 40.0, 0.5),
+            (6e12, 5.0, 0.3, 20.0, 0.45), (1e21, 90.0, 0.25, 30.0, 0.4)],
+    praise="the law says where the next operation is spent best.",
+    tolerance=0.02,
+)  # fmt: skip
+def best_split(budget, A, alpha, B, beta):
+    """best_split(budget, A, alpha, B, beta): N, the parameters that make the loss lowest."""
+    return split(budget, A, alpha, B, beta)
+
+
+def split(budget, A, alpha, B, beta, six=6.0):
+    """Where the derivative of A / N^alpha + B · (six · N / budget)^beta is 0."""
+    return (alpha * A / (beta * B) * (budget / six) ** beta) ** (1 / (alpha + beta))
+
+
+best_split.mistakes = {
+    "The 6 is missing: budget = 6·N·D.": partial(split, six=1.0),
+    "That is D, the tokens. Return N, the parameters.":
+        lambda budget, *law: budget / 6 / split(budget, *law),
+    "That is as many parameters as tokens. The lowest loss is wanted: try many N.":
+        lambda budget, A, alpha, B, beta: math.sqrt(budget / 6),
+    "That makes both terms equally large, which is not yet the lowest sum: try many N.":
+        lambda budget, A, alpha, B, beta: (A / B * (budget / 6) ** beta) ** (1 / (alpha + beta)),
+    "alpha and beta are exchanged: alpha belongs to N.":
+        lambda budget, A, alpha, B, beta: split(budget, A, beta, B, alpha),
+    "A and B are exchanged: A belongs to N.":
+        lambda budget, A, alpha, B, beta: split(budget, B, alpha, A, beta),
+}  # fmt: skip

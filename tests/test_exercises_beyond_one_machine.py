@@ -1,0 +1,75 @@
+"""The exercises on many machines: other right answers, and mistakes that no table names."""
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from exercises import beyond_one_machine as check
+from helpers.gpt import GPT, GPTConfig
+from helpers.training import language_model_loss
+
+
+def by_parts(layers, C, V, T, tokens):
+    forward = layers * (8 * C * C + 16 * C * C + 2 * T * C + 2 * T * C) + 2 * V * C
+    return tokens * (forward + 2 * forward)
+
+
+def with_rows(losses, rows):
+    return torch.repeat_interleave(torch.tensor(losses), torch.tensor(rows)).mean()
+
+
+def by_loop(x, up, down, n):
+    size = len(up) // n
+    parts = []
+    for i in range(n):
+        mine = slice(i * size, (i + 1) * size)
+        parts.append((x @ up[mine].T).clamp(min=0) @ down[:, mine].T)
+    return torch.stack(parts)
+
+
+def by_trying(budget, A, alpha, B, beta):
+    N = torch.logspace(2, 14, 100_000, dtype=torch.float64)
+    loss = A / N**alpha + B * (6 * N / budget) ** beta
+    return N[loss.argmin()].item()
+
+
+@pytest.mark.parametrize(
+    ("exercise", "right"),
+    [
+        (check.training_flops, by_parts),
+        (check.joint_loss, with_rows),
+        (check.in_pieces, by_loop),
+        (check.best_split, by_trying),
+    ],
+)
+def test_other_right_answers_are_right(exercise, right):
+    assert "✔ right" in repr(exercise(right))
+
+
+@pytest.mark.parametrize("given", check.in_pieces.inputs)
+def test_the_pieces_add_up_to_the_whole(given):
+    x, up, down, _ = given
+    found = check.in_pieces.right(*given).sum(0)
+    assert torch.allclose(found, torch.relu(x @ up.T) @ down.T, atol=1e-5)
+
+
+def test_the_matrices_of_a_gpt_cost_what_the_formula_says():
+    """torch's counter leaves the fused attention out."""
+    model, ids = GPT(GPTConfig(50, 8, 2, 2, 16)), torch.randint(50, (3, 8))
+    with FlopCounterMode(display=False) as counter:
+        language_model_loss(model, ids, ids).backward()
+    assert counter.get_total_flops() == check.work(2, 16, 50, 8, 24, attention=0)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "wrong"),
+    [
+        (check.training_flops, lambda layers, C, V, T, tokens: 6 * layers * 12 * C * C),
+        (check.joint_loss, lambda losses, rows: max(losses)),
+        (check.in_pieces, lambda x, up, down, n: [x] * n),
+        (check.best_split, lambda budget, A, alpha, B, beta: budget),
+    ],
+)
+def test_other_wrong_answers_are_not_accepted(exercise, wrong):
+    said = repr(exercise(wrong))
+    assert "✔" not in said and "✘" in said
