@@ -20,8 +20,14 @@ from playwright.sync_api import Locator, Page, sync_playwright
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "browser"))
 import lab
 
-SIZES = [((12, 12, 64), 10), ((4, 4, 256), 33)]  # (layers, heads, tokens) and the target in ms
-OPENS = 500  # target in ms, of the first size
+# (layers, heads, tokens), and the targets in ms: to answer, and to open. The last two are the
+# heads of SmolLM2, at a sentence of chapter 16 and at a longer text.
+SIZES = [
+    ((12, 12, 64), 10, 500),
+    ((4, 4, 256), 33, 1000),
+    ((30, 9, 13), 10, 1000),
+    ((30, 9, 64), 10, 1000),
+]
 
 PREPARE = """import torch
 from explorers.attention import AttentionExplorer
@@ -97,7 +103,7 @@ def main() -> int:
         with lab.jupyter(folder) as url:
             flags = () if arguments.screen else lab.FREE_FRAMES
             browser = lab.launch(playwright, *flags)
-            for size, target in SIZES:
+            for size, target, to_open in SIZES:
                 page = browser.new_page(viewport={"width": 1280, "height": 1200})
                 lab.write_notebook(folder / "made.ipynb", [PREPARE.format(size=size), SHOW])
                 lab.open_notebook(page, url, "made.ipynb")
@@ -105,8 +111,8 @@ def main() -> int:
                 label = " × ".join(map(str, size))
                 opens = opening(page, 7)
                 middle = statistics.median(opens)
-                missed |= size == SIZES[0][0] and middle > OPENS
-                print(f"| {label} | opens | {middle:.0f} | {max(opens):.0f} | | ≤ {OPENS} |")
+                missed |= middle > to_open
+                print(f"| {label} | opens | {middle:.0f} | {max(opens):.0f} | | ≤ {to_open} |")
                 root = page.locator(".attention-explorer").last
                 for what, event, actions in moves(page, root):
                     cycle = [actions[i % len(actions)] for i in range(arguments.times + 5)]

@@ -113,7 +113,7 @@ class AttentionExplorer(Explorer):
             weight_steps=packed(self._maps),
             raw_scores=b"" if self._scores is None else self._scores.astype("<f4").tobytes(),
             masked=self._masked.astype(np.uint8).tobytes(),
-            finds=finds(self._maps, self._masked),
+            finds=finds(names, self._maps, self._masked),
             **settings,
         )
 

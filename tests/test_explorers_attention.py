@@ -9,7 +9,7 @@ import torch
 import traitlets
 
 from explorers.attention import AttentionExplorer
-from explorers.attention_finds import finds, opening_query
+from explorers.attention_finds import finds, following, opening_query
 from explorers.attention_maps import STEPS, packed
 
 PNG = b"\x89PNG"
@@ -150,13 +150,29 @@ def test_it_finds_the_heads_that_do_what_their_names_say():
     even = np.tril(np.ones((8, 8), np.float32)) / np.arange(1, 9)[:, None]
     looks = [head(8, lambda i: max(0, i - 1)), head(8, lambda i: i), head(8, lambda i: 0), even]
     maps = np.stack([np.stack(looks[:2]), np.stack(looks[2:])])
-    found = {f["name"]: (f["layer"], f["head"]) for f in finds(maps, FUTURE)}
+    found = {f["name"]: (f["layer"], f["head"]) for f in finds("abcdefgh", maps, FUTURE)}
     names = ["looks one back", "looks at itself", "looks at the first token", "spreads wide"]
     assert found == dict(zip(names, [(0, 0), (0, 1), (1, 0), (1, 1)], strict=True))
-    assert all(f["query"] >= 3 for f in finds(maps, FUTURE))
+    assert all(f["query"] >= 3 for f in finds("abcdefgh", maps, FUTURE))
     third = head(8, lambda i: i // 3)[None, None]  # somewhere else: nothing is offered
-    assert finds(third, FUTURE) == []
-    assert finds(np.ones((1, 1, 1, 1), np.float32), np.zeros((1, 1), bool)) == []
+    assert finds("abcdefgh", third, FUTURE) == []
+    assert finds("a", np.ones((1, 1, 1, 1), np.float32), np.zeros((1, 1), bool)) == []
+
+
+def test_a_text_that_repeats_shows_the_head_that_looks_at_what_followed_last_time():
+    text = "abcdabcd"
+    assert following(text).tolist() == [-1, -1, -1, -1, 1, 2, 3, 4]
+    assert following("abxaay").tolist() == [-1, -1, -1, 1, -1, -1]  # after a stands a itself
+    assert following("abab").tolist() == [-1, -1, -1, -1]  # what followed is the one before
+    induction = head(8, lambda i: max(0, i - 3))
+    maps = np.stack([head(8, lambda i: i), induction])[None]
+    name = "looks at what followed last time"
+    (found,) = [find for find in finds(text, maps, FUTURE) if find["name"] == name]
+    assert found["head"] == 1 and 4 <= found["query"] < 8
+    names = [find["name"] for find in finds("abcdefab", maps, FUTURE)]  # two repeats: too few
+    assert names == ["looks at itself"]
+    blind = FUTURE | np.eye(8, k=-3, dtype=bool)  # where nobody may look there, nobody does
+    assert [find["name"] for find in finds(text, maps, blind)] == ["looks at itself"]
 
 
 # --- what it refuses ------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ CLAIMS = {
     "byte_pair_encoding": [f"T{i}" for i in range(1, 10)],
     "gptmini": ["M1", "M2", "M5", "M6"],
     "judging": ["M4", *(f"J{i}" for i in range(1, 5))],
-    "real_weights": [*(f"R{i}" for i in range(1, 7)), "R8"],
+    "real_weights": [f"R{i}" for i in range(1, 9)],
     "inside_the_heads": [f"I{i}" for i in range(1, 11)],
     "encoders_decoders": [*(f"E{i}" for i in range(1, 6)), "H9", "Q13"],
 }

@@ -207,6 +207,26 @@ explorer"""
     assert explorer.locator(".chips button").all_inner_texts() == names
 
 
+def test_a_repeating_text_has_a_chip_for_what_followed_last_time(show):
+    page, explorer = show(
+        """
+tokens = "the cat sat here and the cat sat there".split()
+_, scores = weights_and_scores(2, 3, len(tokens))
+scores[1, 1, [5, 6, 7], [1, 2, 3]] += 12
+maps = scores.masked_fill(torch.ones(9, 9).triu(1) > 0, -torch.inf).softmax(-1)
+explorer = AttentionExplorer(tokens, maps, scores)
+explorer"""
+    )
+    chip = explorer.get_by_role("button", name="looks at what followed last time")
+    chip.focus()
+    page.keyboard.press("Enter")
+    expect(explorer.locator(".main > strong")).to_have_text("Layer 1, head 1: weights")
+    expect(chip).to_have_attribute("aria-pressed", "true")
+    settled(page, layer=1, head=1, locked=True)
+    query = in_kernel(page, "explorer.query")
+    assert query in (5, 6, 7) and table_of(explorer)[0][0] == query - 4
+
+
 def test_the_thumbnails_show_the_stage(show):
     _, explorer = show()
     thumbnails = explorer.locator(".grid canvas")
