@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +22,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 WAYS = ("data", "sharded", "tensor")
+_connected: list[bool] = []
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,13 @@ class Processes:
 
     @classmethod
     @contextmanager
-    def started(cls, parallel: str = "data", minutes: float = 5) -> Iterator[Self]:
+    def started(cls, minutes: float = 5) -> Iterator[Self]:
         """Those that torchrun has started, connected as long as the `with` block lasts.
 
-        minutes: how long one waits for the others before it gives up. Raises ValueError for an
-        unknown way, RuntimeError if the processes do not find each other. Taught in chapter 18.
+        minutes: how long one waits for the others before it gives up. Raises RuntimeError if the
+        processes do not find each other, and for a second time in one program: messages of the
+        first would be taken for those of the second. Taught in chapter 18.
         """
-        if parallel not in WAYS:
-            raise ValueError(f"parallel should be one of {WAYS}, but is {parallel!r}")
         gpus = torch.cuda.device_count()
         local = int(os.environ.get("LOCAL_RANK", "0"))
         if local >= gpus > 0:
@@ -63,6 +63,9 @@ class Processes:
             return
         if gpus:
             torch.cuda.set_device(device)
+        if _connected:
+            raise RuntimeError("a program connects its processes once: keep the `with` block open")
+        _connected.append(True)
         try:
             dist.init_process_group("nccl" if gpus else "gloo", timeout=timedelta(minutes=minutes))
         except (ValueError, RuntimeError) as error:
@@ -72,9 +75,18 @@ class Processes:
                 "On one machine torchrun --standalone chooses a free one"
             ) from error
         try:
-            yield cls(dist.get_rank(), dist.get_world_size(), parallel, device)
+            yield cls(dist.get_rank(), dist.get_world_size(), device=device)
         finally:
             dist.destroy_process_group()
+
+    def using(self, parallel: str) -> Self:
+        """The same processes, another way to divide the work. Raises ValueError for an unknown one.
+
+        Taught in chapter 18.
+        """
+        if parallel not in WAYS:
+            raise ValueError(f"parallel should be one of {WAYS}, but is {parallel!r}")
+        return replace(self, parallel=parallel)
 
     def spread(self, model: nn.Module) -> None:
         """Divide the weights of a GPT among the processes, in place; before optimisers are made.

@@ -1,119 +1,29 @@
 """Several processes that train one model: the losses of one, files that pass between them."""
 
-import multiprocessing
 import os
-import socket
 import subprocess
 import sys
-import traceback
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from conftest import ROOT
-
-from helpers.checkpoints import load_checkpoint, read_tensors, save_checkpoint
-from helpers.distributed import WAYS, Processes, clip_gradients, shared, whole
-from helpers.gpt import GPT, GPTConfig, SwiGLU
-from helpers.training import (
-    Watch,
-    adamw,
-    fast_gpt,
-    fast_optimisers,
-    hold_then_fall,
-    orthogonal,
-    train,
+from processes import (
+    DATA,
+    MAKERS,
+    fast,
+    given_otherwise,
+    shared_work,
+    silenced,
+    together,
+    trained,
+    uneven,
+    written,
 )
 
-DATA = torch.randint(11, (2000,), generator=torch.Generator().manual_seed(0)).cumsum(0) % 11
-SIZES = dict(vocab_size=11, block_size=8, n_layer=2, n_head=2, n_embd=16)
-# Children fork from a server that has imported torch once: starting two takes half a second.
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["helpers.training", "torch.distributed.fsdp"])
-
-
-def _child(rank, number, port, work, arguments, results):
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(number),
-                      MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))  # fmt: skip
-    torch.set_num_threads(1)
-    try:
-        results.put((rank, work(*arguments)))
-    except Exception as error:
-        results.put((rank, f"{type(error).__name__}: {error}"))
-        traceback.print_exc()
-        results.close()
-        results.join_thread()
-        os._exit(1)  # the others may wait for this one
-
-
-def together(work, *arguments, number=2):
-    """What each of the processes, which know each other as torchrun's do, gives, by rank."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    results = CONTEXT.Queue()
-    children = [
-        CONTEXT.Process(target=_child, args=(rank, number, port, work, arguments, results))
-        for rank in range(number)
-    ]
-    for child in children:
-        child.start()
-    try:
-        answers = dict(results.get(timeout=40) for _ in children)
-    finally:
-        for child in children:
-            child.join(10)
-            child.kill()
-    return [answers[rank] for rank in range(number)]
-
-
-def plain(**settings):
-    return GPT(GPTConfig(**{**SIZES, "mlp": SwiGLU, "hidden": 24, **settings}))
-
-
-def fast():
-    return fast_gpt(**SIZES)
-
-
-MAKERS = {
-    "plain": (plain, lambda model: [adamw(model, 0.01)]),
-    "fast": (fast, fast_optimisers),
-}
-
-
-class Stop(Exception):
-    """Ends a run from within, as a crash would."""
-
-
-def trained(kind, parallel, folder=None, crash=None, data=DATA, batch_size=4, seed=0):
-    """Losses, evaluations, whole weights, and how many numbers of them this process holds."""
-    make, optimisers = MAKERS[kind]
-
-    def then(run):
-        if run.step == crash:
-            raise Stop
-
-    with Processes.started(parallel) as processes:
-        torch.manual_seed(seed)
-        model = make()
-        processes.spread(model)
-        arguments = dict(
-            steps=9, block_size=8, batch_size=batch_size, optimisers=optimisers(model), clip=0.5,
-            schedule=partial(hold_then_fall, warmup=2), processes=processes,
-            generator=torch.Generator().manual_seed(1), folder=folder, resume=folder is not None,
-            watch=Watch(DATA[:200], every=3, batches=2, then=then),
-        )  # fmt: skip
-        if crash is not None:
-            with pytest.raises(Stop):
-                train(model, data, **arguments)
-            return None
-        run = train(model, data, **arguments)
-        weights = {name: whole(p.detach()).numpy() for name, p in model.named_parameters()}
-        mine = [p.to_local() if hasattr(p, "to_local") else p for p in model.parameters()]
-        evaluations = [loss for _, _, loss in run.evaluations]
-        return run.losses, evaluations, weights, sum(p.numel() for p in mine)
-
+from helpers.checkpoints import load_checkpoint, read_tensors
+from helpers.distributed import WAYS, clip_gradients
 
 close = partial(torch.testing.assert_close, rtol=2e-5, atol=0)
 
@@ -145,69 +55,33 @@ def test_a_run_passes_from_one_process_to_two_and_back(kind, parallel, tmp_path)
     }
 
 
-def _written(path):
-    with Processes.started("sharded") as processes:
-        torch.manual_seed(0)
-        model = fast()
-        processes.spread(model)
-        save_checkpoint(path, model)
-
-
 def test_what_is_divided_is_written_whole(tmp_path):
-    together(_written, tmp_path / "model.safetensors")
-    written = load_checkpoint(tmp_path / "model.safetensors").model
+    together(written, tmp_path / "model.safetensors")
+    model = load_checkpoint(tmp_path / "model.safetensors").model
     torch.manual_seed(0)
-    pairs = zip(written.parameters(), fast().parameters(), strict=True)
+    pairs = zip(model.parameters(), fast().parameters(), strict=True)
     assert all(torch.equal(theirs, mine) for theirs, mine in pairs)
 
 
-def _silenced(parallel):
-    """Where dropout leaves nothing, at this process's first call."""
-    with Processes.started(parallel) as processes:
-        torch.manual_seed(0)
-        before = torch.get_rng_state()
-        processes.own_dropout()
-        same = torch.equal(before, torch.get_rng_state())
-        return same, torch.nn.functional.dropout(torch.ones(100)).eq(0).tolist()
-
-
 def test_dropout_differs_where_rows_do():
-    (kept, first), (_, second) = together(_silenced, "data")
+    (kept, first), (_, second) = together(silenced, "data")
     assert kept and first != second  # the first goes on as if it were alone
-    (_, first), (_, second) = together(_silenced, "tensor")
+    (_, first), (_, second) = together(silenced, "tensor")
     assert first == second
-
-
-def _shared(entries):
-    with Processes.started():
-        stack = torch.randn(entries, 6, 4, generator=torch.Generator().manual_seed(0))
-        return torch.equal(shared(orthogonal, stack), orthogonal(stack))
 
 
 @pytest.mark.parametrize("entries", [1, 2, 3])
 def test_shared_work_is_all_of_the_work(entries):
-    assert together(_shared, entries) == [True, True]
-
-
-def _uneven(parallel, what):
-    with Processes.started(parallel) as processes:
-        torch.manual_seed(0)
-        if what == "heads":
-            processes.spread(GPT(GPTConfig(11, 8, 1, 3, 12)))
-        elif what == "no generator":
-            model = fast()
-            train(model, DATA, steps=1, block_size=8, batch_size=4, learning_rate=0.1,
-                  processes=processes)  # fmt: skip
-        return "no error"
+    assert together(shared_work, entries) == [True, True]
 
 
 @pytest.mark.parametrize(
     ("work", "arguments", "words"),
     [
         (trained, ("fast", "data", None, None, DATA, 3), "3 rows cannot be divided evenly among 2"),
-        (_uneven, ("tensor", "heads"), "3 heads of keys and values and 48 hidden features cannot"),
-        (_uneven, ("data", "no generator"), "give each the same generator"),
-        (_uneven, ("pipeline", None), "parallel should be one of"),
+        (uneven, ("tensor", "heads"), "3 heads of keys and values and 48 hidden features cannot"),
+        (uneven, ("data", "no generator"), "give each the same generator"),
+        (uneven, ("pipeline", None), "parallel should be one of"),
     ],
     ids=["rows", "heads", "generator", "way"],
 )
@@ -216,15 +90,9 @@ def test_what_cannot_be_divided_is_said(work, arguments, words):
         assert answer.startswith("ValueError") and words in answer
 
 
-def _given_otherwise(name):
-    rank = int(os.environ["RANK"])
-    different = {"tokens": {"data": DATA[: 2000 - rank]}, "weights": {"seed": rank}}[name]
-    return trained("plain", "data", **different)
-
-
 @pytest.mark.parametrize("name", ["tokens", "weights"])
 def test_processes_that_were_given_different_things_are_told(name):
-    for answer in together(_given_otherwise, name):
+    for answer in together(given_otherwise, name):
         assert f"the processes were given different {name}, by rank" in answer
 
 

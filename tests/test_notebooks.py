@@ -34,6 +34,7 @@ CLAIMS = {
     "real_weights": [f"R{i}" for i in range(1, 9)],
     "inside_the_heads": [f"I{i}" for i in range(1, 11)],
     "encoders_decoders": [*(f"E{i}" for i in range(1, 6)), "H9", "Q13"],
+    "beyond_one_machine": [f"X{i}" for i in range(1, 7)],
 }
 # The rooms of helpers whose every public name a chapter teaches; data, plots, timing are tools.
 CONCEPTS = (

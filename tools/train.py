@@ -105,8 +105,8 @@ def main() -> None:
         "--parallel", choices=WAYS, default="data", help="what several processes divide"
     )
     given = parser.parse_args()
-    with Processes.started(given.parallel) as processes:
-        make(given, processes)
+    with Processes.started() as processes:
+        make(given, processes.using(given.parallel))
 
 
 def make(given: argparse.Namespace, processes: Processes) -> None:

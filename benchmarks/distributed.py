@@ -1,0 +1,59 @@
+"""Two processes against one, one thread each: tokens a second of GPTMini's training step.
+
+    .venv/bin/python benchmarks/distributed.py            three rounds, 8 steps each
+    .venv/bin/python benchmarks/distributed.py --rounds 5
+
+The batch is the same, 16 windows of 256; two processes take 8 rows each. What each holds is counted
+from its tensors. Rounds take turns, so that whatever else the machine does meets all alike.
+"""
+
+import argparse
+from statistics import median
+
+from helpers.distributed import WAYS, torchrun
+
+SCRIPT = """
+import torch
+from helpers.distributed import Processes, bytes_held
+from helpers.training import fast_gpt, fast_optimisers, train
+
+torch.set_num_threads(1)
+ids = torch.randint(2048, (20_000,), generator=torch.Generator().manual_seed(0))
+with Processes.started() as started:
+    processes = started.using(WAY)
+    torch.manual_seed(0)
+    model = fast_gpt(2048, 256, n_layer=6, n_head=4, n_embd=256, convolution=None)
+    processes.spread(model)
+    optimisers = fast_optimisers(model)
+    seconds = []
+    for _ in range(STEPS):
+        run = train(model, ids, steps=1, block_size=256, batch_size=16, optimisers=optimisers,
+                    generator=torch.Generator().manual_seed(0), processes=processes)
+        seconds.append(run.seconds)
+    held = bytes_held(model, optimisers) / 1e6
+    if processes.rank == 0:
+        print(sorted(seconds)[STEPS // 2], held, run.losses[-1])
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=8)
+    given = parser.parse_args()
+    arms = [("data", 1), *((way, 2) for way in WAYS)]
+    seconds: dict[tuple[str, int], list[float]] = {arm: [] for arm in arms}
+    for _ in range(given.rounds):
+        for way, number in arms:
+            script = SCRIPT.replace("WAY", repr(way)).replace("STEPS", str(given.steps))
+            step, held, loss = map(float, torchrun(script, number).split())
+            seconds[way, number].append(step)
+            print(f"{number} {way:8} {4096 / step:6.0f} tokens/s, {held:.1f} MB, loss {loss:.5f}")
+    alone = median(seconds["data", 1])
+    for (way, number), steps in seconds.items():
+        every = ", ".join(f"{a / b:.2f}" for a, b in zip(seconds["data", 1], steps, strict=True))
+        print(f"{number} {way:8}: {alone / median(steps):.2f} × one process (rounds: {every})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Work for several processes, and a way to have it done: imported anew by each, so little else."""
+
+import multiprocessing
+import os
+import socket
+import traceback
+from functools import partial
+
+import torch
+
+from helpers.checkpoints import save_checkpoint
+from helpers.distributed import Processes, shared, whole
+from helpers.gpt import GPT, GPTConfig, SwiGLU
+from helpers.training import (
+    Watch,
+    adamw,
+    fast_gpt,
+    fast_optimisers,
+    hold_then_fall,
+    orthogonal,
+    train,
+)
+
+DATA = torch.randint(11, (2000,), generator=torch.Generator().manual_seed(0)).cumsum(0) % 11
+
+SIZES = dict(vocab_size=11, block_size=8, n_layer=2, n_head=2, n_embd=16)
+
+CONTEXT = multiprocessing.get_context("forkserver")
+
+CONTEXT.set_forkserver_preload(
+    ["helpers.training", "torch.distributed.fsdp", "torch.distributed.tensor.parallel"]
+)
+
+
+def _child(rank, number, port, work, arguments, results):
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(number),
+                      MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))  # fmt: skip
+    torch.set_num_threads(1)
+    try:
+        results.put((rank, work(*arguments)))
+    except Exception as error:
+        results.put((rank, f"{type(error).__name__}: {error}"))
+        traceback.print_exc()
+        results.close()
+        results.join_thread()
+        os._exit(1)  # the others may wait for this one
+
+
+def together(work, *arguments, number=2):
+    """What each of the processes, which know each other as torchrun's do, gives, by rank."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    results = CONTEXT.Queue()
+    children = [
+        CONTEXT.Process(target=_child, args=(rank, number, port, work, arguments, results))
+        for rank in range(number)
+    ]
+    for child in children:
+        child.start()
+    try:
+        answers = dict(results.get(timeout=40) for _ in children)
+    finally:
+        for child in children:
+            child.join(10)
+            child.kill()
+    return [answers[rank] for rank in range(number)]
+
+
+def plain(**settings):
+    return GPT(GPTConfig(**{**SIZES, "mlp": SwiGLU, "hidden": 24, **settings}))
+
+
+def fast():
+    return fast_gpt(**SIZES)
+
+
+MAKERS = {
+    "plain": (plain, lambda model: [adamw(model, 0.01)]),
+    "fast": (fast, fast_optimisers),
+}
+
+
+class Stop(Exception):
+    """Ends a run from within, as a crash would."""
+
+
+def trained(kind, parallel, folder=None, crash=None, data=DATA, batch_size=4, seed=0):
+    """Losses, evaluations, whole weights, and how many numbers of them this process holds."""
+    make, optimisers = MAKERS[kind]
+
+    def then(run):
+        if run.step == crash:
+            raise Stop
+
+    with Processes.started() as started:
+        processes = started.using(parallel)
+        torch.manual_seed(seed)
+        model = make()
+        processes.spread(model)
+        arguments = dict(
+            steps=9, block_size=8, batch_size=batch_size, optimisers=optimisers(model), clip=0.5,
+            schedule=partial(hold_then_fall, warmup=2), processes=processes,
+            generator=torch.Generator().manual_seed(1), folder=folder, resume=folder is not None,
+            watch=Watch(DATA[:200], every=3, batches=2, then=then),
+        )  # fmt: skip
+        if crash is not None:
+            try:
+                train(model, data, **arguments)
+            except Stop:
+                return None
+        run = train(model, data, **arguments)
+        weights = {name: whole(p.detach()).numpy() for name, p in model.named_parameters()}
+        mine = [p.to_local() if hasattr(p, "to_local") else p for p in model.parameters()]
+        evaluations = [loss for _, _, loss in run.evaluations]
+        return run.losses, evaluations, weights, sum(p.numel() for p in mine)
+
+
+def written(path):
+    with Processes.started() as processes:
+        torch.manual_seed(0)
+        model = fast()
+        processes.using("sharded").spread(model)
+        save_checkpoint(path, model)
+
+
+def silenced(parallel):
+    """Where dropout leaves nothing, at this process's first call."""
+    with Processes.started() as processes:
+        torch.manual_seed(0)
+        before = torch.get_rng_state()
+        processes.using(parallel).own_dropout()
+        same = torch.equal(before, torch.get_rng_state())
+        return same, torch.nn.functional.dropout(torch.ones(100)).eq(0).tolist()
+
+
+def shared_work(entries):
+    with Processes.started():
+        stack = torch.randn(entries, 6, 4, generator=torch.Generator().manual_seed(0))
+        return torch.equal(shared(orthogonal, stack), orthogonal(stack))
+
+
+def uneven(parallel, what):
+    with Processes.started() as started:
+        processes = started.using(parallel)
+        torch.manual_seed(0)
+        if what == "heads":
+            processes.spread(GPT(GPTConfig(11, 8, 1, 3, 12)))
+        elif what == "no generator":
+            model = fast()
+            train(model, DATA, steps=1, block_size=8, batch_size=4, learning_rate=0.1,
+                  processes=processes)  # fmt: skip
+        return "no error"
+
+
+def given_otherwise(name):
+    rank = int(os.environ["RANK"])
+    different = {"tokens": {"data": DATA[: 2000 - rank]}, "weights": {"seed": rank}}[name]
+    return trained("plain", "data", **different)
