@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shutil
+from base64 import b64encode
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from nbformat import NotebookNode
 
 import explorers
 import notebooks
+from explorers.packed import name_of, packed
+from helpers.checkpoints import load_checkpoint
 from studies import FOLDER, Results, Table, results
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -195,6 +198,15 @@ def write_explorers(folder: Path) -> None:
         kind = getattr(explorers, name)
         text = json.dumps({"code": str(kind._esm), "style": str(kind._css)})
         (folder / f"{name}.js").write_text(f"bookExplorer({json.dumps(name)}, {text});\n", "utf-8")
+
+
+def write_weights(folder: Path) -> None:
+    """The shipped models for the explorers that compute in the page, each fetched on first use."""
+    for path in sorted((ROOT / "data" / "checkpoints").glob("*.safetensors")):
+        saved = load_checkpoint(path)
+        file = packed(saved.model, saved.tokenizer)
+        text = b64encode(file).decode("ascii")
+        (folder / f"{name_of(file)}.js").write_text(f'bookFile("{name_of(file)}", "{text}");\n', "utf-8")
 
 
 # --- studies --------------------------------------------------------------------------------------

@@ -4,14 +4,17 @@
 (() => {
   const folder = new URL(".", document.currentScript.src), loads = new Map();
 
-  /** The {code, style} of a class of explorers. */
+  /** What the script NAME.js of this folder brings: the {code, style} of a class of explorers, or a file. */
   function load(name) {
     if (!loads.has(name)) {
       const it = {};
       it.loaded = new Promise((done, fail) => {
         it.done = done;
         const script = document.createElement("script");
-        script.onerror = () => fail(new Error(`cannot load ${name}.js`));
+        script.onerror = () => {
+          loads.delete(name); // who asks again tries again
+          fail(new Error(`cannot load ${name}.js`));
+        };
         script.src = new URL(`${name}.js`, folder);
         document.head.append(script);
       });
@@ -20,13 +23,20 @@
     return loads.get(name).loaded;
   }
   window.bookExplorer = (name, parts) => loads.get(name).done(parts);
+  window.bookFile = (name, base64) => loads.get(name).done(bytesOf(base64));
+
+  function bytesOf(base64) {
+    const text = atob(base64), bytes = new Uint8Array(text.length);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
+    return bytes;
+  }
 
   /** What anywidget gives an explorer as its model, without the kernel behind it. */
   function modelOf({ traits, buffers }) {
     const listeners = [];
     for (const { path, data } of buffers) { // bytes, at the places where they were
       const place = path.slice(0, -1).reduce((at, key) => at[key], traits);
-      place[path.at(-1)] = new DataView(Uint8Array.from(atob(data), (c) => c.charCodeAt()).buffer);
+      place[path.at(-1)] = new DataView(bytesOf(data).buffer);
     }
     const emit = (event, ...said) => listeners.filter(([name]) => name === event).forEach(([, call]) => call(...said));
     const same = (a, b) => a === b || (!ArrayBuffer.isView(a) && JSON.stringify(a) === JSON.stringify(b));
@@ -49,6 +59,7 @@
       },
       save_changes() {}, // no kernel hears of it
       send() {},
+      weights: load, // a model's, by the name that its explorer holds: fetched once, when it is first touched
     };
     return model;
   }
