@@ -69,7 +69,10 @@ def packed(model: GPT, tokenizer: BPETokenizer | CharTokenizer) -> bytes:
             parts.append(tensor.numpy().astype("<f4").tobytes())
         else:
             numbers, scale = _rows(tensor)
-            parts += [scale.numpy().astype("<f4").tobytes(), numbers.to(torch.int8).numpy().tobytes()]
+            parts += [
+                scale.numpy().astype("<f4").tobytes(),
+                numbers.to(torch.int8).numpy().tobytes(),
+            ]
     return b"".join(parts)
 
 

@@ -168,8 +168,8 @@ function render({ model, el }) {
   });
   const legend = h("div", { class: "legend quiet" });
   const warmth = slider(model, "temperature", { min: 0.1, max: 3, step: 0.1, show: (t) => t.toFixed(1) });
-  const undoing = h("button", { type: "button", onclick: () => change({ off: [], masked: true, temperature: 1 }) }, "As trained");
-  const writing = h("button", { type: "button", onclick: draw }, "Draw one, go on");
+  const undoing = h("button", { type: "button", title: "all heads on, with the mask, at temperature 1", onclick: () => change({ off: [], masked: true, temperature: 1 }) }, "As trained");
+  const writing = h("button", { type: "button", title: "draw the next token by these probabilities and put it behind the text", onclick: draw }, "Draw one");
   const answer = h("div", { class: "answer" }, heading, h("table", {}, h("tbody", {}, ...rows.map((line) => line.row))),
     legend, warmth, h("div", { class: "row" }, writing, undoing));
   const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
@@ -344,7 +344,7 @@ function render({ model, el }) {
       const rest = T - order.length;
       return [h("table", { class: "mixing" }, h("tbody", {},
         ...order.map((m) => h("tr", {}, h("td", { class: "number" }, share(row[m])), h("td", {}, h("span", { class: "times" }, "× v of "), h("span", { class: "token" }, words(m, 11))), h("td", {}, stripe(of(m), row[m])))),
-        ...(rest > 0 ? [h("tr", { class: "quiet" }, h("td", {}), h("td", {}, `and ${rest} more`), h("td", {}))] : []),
+        ...(rest > 0 ? [h("tr", { class: "quiet" }, h("td", {}), h("td", {}, `+ ${rest} more`), h("td", {}))] : []),
         h("tr", { class: "total" }, h("td", {}), h("td", {}, "the sum"), h("td", {}, stripe(sum, 1))))),
       h("p", { class: "value wrap" }, silent ? "The head is off: it brings 0 instead." : `(${numbers(sum, 8)})`),
       h("p", { class: "sub quiet" }, `The sums of the layer’s ${H} heads, ${C} numbers, go through one more matrix and are added to the token’s vector.`)];

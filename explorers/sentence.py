@@ -125,12 +125,23 @@ class SentenceExplorer(Explorer):
     def _can_travel(self, proposal: Any) -> str:
         return sendable(proposal.value)[:LONGEST]
 
+    @traitlets.validate("off")
+    def _there(self, proposal: Any) -> list[int]:
+        heads = self.shape[0] * self.shape[1]
+        if any(not 0 <= n < heads for n in proposal.value):
+            raise traitlets.TraitError(f"heads are numbers from 0 to {heads - 1}")
+        return list(proposal.value)
+
     def _send_weights(self, _: Any, content: Any, __: Any) -> None:
         if content == {"wanted": "weights"}:
             self.send({"sent": "weights"}, [self._packed])
 
     def _ids(self) -> list[int]:
         return self._tokenizer.encode(self.text)[-min(MOST, self._model.block_size) :]
+
+    def _place(self) -> int:
+        T = len(self._ids())
+        return self.place if 0 <= self.place < T else T - 1
 
     def tokens(self) -> list[str]:
         """The tokens that are read, as they are shown."""
@@ -144,6 +155,7 @@ class SentenceExplorer(Explorer):
         x = model.token(torch.tensor([ids]))
         later = torch.ones(T, T, dtype=torch.bool).triu(1) & self.masked
         kept: dict[str, list[Tensor]] = {name: [] for name in Seen._fields[1:-1]}
+        block: Any
         for layer, block in enumerate(model.blocks):
             q, k, v = block.attention.project(block.attention_norm(x))  # (1, H, T, hs)
             scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
@@ -156,7 +168,9 @@ class SentenceExplorer(Explorer):
                 kept[name].append(tensor[0])
             x = between + block.mlp(block.mlp_norm(between))
         kept["streams"].append(x[0])
-        return Seen(ids, **{k: torch.stack(v) for k, v in kept.items()}, logits=self._read_out(x[0]))
+        return Seen(
+            ids, **{k: torch.stack(v) for k, v in kept.items()}, logits=self._read_out(x[0])
+        )
 
     def _read_out(self, x: Tensor) -> Tensor:
         return self._model.head(self._model.norm(x))
@@ -190,30 +204,29 @@ class SentenceExplorer(Explorer):
             ax.set_axis_off()
             ax.text(0, 0.5, "Type a text: the model continues at least one token.")
             return fig
-        mosaic = {"width_ratios": [1.05, 1, 1, 1]}
-        fig, axes = picture(alt, width=9.6, height=5.4, rows=2, columns=4, gridspec_kw=mosaic)
-        seen, i = self.seen(), range(len(self._ids()))[self.place]
+        fig, axes = picture(alt, width=9.6, height=5.2, rows=2, columns=4)
+        axes[1, 3].remove()  # the bars have the room of two
+        axes[1, 2].set_subplotspec(axes[1, 2].get_gridspec()[1, 2:])
+        seen, i = self.seen(), self._place()
         names = [verbatim(short(token, 9)) for token in self.tokens()]
-        self._draw_tokens(axes[0, 0], seen.ids, names, i)
-        size = 64
-        self._draw_map(axes[0, 1], seen.streams[0][:, :size], "2 · vectors", names)
-        axes[0, 1].set_xlabel(f"the first {size} of {self.shape[2]} numbers", fontsize=8)
         own = f"layer {self.layer + 1}, head {self.head + 1}"
-        self._draw_map(axes[0, 2], seen.scores[self.layer, self.head], "3 · q · k", names)
-        axes[0, 2].set_xlabel(own, fontsize=8)
         weights = seen.weights[self.layer, self.head]
-        self._draw_map(axes[0, 3], weights.sqrt(), "4 · mask, softmax", names, signed=False)
-        axes[0, 3].set_xlabel(own, fontsize=8)
-        values = weights[i][:, None] * seen.values[self.layer, self.head]
-        mixed = torch.cat((values, values.sum(0, keepdim=True)))
-        self._draw_map(axes[1, 0], mixed, "5 · values, by weight", [*names, "their sum"])
+        later = (weights == 0).triu(1)
+        parts = weights[i][:, None] * seen.values[self.layer, self.head]
+        mixed = torch.cat((parts, parts.sum(0, keepdim=True)))
+        self._draw_tokens(axes[0, 0], seen.ids, names, i)
+        vectors = seen.streams[0][:, :64]
+        _draw_map(axes[0, 1], vectors, "2  vectors", names, f"the first 64 of {self.shape[2]}")
+        _draw_map(axes[0, 2], seen.scores[self.layer, self.head], "3  scores q · k", names, own)
+        shares = weights.sqrt().masked_fill(later, torch.nan)
+        _draw_map(axes[0, 3], shares, "4  weights", names, own, signed=False)
+        _draw_map(axes[1, 0], mixed, "5  weights × values", [*names, "sum"], own)
         self._draw_sum(axes[1, 1], seen, i)
         self._draw_next(axes[1, 2], seen.logits[-1])
-        axes[1, 3].set_axis_off()
         return fig
 
     def _draw_tokens(self, ax: Axes, ids: list[int], names: list[str], chosen: int) -> None:
-        ax.set(xlim=(0, 1), ylim=(max(len(ids), 9) - 0.4, -0.6), title="1 · tokens and ids")
+        ax.set(xlim=(0, 1), ylim=(max(len(ids), 9) - 0.4, -0.6), title="1  tokens")
         ax.set_axis_off()
         size = min(9.0, 130 / len(ids))
         for y, (id, name) in enumerate(zip(ids, names, strict=True)):
@@ -221,45 +234,46 @@ class SentenceExplorer(Explorer):
             ax.text(0.02, y, name, va="center", fontsize=size, weight=weight)
             ax.text(0.95, y, str(id), va="center", ha="right", fontsize=size, color=GREY)
 
-    def _draw_map(
-        self, ax: Axes, values: Tensor, title: str, names: list[str], signed: bool = True
-    ) -> None:
-        most = float(values.abs().max())
-        limits = (-most, most) if signed else (0, 1)
-        plots.heatmap(values.numpy(), ax=ax, signed=signed, limits=limits)
-        ax.set_aspect("auto")
-        ax.set_title(title)
-        ax.set_xticks([])
-        ax.set_yticks(range(len(names)), names, fontsize=min(7.5, 110 / len(names)))
-        ax.tick_params(length=0)
-
     def _draw_sum(self, ax: Axes, seen: Seen, i: int) -> None:
         """What each layer's two parts add to the vector of the token, as lengths."""
-        attention = (seen.between[:, i] - seen.streams[:-1, i]).norm(dim=-1)
-        mlp = (seen.streams[1:, i] - seen.between[:, i]).norm(dim=-1)
+        attention = (seen.between[:, i] - seen.streams[:-1, i]).norm(dim=-1).numpy()
+        mlp = (seen.streams[1:, i] - seen.between[:, i]).norm(dim=-1).numpy()
         y = np.arange(len(attention))
-        ax.barh(y - 0.2, attention, 0.38, color=BLUE, label="attention")
-        ax.barh(y + 0.2, mlp, 0.38, color=ORANGE, label="feed-forward")
+        ax.barh(y - 0.2, attention, 0.38, color=BLUE)
+        ax.barh(y + 0.2, mlp, 0.38, color=ORANGE)
         guesses = [self._name(int(self._read_out(x[i]).argmax())) for x in seen.streams[1:]]
         rows = [f"{n + 1} {verbatim(guess)}" for n, guess in enumerate(guesses)]
         ax.set_yticks(y, rows, fontsize=7.5)
         ax.invert_yaxis()
         ax.tick_params(length=0, labelsize=7.5)
         ax.grid(visible=False, axis="y")
-        ax.legend(fontsize=7, loc="lower right")
-        ax.set_title("6 · what layers add")
-        ax.set_xlabel("length; beside it what it would say now", fontsize=8)
+        ax.set_title("6  sum")
+        ax.set_xlabel("added by attention (blue), feed-forward", fontsize=8)
 
     def _draw_next(self, ax: Axes, logits: Tensor) -> None:
         p = (logits / self.temperature).softmax(-1)
         best = p.topk(8)
         rows = [verbatim(self._name(int(i))) for i in best.indices]
-        drawn = ax.barh(range(8), best.values, 0.7, color=BLUE)
+        drawn = ax.barh(range(8), best.values.numpy(), 0.7, color=BLUE)
         ax.bar_label(drawn, [f"{100 * v:.1f} %" for v in best.values], padding=3, fontsize=7.5)
         ax.set_yticks(range(8), rows, fontsize=8)
         ax.invert_yaxis()
-        ax.set(xlim=(0, 1.35 * float(best.values[0])), title="7 · the next token")
+        ax.set(xlim=(0, 1.35 * float(best.values[0])), title="7  next token")
         ax.set_xticks([])
         ax.tick_params(length=0)
         ax.grid(visible=False)
 
+
+def _draw_map(
+    ax: Axes, values: Tensor, title: str, names: list[str], note: str, signed: bool = True
+) -> None:
+    """Numbers as colours, a line for each token."""
+    most = float(values.abs().max())
+    limits = (-most, most) if signed else (0, 1)
+    plots.heatmap(values.numpy(), ax=ax, signed=signed, limits=limits)
+    ax.set_aspect("auto")
+    ax.set_title(title)
+    ax.set_xlabel(note, fontsize=8)
+    ax.set_xticks([])
+    ax.set_yticks(range(len(names)), names, fontsize=min(7.5, 110 / len(names)))
+    ax.tick_params(length=0)

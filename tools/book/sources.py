@@ -204,9 +204,12 @@ def write_weights(folder: Path) -> None:
     """The shipped models for the explorers that compute in the page, each fetched on first use."""
     for path in sorted((ROOT / "data" / "checkpoints").glob("*.safetensors")):
         saved = load_checkpoint(path)
+        assert saved.tokenizer is not None, path
         file = packed(saved.model, saved.tokenizer)
         text = b64encode(file).decode("ascii")
-        (folder / f"{name_of(file)}.js").write_text(f'bookFile("{name_of(file)}", "{text}");\n', "utf-8")
+        (folder / f"{name_of(file)}.js").write_text(
+            f'bookFile("{name_of(file)}", "{text}");\n', "utf-8"
+        )
 
 
 # --- studies --------------------------------------------------------------------------------------
