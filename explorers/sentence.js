@@ -61,9 +61,10 @@ function walk(box, columns, choose) {
 }
 function mark(box, chosen, attribute) {
   for (const one of box.querySelectorAll("[data-n]")) {
-    const on = Number(one.dataset.n) === chosen;
-    one.setAttribute(attribute, String(on));
-    one.tabIndex = on ? 0 : -1;
+    const on = String(Number(one.dataset.n) === chosen);
+    if (one.getAttribute(attribute) === on) continue; // what is written is laid out anew, equal or not
+    one.setAttribute(attribute, on);
+    one.tabIndex = on === "true" ? 0 : -1;
   }
 }
 
@@ -92,6 +93,7 @@ function render({ model, el }) {
 
   // --- what is computed ---------------------------------------------------------------------------
   let gpt, loading, trouble = "", ids = [], p = [], logits = [], before = null, anchor = get("text"), against = -1;
+  const fresh = { answer: true, heads: true, shown: "" }; // what has to be drawn anew
   const place = () => { const at = get("place"), T = ids.length; return at < 0 || at >= T ? T - 1 : at; };
   const switches = () => ({ masked: get("masked"), off: new Set(get("off")) });
   const changed = () => !get("masked") || get("off").length > 0;
@@ -131,17 +133,18 @@ function render({ model, el }) {
   function compute() {
     ids = cut(get("text"));
     if (ids.length && gpt) {
-      before = null;
-      const old = changed() ? ids : cut(anchor);
-      if (old.length && (changed() || get("text") !== anchor)) {
+      const old = changed() ? ids : cut(anchor), other = old.length > 0 && (changed() || get("text") !== anchor);
+      if (!other) before = null;
+      else if (before?.ids !== old.join()) {
         gpt.read(old);
-        before = gpt.logits(old.length - 1);
+        before = { ids: old.join(), logits: gpt.logits(old.length - 1) };
       }
       gpt.read(ids, switches());
       logits = gpt.logits(ids.length - 1);
     } else if (ids.length && get("first").text === get("text") && !changed()) {
       logits = new Float32Array(raw(get("first").logits).buffer);
     } else logits = [];
+    Object.assign(fresh, { answer: true, heads: true });
     paint();
   }
 
@@ -239,18 +242,18 @@ function render({ model, el }) {
   const weight = (l, n, i, j) => gpt.layers[l].weights[(n * gpt.most + i) * gpt.most + j];
   const open = (i, j) => !get("masked") || j <= i;
 
+  /** The weights of all heads, in small; the chosen one is framed by its button (see the style). */
   function paintHeads() {
-    const T = ids.length, pen = fit(maps, L * (EACH + 3), H * (EACH + 3)), at = chosen(), off = new Set(get("off"));
+    const T = ids.length, step = EACH + 3, pen = fit(maps, L * step, H * step), off = new Set(get("off"));
     pen.imageSmoothingEnabled = T > EACH;
+    const all = tile(H * T, L * T, (y, x) => Math.sqrt(weight(Math.floor(x / T), Math.floor(y / T), y % T, x % T)));
+    pen.strokeStyle = inks.line;
     for (let l = 0; l < L; l++) {
       for (let n = 0; n < H; n++) {
-        const x = l * (EACH + 3) + 1.5, y = n * (EACH + 3) + 1.5;
-        pen.strokeStyle = inks.line;
-        pen.lineWidth = 1;
+        const x = l * step + 1.5, y = n * step + 1.5;
         pen.strokeRect(x - 0.5, y - 0.5, EACH + 1, EACH + 1);
-        if (!off.has(l * H + n)) pen.drawImage(tile(T, T, (i, j) => Math.sqrt(weight(l, n, i, j))), x, y, EACH, EACH);
+        if (!off.has(l * H + n)) pen.drawImage(all, l * T, n * T, T, T, x, y, EACH, EACH);
         else { pen.beginPath(); pen.moveTo(x, y); pen.lineTo(x + EACH, y + EACH); pen.moveTo(x + EACH, y); pen.lineTo(x, y + EACH); pen.stroke(); }
-        if (l * H + n === at) { pen.strokeStyle = inks.ink; pen.lineWidth = 2; pen.strokeRect(x - 1, y - 1, EACH + 2, EACH + 2); }
       }
     }
   }
@@ -283,7 +286,8 @@ function render({ model, el }) {
       h("tbody", {}, ...order.map((k) => h("tr", { class: k === j ? "on" : "" }, h("th", { scope: "row" }, token(k)), ...cells(k).map((cell) => h("td", { class: "number" }, cell))))));
   }
   const signed = (v) => (v < 0 ? `(${fixed(v)})` : fixed(v));
-  const room = () => (node.clientWidth < 560 ? ROOM.small : ROOM.large);
+  let narrow = false; // little room, as in the style
+  const room = () => (narrow ? ROOM.small : ROOM.large);
   const bar = (v, most, ink = "blue") => h("i", { class: "line", style: `width:${Math.max(1, Math.round(64 * Math.abs(v) / most))}px;background:var(--${ink})` });
 
   const draws = {
@@ -416,7 +420,8 @@ function render({ model, el }) {
     mark(grid, chosen(), "aria-selected");
     hearing.checked = !get("off").includes(chosen());
     masking.checked = get("masked");
-    paintHeads();
+    if (fresh.heads) paintHeads();
+    fresh.heads = false;
   }
   function toChapter(stem) {
     const number = stem.slice(0, 2);
@@ -425,17 +430,18 @@ function render({ model, el }) {
   }
 
   function paintStrip() {
-    const i = place(), made = ids.map((id, n) => h("button", { type: "button", role: "option", "data-n": n, "aria-label": `token ${n + 1}: ${name(id)}, number ${id}` },
-      h("span", {}, short(name(id), 14)), h("small", {}, String(id))));
-    const key = ids.join();
-    if (strip.dataset.ids !== key) { strip.dataset.ids = key; strip.replaceChildren(...made); }
-    mark(strip, i, "aria-selected");
+    if (strip.dataset.ids !== ids.join()) {
+      strip.dataset.ids = ids.join();
+      strip.replaceChildren(...ids.map((id, n) => h("button", { type: "button", role: "option", "data-n": n, "aria-label": `token ${n + 1}: ${name(id)}, number ${id}` },
+        h("span", {}, short(name(id), 14)), h("small", {}, String(id)))));
+    }
+    mark(strip, place(), "aria-selected");
   }
 
   function paintAnswer() {
     const t = get("temperature"), none = !logits.length;
     p = none ? [] : softmax(logits, t);
-    const compare = t !== 1 || changed() ? softmax(before ?? logits, 1) : before && softmax(before, 1);
+    const compare = t !== 1 || changed() ? softmax(before?.logits ?? logits, 1) : before && softmax(before.logits, 1);
     const many = room().next, order = none ? [] : largest(p, many), rest = (all) => order.reduce((sum, id) => sum - all[id], 1);
     write(heading, none ? "next token" : `next token, after “${words(ids.length - 1)}”`);
     rows.forEach((line, n) => {
@@ -463,7 +469,9 @@ function render({ model, el }) {
     if (!node.isConnected) { requestAnimationFrame(paint); return; } // a node has its colours when it stands in the page
     if (!inks.ink) readInks();
     paintStrip();
-    paintAnswer();
+    const shown = `${get("temperature")} ${room().next}`; // the answer changes with what is computed, and with these
+    if (fresh.answer || fresh.shown !== shown) paintAnswer();
+    Object.assign(fresh, { answer: false, shown });
     paintRoad();
     paintPanel();
   }
@@ -476,13 +484,15 @@ function render({ model, el }) {
   const events = (names) => names.map((one) => `change:${one}`).join(" ");
   model.on(events(READ), heard);
   model.on(events(SHOW), shown);
-  let narrow; // and when there is more room, or less
-  const sizes = new ResizeObserver(() => { const now = node.clientWidth < 560; if (node.clientWidth && narrow !== now) { narrow = now; paint(); } });
+  const sizes = new ResizeObserver(() => {
+    const now = node.clientWidth < 560;
+    if (node.clientWidth && narrow !== now) { narrow = now; paint(); }
+  });
   sizes.observe(node);
   field.value = get("text");
   compute();
   if (!inBook) load();
-  const undo = onTheme(() => { readInks(); paint(); });
+  const undo = onTheme(() => { readInks(); fresh.heads = true; paint(); });
   // For tests: what is computed, and how long it took.
   Object.assign(node, { gpt: () => gpt, ids: () => ids, probabilities: () => Array.from(p), loaded: () => loading });
   return () => { undo(); sizes.disconnect(); tellSoon.stop(); model.off(events(READ), heard); model.off(events(SHOW), shown); };
