@@ -81,6 +81,11 @@ def name_of(file: bytes) -> str:
     return hashlib.sha256(file).hexdigest()[:16]
 
 
+def file_of(model: Any, tokenizer: Any) -> str:
+    """The name of the file of a model, "" for one that a page cannot compute."""
+    return "" if reason_against(model, tokenizer) else name_of(packed(model, tokenizer))
+
+
 def rounded(model: GPT) -> GPT:
     """A copy with the numbers that gpt.js computes with."""
     twin = copy.deepcopy(model).eval()

@@ -9,7 +9,7 @@ import torch
 import traitlets
 from torch import nn
 
-from explorers.packed import name_of, packed, reason_against, rounded
+from explorers.packed import file_of, name_of, packed, reason_against, rounded
 from explorers.sentence import LONGEST, MOST, STAGES, SentenceExplorer
 from explorers.token import readable
 from helpers import data
@@ -107,6 +107,8 @@ def test_eight_bits_cost_the_shipped_model_nearly_nothing(gptmini):
 def test_equal_models_have_equal_files_and_names(gptmini):
     assert name_of(packed(MODEL, TOKENIZER)) == name_of(packed(small(), TOKENIZER))
     assert name_of(packed(MODEL, TOKENIZER)) != name_of(packed(small(tied=True), TOKENIZER))
+    assert file_of(MODEL, TOKENIZER) == name_of(packed(MODEL, TOKENIZER))
+    assert file_of(small(bias=True), TOKENIZER) == ""
     assert len(packed(gptmini.model, gptmini.tokenizer)) < 6e6
 
 

@@ -15,8 +15,13 @@ from urllib.parse import unquote, urlsplit
 
 import lab
 import pytest
+import torch
 from lab import CHAPTERS, ROOT
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
+
+from explorers.packed import name_of, packed, rounded
+from helpers import data
+from helpers.checkpoints import load_checkpoint
 
 # The explorers of each cell that has some, and how many of them need a kernel: the word explorer.
 FILES = sorted((ROOT / "notebooks" / "states").glob("*.json"))
@@ -196,6 +201,64 @@ def test_the_attention_explorer_shows_the_stages_of_a_head(reader, book):
     before = explorer.locator(".d2g").inner_text()
     explorer.get_by_role("button", name="1 Scores").press("Enter")
     lab.eventually(lambda: explorer.locator(".d2g").inner_text() != before, True)
+
+
+def fetched(page: Page) -> list[str]:
+    """The names of the weights that the page asks for, from now on."""
+    names: list[str] = []
+    weights = re.compile(r"/([0-9a-f]{16})\.js$")
+    page.on("request", lambda request: names.extend(weights.findall(request.url)))
+    return names
+
+
+def test_a_sentence_goes_through_the_model_which_is_fetched_when_it_is_first_touched(reader, book):
+    saved = load_checkpoint(data.checkpoint("gptmini"))
+    name = name_of(packed(saved.model, saved.tokenizer))
+    asked = fetched(reader)
+    node = opened(reader, book, "00_start_here").locator(".d2g.sentence")
+    expect(node.locator(".answer th").first).to_have_text("istot")
+    assert asked == []
+    stage = node.get_by_role("tab", name="4 weights")
+    stage.press("Enter")
+    expect(node.get_by_label("this head is on")).to_be_visible()
+    assert asked == [name]
+    node.get_by_label("this head is on").press("Space")
+    expect(node.locator(".answer th").first).to_have_text("ch")
+    node.get_by_role("button", name="As trained").press("Enter")
+    text = "Apollo 11 landed on the Moon. Apollo"
+    node.get_by_label("text", exact=True).fill(text)
+    with torch.no_grad():
+        logits = rounded(saved.model)(torch.tensor([saved.tokenizer.encode(text)]))[0, -1]
+    here = torch.tensor(node.evaluate("node => node.probabilities()"))
+    assert torch.allclose(here, logits.softmax(-1), atol=1e-5)
+    link = node.locator(".links a").first
+    assert (book / link.get_attribute("href")).is_file()
+    assert asked == [name]
+
+
+@pytest.mark.parametrize(
+    ("chapter", "model"), [("11_generation", "shakespeare-gpt"), ("13_gptmini", "gptmini")]
+)
+def test_a_prompt_is_read_in_the_page(reader, book, chapter, model):
+    saved, asked = load_checkpoint(data.checkpoint(model)), fetched(reader)
+    node = opened(reader, book, chapter).locator(".d2g.sampling-explorer")
+    assert asked == []
+    field, prompt = node.get_by_label("prompt", exact=True), "But soft, the sun is of"
+    field.fill(prompt)
+    expect(node.locator(".seen")).to_have_text(prompt.replace(" ", "␣"))
+    assert asked == [name_of(packed(saved.model, saved.tokenizer))]
+    node.locator("input[type=range]").nth(2).press("End")  # top-p: off
+    with torch.no_grad():
+        logits = rounded(saved.model)(torch.tensor([saved.tokenizer.encode(prompt)]))[0, -1]
+    here = torch.tensor(node.evaluate("node => node.probabilities()"))
+    assert torch.allclose(here, logits.softmax(-1), atol=1e-5)
+    node.get_by_role("button", name="Sample 20").press("Enter")
+    pieces = saved.tokenizer.encode(prompt)
+    lab.eventually(lambda: len(saved.tokenizer.encode(field.input_value())) > len(pieces) + 5, True)
+    if chapter == "11_generation":
+        field.fill("€")
+        expect(node.locator(".problem")).to_contain_text("“€” is not among the 69")
+    assert node.locator(".silence").inner_text() == ""
 
 
 def test_without_a_script_the_still_picture_stands_there(browser, book):

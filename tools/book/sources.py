@@ -18,7 +18,8 @@ from explorers.packed import name_of, packed
 from helpers.checkpoints import load_checkpoint
 from studies import FOLDER, Results, Table, results
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 # A page's name → its file.
 DOCUMENTS = {
@@ -181,7 +182,7 @@ def live_explorer(state: dict[str, Any], png: str, alt: str) -> str:
     )
     text = text.replace("<", r"\u003c")  # no tag can end the script
     name, note = state["class"], ""
-    if name == "SamplingExplorer":
+    if name == "SamplingExplorer" and not state["traits"].get("file"):
         note = (
             '<p class="note">The bars and the draws move here. Another prompt has to be read by the'
             ' model: that needs JupyterLab (<a href="install.html">how to install</a>).</p>'
@@ -198,6 +199,9 @@ def write_explorers(folder: Path) -> None:
         kind = getattr(explorers, name)
         text = json.dumps({"code": str(kind._esm), "style": str(kind._css)})
         (folder / f"{name}.js").write_text(f"bookExplorer({json.dumps(name)}, {text});\n", "utf-8")
+    parts = [ROOT / "explorers" / "bpe.js", ROOT / "explorers" / "gpt.js", HERE / "answers.js"]
+    code = json.dumps({"code": "\n".join(part.read_text("utf-8") for part in parts)})
+    (folder / "answers.js").write_text(f'bookExplorer("answers", {code});\n', "utf-8")
 
 
 def write_weights(folder: Path) -> None:
@@ -282,8 +286,9 @@ def _tables(found: Results, calls: list[str]) -> list[Table]:
     for arguments in calls:
         call = ast.parse(f"f({arguments})", mode="eval").body
         assert isinstance(call, ast.Call)
-        named = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
-        named.pop("changes", None)  # here is room for all
+        chosen = ("changes", "arms")  # a chapter shows some: here is room for all
+        wanted = [k for k in call.keywords if k.arg and k.arg not in chosen]
+        named = {str(k.arg): ast.literal_eval(k.value) for k in wanted}
         tables.append(found.table(*(ast.literal_eval(a) for a in call.args), **named))
     if not calls:
         tables = [found.table(measure) for measure in found.runs[0]["numbers"]]

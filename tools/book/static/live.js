@@ -57,7 +57,7 @@
           if ((!gone || gone.includes(name)) && (!call || call === listener)) listeners.splice(i, 1);
         }
       },
-      save_changes() {}, // no kernel hears of it
+      save_changes(said) { said?.iopub.status({ content: { execution_state: "idle" } }); }, // no kernel hears of it
       send() {},
       weights: load, // a model's, by the name that its explorer holds: fetched once, when it is first touched
     };
@@ -81,13 +81,35 @@
     const model = modelOf(state);
     await made.initialize?.({ model });
     await made.render({ model, el });
-    withoutKernel[name]?.(el);
+    withoutKernel[name]?.(model, el);
     host.classList.add("live");
   }
 
+  /** Answers here when one of the traits changes; what computes the answer is fetched the first time. */
+  function answers(name, model, traits, size) {
+    let answer, loading;
+    const reply = () => model.set("answer", answer(Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]))));
+    async function fetched() {
+      const [{ code }, bytes] = await Promise.all([load("answers"), load(model.get("file"))]);
+      const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+      answer = (await import(url))[name](bytes);
+      URL.revokeObjectURL(url);
+    }
+    model.on(traits.map((trait) => `change:${trait}`).join(" "), () => {
+      if (answer) { reply(); return; }
+      const said = model.get("answer");
+      if (!loading) model.set("answer", { ...said, note: `The model is being fetched (${size}, once) …` });
+      loading ??= fetched().then(reply, (error) => {
+        loading = null;
+        model.set("answer", { ...said, note: `The model did not arrive (${error.message}): type again.` });
+      });
+    });
+  }
+
   const withoutKernel = {
-    SamplingExplorer(el) { // its bars move here; another prompt would have to be read by the model
-      for (const input of el.querySelectorAll("textarea, input[type=text]")) input.readOnly = true;
+    SamplingExplorer(model, el) {
+      if (model.get("file")) answers("SamplingExplorer", model, ["prompt"], "4 to 6 MB");
+      else for (const input of el.querySelectorAll("textarea, input[type=text]")) input.readOnly = true;
     },
   };
 
