@@ -14,8 +14,8 @@ from explorers.base import Explorer, between, esm, fixed
 from explorers.labels import sendable, short
 from explorers.packed import ids_of_merges, name_of, packed, rounded
 from explorers.token import readable
-from helpers import plots
-from helpers.gpt import GPT
+from helpers import data, plots
+from helpers.checkpoints import load_checkpoint
 from helpers.plots import BLUE, GREY, ORANGE, Picture, picture, verbatim
 from helpers.text import BPETokenizer
 
@@ -44,15 +44,15 @@ class Seen(NamedTuple):
 class SentenceExplorer(Explorer):
     """A text on its way through a GPT, computed in the browser, stage after stage.
 
-    model, tokenizer: a `GPT` as `fast_gpt` builds it, and the `BPETokenizer` of its tokens; text:
-    what it reads first (its last 32 tokens); stage: which stage is open, one of "tokens",
-    "vectors", "scores", "weights", "values", "sum", "next"; layer, head: the head that is shown;
-    place: the token whose way is shown, −1 for the last; temperature: of the next token;
-    examples: texts to choose from.
+    model, tokenizer: a `GPT` as `fast_gpt` builds it, and the `BPETokenizer` of its tokens, or
+    neither: then GPTMini, which comes with the course; text: what it reads first (its last 32
+    tokens); stage: which stage is open, one of "tokens", "vectors", "scores", "weights", "values",
+    "sum", "next"; layer, head: the head that is shown; place: the token whose way is shown, −1 for
+    the last; temperature: of the next token; examples: texts to choose from.
 
-    The browser computes with weights in 8 bits (`packed.rounded`), which it asks for when it is
-    first touched; so do `seen` and the still picture. off: heads that are silent, as numbers
-    layer · n_head + head; masked: does no token see those after it?
+    The browser computes with weights in 8 bits (`packed.rounded`), which it asks for once, and so
+    do `seen` and the still picture. off: heads that are silent, as numbers layer · n_head + head;
+    masked: does no token see those after it?
 
     Raises ValueError for a model or a tokenizer that the browser does not compute, TraitError for
     settings out of range. Taught in chapters 01 to 13, each stage in its own.
@@ -79,8 +79,8 @@ class SentenceExplorer(Explorer):
 
     def __init__(
         self,
-        model: GPT,
-        tokenizer: BPETokenizer,
+        model: Any = None,
+        tokenizer: Any = None,
         text: str = EXAMPLES[0],
         *,
         stage: str = "tokens",
@@ -90,6 +90,9 @@ class SentenceExplorer(Explorer):
         temperature: float = 1.0,
         examples: tuple[str, ...] = EXAMPLES,
     ):
+        if model is None and tokenizer is None:
+            saved = load_checkpoint(data.checkpoint("gptmini"))
+            model, tokenizer = saved.model, saved.tokenizer
         if not isinstance(tokenizer, BPETokenizer):
             raise ValueError(
                 f"tokenizer should be a BPETokenizer, not a {type(tokenizer).__name__}"

@@ -149,6 +149,13 @@ def test_what_is_seen_is_what_the_rounded_model_computes(explorer):
     assert not seen.weights.triu(1).any()
 
 
+def test_without_a_model_it_is_gptmini(gptmini):
+    widget = SentenceExplorer(text="Apollo 11 landed on the Moon. Apollo")
+    assert widget.file == file_of(gptmini.model, gptmini.tokenizer)
+    assert widget.describe().endswith("then most likely ␣8")
+    widget.close()
+
+
 def test_heads_and_mask_can_be_switched_off(explorer):
     widget = explorer()
     before = widget.seen()
