@@ -205,3 +205,16 @@ function tokenizerOf({ symbols, alphabet, merges, special }) {
   const names = [...bpe.pieces.map((piece) => decode.decode(Uint8Array.from(piece))), ...special];
   return { names, pieces: bpe.pieces, encode: (text) => bpe.cut(text, bpe.count) };
 }
+
+/** The places of the n largest numbers, largest first, equal ones in their order. */
+function largest(v, n) {
+  const best = [];
+  for (let i = 0; i < v.length; i++) {
+    if (best.length === n && v[i] <= v[best[n - 1]]) continue;
+    let at = best.length;
+    while (at > 0 && v[best[at - 1]] < v[i]) at -= 1;
+    best.splice(at, 0, i);
+    best.length = Math.min(best.length, n);
+  }
+  return best;
+}

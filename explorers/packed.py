@@ -1,4 +1,5 @@
-"""A GPT and its tokenizer in one small file, for gpt.js, which computes them in a browser.
+"""A GPT and its tokenizer in one small file, for gpt.js, which computes them in a browser; and a
+table of word vectors.
 
 Each row of a matrix is rounded to whole numbers from −127 to 127 with a scale of its own: a quarter
 of the bytes of float32. `rounded` gives the model that the browser then computes.
@@ -8,8 +9,10 @@ import copy
 import hashlib
 import json
 import struct
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -74,6 +77,15 @@ def packed(model: GPT, tokenizer: BPETokenizer | CharTokenizer) -> bytes:
                 numbers.to(torch.int8).numpy().tobytes(),
             ]
     return b"".join(parts)
+
+
+def packed_words(words: Sequence[str], vectors: np.ndarray) -> bytes:
+    """A table of word vectors (V, d) as a file: the size of a description, the description as JSON
+    (words and shape), then the numbers as float16, as which those of the course are shipped."""
+    about = {"words": list(words), "shape": list(vectors.shape)}
+    head = json.dumps(about, ensure_ascii=False).encode()
+    head += b" " * (-len(head) % 4)
+    return struct.pack("<i", len(head)) + head + vectors.astype("<f2").tobytes()
 
 
 def name_of(file: bytes) -> str:

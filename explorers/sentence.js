@@ -32,19 +32,6 @@ function softmax(logits, temperature) {
   return p.map((v) => v / sum);
 }
 
-/** The places of the n largest numbers, largest first. */
-function largest(v, n) {
-  const best = [];
-  for (let i = 0; i < v.length; i++) {
-    if (best.length === n && v[i] <= v[best[n - 1]]) continue;
-    let at = best.length;
-    while (at > 0 && v[best[at - 1]] < v[i]) at -= 1;
-    best.splice(at, 0, i);
-    best.length = Math.min(best.length, n);
-  }
-  return best;
-}
-
 /** Keys in a row or a table of buttons, of which one is chosen and only that one is a stop of Tab.
     columns: of the table; choose(n): the n-th is chosen. */
 function walk(box, columns, choose) {

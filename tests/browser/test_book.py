@@ -19,14 +19,14 @@ import torch
 from lab import CHAPTERS, ROOT
 from playwright.sync_api import Browser, Page, expect
 
+from explorers import WordExplorer
 from explorers.packed import name_of, packed, rounded
 from helpers import data
 from helpers.checkpoints import load_checkpoint
 
-# The explorers of each cell that has some, and how many of them need a kernel: the word explorer.
+# The explorers of each cell that has some.
 FILES = sorted((ROOT / "notebooks" / "states").glob("*.json"))
 STATES = [shown for path in FILES for shown in json.loads(path.read_text("utf-8")).values()]
-STILL = 1
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_every_explorer_is_drawn_and_the_page_is_no_wider_than_the_screen(reader
             assert explorer.locator(".d2g").is_visible()
             assert explorer.evaluate("e => e.scrollWidth <= e.clientWidth"), path.stem
         live += explorers.count()
-    assert live == sum(len(shown) for shown in STATES) - STILL
+    assert live == sum(len(shown) for shown in STATES)
 
 
 @pytest.mark.parametrize(
@@ -259,6 +259,45 @@ def test_a_prompt_is_read_in_the_page(reader, book, chapter, model):
         field.fill("€")
         expect(node.locator(".problem")).to_contain_text("“€” is not among the 69")
     assert node.locator(".silence").inner_text() == ""
+
+
+def test_words_are_looked_up_in_the_page(reader, book):
+    words = WordExplorer(*data.glove())
+    asked = fetched(reader)
+    node = opened(reader, book, "01_words_as_vectors").locator(".d2g.word-explorer")
+    field = node.get_by_label("word", exact=True)
+
+    def same(**traits: object) -> None:
+        words.set_trait("mode", traits.pop("mode", "neighbours"))
+        for name, value in traits.items():
+            words.set_trait(name, value)
+        wanted = words.answer
+        expect(node.locator("caption")).to_have_text(wanted["title"])
+        shown = node.locator("tr .token").all_inner_texts()
+        assert shown == [word for word, _, _ in wanted["rows"]]
+        cosines = [f"{cosine:.3f}".replace("-", "−") for _, cosine, _ in wanted["rows"]]
+        found = node.locator("tr .number").all_inner_texts()
+        near = [abs(float(a) - float(b)) < 0.0015 for a, b in zip(found, cosines, strict=True)]
+        assert all(near), (found, cosines)
+
+    same()
+    assert asked == []
+    for word in ["kitchen", " The ", "1995"]:
+        field.fill(word)
+        same(word=word)
+    assert asked == [words.file]
+    field.fill("kichen")
+    words.word = "kichen"
+    (message,) = words.answer["messages"]
+    expect(node.locator(".messages .warning")).to_have_text(message["text"])
+    assert node.locator(".suggestion").all_inner_texts() == message["suggestions"]
+    node.get_by_role("button", name="a − b + c").press("Enter")
+    same(mode="analogy")
+    node.get_by_label("exclude the query words").press("Space")
+    same(mode="analogy", exclude=True)
+    node.locator("tr .token").first.press("Enter")
+    expect(node.locator("caption")).to_have_text("nearest to “queen” by cosine, itself left out")
+    words.close()
 
 
 def test_without_a_script_the_still_picture_stands_there(browser, book):

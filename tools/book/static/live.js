@@ -86,9 +86,9 @@
   }
 
   /** Answers here when one of the traits changes; what computes the answer is fetched the first time. */
-  function answers(name, model, traits, size) {
+  function answers(name, model, traits, what, size, tell) {
     let answer, loading;
-    const reply = () => model.set("answer", answer(Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]))));
+    const reply = () => model.set("answer", answer(Object.fromEntries([...traits, "count"].map((trait) => [trait, model.get(trait)]))));
     async function fetched() {
       const [{ code }, bytes] = await Promise.all([load("answers"), load(model.get("file"))]);
       const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
@@ -98,18 +98,22 @@
     model.on(traits.map((trait) => `change:${trait}`).join(" "), () => {
       if (answer) { reply(); return; }
       const said = model.get("answer");
-      if (!loading) model.set("answer", { ...said, note: `The model is being fetched (${size}, once) …` });
+      if (!loading) model.set("answer", { ...said, ...tell(`${what} being fetched (${size}, once) …`) });
       loading ??= fetched().then(reply, (error) => {
         loading = null;
-        model.set("answer", { ...said, note: `The model did not arrive (${error.message}): type again.` });
+        model.set("answer", { ...said, ...tell(`${error.message}: type again.`) });
       });
     });
   }
 
   const withoutKernel = {
     SamplingExplorer(model, el) {
-      if (model.get("file")) answers("SamplingExplorer", model, ["prompt"], "4 to 6 MB");
+      if (model.get("file")) answers("SamplingExplorer", model, ["prompt"], "The model is", "some 6 MB", (note) => ({ note }));
       else for (const input of el.querySelectorAll("textarea, input[type=text]")) input.readOnly = true;
+    },
+    WordExplorer(model) {
+      const tell = (text) => ({ messages: [{ input: "word", text, suggestions: [] }] });
+      answers("WordExplorer", model, ["mode", "word", "a", "b", "c", "exclude"], "The vectors are", "some 4 MB", tell);
     },
   };
 
