@@ -259,7 +259,7 @@ function render({ model, el }) {
     pen.strokeRect(1, 1 + i * size, W, size);
     pen.strokeRect(1 + j * size, 1 + i * size, size, size);
     picture.addEventListener("click", ({ offsetX, offsetY }) => {
-      const y = Math.min(T - 1, Math.max(0, Math.floor((offsetY - 1) / size))), x = Math.min(T - 1, Math.max(0, Math.floor((offsetX - 1) / size)));
+      const [x, y] = [offsetX, offsetY].map((at) => Math.min(T - 1, Math.floor(at / picture.clientWidth * T)));
       against = x;
       change({ place: y === T - 1 ? -1 : y });
     });

@@ -236,6 +236,25 @@ def test_a_sentence_goes_through_the_model_which_is_fetched_when_it_is_first_tou
     assert asked == [name]
 
 
+def test_at_no_width_a_stage_lies_on_the_next_tokens(reader, book):
+    node = opened(reader, book, "00_start_here").locator(".d2g.sentence")
+    text = (
+        "Internationalization of the extraordinary Mississippi-Missouri rivers, 1999 and 2000: and"
+    )
+    node.get_by_label("text", exact=True).fill(text)
+    lab.eventually(lambda: node.evaluate("node => Boolean(node.gpt())"), True)
+    beyond = """node => {
+        const edge = node.querySelector(".panel").getBoundingClientRect().right + 1;
+        return [...node.querySelectorAll(".panel *")].filter(part => part.checkVisibility()
+            && part.getBoundingClientRect().right > edge).map(p => p.outerHTML.slice(0, 90)); }"""
+    for width in (320, 360, 592, 640, 760, 820, 864, 879, 880, 930, 959, 960):
+        node.evaluate("(node, width) => { node.style.width = `${width}px`; }", width)
+        lab.next_frame(reader)
+        for stage in node.get_by_role("tab").all():
+            stage.press("Enter")
+            assert node.evaluate(beyond) == [], (width, stage.inner_text())
+
+
 @pytest.mark.parametrize(
     ("chapter", "model"), [("11_generation", "shakespeare-gpt"), ("13_gptmini", "gptmini")]
 )
