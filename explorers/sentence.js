@@ -143,7 +143,7 @@ function render({ model, el }) {
   STAGES.forEach((stage, n) => road.append(h("button", { type: "button", role: "tab", "data-n": n },
     h("b", {}, String(n + 1)), h("span", {}, stage.title), h("small"))));
   const panel = h("div", { class: "panel", role: "tabpanel" }), saying = h("p", { class: "say" }), warning = h("p", { class: "warning", role: "status" });
-  const link = h("span", { class: "links quiet" }), maps = h("canvas", { "aria-hidden": "true" }), grid = h("div", { class: "heads", role: "listbox", "aria-label": "layer and head" });
+  const link = h("span", { class: "links quiet" }), maps = h("canvas", { "aria-hidden": "true" }), grid = h("div", { class: "heads", role: "listbox", "aria-label": "layer and head", title: "a click or the arrow keys choose a head, X switches it" });
   for (let l = 0; l < L; l++) for (let n = 0; n < H; n++) grid.append(h("button", { type: "button", role: "option", "data-n": l * H + n, "aria-label": `layer ${l + 1}, head ${n + 1}` }));
   const which = h("div", { class: "which" }), hearing = h("input", { type: "checkbox" }), masking = h("input", { type: "checkbox" });
   const machine = h("div", { class: "machine" }, which, h("div", { class: "maps" }, maps, grid), h("div", { class: "axes quiet" }, "layer →  head ↓"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from lab import ROOT, both_themes, eventually, in_kernel, latency, live_widgets
+from lab import ROOT, both_themes, eventually, in_kernel, live_widgets
 from playwright.sync_api import Browser, Page, expect
 
 from explorers.packed import packed, rounded
@@ -268,19 +268,29 @@ def test_the_pictures_follow_the_theme(sentence):
 
 
 def test_a_key_is_answered_in_a_tenth_of_a_second_and_a_move_within_a_frame(sentence):
-    page, field = sentence.page, sentence.get_by_label("text", exact=True)
-    field.fill(THIRTY)
+    """Our own work, layout included; benchmarks/explorers.py measures until it is painted."""
+    sentence.get_by_label("text", exact=True).fill(THIRTY)
     agree(sentence)
     stage(sentence, "4 weights").click()
-    field.focus()
-    page.keyboard.press("Home")
-    typed = [lambda key=key: page.keyboard.press(key) for key in "abcdefgh"]
-    work = [own for _, own in latency(sentence, typed, event="input")]
-    assert sorted(work)[1] < 100, work
-    sentence.get_by_role("option", selected=True).first.focus()
-    moves = [lambda: page.keyboard.press("ArrowLeft")] * 8
-    moved = [own for _, own in latency(sentence, moves, event="keydown")]
-    assert sorted(moved)[1] < 16, moved  # a machine that is busy with other things only adds
+    moves, keys = sentence.evaluate(
+        """node => {
+            const field = node.querySelector("input"), times = [[], []];
+            const timed = (kind, act) => {
+                const start = performance.now();
+                act();
+                void node.offsetHeight;
+                times[kind].push(performance.now() - start);
+            };
+            for (let n = 0; n < 8; n++) {
+                timed(0, () => node.querySelectorAll(".strip [data-n]")[n].click());
+                field.value = "abcdefgh"[n] + field.value;
+                timed(1, () => field.dispatchEvent(new Event("input")));
+            }
+            return times;
+        }"""
+    )
+    assert sorted(moves)[1] < 16, moves  # a machine that is busy with other things only adds
+    assert sorted(keys)[1] < 100, keys
 
 
 def test_nothing_is_left_behind(sentence):
