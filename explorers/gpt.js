@@ -141,7 +141,7 @@ function gptOf(bytes, longest = Infinity) {
         for (let j = 0; j < end; j++) { const s = weights[at + j] = score(l, h, i, j); if (s > largest) largest = s; }
         for (let j = 0; j < end; j++) sum += weights[at + j] = Math.exp(weights[at + j] - largest);
         for (let j = 0; j < end; j++) weights[at + j] /= sum;
-        weights.fill(0, at + end, at + T);
+        weights.fill(0, at + end, at + most); // what was seen without a mask is forgotten
         if (off.has(l * H + h)) continue;
         for (let j = 0; j < end; j++) {
           const w = weights[at + j];
