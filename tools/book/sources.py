@@ -303,9 +303,8 @@ def _tables(found: Results, calls: list[str]) -> list[Table]:
     for arguments in calls:
         call = ast.parse(f"f({arguments})", mode="eval").body
         assert isinstance(call, ast.Call)
-        chosen = ("changes", "arms")  # a chapter shows some: here is room for all
-        wanted = [k for k in call.keywords if k.arg and k.arg not in chosen]
-        named = {str(k.arg): ast.literal_eval(k.value) for k in wanted}
+        named = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
+        named.pop("changes", None)  # here is room for all
         tables.append(found.table(*(ast.literal_eval(a) for a in call.args), **named))
     if not calls:
         tables = [found.table(measure) for measure in found.runs[0]["numbers"]]
