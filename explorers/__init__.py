@@ -16,6 +16,7 @@ from explorers.overlap import OverlapExplorer
 from explorers.position_dots import PositionDots
 from explorers.sampling import SamplingExplorer
 from explorers.scaling import ScalingExplorer
+from explorers.sentence import SentenceExplorer
 from explorers.token import TokenExplorer
 from explorers.two_vectors import TwoVectors
 from explorers.window import WindowExplorer
@@ -32,6 +33,7 @@ __all__ = [
     "PositionDots",
     "SamplingExplorer",
     "ScalingExplorer",
+    "SentenceExplorer",
     "TokenExplorer",
     "TwoVectors",
     "WindowExplorer",

@@ -11,6 +11,7 @@ from torch import nn
 
 from explorers.base import Explorer, esm, fixed
 from explorers.labels import sendable, short
+from explorers.packed import file_of
 from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 from helpers.sampling import next_token_probabilities
 
@@ -42,6 +43,7 @@ class SamplingExplorer(Explorer):
     tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
     most_k = traitlets.Int().tag(sync=True)
     answer = traitlets.Dict().tag(sync=True)
+    file = traitlets.Unicode().tag(sync=True)  # of the weights, for pages that have no kernel
 
     def __init__(
         self,
@@ -73,6 +75,7 @@ class SamplingExplorer(Explorer):
             seed=seed,
             tokens=tokens,
             most_k=most_k,
+            file=file_of(model, tokenizer),
         )
         self._ask()
         self.observe(self._ask, "prompt")
@@ -90,7 +93,7 @@ class SamplingExplorer(Explorer):
     def _can_travel(self, proposal: Any) -> str:
         return sendable(proposal.value)
 
-    _given = fixed("tokens", "most_k")
+    _given = fixed("tokens", "most_k", "file")
 
     def _ask(self, _: Any = None) -> None:
         self.answer = self._answer(self.prompt)

@@ -10,6 +10,7 @@ from matplotlib.font_manager import findfont, get_font
 
 from explorers.base import Explorer, esm, fixed
 from explorers.labels import sendable, short
+from explorers.packed import ids_of_merges
 from helpers.plots import BLUE, GREEN, ORANGE, PINK, SKY, Picture, picture, verbatim
 from helpers.text import BPETokenizer
 
@@ -34,7 +35,7 @@ class TokenExplorer(Explorer):
     and for a tokenizer with more than 20,000 merges; TraitError where `used` is set out of range.
     """
 
-    _esm: ClassVar[str] = esm("token")
+    _esm: ClassVar[str] = esm("bpe", "token")
 
     text = traitlets.Unicode().tag(sync=True)
     used = traitlets.Int().tag(sync=True)
@@ -54,17 +55,11 @@ class TokenExplorer(Explorer):
             )
         if used is not None and (wrong := self._wrong(used)):
             raise ValueError(wrong)
-        self._cutter = BPETokenizer()
-        bytes_first = [self._cutter.piece(i) for i in range(self._cutter.vocab_size)]
-        ids = {piece: i for i, piece in enumerate(bytes_first)}
-        pairs: list[int] = []
-        for left, right in self._merges:
-            pairs += [ids[left], ids[right]]
-            ids[left + right] = len(ids)
+        alphabet, pairs = ids_of_merges(BPETokenizer(self._merges))
         super().__init__(
             text=text,
             used=n if used is None else used,
-            alphabet=b"".join(bytes_first),
+            alphabet=alphabet,
             merges=struct.pack(f"<{len(pairs)}i", *pairs),
         )
 

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from explorers.base import Explorer, esm
+from explorers.base import Explorer, esm, fixed
 from explorers.labels import sendable, short
+from explorers.packed import name_of, packed_words
 from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 
 LONGEST = 60  # characters of input that are looked at
@@ -35,6 +36,8 @@ class WordExplorer(Explorer):
     c = traitlets.Unicode().tag(sync=True, echo_update=False)
     exclude = traitlets.Bool(False).tag(sync=True, echo_update=False)
     answer = traitlets.Dict().tag(sync=True)
+    count = traitlets.Int().tag(sync=True)
+    file = traitlets.Unicode().tag(sync=True)  # of the table, for pages that have no kernel
 
     def __init__(
         self,
@@ -68,7 +71,6 @@ class WordExplorer(Explorer):
             raise ValueError(f'mode should be "neighbours" or "analogy", not {mode!r}')
         lengths = np.linalg.norm(table, axis=1, keepdims=True)
         self._directions = table / np.where(lengths > 0, lengths, 1)
-        self._count = count
         rows: dict[str, list[int]] = defaultdict(list)
         for i, known in enumerate(self._words):
             for piece in set(_pieces(known)):
@@ -76,9 +78,14 @@ class WordExplorer(Explorer):
         self._pieces = {piece: np.array(ids) for piece, ids in rows.items()}
         self._letters = np.array([len(w) for w in self._words])
         a, b, c = analogy
-        super().__init__(mode=mode, word=word, a=a, b=b, c=c, exclude=exclude)
+        file = name_of(packed_words(self._words, table))
+        super().__init__(
+            mode=mode, word=word, a=a, b=b, c=c, exclude=exclude, count=count, file=file
+        )
         self._look_up()
         self.observe(self._look_up, ["mode", "word", "a", "b", "c", "exclude"])
+
+    _given = fixed("count", "file")
 
     @traitlets.validate("word", "a", "b", "c")
     def _sendable(self, proposal: Any) -> str:
@@ -116,7 +123,7 @@ class WordExplorer(Explorer):
             return self._nothing("The table has no other word.")
         cosines = self._directions @ (aim / length)
         cosines[left_out] = -np.inf
-        best = _largest(cosines, min(self._count, others))
+        best = _largest(cosines, min(self.count, others))
         answer["rows"] = [[self._words[i], round(float(cosines[i]), 4), i in rows] for i in best]
         return answer
 

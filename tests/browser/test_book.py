@@ -15,13 +15,18 @@ from urllib.parse import unquote, urlsplit
 
 import lab
 import pytest
+import torch
 from lab import CHAPTERS, ROOT
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
-# The explorers of each cell that has some, and how many of them need a kernel: the word explorer.
+from explorers import WordExplorer
+from explorers.packed import name_of, packed, rounded
+from helpers import data
+from helpers.checkpoints import load_checkpoint
+
+# The explorers of each cell that has some.
 FILES = sorted((ROOT / "notebooks" / "states").glob("*.json"))
 STATES = [shown for path in FILES for shown in json.loads(path.read_text("utf-8")).values()]
-STILL = 1
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +170,7 @@ def test_every_explorer_is_drawn_and_the_page_is_no_wider_than_the_screen(reader
             assert explorer.locator(".d2g").is_visible()
             assert explorer.evaluate("e => e.scrollWidth <= e.clientWidth"), path.stem
         live += explorers.count()
-    assert live == sum(len(shown) for shown in STATES) - STILL
+    assert live == sum(len(shown) for shown in STATES)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +201,122 @@ def test_the_attention_explorer_shows_the_stages_of_a_head(reader, book):
     before = explorer.locator(".d2g").inner_text()
     explorer.get_by_role("button", name="1 Scores").press("Enter")
     lab.eventually(lambda: explorer.locator(".d2g").inner_text() != before, True)
+
+
+def fetched(page: Page) -> list[str]:
+    """The names of the weights that the page asks for, from now on."""
+    names: list[str] = []
+    weights = re.compile(r"/([0-9a-f]{16})\.js$")
+    page.on("request", lambda request: names.extend(weights.findall(request.url)))
+    return names
+
+
+def test_a_sentence_goes_through_the_model_which_is_fetched_when_it_is_first_touched(reader, book):
+    saved = load_checkpoint(data.checkpoint("gptmini"))
+    name = name_of(packed(saved.model, saved.tokenizer))
+    asked = fetched(reader)
+    node = opened(reader, book, "00_start_here").locator(".d2g.sentence")
+    expect(node.locator(".answer th").first).to_have_text("istot")
+    assert asked == []
+    stage = node.get_by_role("tab", name="4 weights")
+    stage.press("Enter")
+    expect(node.get_by_label("this head is on")).to_be_visible()
+    assert asked == [name]
+    node.get_by_label("this head is on").press("Space")
+    expect(node.locator(".answer th").first).to_have_text("ch")
+    node.get_by_role("button", name="As trained").press("Enter")
+    text = "Apollo 11 landed on the Moon. Apollo"
+    node.get_by_label("text", exact=True).fill(text)
+    with torch.no_grad():
+        logits = rounded(saved.model)(torch.tensor([saved.tokenizer.encode(text)]))[0, -1]
+    here = torch.tensor(node.evaluate("node => node.probabilities()"))
+    assert torch.allclose(here, logits.softmax(-1), atol=1e-5)
+    link = node.locator(".links a").first
+    assert (book / link.get_attribute("href")).is_file()
+    assert asked == [name]
+
+
+def test_at_no_width_a_stage_lies_on_the_next_tokens(reader, book):
+    node = opened(reader, book, "00_start_here").locator(".d2g.sentence")
+    text = (
+        "Internationalization of the extraordinary Mississippi-Missouri rivers, 1999 and 2000: and"
+    )
+    node.get_by_label("text", exact=True).fill(text)
+    lab.eventually(lambda: node.evaluate("node => Boolean(node.gpt())"), True)
+    beyond = """node => {
+        const edge = node.querySelector(".panel").getBoundingClientRect().right + 1;
+        return [...node.querySelectorAll(".panel *")].filter(part => part.checkVisibility()
+            && part.getBoundingClientRect().right > edge).map(p => p.outerHTML.slice(0, 90)); }"""
+    for width in (320, 360, 592, 640, 760, 820, 864, 879, 880, 930, 959, 960):
+        node.evaluate("(node, width) => { node.style.width = `${width}px`; }", width)
+        lab.next_frame(reader)
+        for stage in node.get_by_role("tab").all():
+            stage.press("Enter")
+            assert node.evaluate(beyond) == [], (width, stage.inner_text())
+
+
+@pytest.mark.parametrize(
+    ("chapter", "model"), [("11_generation", "shakespeare-gpt"), ("13_gptmini", "gptmini")]
+)
+def test_a_prompt_is_read_in_the_page(reader, book, chapter, model):
+    saved, asked = load_checkpoint(data.checkpoint(model)), fetched(reader)
+    node = opened(reader, book, chapter).locator(".d2g.sampling-explorer")
+    assert asked == []
+    field, prompt = node.get_by_label("prompt", exact=True), "But soft, the sun is of"
+    field.fill(prompt)
+    expect(node.locator(".seen")).to_have_text(prompt.replace(" ", "␣"))
+    assert asked == [name_of(packed(saved.model, saved.tokenizer))]
+    node.locator("input[type=range]").nth(2).press("End")  # top-p: off
+    with torch.no_grad():
+        logits = rounded(saved.model)(torch.tensor([saved.tokenizer.encode(prompt)]))[0, -1]
+    here = torch.tensor(node.evaluate("node => node.probabilities()"))
+    assert torch.allclose(here, logits.softmax(-1), atol=1e-5)
+    node.get_by_role("button", name="Sample 20").press("Enter")
+    pieces = saved.tokenizer.encode(prompt)
+    lab.eventually(lambda: len(saved.tokenizer.encode(field.input_value())) > len(pieces) + 5, True)
+    if chapter == "11_generation":
+        field.fill("€")
+        expect(node.locator(".problem")).to_contain_text("“€” is not among the 69")
+    assert node.locator(".silence").inner_text() == ""
+
+
+def test_words_are_looked_up_in_the_page(reader, book):
+    words = WordExplorer(*data.glove())
+    asked = fetched(reader)
+    node = opened(reader, book, "01_words_as_vectors").locator(".d2g.word-explorer")
+    field = node.get_by_label("word", exact=True)
+
+    def same(**traits: object) -> None:
+        words.set_trait("mode", traits.pop("mode", "neighbours"))
+        for name, value in traits.items():
+            words.set_trait(name, value)
+        wanted = words.answer
+        expect(node.locator("caption")).to_have_text(wanted["title"])
+        shown = node.locator("tr .token").all_inner_texts()
+        assert shown == [word for word, _, _ in wanted["rows"]]
+        cosines = [f"{cosine:.3f}".replace("-", "−") for _, cosine, _ in wanted["rows"]]
+        found = node.locator("tr .number").all_inner_texts()
+        near = [abs(float(a) - float(b)) < 0.0015 for a, b in zip(found, cosines, strict=True)]
+        assert all(near), (found, cosines)
+
+    same()
+    assert asked == []
+    for word in ["kitchen", " The ", "1995"]:
+        field.fill(word)
+        same(word=word)
+    assert asked == [words.file]
+    field.fill("kichen")
+    words.word = "kichen"
+    (message,) = words.answer["messages"]
+    expect(node.locator(".messages .warning")).to_have_text(message["text"])
+    assert node.locator(".suggestion").all_inner_texts() == message["suggestions"]
+    node.get_by_role("button", name="a − b + c").press("Enter")
+    same(mode="analogy")
+    node.get_by_label("exclude the query words").press("Space")
+    same(mode="analogy", exclude=True)
+    node.locator("tr .token").first.press("Enter")
+    expect(node.locator("caption")).to_have_text("nearest to “queen” by cosine, itself left out")
+    words.close()
 
 
 def test_without_a_script_the_still_picture_stands_there(browser, book):

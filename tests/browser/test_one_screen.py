@@ -44,6 +44,12 @@ from helpers import data
 from helpers.checkpoints import load_checkpoint
 saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
 SamplingExplorer(saved.model, saved.tokenizer, prompt="To be, or not to ", top_p=0.9)""",
+    "sentence": """from explorers import SentenceExplorer
+from helpers import data
+from helpers.checkpoints import load_checkpoint
+saved = load_checkpoint(data.checkpoint("gptmini"))
+text = "The city is the capital of the United States and was founded in 1850 by the king of the"
+SentenceExplorer(saved.model, saved.tokenizer, text, layer=4, stage="values")""",
     "token-explorer": """from explorers import TokenExplorer
 from helpers import data
 from helpers.text import BPETokenizer

@@ -30,6 +30,7 @@ def build(folder: Path) -> int:
     shutil.copy(HERE / "conf.py", source)
     shutil.copytree(HERE / "static", source / "_static")
     sources.write_explorers(source / "_static")
+    sources.write_weights(source / "_static")
     arguments = ["-b", "html", "-W", "--keep-going", "-q", "-d", str(kept)]
     failed = build_main([*arguments, str(source), str(folder)])
     if not failed:

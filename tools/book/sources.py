@@ -1,9 +1,11 @@
 """The sources of the book's pages, made of the chapters, the documents and the studies."""
 
 import ast
+import functools
 import json
 import re
 import shutil
+from base64 import b64encode
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,13 @@ from nbformat import NotebookNode
 
 import explorers
 import notebooks
+from explorers.packed import name_of, packed, packed_words
+from helpers import data
+from helpers.checkpoints import load_checkpoint
 from studies import FOLDER, Results, Table, results
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 # A page's name → its file.
 DOCUMENTS = {
@@ -35,8 +41,8 @@ ABOUT = {
     "data": "Data",
     "contributing": "Contributing",
 }
+NEED_FILES = {"SentenceExplorer", "WordExplorer"}  # without theirs a page shows the picture
 FILES = ["LICENSE", "LICENSE-text", "CITATION.cff", "docs/explorer.png"]
-STILL = {"WordExplorer"}  # every answer comes from the kernel: a page shows the picture
 
 HOW_TO_DO = """\
 ```{admonition} You read; to do them you need Python
@@ -152,7 +158,7 @@ def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> i
         return 0
     state = next(shown, None)
     # Words that differ are those of another run than the one that stands here.
-    if state and state["words"] == words and made[1] not in STILL:
+    if state and state["words"] == words and answerable(state):
         data["text/html"] = live_explorer(state, data["image/png"], alt)
         return 1
     data["text/html"] = still_explorer(data["image/png"], alt)
@@ -178,7 +184,7 @@ def live_explorer(state: dict[str, Any], png: str, alt: str) -> str:
     )
     text = text.replace("<", r"\u003c")  # no tag can end the script
     name, note = state["class"], ""
-    if name == "SamplingExplorer":
+    if name == "SamplingExplorer" and not state["traits"].get("file"):
         note = (
             '<p class="note">The bars and the draws move here. Another prompt has to be read by the'
             ' model: that needs JupyterLab (<a href="install.html">how to install</a>).</p>'
@@ -195,6 +201,36 @@ def write_explorers(folder: Path) -> None:
         kind = getattr(explorers, name)
         text = json.dumps({"code": str(kind._esm), "style": str(kind._css)})
         (folder / f"{name}.js").write_text(f"bookExplorer({json.dumps(name)}, {text});\n", "utf-8")
+    parts = [ROOT / "explorers" / "bpe.js", ROOT / "explorers" / "gpt.js", HERE / "answers.js"]
+    code = json.dumps({"code": "\n".join(part.read_text("utf-8") for part in parts)})
+    (folder / "answers.js").write_text(f'bookExplorer("answers", {code});\n', "utf-8")
+
+
+@functools.cache
+def weights() -> dict[str, bytes]:
+    """The shipped models and word vectors, by the names that explorers know them by."""
+    files = [packed_words(*data.glove())]
+    for path in sorted((ROOT / "data" / "checkpoints").glob("*.safetensors")):
+        saved = load_checkpoint(path)
+        assert saved.tokenizer is not None, path
+        files.append(packed(saved.model, saved.tokenizer))
+    return {name_of(file): file for file in files}
+
+
+def answerable(state: dict[str, Any]) -> bool:
+    """Can a page do without a kernel what this explorer does? Of one that only offers new questions
+    beside what it shows, they are taken out."""
+    file = state["traits"].get("file")
+    if file and file not in weights():
+        file = state["traits"]["file"] = ""
+    return bool(file) or state["class"] not in NEED_FILES
+
+
+def write_weights(folder: Path) -> None:
+    """What explorers compute with in a page, as scripts, each fetched on first use."""
+    for name, file in weights().items():
+        text = b64encode(file).decode("ascii")
+        (folder / f"{name}.js").write_text(f'bookFile("{name}", "{text}");\n', "utf-8")
 
 
 # --- studies --------------------------------------------------------------------------------------

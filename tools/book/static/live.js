@@ -4,14 +4,17 @@
 (() => {
   const folder = new URL(".", document.currentScript.src), loads = new Map();
 
-  /** The {code, style} of a class of explorers. */
+  /** What the script NAME.js of this folder brings: the {code, style} of a class of explorers, or a file. */
   function load(name) {
     if (!loads.has(name)) {
       const it = {};
       it.loaded = new Promise((done, fail) => {
         it.done = done;
         const script = document.createElement("script");
-        script.onerror = () => fail(new Error(`cannot load ${name}.js`));
+        script.onerror = () => {
+          loads.delete(name); // who asks again tries again
+          fail(new Error(`cannot load ${name}.js`));
+        };
         script.src = new URL(`${name}.js`, folder);
         document.head.append(script);
       });
@@ -20,13 +23,20 @@
     return loads.get(name).loaded;
   }
   window.bookExplorer = (name, parts) => loads.get(name).done(parts);
+  window.bookFile = (name, base64) => loads.get(name).done(bytesOf(base64));
+
+  function bytesOf(base64) {
+    const text = atob(base64), bytes = new Uint8Array(text.length);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
+    return bytes;
+  }
 
   /** What anywidget gives an explorer as its model, without the kernel behind it. */
   function modelOf({ traits, buffers }) {
     const listeners = [];
     for (const { path, data } of buffers) { // bytes, at the places where they were
       const place = path.slice(0, -1).reduce((at, key) => at[key], traits);
-      place[path.at(-1)] = new DataView(Uint8Array.from(atob(data), (c) => c.charCodeAt()).buffer);
+      place[path.at(-1)] = new DataView(bytesOf(data).buffer);
     }
     const emit = (event, ...said) => listeners.filter(([name]) => name === event).forEach(([, call]) => call(...said));
     const same = (a, b) => a === b || (!ArrayBuffer.isView(a) && JSON.stringify(a) === JSON.stringify(b));
@@ -47,8 +57,9 @@
           if ((!gone || gone.includes(name)) && (!call || call === listener)) listeners.splice(i, 1);
         }
       },
-      save_changes() {}, // no kernel hears of it
+      save_changes(said) { said?.iopub.status({ content: { execution_state: "idle" } }); }, // no kernel hears of it
       send() {},
+      weights: load, // a model's, by the name that its explorer holds: fetched once, when it is first touched
     };
     return model;
   }
@@ -70,13 +81,39 @@
     const model = modelOf(state);
     await made.initialize?.({ model });
     await made.render({ model, el });
-    withoutKernel[name]?.(el);
+    withoutKernel[name]?.(model, el);
     host.classList.add("live");
   }
 
+  /** Answers here when one of the traits changes; what computes the answer is fetched the first time. */
+  function answers(name, model, traits, what, size, tell) {
+    let answer, loading;
+    const reply = () => model.set("answer", answer(Object.fromEntries([...traits, "count"].map((trait) => [trait, model.get(trait)]))));
+    async function fetched() {
+      const [{ code }, bytes] = await Promise.all([load("answers"), load(model.get("file"))]);
+      const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+      answer = (await import(url))[name](bytes);
+      URL.revokeObjectURL(url);
+    }
+    model.on(traits.map((trait) => `change:${trait}`).join(" "), () => {
+      if (answer) { reply(); return; }
+      const said = model.get("answer");
+      if (!loading) model.set("answer", { ...said, ...tell(`${what} being fetched (${size}, once) …`) });
+      loading ??= fetched().then(reply, (error) => {
+        loading = null;
+        model.set("answer", { ...said, ...tell(`${error.message}: type again.`) });
+      });
+    });
+  }
+
   const withoutKernel = {
-    SamplingExplorer(el) { // its bars move here; another prompt would have to be read by the model
-      for (const input of el.querySelectorAll("textarea, input[type=text]")) input.readOnly = true;
+    SamplingExplorer(model, el) {
+      if (model.get("file")) answers("SamplingExplorer", model, ["prompt"], "The model is", "some 6 MB", (note) => ({ note }));
+      else for (const input of el.querySelectorAll("textarea, input[type=text]")) input.readOnly = true;
+    },
+    WordExplorer(model) {
+      const tell = (text) => ({ messages: [{ input: "word", text, suggestions: [] }] });
+      answers("WordExplorer", model, ["mode", "word", "a", "b", "c", "exclude"], "The vectors are", "some 4 MB", tell);
     },
   };
 

@@ -1,0 +1,220 @@
+// A GPT in plain JavaScript, as helpers.gpt.fast_gpt builds it: RMSNorm before each part, rotary
+// positions, queries and keys of one length, squared ReLU, no biases. It reads what packed.py writes.
+
+/** Dot products of one row of a matrix with four tokens: all that takes time. Addresses are in bytes:
+    the row begins at w and ends at `end`, the tokens begin at x and every `step` after it, the four
+    sums go to `out` and every `stride` after it. */
+const fourOneByOne = (memory, numbers = new Float32Array(memory.buffer)) => (w, x, end, step, out, stride) => {
+  let a = 0, b = 0, c = 0, d = 0, x0 = x / 4, x1 = x0 + step / 4, x2 = x1 + step / 4, x3 = x2 + step / 4;
+  for (let i = w / 4; i < end / 4; i++) {
+    const v = numbers[i];
+    a += v * numbers[x0++]; b += v * numbers[x1++]; c += v * numbers[x2++]; d += v * numbers[x3++];
+  }
+  [a, b, c, d].forEach((sum, n) => { numbers[(out + n * stride) / 4] = sum; });
+};
+
+/** The same in WebAssembly, four numbers at a time: some ten times as fast. Written as its bytes. */
+function fourAtOnce(memory) {
+  const [w, x, end, step, out, stride, row, sum, x1] = [0, 1, 2, 3, 4, 5, 6, 7, 11], tokens = [x, x1, x1 + 1, x1 + 2];
+  const get = (n) => [0x20, n], set = (n) => [0x21, n], sum32 = 0x6a, load4 = [0xfd, 0, 0, 0], times4 = [0xfd, 0xe6, 1], sum4 = [0xfd, 0xe4, 1];
+  const lane = (n, k) => [...get(n), 0xfd, 0x1f, k, ...(k ? [0x92] : [])]; // number k of four, added to what was before
+  const further = (n) => [...get(n), 0x41, 16, sum32, ...set(n)];
+  const steps = [
+    ...[1, 2, 3].flatMap((n) => [...get(tokens[n - 1]), ...get(step), sum32, ...set(tokens[n])]),
+    0x03, 0x40, // again and again:
+    ...get(w), ...load4, ...set(row),
+    ...tokens.flatMap((token, n) => [...get(sum + n), ...get(row), ...get(token), ...load4, ...times4, ...sum4, ...set(sum + n)]),
+    ...[w, ...tokens].flatMap(further),
+    ...get(w), ...get(end), 0x49, 0x0d, 0, 0x0b, // while w < end
+    ...[0, 1, 2, 3].flatMap((n) => [...get(out), ...[0, 1, 2, 3].flatMap((k) => lane(sum + n, k)), 0x38, 2, 0,
+      ...get(out), ...get(stride), sum32, ...set(out)]),
+    0x0b];
+  const sized = (bytes) => [0x80 | (bytes.length & 127), bytes.length >> 7, ...bytes], text = (word) => [word.length, ...word].map((c) => (c.length ? c.charCodeAt() : c));
+  const body = [2, 5, 0x7b, 3, 0x7f, ...steps]; // its own variables: row and four sums of four numbers each, three addresses
+  const module = [0, ...text("asm").slice(1), 1, 0, 0, 0,
+    1, ...sized([1, 0x60, 6, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0]), // takes six addresses, returns nothing
+    2, ...sized([1, ...text("page"), ...text("memory"), 2, 0, 1]), 3, ...sized([1, 0]),
+    7, ...sized([1, ...text("four"), 0, 0]), 10, ...sized([1, ...sized(body)])];
+  return new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(module)), { page: { memory } }).exports.four;
+}
+
+/** Where the numbers of a model lie: take(n) gives the next n of them, `product` multiplies. */
+function workshop(size) {
+  const memory = new WebAssembly.Memory({ initial: Math.ceil((4 * size) / 65536) });
+  let at = 0, four;
+  try { four = fourAtOnce(memory); } catch { four = fourOneByOne(memory); } // a browser of before 2023
+  return {
+    take: (n) => { at += 4 * n; return new Float32Array(memory.buffer, at - 4 * n, n); },
+    /** For tokens t from `first` to `end` − 1: out[t] = W · x[t], where W has `rows` rows of n numbers.
+        Up to three tokens after those are computed, too: every table has room for them. */
+    product(W, rows, n, x, out, first, end) {
+      for (let t = first; t < end; t += 4) {
+        const from = x.byteOffset + 4 * n * t, to = out.byteOffset + 4 * rows * t;
+        for (let r = 0, w = W.byteOffset; r < rows; r++, w += 4 * n) four(w, from, w + 4 * n, 4 * n, to + 4 * r, 4 * rows);
+      }
+    },
+  };
+}
+
+/** The description in a file of packed.py (Uint8Array), and what reads its tensors, one after another. */
+function unpacked(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), size = view.getInt32(0, true);
+  const about = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
+  let at = 4 + size;
+  const float = () => { at += 4; return view.getFloat32(at - 4, true); };
+  /** All tensors, each in an array that take(n) gives. */
+  const tensors = (take) => Object.fromEntries(Object.entries(about.tensors).map(([name, [rows, columns]]) => {
+    const out = take(rows * (columns ?? 1));
+    if (!columns) for (let i = 0; i < rows; i++) out[i] = float();
+    else {
+      const scales = Float32Array.from({ length: rows }, float);
+      for (let r = 0, i = 0; r < rows; r++) for (const end = i + columns, s = scales[r]; i < end; i++) out[i] = view.getInt8(at++) * s;
+    }
+    return [name, out];
+  }));
+  return { about, tensors, size: Object.values(about.tensors).reduce((sum, [rows, columns]) => sum + rows * (columns ?? 1), 0) };
+}
+
+const LEAST = 2 ** -23; // what PyTorch adds under the root of an RMSNorm
+
+/** RMSNorm of n numbers of x from `at` on, times the gain if there is one, to the same place of out. */
+function normed(x, out, at, n, gain) {
+  let sum = 0;
+  for (let i = at; i < at + n; i++) sum += x[i] * x[i];
+  const scale = 1 / Math.sqrt(sum / n + LEAST);
+  for (let i = 0; i < n; i++) out[at + i] = x[at + i] * scale * (gain ? gain[i] : 1);
+}
+
+/** The model in a file of packed.py: read(ids, changes) computes all of it, and keeps what it saw.
+    longest: the most tokens it will be given. */
+function gptOf(bytes, longest = Infinity) {
+  const { about, tensors: fill, size } = unpacked(bytes);
+  const { n_layer: L, n_head: H, n_embd: C, vocab_size: V, rotary_base: base } = about.config;
+  const most = Math.min(longest, about.config.block_size);
+  const hs = C / H, half = hs / 2, places = most + 3, { take, product } = workshop(size + (7 * L + 7) * places * C + 4 * (C + V));
+  const tensors = fill(take), token = tensors["token.weight"], head = tensors["head.weight"] ?? token;
+  const cos = new Float32Array(most * half), sin = new Float32Array(most * half); // of each place in the text and each pair of features
+  for (let n = 0; n < most * half; n++) {
+    const angle = Math.fround(Math.floor(n / half) * Math.fround(base ** (-2 * (n % half) / hs)));
+    cos[n] = Math.cos(angle);
+    sin[n] = Math.sin(angle);
+  }
+  const room = (n = C) => take(places * n);
+  const layers = Array.from({ length: L }, (_, l) => {
+    const of = (name) => tensors[`blocks.${l}.${name}.weight`];
+    return { norm: of("attention_norm"), query: of("attention.query"), key: of("attention.key"), value: of("attention.value"),
+      output: of("attention.output"), norm2: of("mlp_norm"), up: of("mlp.up"), down: of("mlp.output"),
+      // What was computed last, token after token: x comes in, `between` is after attention; weights (H, most, most).
+      x: room(), q: room(), k: room(), v: room(), mixed: room(), between: room(), weights: new Float32Array(H * most * most) };
+  });
+  const last = room(), y = room(), wide = room(4 * C), sum = room(), row = take(4 * C), scores = take(4 * V);
+
+  /** Turns the queries or keys of a token, head by head, by its place in the text. */
+  function turned(q, t) {
+    for (let h = 0; h < H; h++) {
+      const at = t * C + h * hs;
+      normed(q, q, at, hs);
+      for (let i = 0; i < half; i++) {
+        const a = q[at + i], b = q[at + half + i], c = cos[t * half + i], s = sin[t * half + i];
+        q[at + i] = a * c - b * s;
+        q[at + half + i] = a * s + b * c;
+      }
+    }
+  }
+
+  /** q · k / √hs, of head h in layer l, for the query of token i and the key of token j. */
+  function score(l, h, i, j) {
+    const { q, k } = layers[l];
+    let sum = 0;
+    for (let n = 0, a = i * C + h * hs, b = j * C + h * hs; n < hs; n++) sum += q[a + n] * k[b + n];
+    return sum / Math.sqrt(hs);
+  }
+
+  /** Attention of one layer for the tokens from `first` on; what heads that are off mix is 0. */
+  function attend(l, first, T, masked, off) {
+    const { v, mixed, weights } = layers[l];
+    mixed.fill(0, first * C, T * C);
+    for (let h = 0; h < H; h++) {
+      for (let i = first; i < T; i++) {
+        const at = (h * most + i) * most, end = masked ? i + 1 : T;
+        let largest = -Infinity, sum = 0;
+        for (let j = 0; j < end; j++) { const s = weights[at + j] = score(l, h, i, j); if (s > largest) largest = s; }
+        for (let j = 0; j < end; j++) sum += weights[at + j] = Math.exp(weights[at + j] - largest);
+        for (let j = 0; j < end; j++) weights[at + j] /= sum;
+        weights.fill(0, at + end, at + most); // what was seen without a mask is forgotten
+        if (off.has(l * H + h)) continue;
+        for (let j = 0; j < end; j++) {
+          const w = weights[at + j];
+          for (let n = 0, a = i * C + h * hs, b = j * C + h * hs; n < hs; n++) mixed[a + n] += w * v[b + n];
+        }
+      }
+    }
+  }
+
+  let seen = { ids: [], masked: true, off: new Set() };
+  /** Reads the ids (one at least, block_size at most). masked: does no token see those after it?
+      off: the numbers l · H + h of heads that are silent. What is as the last time is not computed again. */
+  function read(ids, { masked = true, off = new Set() } = {}) {
+    const T = ids.length;
+    let same = 0; // tokens at the beginning that are as before
+    while (same < Math.min(T, seen.ids.length) && ids[same] === seen.ids[same]) same += 1;
+    if (masked !== seen.masked || (!masked && (same < T || T !== seen.ids.length))) same = 0;
+    const switched = Array.from({ length: L * H }, (_, n) => n).findIndex((n) => off.has(n) !== seen.off.has(n));
+    const from = switched < 0 ? L : Math.floor(switched / H); // the first layer with a head switched on or off
+    seen = { ids: [...ids], masked, off: new Set(off) };
+    for (let t = same; t < T; t++) layers[0].x.set(token.subarray(ids[t] * C, ids[t] * C + C), t * C);
+    for (let l = 0; l < L; l++) {
+      const first = l < from ? same : 0, { x, q, k, v, mixed, between, ...W } = layers[l], out = layers[l + 1]?.x ?? last;
+      if (first === T) continue;
+      if (!(l === from && same === T)) { // else only a head was switched: queries, keys and values are as they were
+        for (let t = first; t < T; t++) normed(x, y, t * C, C, W.norm);
+        for (const [matrix, to] of [[W.query, q], [W.key, k], [W.value, v]]) product(matrix, C, C, y, to, first, T);
+        for (let t = first; t < T; t++) { turned(q, t); turned(k, t); }
+      }
+      attend(l, first, T, masked, off);
+      product(W.output, C, C, mixed, sum, first, T);
+      for (let i = first * C; i < T * C; i++) between[i] = x[i] + sum[i];
+      for (let t = first; t < T; t++) normed(between, y, t * C, C, W.norm2);
+      product(W.up, 4 * C, C, y, wide, first, T);
+      for (let i = first * 4 * C; i < T * 4 * C; i++) wide[i] = wide[i] > 0 ? wide[i] * wide[i] : 0;
+      product(W.down, C, 4 * C, wide, sum, first, T);
+      for (let i = first * C; i < T * C; i++) out[i] = between[i] + sum[i];
+    }
+  }
+
+  /** The logits of the next token after token t, as they would be if the model ended after `l` layers. */
+  function logits(t, l = L) {
+    row.set((l === L ? last : layers[l].x).subarray(t * C, t * C + C));
+    normed(row, row, 0, C, tensors["norm.weight"]);
+    product(head, V, C, row, scores, 0, 1);
+    return scores.slice(0, V);
+  }
+  return { about, L, H, C, V, hs, most, read, logits, score, layers, last, token };
+}
+
+/** How the model's texts are cut: encode(text) → ids, names: each token as text. */
+function tokenizerOf({ symbols, alphabet, merges, special }) {
+  if (symbols) {
+    const ids = new Map(symbols.map((symbol, id) => [symbol, id]));
+    return { names: symbols, encode: (text) => Array.from(text, (sign) => {
+      if (!ids.has(sign)) throw new Error(`the character “${sign}” is not among the ${symbols.length} of this model`);
+      return ids.get(sign);
+    }) };
+  }
+  const bpe = byteLevel(Uint8Array.from(alphabet), merges), decode = new TextDecoder("utf-8", { ignoreBOM: true });
+  const names = [...bpe.pieces.map((piece) => decode.decode(Uint8Array.from(piece))), ...special];
+  return { names, pieces: bpe.pieces, encode: (text) => bpe.cut(text, bpe.count) };
+}
+
+/** The places of the n largest numbers, largest first, equal ones in their order. */
+function largest(v, n) {
+  const best = [];
+  for (let i = 0; i < v.length; i++) {
+    if (best.length === n && v[i] <= v[best[n - 1]]) continue;
+    let at = best.length;
+    while (at > 0 && v[best[at - 1]] < v[i]) at -= 1;
+    best.splice(at, 0, i);
+    best.length = Math.min(best.length, n);
+  }
+  return best;
+}
