@@ -27,6 +27,7 @@ CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 DOCUMENTS = {
     "teaching": ROOT / "docs" / "TEACHING.md",
     "errata": ROOT / "docs" / "ERRATA.md",
+    "scaling": ROOT / "docs" / "SCALING.md",
     "contributing": ROOT / "docs" / "CONTRIBUTING.md",
     "data": ROOT / "data" / "README.md",
 }
@@ -37,6 +38,7 @@ ABOUT = {
     "studies": "Studies",
     "measured": "What is measured",
     "errata": "Errata",
+    "scaling": "From a laptop to a cluster",
     "teaching": "Teaching",
     "data": "Data",
     "contributing": "Contributing",
