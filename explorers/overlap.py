@@ -159,7 +159,7 @@ class OverlapExplorer(Explorer):
 def in_short(value: float, digits: int = 3) -> str:
     """A positive number in so many digits, as people write it.
 
-    >>> in_short(50_993, 2), in_short(6_214_000, 2), in_short(0.2415)
+    >>> in_short(50_993, 2), in_short(6_214_000, 2), in_short(0.2416)
     ('51,000', '6.2 million', '0.242')
     """
     value = float(f"{value:.{digits}g}")
