@@ -408,9 +408,12 @@ def train(
             )
         weights = sum(whole(p.detach().norm()).item() for p in model.parameters())
         drawn = zlib.crc32(generator.get_state().numpy().tobytes())
+        every_rate = [group["lr"] for o in optimisers for group in o.param_groups]
         processes.expect_same(
-            steps=steps, **sizes, tokens=len(data), step=run.step, weights=weights, generator=drawn
-        )
+            steps=steps, **sizes, tokens=len(data), text=zlib.crc32(data.cpu().numpy().tobytes()),
+            step=run.step, weights=weights, generator=drawn, rates=every_rate, clip=clip,
+            parallel=processes.parallel,
+        )  # fmt: skip
         processes.own_dropout()
     reader = processes.reader(model)
 

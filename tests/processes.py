@@ -155,5 +155,9 @@ def uneven(parallel, what):
 
 def given_otherwise(name):
     rank = int(os.environ["RANK"])
-    different = {"tokens": {"data": DATA[: 2000 - rank]}, "weights": {"seed": rank}}[name]
+    different = {
+        "tokens": {"data": DATA[: 2000 - rank]},
+        "text": {"data": (DATA + rank) % 11},
+        "weights": {"seed": rank},
+    }[name]
     return trained("plain", "data", **different)

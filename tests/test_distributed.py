@@ -90,7 +90,7 @@ def test_what_cannot_be_divided_is_said(work, arguments, words):
         assert answer.startswith("ValueError") and words in answer
 
 
-@pytest.mark.parametrize("name", ["tokens", "weights"])
+@pytest.mark.parametrize("name", ["tokens", "text", "weights"])
 def test_processes_that_were_given_different_things_are_told(name):
     for answer in together(given_otherwise, name):
         assert f"the processes were given different {name}, by rank" in answer

@@ -120,7 +120,7 @@ def readable(notebook: NotebookNode, states: dict[str, list[dict[str, Any]]]) ->
         tags = cell.metadata.setdefault("tags", [])
         settings = cell.metadata.setdefault("mystnb", {})
         if cell.cell_type == "markdown":
-            cell.source = anchored(cell.source)
+            cell.source = anchored(linked(cell.source, ROOT / "notebooks"))
             if re.match(r"## .*\bExercises\b", cell.source):
                 cell.source = cell.source.replace("\n", f"\n\n{HOW_TO_DO}\n", 1)
             continue
