@@ -199,10 +199,10 @@ def test_every_stage_opens_and_shows_numbers(sentence):
     seen = []
     for number, name in enumerate(["tokens", "vectors", "scores", "weights", "values", "sum"], 1):
         stage(sentence, f"{number} {name}").click()
-        shown = sentence.locator(".drawing").inner_text()
-        assert any(c.isdigit() for c in shown)
-        assert shown not in seen, name
-        seen.append(shown)
+        drawing = sentence.locator(".drawing")
+        eventually(lambda drawing=drawing: drawing.inner_text() in (*seen, ""), False)
+        seen.append(drawing.inner_text())
+        assert any(c.isdigit() for c in seen[-1]), name
     sentence.page.keyboard.press("ArrowRight")
     expect(stage(sentence, "7 next")).to_have_attribute("aria-selected", "true")
     expect(sentence.locator(".drawing")).to_contain_text("100 %")
@@ -220,8 +220,9 @@ def test_the_stages_show_what_python_computes(sentence):
     expect(row.locator("td").nth(1)).to_have_text(f"{100 * share:.1f} %")
     stage(sentence, "6 sum").click()
     lengths = in_kernel(page, f"{seen}.streams[1:, -1].norm(dim=-1).tolist()")
-    shown = sentence.locator(".adding tbody tr td:nth-child(4)").all_inner_texts()
-    assert shown[-6:] == [f"{length:.1f}" for length in lengths]
+    shown = sentence.locator(".adding tbody tr td:nth-child(4)")
+    wanted = [f"{length:.1f}" for length in lengths]
+    eventually(lambda: shown.all_inner_texts()[-6:], wanted)
     stage(sentence, "2 vectors").click()
     first = in_kernel(page, f"{seen}.streams[0, -1, 0].item()")
     expect(sentence.locator(".drawing")).to_contain_text(f"({first:.2f}".replace("-", "−"))
