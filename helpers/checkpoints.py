@@ -134,7 +134,7 @@ def _alike(a: nn.Module, b: nn.Module) -> bool:
 def _kind(module: nn.Module) -> type[nn.Module]:
     """Its class, or what that was before `fully_shard` gave it another one."""
     kind = type(module)
-    return kind.__bases__[1] if kind.__name__.startswith("FSDP") else kind
+    return kind.__bases__[1] if kind.__bases__[0].__name__ == "FSDPModule" else kind
 
 
 def _described(tokenizer: Tokenizer | None) -> dict[str, Any]:

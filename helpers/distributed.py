@@ -245,6 +245,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
 
     Taught in chapter 18.
     """
+    # As `nn.utils.clip_grad_norm_`, which takes no mixture of divided and whole tensors.
     gradients = [p.grad for p in parameters if p.grad is not None]
     total = torch.stack([whole(g.norm()) for g in gradients]).norm()
     share = (length / (total + 1e-6)).clamp(max=1)

@@ -179,7 +179,8 @@ class Muon(Optimizer):
     for none.
 
     Jordan et al. 2024, "Muon". Matrices of one shape are stepped together, which on a CPU is what
-    makes it fast. Taught in chapter 10.
+    makes it fast; of processes that train together each makes its share of the steps orthogonal.
+    Taught in chapter 10.
     """
 
     def __init__(

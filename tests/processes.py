@@ -153,6 +153,13 @@ def uneven(parallel, what):
         return "no error"
 
 
+def connected_twice():
+    with Processes.started():
+        pass
+    with Processes.started():
+        return "no error"
+
+
 def given_otherwise(name):
     rank = int(os.environ["RANK"])
     different = {

@@ -12,6 +12,7 @@ from conftest import ROOT
 from processes import (
     DATA,
     MAKERS,
+    connected_twice,
     fast,
     given_otherwise,
     shared_work,
@@ -23,7 +24,7 @@ from processes import (
 )
 
 from helpers.checkpoints import load_checkpoint, read_tensors
-from helpers.distributed import WAYS, clip_gradients
+from helpers.distributed import WAYS, clip_gradients, torchrun
 
 close = partial(torch.testing.assert_close, rtol=2e-5, atol=0)
 
@@ -120,20 +121,18 @@ def test_gradients_are_clipped_as_torch_clips_them():
 
 
 SCRIPT = """
-import os, signal, sys
-from pathlib import Path
+import os, signal
 import torch
 from helpers.distributed import Processes, first_process
 from helpers.training import Watch, fast_gpt, fast_optimisers, train
-folder, killed = Path(sys.argv[1]), int(sys.argv[2])
 data = torch.arange(2000) % 11
 with Processes.started() as processes:
     torch.manual_seed(0)
     model = fast_gpt(11, 8, n_layer=1, n_head=2, n_embd=16)
     def then(run):
-        if run.step == killed and processes.rank == 1:
+        if run.step == KILLED and processes.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-    run = train(model, data, steps=20, block_size=8, batch_size=4, folder=folder, resume=True,
+    run = train(model, data, steps=20, block_size=8, batch_size=4, folder=FOLDER, resume=True,
                 optimisers=fast_optimisers(model), generator=torch.Generator().manual_seed(0),
                 watch=Watch(data[:100], every=5, batches=1, then=then), processes=processes)
     if first_process():
@@ -142,19 +141,15 @@ with Processes.started() as processes:
 
 
 def test_a_killed_process_ends_the_others_and_the_run_goes_on(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT, encoding="utf-8")
+    def run(folder, killed=-1):
+        return torchrun(f"FOLDER, KILLED = {str(tmp_path / folder)!r}, {killed}\n{SCRIPT}")
 
-    def torchrun(folder, killed):
-        return subprocess.run(
-            [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
-             script, tmp_path / folder, str(killed)],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
+    with pytest.raises(RuntimeError, match="SIGKILL"):
+        run("killed", 10)
+    went_on = run("killed")
+    assert went_on.count("losses") == 1 and went_on == run("undisturbed")
 
-    failed = torchrun("killed", 10)
-    assert failed.returncode != 0 and "SIGKILL" in failed.stderr
-    went_on, undisturbed = torchrun("killed", -1), torchrun("undisturbed", -1)
-    assert went_on.returncode == undisturbed.returncode == 0, went_on.stderr
-    assert went_on.stdout.count("losses") == 1 and went_on.stdout == undisturbed.stdout
+
+def test_processes_are_connected_once():
+    answers = together(connected_twice)
+    assert all("RuntimeError: a program connects its processes once" in said for said in answers)
