@@ -256,23 +256,26 @@ def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
 def torchrun(script: str, processes: int = 2, seconds: float = 300) -> str:
     """What a script prints when torchrun runs it in several processes of this machine.
 
-    script: its text; each process gets one thread. Raises RuntimeError, with the end of what was
-    said, if a process fails, and TimeoutExpired after so many seconds. Taught in chapter 18.
+    script: its text; each process gets one thread. What they print comes back in the order of their
+    ranks: written into one pipe, one's line may stand in the middle of another's. Raises
+    RuntimeError, with the end of what was said, if a process fails, and TimeoutExpired after so
+    many seconds. Taught in chapter 18.
     """
     with TemporaryDirectory() as folder:
         file = Path(folder, "script.py")
         file.write_text(script, encoding="utf-8")
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        command += [f"--nproc-per-node={processes}", str(file)]
+        command += [f"--nproc-per-node={processes}", "--redirects=1", f"--log-dir={folder}"]
         running = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            [*command, str(file)], stderr=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
         try:
-            said, complaints = running.communicate(timeout=seconds)
+            _, complaints = running.communicate(timeout=seconds)
         finally:
             running.terminate()  # torchrun then ends its processes; one that has ended stays so
             running.wait()
-    if running.returncode:
-        raise RuntimeError(f"{processes} processes failed:\n{complaints[-3000:]}")
-    return said
+        if running.returncode:
+            raise RuntimeError(f"{processes} processes failed:\n{complaints[-3000:]}")
+        said = {int(log.parent.name): log for log in Path(folder).glob("*/*/*/stdout.log")}
+        return "".join(said[rank].read_text(encoding="utf-8") for rank in range(processes))

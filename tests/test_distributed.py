@@ -153,3 +153,13 @@ def test_a_killed_process_ends_the_others_and_the_run_goes_on(tmp_path):
 def test_processes_are_connected_once():
     answers = together(connected_twice)
     assert all("RuntimeError: a program connects its processes once" in said for said in answers)
+
+
+def test_what_processes_print_stays_whole_and_in_order():
+    script = """
+import os, time
+for word in (os.environ["RANK"], "at", "leisure"):
+    print(word, end=" ", flush=True)
+    time.sleep(0.5)
+"""
+    assert torchrun(script) == "0 at leisure 1 at leisure "
