@@ -107,9 +107,11 @@ class Processes:
             for part in (*blocks, model):  # a block at a time is whole, and the rest
                 fully_shard(part, mesh=mesh, reshard_after_forward=True)
             return
+        from torch.distributed.tensor import Replicate
         from torch.distributed.tensor.parallel import (
             ColwiseParallel,
             ParallelStyle,
+            PrepareModuleInput,
             RowwiseParallel,
             parallelize_module,
         )
@@ -121,7 +123,12 @@ class Processes:
                     f"{heads} heads of keys and values and {hidden} hidden features cannot be "
                     f"divided evenly among {self.world_size} processes"
                 )
-            plan: dict[str, ParallelStyle] = {}
+            # What several matrices read is given to them once: going backward, its gradients are
+            # added up here first, and over the processes only then.
+            whole_input = PrepareModuleInput(
+                input_layouts=Replicate(), desired_input_layouts=Replicate()
+            )
+            plan: dict[str, ParallelStyle] = {"attention": whole_input, "mlp": whole_input}
             for name, part in block.named_modules():
                 if isinstance(part, nn.Linear):
                     plan[name] = RowwiseParallel() if "output" in name else ColwiseParallel()

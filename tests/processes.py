@@ -17,6 +17,7 @@ from helpers.training import (
     fast_gpt,
     fast_optimisers,
     hold_then_fall,
+    language_model_loss,
     orthogonal,
     train,
 )
@@ -168,3 +169,16 @@ def given_otherwise(name):
         "weights": {"seed": rank},
     }[name]
     return trained("plain", "data", **different)
+
+
+def sums(parallel):
+    """How often one step adds up a tensor over all processes, for each block."""
+    from torch.distributed.tensor.debug import CommDebugMode
+
+    with Processes.started() as processes:
+        model = plain()
+        processes.using(parallel).spread(model)
+        with CommDebugMode() as seen:
+            language_model_loss(model, DATA[None, :8], DATA[None, 1:9]).backward()
+        assert set(seen.get_comm_counts()) == {torch.ops.c10d_functional.all_reduce}
+        return seen.get_total_counts() / SIZES["n_layer"]

@@ -17,6 +17,7 @@ from processes import (
     given_otherwise,
     shared_work,
     silenced,
+    sums,
     together,
     trained,
     uneven,
@@ -69,6 +70,10 @@ def test_dropout_differs_where_rows_do():
     assert kept and first != second  # the first goes on as if it were alone
     (_, first), (_, second) = together(silenced, "tensor")
     assert first == second
+
+
+def test_tensor_parallel_sums_four_times_a_block():
+    assert together(sums, "tensor") == [4, 4]
 
 
 @pytest.mark.parametrize("entries", [1, 2, 3])
