@@ -102,3 +102,17 @@ def test_every_formula_is_understood(notebook):
 )
 def test_links_of_documents_lead_to_pages(link, wanted):
     assert sources.linked(link, ROOT) == wanted
+
+
+def test_the_errata_name_cells_of_their_chapters():
+    """A row's tags are those of cells of the chapter named before them; each is a link."""
+    tags = {
+        path.stem: {tag for cell in tool.read(path).cells for tag in cell.metadata.get("tags", [])}
+        for path in CHAPTERS
+    }
+    written = sources.DOCUMENTS["errata"].read_text("utf-8")
+    links = re.findall(r'href="(\w+)\.html#([\w-]+)"><code>([^<]+)', sources.to_cells(written))
+    for stem, anchor, tag in links:
+        assert tag in tags[stem], f"ERRATA: chapter {stem} has no cell {tag}"
+        assert anchor == re.sub("[:_]", "-", tag.lower())
+    assert len(links) == len(re.findall(r"`(?:claim|study):\w+`", written))

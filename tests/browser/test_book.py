@@ -131,6 +131,15 @@ def test_the_studies_have_their_tables(book):
         assert "<table" in section.partition("</section>")[0], path.stem
 
 
+def test_the_errata_lead_to_cells_and_each_row_to_a_chapter(book, read):
+    rows = (book / "errata.html").read_text("utf-8").count("<tr") - 1
+    links = [urlsplit(link) for link in read["errata.html"].links]
+    cells = [link for link in links if link.fragment.startswith(("claim-", "study-"))]
+    assert len(cells) > 75 and all(link.fragment in read[link.path].ids for link in cells)
+    chapter = re.compile(r'<td><p><a [^>]*href="\d\d_\w+\.html"')
+    assert len(chapter.findall((book / "errata.html").read_text("utf-8"))) == rows
+
+
 # --- in the browser -------------------------------------------------------------------------------
 
 
@@ -317,6 +326,13 @@ def test_words_are_looked_up_in_the_page(reader, book):
     node.locator("tr .token").first.press("Enter")
     expect(node.locator("caption")).to_have_text("nearest to “queen” by cosine, itself left out")
     words.close()
+
+
+def test_a_claim_of_the_errata_leads_to_its_cell(reader, book):
+    opened(reader, book, "errata").locator("a", has_text="claim:S7").click()
+    reader.wait_for_url("**/05_scaling.html#claim-s7")
+    reader.wait_for_function("document.querySelectorAll('.explorer:not(.live)').length === 0")
+    expect(reader.locator(".tag_claim\\:S7").first).to_be_in_viewport()
 
 
 def test_without_a_script_the_still_picture_stands_there(browser, book):

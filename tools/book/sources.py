@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from docutils.nodes import make_id
 from nbformat import NotebookNode
 
 import explorers
@@ -71,7 +72,8 @@ def lay_out(folder: Path) -> int:
         (folder / f"{name}.md").write_text(linked(text, ROOT), "utf-8")
     (folder / "index.md").write_text(linked(readme, ROOT) + contents(), "utf-8")
     for name, path in DOCUMENTS.items():
-        (folder / f"{name}.md").write_text(linked(path.read_text("utf-8"), path.parent), "utf-8")
+        text = linked(path.read_text("utf-8"), path.parent)
+        (folder / f"{name}.md").write_text(to_cells(text) if name == "errata" else text, "utf-8")
     (folder / "studies.md").write_text(studies_page(), "utf-8")
     for file in FILES:
         shutil.copy(ROOT / file, folder)
@@ -103,6 +105,25 @@ def linked(text: str, folder: Path) -> str:
         return f"]({'sources/' if path.parent.name == 'sources' else ''}{name}"
 
     return re.sub(r"\]\(([^)#]+)", moved, text)
+
+
+def to_cells(text: str) -> str:
+    """The errata with links in the last column: numbers to chapters, tags to their cells."""
+    stems = {path.stem[:2]: path.stem for path in CHAPTERS}
+
+    def led(column: re.Match[str]) -> str:
+        stem = ""
+
+        def link(place: re.Match[str]) -> str:
+            nonlocal stem
+            if place[1]:
+                stem = stems[place[1]]
+                return f"[{place[1]}]({stem}.ipynb)"
+            return f'<a href="{stem}.html#{make_id(place[2])}"><code>{place[2]}</code></a>'
+
+        return re.sub(r"(?<!section )\b(\d\d)\b|`((?:claim|study):\w+)`", link, column[0])
+
+    return re.sub(r"(?<=\| )\d\d[^|]*(?=\|$)", led, text, flags=re.M)
 
 
 # --- a chapter ------------------------------------------------------------------------------------
