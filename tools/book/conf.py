@@ -3,7 +3,7 @@
 project = "From the Dot Product to GPT"
 html_title = project
 copyright = "MIT (code), CC BY 4.0 (text and figures)"
-extensions = ["myst_nb", "mathml", "closed", "cells"]
+extensions = ["myst_nb", "mathml", "closed", "marks"]
 exclude_patterns = ["LICENSE*"]
 
 nb_execution_mode = "off"  # what is shown is what is committed

@@ -47,6 +47,7 @@ ABOUT = {
 NEED_FILES = {"SentenceExplorer", "WordExplorer"}  # without theirs a page shows the picture
 FILES = ["LICENSE", "LICENSE-text", "CITATION.cff", "docs/explorer.png"]
 
+HINT = '<details class="hint"><summary>Hint'
 HOW_TO_DO = """\
 ```{admonition} You read; to do them you need Python
 :class: note
@@ -142,6 +143,7 @@ def readable(notebook: NotebookNode, states: dict[str, list[dict[str, Any]]]) ->
         settings = cell.metadata.setdefault("mystnb", {})
         if cell.cell_type == "markdown":
             cell.source = anchored(linked(cell.source, ROOT / "notebooks"))
+            cell.source = cell.source.replace("<details><summary>Hint", HINT)
             if re.match(r"## .*\bExercises\b", cell.source):
                 cell.source = cell.source.replace("\n", f"\n\n{HOW_TO_DO}\n", 1)
             continue
