@@ -119,6 +119,7 @@ function headGrid(s) {
     if (next === size && now === ratio) return;
     [size, ratio, walls, hung] = [next, now, {}, null];
     node.style.setProperty("--cell", `${size}px`);
+    node.classList.toggle("long", L * (size + gap) > tall);
     if (H > 1) say(top.lastChild, size < 30 ? "x̄" : "mean");
     fit(picture, columns * (size + gap) - gap, L * (size + gap) - gap);
   }

@@ -90,6 +90,12 @@ def test_every_formula_is_understood(notebook):
                 assert "\\" not in re.sub(r"&#x\w+;", "", mathml.mathml(block or inline))
 
 
+def test_names_of_functions_stand_apart_from_letters_as_in_tex():
+    wide = '<mo lspace="0.167em" rspace="0.167em">ln</mo>'
+    assert f"<mn>0</mn>{wide}<mn>0</mn>" in mathml.mathml(r"0 \ln 0")
+    assert '<mo lspace="0" rspace="0">exp</mo>' in mathml.mathml(r"\exp(x)")
+
+
 @pytest.mark.parametrize(
     ("link", "wanted"),
     [

@@ -335,6 +335,24 @@ def test_a_claim_of_the_errata_leads_to_its_cell(reader, book):
     expect(reader.locator(".tag_claim\\:S7").first).to_be_in_viewport()
 
 
+@pytest.mark.parametrize("reader", [(1280, "dark")], indirect=True, ids=["dark"])
+def test_paper_is_white_and_shows_nothing_to_click_on(reader, book):
+    opened(reader, book, "05_scaling")
+    reader.emulate_media(media="print")
+    for gone in [".skip-to-content", ".sidebar-drawer", ".toc-drawer", ".related-pages", ".onward"]:
+        assert reader.locator(gone).count() > 0 and not any(
+            part.is_visible() for part in reader.locator(gone).all()
+        ), gone
+    assert not reader.get_by_text("Show a solution").first.is_visible()
+    assert not reader.get_by_text("Hint 1 of").first.is_visible()
+    assert reader.locator(".explorer > img").is_visible()  # as it was, not as it is moved
+    assert not reader.locator(".explorer .d2g").is_visible()
+    paper = "node => getComputedStyle(node).backgroundColor + getComputedStyle(node).color"
+    assert reader.locator("body").evaluate(paper) == "rgb(255, 255, 255)rgb(0, 0, 0)"
+    wrapped = "nodes => nodes.every(node => node.scrollWidth <= node.clientWidth)"
+    assert reader.locator(".cell_input pre").evaluate_all(wrapped)
+
+
 def test_without_a_script_the_still_picture_stands_there(browser, book):
     context = browser.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
