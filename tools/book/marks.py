@@ -4,6 +4,7 @@ A cell that proves a claim or shows a study has an anchor: `claim:W9` is #claim-
 line that leads to the chapters before and after is marked, so that it is not printed.
 """
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -18,7 +19,7 @@ def mark(app: Any, tree: nodes.document) -> None:
                 given.add(anchor)
                 cell["ids"].append(anchor)
     for line in tree.findall(nodes.paragraph):
-        if line.astext().startswith("← ") or line.astext().endswith(" →"):
+        if re.search(r"^← | →($| · open in )", line.astext()):
             line["classes"].append("onward")
 
 

@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import home
 import nbformat
 from docutils.nodes import make_id
 from nbformat import NotebookNode
@@ -52,17 +53,18 @@ HOW_TO_DO = """\
 ```{admonition} You read; to do them you need Python
 :class: note
 Here are the tasks, with hints and, closed, a solution. In JupyterLab each is followed by a cell
-that judges your answer and names your mistake: [how to install](install.md), one command.
+that judges your answer and names your mistake: [how to install](install.md), one commandWITHOUT.
 ```
 """
 
 
 def lay_out(folder: Path) -> int:
     """Write the sources of all pages; how many explorers are live in them."""
-    live = 0
+    live, where = 0, home.home()
     for path in CHAPTERS:
         notebook = notebooks.read(path)
-        live += readable(notebook, kept_states(path))
+        binder = home.binder(where, path.name) if where else ""
+        live += readable(notebook, kept_states(path), binder)
         nbformat.write(notebook, folder / path.name)
     readme = (ROOT / "README.md").read_text("utf-8")
     for name, title in CUT_OUT.items():
@@ -135,8 +137,13 @@ def kept_states(chapter: Path) -> dict[str, list[dict[str, Any]]]:
     return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
-def readable(notebook: NotebookNode, states: dict[str, list[dict[str, Any]]]) -> int:
-    """Make of a chapter to be run one to be read, in place; how many explorers are live in it."""
+def readable(
+    notebook: NotebookNode, states: dict[str, list[dict[str, Any]]], binder: str = ""
+) -> int:
+    """Make of a chapter to be run one to be read, in place; how many explorers are live in it.
+
+    binder: a link that opens the chapter where nothing is to be installed, if there is one.
+    """
     live = 0
     for cell in notebook.cells:
         tags = cell.metadata.setdefault("tags", [])
@@ -145,7 +152,8 @@ def readable(notebook: NotebookNode, states: dict[str, list[dict[str, Any]]]) ->
             cell.source = anchored(linked(cell.source, ROOT / "notebooks"))
             cell.source = cell.source.replace("<details><summary>Hint", HINT)
             if re.match(r"## .*\bExercises\b", cell.source):
-                cell.source = cell.source.replace("\n", f"\n\n{HOW_TO_DO}\n", 1)
+                how = HOW_TO_DO.replace("WITHOUT", f"; without: {binder}" if binder else "")
+                cell.source = cell.source.replace("\n", f"\n\n{how}\n", 1)
             continue
         if "solution" in tags:  # what it prints gives it away, too
             tags.append("hide-cell")
