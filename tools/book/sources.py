@@ -152,7 +152,7 @@ def readable(
             cell.source = anchored(linked(cell.source, ROOT / "notebooks"))
             cell.source = cell.source.replace("<details><summary>Hint", HINT)
             if re.match(r"## .*\bExercises\b", cell.source):
-                how = HOW_TO_DO.replace("WITHOUT", f"; without: {binder}" if binder else "")
+                how = HOW_TO_DO.replace("WITHOUT", binder and f", or open the chapter {binder}")
                 cell.source = cell.source.replace("\n", f"\n\n{how}\n", 1)
             continue
         if "solution" in tags:  # what it prints gives it away, too
