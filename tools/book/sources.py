@@ -122,7 +122,8 @@ def to_cells(text: str) -> str:
             if place[1]:
                 stem = stems[place[1]]
                 return f"[{place[1]}]({stem}.ipynb)"
-            return f'<a href="{stem}.html#{make_id(place[2])}"><code>{place[2]}</code></a>'
+            shown = re.sub("([:_])", r"\1<wbr>", place[2])  # on a phone a line may end there
+            return f'<a href="{stem}.html#{make_id(place[2])}"><code>{shown}</code></a>'
 
         return re.sub(r"(?<!section )\b(\d\d)\b|`((?:claim|study):\w+)`", link, column[0])
 
