@@ -289,7 +289,7 @@ function render({ model, el }) {
     measured = now;
     const most = (node) => parseFloat(getComputedStyle(node).maxHeight);
     // All is asked before anything is written: else the browser lays out the page for each answer.
-    const beside = side.clientWidth - 22, wide = main.clientWidth, tall = most(figure), ofGrid = grid && most(grid.node) - 34;
+    const beside = side.clientWidth - 22, wide = main.clientWidth, tall = most(figure) - 14, ofGrid = grid && most(grid.node) - 34;
     grid?.resize(beside, ofGrid);
     for (const part of [map, lines]) part.resize(wide, tall);
     drawn = "";

@@ -111,13 +111,15 @@ function headGrid(s) {
     following = next[0] * columns + next[1] !== current;
     choose(...next);
   });
-  let current = 0, following = false;
+  let current = 0, following = false, room = 0, seen = -1; // room: the height for the maps; seen: the layer brought into it
   /** The small maps as large as the room allows. */
   function resize(wide, tall) {
     const next = between(12, Math.min(Math.floor(wide / columns), Math.floor(tall / L)) - gap, 64), now = window.devicePixelRatio || 1;
+    [room, seen] = [tall, -1];
     if (next === size && now === ratio) return;
     [size, ratio, walls, hung] = [next, now, {}, null];
     node.style.setProperty("--cell", `${size}px`);
+    node.classList.toggle("long", L * (size + gap) > tall);
     if (H > 1) say(top.lastChild, size < 30 ? "x̄" : "mean");
     fit(picture, columns * (size + gap) - gap, L * (size + gap) - gap);
   }
@@ -125,6 +127,9 @@ function headGrid(s) {
   function follow() {
     if (following) cells[current].focus({ preventScroll: true });
     following = false;
+    const layer = s.get("layer"), pitch = size + gap, above = 30 + layer * pitch; // 30: the two lines over the maps
+    if (layer !== seen && L * pitch > room) node.scrollTop = Math.min(above - 30, Math.max(node.scrollTop, above + pitch - 30 - room));
+    seen = layer;
   }
   function paint() {
     cells[current].setAttribute("aria-selected", "false");

@@ -105,14 +105,16 @@ function short(text, longest) {
 /** What the pointer shows of a token that is cut; of a very long one, its beginning. */
 const inFull = (token) => short(token, 300);
 
-/** Calls lay(wide): at once as if there were little room, then when there is that of two columns
-    (as .columns in base.css) and whenever that changes. Returns the undo. */
-function byWidth(node, lay) {
-  let wide = false;
+/** Calls lay(n), n: how many of the edges the node's width has reached. At once as if there were
+    little room, then whenever that changes; from 760 on there is room for two columns (as .columns
+    in base.css). Returns the undo. */
+function byWidth(node, lay, edges = [760]) {
+  let reached = 0;
   const watcher = new ResizeObserver(() => {
-    if (node.clientWidth && wide !== node.clientWidth >= 760) lay(wide = !wide);
+    const now = edges.filter((edge) => node.clientWidth >= edge).length;
+    if (node.clientWidth && now !== reached) lay(reached = now);
   });
-  lay(wide);
+  lay(reached);
   watcher.observe(node);
   return () => watcher.disconnect();
 }

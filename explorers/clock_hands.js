@@ -20,7 +20,11 @@ const STYLE = `
 .d2g.clocks .many b, .d2g.clocks .many b + .quiet { display: inline; }
 .d2g.clocks .says { font-size: 14px; margin: 4px 0; }
 .d2g.clocks .says .number { font-weight: 700; font-variant-numeric: tabular-nums; }
-@container explorer (max-width: 480px) { .d2g.clocks .dials { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+@container explorer (max-width: 480px) {
+  .d2g.clocks .dials { grid-template-columns: repeat(2, minmax(0, 1fr)); }
+  .d2g.clocks .of-plot text { font-size: 14px; }
+  .d2g.clocks .of-plot svg { overflow: visible; }
+}
 @container explorer (min-width: 760px) {
   .d2g.clocks .dials svg { max-width: 150px; }
   .d2g.clocks .many b + .quiet { display: block; }

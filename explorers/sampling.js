@@ -75,6 +75,7 @@ const STYLE = `
   .sampling-explorer table { width: 100%; table-layout: fixed; }
   .sampling-explorer th, .sampling-explorer td { padding: 1px 2px; font-weight: 400; }
   .sampling-explorer th { width: 50%; }
+  @container explorer (min-width: 540px) and (max-width: 759px) { .sampling-explorer table { font-size: 12px; } .sampling-explorer th { width: 84px; } }
   .sampling-explorer td, .sampling-explorer .drawn { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate; }
   .sampling-explorer .legend { margin: 0; padding: 0; list-style: none; font-size: 12px; line-height: 1.35; }
   .sampling-explorer .legend li { display: grid; grid-template-columns: 14px 1fr; gap: 6px; align-items: baseline; margin: 0; }
@@ -162,9 +163,9 @@ function render({ model: bare, el }) {
   }
   function lay(roomy) {
     fitting.clear();
-    wide = roomy ? 500 : 372;
-    const longest = Math.max(...tokens.slice(0, 5000).map((token) => Math.min(16, token.length)), many ? `${tokens.length} others`.length - 1 : 0);
-    label = Math.min(roomy ? 120 : 92, 14 + 7.3 * Math.max(5, longest));
+    wide = roomy ? 500 : 360;
+    const longest = Math.max(...tokens.slice(0, 5000).map((token) => Math.min(16, token.length)), many ? `${tokens.length} others`.length : 0);
+    label = Math.min(roomy ? 120 : 104, 14 + 7.3 * Math.max(5, longest));
     bar = wide - label - 112;
     paint();
   }

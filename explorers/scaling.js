@@ -47,10 +47,11 @@ const STYLE = `
 .scaling-explorer .row button { padding: 2px 7px; }
 .scaling-explorer .verdict { min-height: 2.9em; }
 .scaling-explorer .charts { display: flex; flex-wrap: wrap; gap: 4px 12px; }
-.scaling-explorer .charts figcaption { line-height: 18px; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.scaling-explorer .charts figcaption { line-height: 18px; white-space: nowrap; contain: inline-size; overflow: hidden; text-overflow: ellipsis; }
 .scaling-explorer .key { display: flex; flex-wrap: wrap; gap: 0 14px; margin: 2px 0; font-size: 12px; }
 .scaling-explorer .key span { display: inline-flex; align-items: center; gap: 4px; }
 .scaling-explorer th, .scaling-explorer td { padding: 1px 9px; font-size: 12px; white-space: nowrap; }
+@container explorer (max-width: 759px) { .scaling-explorer .charts figcaption { font-size: 12px; } }
 @container explorer (max-width: 480px) { .scaling-explorer th, .scaling-explorer td { padding: 1px 5px; white-space: normal; } }
 `;
 
@@ -81,7 +82,7 @@ function render({ model, el }) {
   let written; // the least weight whose number fits over its bar
   function lay(wide) {
     written = wide ? 0.005 : 0.095;
-    const size = { width: wide ? 414 : 288, height: wide ? 146 : 138, left: 38, right: 8, bottom: 30 };
+    const size = { width: wide ? 414 : 272, height: wide ? 146 : 138, left: 38, right: 8, bottom: 30 };
     [histogram, bars] = ["histogram", "bars"].map((name) => chart(name, size));
     [entropies, gradients] = ["entropy", "gradient"].map((name) => chart(name, { ...size, pick }));
     board.replaceChildren(...[histogram, bars, entropies, gradients].map(({ figure }) => figure));

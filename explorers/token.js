@@ -25,6 +25,7 @@ const STYLE = `
     display: inline-block; max-width: 100%; box-sizing: border-box; overflow-wrap: anywhere; line-height: 1.35; }
   ${INKS.map((ink, i) => `.token-explorer .k${i} { border-color: ${stroke(ink)}; background: color-mix(in srgb, var(--${ink}) 16%, transparent); }`).join("\n  ")}
   .token-explorer .piece.on { outline: 3px solid var(--focus); outline-offset: 1px; font-weight: 700; }
+  @container explorer (max-width: 480px) { .token-explorer .detail { height: 4.35em; } }
   @container explorer (min-width: 760px) {
     .token-explorer .columns > .given { flex: 0 0 330px; }
     .token-explorer .columns > .made { flex: 1 1 0; }

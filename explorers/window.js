@@ -4,9 +4,10 @@
 const ROW = 19, CELL = ROW - 2, GAP = 6; // heights
 const STRIPS = [["stream", 22], ["x", 22], ["ids of x", 16], ["y", 22], ["ids of y", 16]];
 const LIST = GAP + STRIPS.reduce((sum, [, height]) => sum + height, 0); // where the examples begin
-/** Widths, with much room and with little: of the names of the rows, from cell to cell, and of the
-    words behind an example; how many characters of the text are shown beside the window; letters. */
-const sizes = (wide) => (wide ? { name: 70, pitch: 24, words: 200, margin: 6, letter: 14 } : { name: 64, pitch: 16, words: 182, margin: 4, letter: 12 });
+/** Widths, on a phone, with some room and with much: of the names of the rows, from cell to cell, and of
+    the words behind an example; how many characters of the text are shown beside the window; letters. */
+const SIZES = [{ name: 60, pitch: 16, words: 0, margin: 3, letter: 12 },
+  { name: 64, pitch: 16, words: 182, margin: 4, letter: 12 }, { name: 70, pitch: 24, words: 200, margin: 6, letter: 14 }];
 const STYLE = `
 .d2g.window .scroll { overflow-x: auto; padding: 4px 2px; margin: 0 -2px; }
 .d2g.window .board { position: relative; }
@@ -18,7 +19,7 @@ const STYLE = `
 .d2g.window .strip:first-child .cells { margin-left: 0; }
 .d2g.window .strip .ids { font-size: 11px; letter-spacing: normal; text-indent: 0; }
 .d2g.window [role="listbox"] { margin-top: ${GAP}px; outline-offset: -1px; }
-.d2g.window [role="option"] { height: ${ROW}px; cursor: pointer; }
+.d2g.window [role="option"] { overflow: hidden; height: ${ROW}px; cursor: pointer; }
 .d2g.window [role="option"] .name { box-sizing: border-box; padding-left: 9px; }
 .d2g.window .words { margin-left: 14px; font-size: 12px; }
 .d2g.window .says { min-height: 4.35em; margin-top: 4px; }
@@ -29,7 +30,7 @@ let windows = 0; // how many there were: the ids of their rows must differ
 function render({ model, el }) {
   const node = root(el, "window", "Window explorer: the examples in one chunk of text");
   const text = [...model.get("text")], ids = model.get("ids"), N = text.length, me = `window-${++windows}`;
-  let at = sizes(false);
+  let at = SIZES[0];
 
   /** (start, T, t) brought into range, as in window_explorer.py. */
   const view = () => {
@@ -128,7 +129,7 @@ function render({ model, el }) {
     pen.textAlign = "left";
     for (let i = 0; i < T; i++) {
       pen.fillStyle = i === t ? ink.ink : ink.quiet;
-      pen.fillText(words({ chunk }, i), edge + (T + 1) * pitch + 14, LIST + (i + 0.5) * ROW + 4);
+      if (at.words) pen.fillText(words({ chunk }, i), edge + (T + 1) * pitch + 14, LIST + (i + 0.5) * ROW + 4);
     }
   }
 
@@ -168,12 +169,12 @@ function render({ model, el }) {
   names.forEach((n) => model.on(n, paint));
   node.append(h("style", {}, STYLE), h("div", { class: "row" }, startSlider, blockSlider),
     h("div", { class: "scroll" }, board), says);
-  const asWide = byWidth(node, (wide) => {
-    at = sizes(wide);
+  const asWide = byWidth(node, (reached) => {
+    at = SIZES[reached];
     for (const name of ["name", "pitch", "letter"]) node.style.setProperty(`--${name}`, `${at[name]}px`);
     node.style.setProperty("--margin", at.margin);
     paint();
-  });
+  }, [480, 760]);
   const undo = onTheme(paint);
   return () => { undo(); asWide(); spell.stop(); names.forEach((n) => model.off(n, paint)); };
 }

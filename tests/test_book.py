@@ -90,6 +90,12 @@ def test_every_formula_is_understood(notebook):
                 assert "\\" not in re.sub(r"&#x\w+;", "", mathml.mathml(block or inline))
 
 
+def test_names_of_functions_stand_apart_from_letters_as_in_tex():
+    wide = '<mo lspace="0.167em" rspace="0.167em">ln</mo>'
+    assert f"<mn>0</mn>{wide}<mn>0</mn>" in mathml.mathml(r"0 \ln 0")
+    assert '<mo lspace="0" rspace="0">exp</mo>' in mathml.mathml(r"\exp(x)")
+
+
 @pytest.mark.parametrize(
     ("link", "wanted"),
     [
@@ -102,3 +108,18 @@ def test_every_formula_is_understood(notebook):
 )
 def test_links_of_documents_lead_to_pages(link, wanted):
     assert sources.linked(link, ROOT) == wanted
+
+
+def test_the_errata_name_cells_of_their_chapters():
+    """A row's tags are those of cells of the chapter named before them; each is a link."""
+    tags = {
+        path.stem: {tag for cell in tool.read(path).cells for tag in cell.metadata.get("tags", [])}
+        for path in CHAPTERS
+    }
+    written = sources.DOCUMENTS["errata"].read_text("utf-8")
+    links = re.findall(r'href="(\w+)\.html#([\w-]+)"><code>(.+?)</code>', sources.to_cells(written))
+    for stem, anchor, shown in links:
+        tag = shown.replace("<wbr>", "")
+        assert tag in tags[stem], f"ERRATA: chapter {stem} has no cell {tag}"
+        assert anchor == re.sub("[:_]", "-", tag.lower())
+    assert len(links) == len(re.findall(r"`(?:claim|study):\w+`", written))

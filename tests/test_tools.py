@@ -257,11 +257,14 @@ sys.path = [p for p in sys.path if p != {str(ROOT)!r}]
 {code}"""
 
 
-def test_a_published_chapter_opens_in_colab():
+def test_a_published_chapter_opens_in_colab_and_binder():
     where = {"repository": "https://github.com/a/b", "version": "v2.0"}
     address = "https://colab.research.google.com/github/a/b/blob/v2.0/notebooks/01_one.ipynb"
     assert home.colab(where, "01_one.ipynb") == f"[open in Colab]({address})"
     assert home.colab({**where, "repository": "https://other.org/a"}, "01_one.ipynb") == ""
+    address = "https://mybinder.org/v2/gh/a/b/v2.0?labpath=notebooks/01_one.ipynb"
+    assert home.binder(where, "01_one.ipynb") == f"[in Binder]({address})"
+    assert home.binder({**where, "repository": "https://other.org/a"}, "01_one.ipynb") == ""
 
 
 def test_what_publishing_adds_goes_again_and_is_not_run_in_vain(published):

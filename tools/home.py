@@ -7,7 +7,8 @@ When `pyproject.toml` names the repository, as its last lines,
 
 then `make notebooks` gives each chapter a link that opens it in Colab, and a first cell, closed,
 that does nothing where the course is at hand and otherwise gets the version of pyproject.toml (a
-tag, v0.1.0) with what it needs.
+tag, v0.1.0) with what it needs; and `make book` gives its exercises a link that opens the chapter
+in Binder.
 """
 
 import tomllib
@@ -58,6 +59,13 @@ def colab(where: dict[str, str], chapter: str) -> str:
     place = where["repository"].partition("github.com/")[2]
     address = f"https://colab.research.google.com/github/{place}/blob/{where['version']}/notebooks"
     return f"[open in Colab]({address}/{chapter})" if place else ""
+
+
+def binder(where: dict[str, str], chapter: str) -> str:
+    """A link that opens a chapter in Binder, which takes its image from environment.yml; or ""."""
+    place = where["repository"].partition("github.com/")[2]
+    address = f"https://mybinder.org/v2/gh/{place}/{where['version']}"
+    return f"[in Binder]({address}?labpath=notebooks/{chapter})" if place else ""
 
 
 def setup(where: dict[str, str]) -> NotebookNode:

@@ -131,6 +131,15 @@ def test_the_studies_have_their_tables(book):
         assert "<table" in section.partition("</section>")[0], path.stem
 
 
+def test_the_errata_lead_to_cells_and_each_row_to_a_chapter(book, read):
+    rows = (book / "errata.html").read_text("utf-8").count("<tr") - 1
+    links = [urlsplit(link) for link in read["errata.html"].links]
+    cells = [link for link in links if link.fragment.startswith(("claim-", "study-"))]
+    assert len(cells) > 75 and all(link.fragment in read[link.path].ids for link in cells)
+    chapter = re.compile(r'<td><p><a [^>]*href="\d\d_\w+\.html"')
+    assert len(chapter.findall((book / "errata.html").read_text("utf-8"))) == rows
+
+
 # --- in the browser -------------------------------------------------------------------------------
 
 
@@ -189,11 +198,16 @@ def test_every_explorer_is_drawn_and_the_page_is_no_wider_than_the_screen(reader
 )
 def test_an_explorer_answers_to_a_key(reader, book, chapter, control):
     explorer = opened(reader, book, chapter).locator(".explorer").first
-    before = explorer.screenshot()
-    explorer.locator(control).first.focus()
+    slider = explorer.locator(control).locator("visible=true").first
+    before, was = slider.input_value(), explorer.screenshot()
+    slider.focus()
     for _ in range(3):
         reader.keyboard.press("ArrowLeft")
-    lab.eventually(lambda: explorer.screenshot() != before, True)
+    expect(slider).not_to_have_value(before)
+    lab.eventually(lambda: explorer.screenshot() != was, True)
+    slider.blur()
+    reader.keyboard.press("ArrowLeft")  # turns no page
+    assert reader.url == (book / f"{chapter}.html").as_uri()
 
 
 def test_the_attention_explorer_shows_the_stages_of_a_head(reader, book):
@@ -317,6 +331,31 @@ def test_words_are_looked_up_in_the_page(reader, book):
     node.locator("tr .token").first.press("Enter")
     expect(node.locator("caption")).to_have_text("nearest to “queen” by cosine, itself left out")
     words.close()
+
+
+def test_a_claim_of_the_errata_leads_to_its_cell(reader, book):
+    opened(reader, book, "errata").locator("a", has_text="claim:S7").click()
+    reader.wait_for_url("**/05_scaling.html#claim-s7")
+    reader.wait_for_function("document.querySelectorAll('.explorer:not(.live)').length === 0")
+    expect(reader.locator(".tag_claim\\:S7").first).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("reader", [(1280, "dark")], indirect=True, ids=["dark"])
+def test_paper_is_white_and_shows_nothing_to_click_on(reader, book):
+    opened(reader, book, "05_scaling")
+    reader.emulate_media(media="print")
+    for gone in [".skip-to-content", ".sidebar-drawer", ".toc-drawer", ".related-pages", ".onward"]:
+        assert reader.locator(gone).count() > 0 and not any(
+            part.is_visible() for part in reader.locator(gone).all()
+        ), gone
+    assert not reader.get_by_text("Show a solution").first.is_visible()
+    assert not reader.get_by_text("Hint 1 of").first.is_visible()
+    assert reader.locator(".explorer > img").is_visible()  # as it was, not as it is moved
+    assert not reader.locator(".explorer .d2g").is_visible()
+    paper = "node => getComputedStyle(node).backgroundColor + getComputedStyle(node).color"
+    assert reader.locator("body").evaluate(paper) == "rgb(255, 255, 255)rgb(0, 0, 0)"
+    wrapped = "nodes => nodes.every(node => node.scrollWidth <= node.clientWidth)"
+    assert reader.locator(".cell_input pre").evaluate_all(wrapped)
 
 
 def test_without_a_script_the_still_picture_stands_there(browser, book):

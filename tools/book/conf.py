@@ -3,7 +3,7 @@
 project = "From the Dot Product to GPT"
 html_title = project
 copyright = "MIT (code), CC BY 4.0 (text and figures)"
-extensions = ["myst_nb", "mathml", "closed"]
+extensions = ["myst_nb", "mathml", "closed", "marks"]
 exclude_patterns = ["LICENSE*"]
 
 nb_execution_mode = "off"  # what is shown is what is committed
@@ -16,7 +16,8 @@ myst_heading_anchors = 4
 # Furo: no script or font from elsewhere, light and dark, phones, the keyboard, and its search is
 # Sphinx's own, which works from a disk too.
 html_theme = "furo"
-html_theme_options = {"navigation_with_keys": True, "top_of_page_buttons": []}
+# An arrow key that misses an explorer, or scrolls wide code, shall not turn the page.
+html_theme_options = {"navigation_with_keys": False, "top_of_page_buttons": []}
 html_static_path = ["_static"]
 html_css_files = ["book.css"]
 html_js_files = ["theme.js", ("live.js", {"defer": "defer"})]

@@ -22,6 +22,9 @@ FONT = "STIXTwoMath-Regular"
 DRAWN = [ord("√"), ord("ℎ"), *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C)]
 # What latex2mathml does not know, in words that it knows.
 SAME = {r"\lVert": r"\Vert", r"\rVert": r"\Vert", r"\bigl": "", r"\bigr": "", r"\tfrac": r"\frac"}
+FUNCTION = re.compile(
+    r"(<mrow>)?<mi>(ln|log|exp|sin|cos|tanh)</mi>(?=(<mo stretchy=\"false\">&#x00028;)?)"
+)
 
 
 def mathml(latex: str, block: bool = False) -> str:
@@ -32,7 +35,13 @@ def mathml(latex: str, block: bool = False) -> str:
     """
     for theirs, ours in SAME.items():
         latex = latex.replace(theirs, ours)
-    return convert(latex, display="block" if block else "inline")
+    return FUNCTION.sub(spaced, convert(latex, display="block" if block else "inline"))
+
+
+def spaced(name: re.Match[str]) -> str:
+    """The name of a function with TeX's thin spaces: none at a beginning, none before a bracket."""
+    before, after = ("0" if edge else "0.167em" for edge in (name[1], name[3]))
+    return f'{name[1] or ""}<mo lspace="{before}" rspace="{after}">{name[2]}</mo>'
 
 
 def inline(writer: Any, node: nodes.math) -> None:

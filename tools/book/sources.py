@@ -10,7 +10,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import home
 import nbformat
+from docutils.nodes import make_id
 from nbformat import NotebookNode
 
 import explorers
@@ -46,21 +48,23 @@ ABOUT = {
 NEED_FILES = {"SentenceExplorer", "WordExplorer"}  # without theirs a page shows the picture
 FILES = ["LICENSE", "LICENSE-text", "CITATION.cff", "docs/explorer.png"]
 
+HINT = '<details class="hint"><summary>Hint'
 HOW_TO_DO = """\
 ```{admonition} You read; to do them you need Python
 :class: note
 Here are the tasks, with hints and, closed, a solution. In JupyterLab each is followed by a cell
-that judges your answer and names your mistake: [how to install](install.md), one command.
+that judges your answer and names your mistake: [how to install](install.md), one commandWITHOUT.
 ```
 """
 
 
 def lay_out(folder: Path) -> int:
     """Write the sources of all pages; how many explorers are live in them."""
-    live = 0
+    live, where = 0, home.home()
     for path in CHAPTERS:
         notebook = notebooks.read(path)
-        live += readable(notebook, kept_states(path))
+        binder = home.binder(where, path.name) if where else ""
+        live += readable(notebook, kept_states(path), binder)
         nbformat.write(notebook, folder / path.name)
     readme = (ROOT / "README.md").read_text("utf-8")
     for name, title in CUT_OUT.items():
@@ -71,7 +75,8 @@ def lay_out(folder: Path) -> int:
         (folder / f"{name}.md").write_text(linked(text, ROOT), "utf-8")
     (folder / "index.md").write_text(linked(readme, ROOT) + contents(), "utf-8")
     for name, path in DOCUMENTS.items():
-        (folder / f"{name}.md").write_text(linked(path.read_text("utf-8"), path.parent), "utf-8")
+        text = linked(path.read_text("utf-8"), path.parent)
+        (folder / f"{name}.md").write_text(to_cells(text) if name == "errata" else text, "utf-8")
     (folder / "studies.md").write_text(studies_page(), "utf-8")
     for file in FILES:
         shutil.copy(ROOT / file, folder)
@@ -105,6 +110,26 @@ def linked(text: str, folder: Path) -> str:
     return re.sub(r"\]\(([^)#]+)", moved, text)
 
 
+def to_cells(text: str) -> str:
+    """The errata with links in the last column: numbers to chapters, tags to their cells."""
+    stems = {path.stem[:2]: path.stem for path in CHAPTERS}
+
+    def led(column: re.Match[str]) -> str:
+        stem = ""
+
+        def link(place: re.Match[str]) -> str:
+            nonlocal stem
+            if place[1]:
+                stem = stems[place[1]]
+                return f"[{place[1]}]({stem}.ipynb)"
+            shown = re.sub("([:_])", r"\1<wbr>", place[2])  # on a phone a line may end there
+            return f'<a href="{stem}.html#{make_id(place[2])}"><code>{shown}</code></a>'
+
+        return re.sub(r"(?<!section )\b(\d\d)\b|`((?:claim|study):\w+)`", link, column[0])
+
+    return re.sub(r"(?<=\| )\d\d[^|]*(?=\|$)", led, text, flags=re.M)
+
+
 # --- a chapter ------------------------------------------------------------------------------------
 
 
@@ -113,16 +138,23 @@ def kept_states(chapter: Path) -> dict[str, list[dict[str, Any]]]:
     return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
-def readable(notebook: NotebookNode, states: dict[str, list[dict[str, Any]]]) -> int:
-    """Make of a chapter to be run one to be read, in place; how many explorers are live in it."""
+def readable(
+    notebook: NotebookNode, states: dict[str, list[dict[str, Any]]], binder: str = ""
+) -> int:
+    """Make of a chapter to be run one to be read, in place; how many explorers are live in it.
+
+    binder: a link that opens the chapter where nothing is to be installed, if there is one.
+    """
     live = 0
     for cell in notebook.cells:
         tags = cell.metadata.setdefault("tags", [])
         settings = cell.metadata.setdefault("mystnb", {})
         if cell.cell_type == "markdown":
             cell.source = anchored(linked(cell.source, ROOT / "notebooks"))
+            cell.source = cell.source.replace("<details><summary>Hint", HINT)
             if re.match(r"## .*\bExercises\b", cell.source):
-                cell.source = cell.source.replace("\n", f"\n\n{HOW_TO_DO}\n", 1)
+                how = HOW_TO_DO.replace("WITHOUT", binder and f", or open the chapter {binder}")
+                cell.source = cell.source.replace("\n", f"\n\n{how}\n", 1)
             continue
         if "solution" in tags:  # what it prints gives it away, too
             tags.append("hide-cell")

@@ -64,6 +64,8 @@
     return model;
   }
 
+  const onPaper = "slot { display: none; } @media print { div:has(+ slot) { display: none; } slot { display: contents; } }";
+
   async function show(host) {
     const name = host.dataset.class, state = JSON.parse(host.nextElementSibling.textContent);
     const { code, style } = await load(name);
@@ -71,9 +73,9 @@
     const { default: widget } = await import(url);
     URL.revokeObjectURL(url);
     const el = document.createElement("div"), sheet = document.createElement("style");
-    sheet.textContent = style;
+    sheet.textContent = style + onPaper;
     const root = host.attachShadow({ mode: "open" }); // the page's style shall not reach in
-    root.append(sheet, el);
+    root.append(sheet, el, document.createElement("slot")); // the slot: the still picture
     const theme = () => { el.dataset.jpThemeLight = document.body.dataset.jpThemeLight; };
     new MutationObserver(theme).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
     theme();
