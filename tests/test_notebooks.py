@@ -229,6 +229,12 @@ def test_proofs_are_folded_and_print_a_number(evening):
             assert re.search(r"\d", text), f"a folded proof prints what was tried: {cell.source}"
 
 
+def test_sections_are_numbered_without_a_gap(evening):
+    heads = [re.findall(r"^## (\d+) ·", c.source, re.M) for c in evening[1].cells]
+    numbers = [int(number) for found in heads for number in found]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
 def test_deeper_sections_are_closed_and_come_last(evening):
     cells = evening[1].cells
     heads = [i for i, c in enumerate(cells) if c.metadata.get("jp-MarkdownHeadingCollapsed")]
