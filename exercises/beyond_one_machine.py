@@ -11,10 +11,11 @@ from exercises.check import exercise, normal
 
 
 @exercise(
-    inputs=[(2, 16, 50, 8, 1000), (1, 8, 300, 64, 10), (12, 768, 50_257, 1024, 1), (3, 4, 5, 6, 7)],
+    inputs=[(2, 16, 50, 8, 1000), (1, 8, 300, 64, 10), (12, 768, 50_257, 1024, 1), (3, 4, 5, 6, 7),
+            (12, 768, 50_257, 1024, 1_000_000)],
     praise="three times the forward pass, for every token.",
     tolerance=0,
-)
+)  # fmt: skip
 def training_flops(layers, C, V, T, tokens):
     """training_flops(layers, C, V, T, tokens): operations of a training run."""
     return work(layers, C, V, T, tokens)
@@ -37,6 +38,12 @@ training_flops.mistakes = {
     "The head is missing: V·C more numbers that each token is multiplied with.": with_(head=0),
     "The scores and the mean of the values are missing: 4·T·C a layer.": with_(attention=0),
     "That is the scores or the mean of the values. Both: 2·T·C each.": with_(attention=2),
+    "Attention goes backward, too: all of the forward pass counts three times.":
+        lambda layers, C, V, T, tokens: work(layers, C, V, T, tokens, attention=4 / 3),
+    "Each layer attends: 4·T·C for each of them.":
+        lambda layers, C, V, T, tokens: work(layers, C, V, T, tokens, attention=4 / layers),
+    "4·T·C are operations already, multiplications and additions: no further 2.":
+        with_(attention=8),
     "A block has 12·C² numbers in its matrices: 4 in attention, 8 in the feed-forward part.":
         (with_(block=8), with_(block=4), with_(block=10)),
     "That is for one token.": lambda layers, C, V, T, tokens: work(layers, C, V, T, 1),
@@ -49,11 +56,17 @@ training_flops.mistakes = {
 
 
 @exercise(
-    inputs=[([2.0, 4.0], [3, 1]), ([1.5], [7]), ([0.0, 3.0, 6.0], [1, 2, 5]), ([5.0, 1.0], [4, 4])],
+    inputs=[([2.0, 4.0], [3, 1]), ([1.5], [7]), ([0.0, 3.0, 6.0], [1, 2, 5]), ([5.0, 1.0], [4, 4]),
+            ([2.0, 2.0, 5.0], [3, 1, 4]), ([2.0, 2.0, 5.0], [3, 3, 4]),
+            ([2.345678, 1.234567, 3.456789], [300, 4, 60])],
     praise="every row counts once, wherever it was read.",
-)
+)  # fmt: skip
 def joint_loss(losses, rows):
     """joint_loss(losses, rows): the mean over all rows of all processes."""
+    return mean(losses, rows)
+
+
+def mean(losses, rows):
     return sum(loss * n for loss, n in zip(losses, rows, strict=True)) / sum(rows)
 
 
@@ -65,6 +78,10 @@ joint_loss.mistakes = {
     "Divide by the rows, not by the processes.":
         lambda losses, rows: sum(loss * n for loss, n in zip(losses, rows, strict=True))
         / len(rows),
+    "Each loss belongs to the rows of its own process: keep the order of both lists.": (
+        lambda losses, rows: mean(losses, rows[::-1]),
+        lambda losses, rows: mean(sorted(losses), sorted(rows)),
+        lambda losses, rows: mean(sorted(losses), rows)),
     "That is the sum of the means.": lambda losses, rows: sum(losses),
     "The rows belong above the line: a process with more of them counts more.":
         lambda losses, rows: sum(loss / n for loss, n in zip(losses, rows, strict=True))
@@ -112,6 +129,11 @@ in_pieces.mistakes = {
         lambda x, up, down, n: torch.relu(pieces(x, up, down, n, bend=lambda x: x)),
     "A process uses its own rows of `up` with another's columns of `down`.":
         partial(pieces, mixed=True),
+    "A right division, but not the one that the task asks for: process 0 has the first hidden "
+    "features, process 1 the next.": (
+        lambda x, up, down, n: torch.stack(
+            [torch.relu(x @ up[i::n].T) @ down[:, i::n].T for i in range(n)]),
+        lambda *given: pieces(*given).flip(0)),
     "Each piece is the whole output: process i has the rows i of `up` only.":
         lambda x, up, down, n: torch.stack([pieces(x, up, down, 1, whole=True)] * n),
 }  # fmt: skip

@@ -487,7 +487,9 @@ def call(function: Any, *args: Any, name: str = "your function") -> Any:
     for before, after in zip(args, given, strict=True):
         if _state(before) != _state(after):
             kind = "tensor" if isinstance(before, Tensor) else type(before).__name__
-            raise NotYet(f"{name} changed its input in place: work on a new {kind} instead.")
+            inside = isinstance(before, dict) and any(map(_holds_tensors, before.values()))
+            also = " and on new tensors" * inside
+            raise NotYet(f"{name} changed its input in place: work on a new {kind}{also} instead.")
     return result
 
 
@@ -544,6 +546,8 @@ def tensor(value: Any, what: str) -> Tensor:
         raise NotYet(f"{what} is a list of tensors: make one of them with `torch.stack(…)`.")
     try:
         numbers = torch.as_tensor(value).detach()
+        if not isinstance(value, Tensor) and numbers.dtype == torch.float32:
+            numbers = torch.as_tensor(value, dtype=torch.float64)  # Python's floats, all digits
     except (TypeError, ValueError, RuntimeError):
         raise NotYet(f"{what} should be numbers, but is a {type(value).__name__}") from None
     if numbers.is_complex():
@@ -616,19 +620,23 @@ def _numbers_differ(
     ):
         return None
     if isinstance(want, list) and value.dim() == target.dim() <= 1 and target.numel() <= 40:
-        return f"{what} should be {_shown(want)}, but is {_shown(_whole(value.tolist()))}."
+        wanted, found = _shown(want), _shown(_whole(value.tolist()))
+        if not wanted.endswith("…"):  # what is cut off may be what differs
+            return f"{what} should be {wanted}, but is {found}."
     if value.shape != target.shape:
         return f"{what} should have shape {tuple(target.shape)}, but has {tuple(value.shape)}."
     if (~torch.isfinite(value) & torch.isfinite(target)).any():
         return f"{what} contains NaN or infinity."
     worst = int(torch.where(value == target, 0.0, (value - target).abs()).argmax())
     place = [int(i) for i in np.unravel_index(worst, value.shape)]
-    wanted, found = float(target.flatten()[worst]), float(value.flatten()[worst])
-    digits = ".3f" if f"{wanted:.3f}" != f"{found:.3f}" else ".3e"
+    pair = float(target.flatten()[worst]), float(value.flatten()[worst])
+    digits = ".3f" if f"{pair[0]:.3f}" != f"{pair[1]:.3f}" else ".3e"
     where = f" at index {place}" if place else ""
-    if wanted.is_integer() and found.is_integer():
+    if pair[0].is_integer() and pair[1].is_integer():
         digits = ",.0f"
-    written = (f"{x:{digits}}" for x in (wanted, found))
+    elif max(map(abs, pair)) >= 1e7:
+        digits = ".6g"
+    written = (f"{x:{digits}}" for x in pair)
     return f"{what} should be {next(written)}{where}, but is {next(written)}."
 
 

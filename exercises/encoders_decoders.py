@@ -6,7 +6,18 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, plain, same
+from exercises.check import (
+    NotAttempted,
+    NotYet,
+    checked,
+    exercise,
+    expect,
+    expect_no_helpers,
+    expect_no_loop,
+    normal,
+    plain,
+    same,
+)
 
 # --- 17.1: nobody hears padding -------------------------------------------------------------------
 
@@ -16,10 +27,11 @@ def lengths(*numbers):
 
 
 @exercise(
-    inputs=[(lengths(3, 1), 3), (lengths(2, 5, 4), 5), (lengths(1, 2, 3, 4), 4), (lengths(2), 6)],
+    inputs=[(lengths(3, 1), 3), (lengths(2, 5, 4), 5), (lengths(1, 2, 3, 4), 4), (lengths(2), 6),
+            (lengths(0, 2), 3)],
     praise="one row of it for each text, the same for all heads and queries.",
     tolerance=0,
-)
+)  # fmt: skip
 def padding_mask(lengths, S):
     """padding_mask(lengths, S): (B, 1, 1, S), True where a key is no padding."""
     return (torch.arange(S) < lengths[:, None])[:, None, None]
@@ -47,6 +59,15 @@ padding_mask.mistakes = {
     "The padding stands at the end, not at the beginning: place s is real if s < length.":
         lambda lengths, S: places(lengths, S).flip(-1),
 }  # fmt: skip
+
+
+@padding_mask.then
+def is_a_mask(answer):
+    mask = answer(*padding_mask.inputs[0])
+    expect(
+        isinstance(mask, torch.Tensor) and mask.dtype == torch.bool,
+        "The right places, but attention takes a bool tensor: compare (`<`) or end with `.bool()`.",
+    )
 
 
 # --- 17.2: Bahdanau's score -----------------------------------------------------------------------
@@ -101,6 +122,13 @@ additive_attention.mistakes = {
 }  # fmt: skip
 
 
+@additive_attention.then
+def at_once(answer):
+    expect_no_helpers(answer, additive_attention.inputs[0])
+    says = "The values are right. Now without a loop: q[:, None] + k is (T, S, A)."
+    expect_no_loop(answer, states(2, 3, 4, 5, 0), states(6, 9, 4, 5, 0), says)
+
+
 # --- 17.3: what buys more? ------------------------------------------------------------------------
 
 # Words of 8 letters right, the mean of three seeds: four times as wide, three times as long, or
@@ -151,16 +179,20 @@ def bought(answer):
 # --- 17.4: cross-attention in many heads ----------------------------------------------------------
 
 
-def read(B, T, S, C, H, sizes, seed):
-    matrices = [0.7 * normal(C, C, seed=seed + n) for n in range(4)]
-    mask = torch.arange(S) < torch.tensor(sizes)[:, None]
+def read(B, T, S, C, H, heard, seed, large=0.7):
+    """heard: for each text how many of its places are no padding, or which."""
+    matrices = [large * normal(C, C, seed=seed + n) for n in range(4)]
+    mask = torch.tensor(
+        [[s in (range(h) if isinstance(h, int) else h) for s in range(S)] for h in heard]
+    )
     return normal(B, T, C, seed=seed + 4), normal(B, S, C, seed=seed + 5), mask, *matrices, H
 
 
 @exercise(
     inputs=[read(2, 3, 5, 8, 2, (5, 3), 0), read(3, 4, 4, 12, 3, (4, 2, 1), 10),
             read(1, 2, 6, 8, 4, (4,), 20), read(2, 5, 2, 6, 2, (1, 2), 30),
-            read(2, 3, 3, 16, 4, (2, 3), 40)],
+            read(2, 3, 3, 16, 4, (2, 3), 40), read(2, 3, 4, 8, 2, ((0, 2, 3), (1, 3)), 50),
+            read(2, 6, 3, 8, 2, (1, 1), 60, large=7.0)],
     clash="Queries are (B, H, T, hs), keys and values (B, H, S, hs), the mask (B, 1, 1, S).",
     praise="the output is as long as the queries.",
     backward=True,
@@ -227,3 +259,10 @@ cross_heads.mistakes = {
     "Keys and values are exchanged: Wk makes keys, Wv values.":
         lambda x, source, mask, Wq, Wk, Wv, *rest: heard(x, source, mask, Wq, Wv, Wk, *rest),
 }  # fmt: skip
+
+
+@cross_heads.then
+def heads_at_once(answer):
+    expect_no_helpers(answer, cross_heads.inputs[0])
+    says = "The values are right. Now without a loop over heads: let them be a dimension."
+    expect_no_loop(answer, read(2, 3, 5, 8, 2, (5, 3), 0), read(2, 3, 5, 8, 4, (5, 3), 0), says)

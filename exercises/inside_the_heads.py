@@ -17,6 +17,13 @@ def looked(ids, seed):
     return scores.masked_fill(ahead, -torch.inf).softmax(-1), ids
 
 
+def nothing_found(seed):
+    """A text in which one place gives nothing at all to what followed its token the last time."""
+    weights, ids = looked([6, 1, 6, 1, 2, 6], seed)
+    weights[3, 2] = 0
+    return weights / weights.sum(-1, keepdim=True), ids
+
+
 def score(weights, ids, first=False, step=1, every=False, total=False, turned=False, rest=0.0):
     """The mean weight on what followed the last earlier place of a token, or a mistaken one."""
     found = []
@@ -35,7 +42,10 @@ def score(weights, ids, first=False, step=1, every=False, total=False, turned=Fa
 
 @exercise(
     inputs=[looked([4, 7, 9, 4, 7, 9, 4], 1), looked([1, 2, 1, 3, 1, 5, 2, 1, 3, 2], 2),
-            looked([5, 5, 5, 8, 5], 3), looked([0, 6, 2, 0, 3, 6, 0, 2], 4), looked([3, 1, 2], 5)],
+            looked([5, 5, 5, 8, 5], 3), looked([0, 6, 2, 0, 3, 6, 0, 2], 4), looked([3, 1, 2], 5),
+            looked([5, 5], 6), looked([8, 3, 1, 0, 4, 2], 7), nothing_found(8),
+            # Above 256 each number is an object of its own in Python.
+            looked(torch.tensor([700, 900, 700, 800, 900, 700, 900]).tolist(), 9)],
     praise="one number for a job that no mean over ordinary text would show.",
 )  # fmt: skip
 def induction_score(weights, ids):
@@ -53,7 +63,8 @@ induction_score.mistakes = {
     "You divide by all places. A token that has not come before has nothing to follow: leave it "
     "out of the mean.": partial(score, every=True),
     "This is the sum. Divide by how many places counted.": partial(score, total=True),
-    "Rows and columns are exchanged: weights[i, j] is what place i gives to place j.":
+    "You get 0. Either rows and columns are exchanged (weights[i, j] is what place i gives to "
+    "place j), or a place counts as its own earlier place, or nothing is collected.":
         partial(score, turned=True),
 }  # fmt: skip
 
@@ -143,6 +154,9 @@ def needed(answer):
     lost = [found[head] for head in LOST]
     expect(not same(lost, [-x for x in LOST.values()], 0.02),
            "The right heads; turn the sign: a loss is what all heads have more.")  # fmt: skip
+    rounded = [round(loss, 1) for loss in LOST.values()]
+    expect(lost != rounded, "Nearly: give two decimals.")
+    expect(not same(lost, rounded[::-1], 0.05), "The right heads, their losses exchanged.")
     expect(
         same(lost, list(LOST.values()), 0.02),
         "The right heads, but these are not the nats: the mean over the forty beginnings of "

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from exercises import encoders_decoders as check
-from helpers.attention import MultiHeadAttention
+from helpers.attention import MultiHeadAttention, attention
 from studies import results
 
 padding_mask, cross_heads = check.padding_mask.right, check.cross_heads.right
@@ -22,6 +22,30 @@ def letter_by_letter(h, states, W, U, v):
         scores = torch.stack([v @ (W @ one + U @ s).tanh() for s in states])
         rows.append(sum(w * s for w, s in zip(scores.softmax(0), states, strict=True)))
     return torch.stack(rows)
+
+
+def pair_by_pair(h, states, W, U, v):
+    q, k = h @ W.T, states @ U.T
+    scores = (q.unsqueeze(1).expand(-1, len(k), -1) + k.unsqueeze(0)).tanh().matmul(v)
+    return torch.einsum("ts,sc->tc", scores.softmax(1), states)
+
+
+def head_by_head(x, source, mask, Wq, Wk, Wv, Wo, n_head):
+    rows = torch.arange(len(Wq)).chunk(n_head)
+    heads = [found_by_one(x, source, mask, Wq[r], Wk[r], Wv[r]) for r in rows]
+    return torch.cat(heads, -1) @ Wo.T
+
+
+def found_by_one(x, source, mask, Wq, Wk, Wv):
+    scores = (x @ Wq.T) @ (source @ Wk.T).mT / len(Wq) ** 0.5
+    return scores.masked_fill(~mask[:, None], -torch.inf).softmax(-1) @ (source @ Wv.T)
+
+
+def by_helpers(x, source, mask, Wq, Wk, Wv, Wo, n_head):
+    q, k, v = (check.split(F.linear(t, W), n_head)
+               for t, W in ((x, Wq), (source, Wk), (source, Wv)))  # fmt: skip
+    out, _ = attention(q, k, v, mask[:, None, None])
+    return F.linear(out.transpose(1, 2).flatten(2), Wo)
 
 
 def by_kernel(x, source, mask, Wq, Wk, Wv, Wo, n_head):
@@ -45,7 +69,7 @@ def test_the_right_heads_are_those_of_the_helpers(given):
     ("exercise", "right"),
     [
         (check.padding_mask, by_loop),
-        (check.additive_attention, letter_by_letter),
+        (check.additive_attention, pair_by_pair),
         (check.cross_heads, by_kernel),
         (check.bought, [*check.BOUGHT, "looking back"]),
         (check.bought, (*map(torch.tensor, check.BOUGHT), "looking back")),
@@ -53,6 +77,22 @@ def test_the_right_heads_are_those_of_the_helpers(given):
 )
 def test_other_right_answers_are_right(exercise, right):
     assert "✔ right" in repr(exercise(right))
+
+
+@pytest.mark.parametrize(
+    ("exercise", "wrong", "words"),
+    [
+        (check.padding_mask, lambda *given: padding_mask(*given).int(), "takes a bool tensor"),
+        (check.additive_attention, letter_by_letter, "without a loop"),
+        (check.cross_heads, head_by_head, "without a loop over heads"),
+        (check.cross_heads, by_helpers, "use torch alone"),
+        (check.cross_heads, lambda x, source, mask, *rest: cross_heads(
+            x, source, torch.arange(mask.shape[1]) < mask.sum(1)[:, None], *rest), "should be"),
+    ],
+)  # fmt: skip
+def test_what_the_task_rules_out_is_not_accepted(exercise, wrong, words):
+    report = exercise(wrong)
+    assert report.outcome == "not yet" and words in report.message, report.message
 
 
 wider, longer, back = check.BOUGHT

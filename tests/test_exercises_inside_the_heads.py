@@ -52,10 +52,18 @@ def changes_what_it_is_given(gathered, head, hs):
     return gathered
 
 
+def by_identity(weights, ids):
+    """`is` for ==: the same for small numbers only, which Python keeps once."""
+    numbers = {id(token): n for n, token in enumerate(ids)}
+    return check.score(weights, [numbers[id(token)] for token in ids])
+
+
 @pytest.mark.parametrize(
     ("exercise", "wrong", "words"),
     [
         (check.induction_score, lambda weights, ids: 0.5, "induction_score("),
+        (check.induction_score, lambda weights, ids: 0.0, "You get 0"),
+        (check.induction_score, by_identity, "[700, 900, "),
         (check.at_its_mean, changes_what_it_is_given, "in place"),
         (check.at_its_mean, lambda gathered, head, hs: gathered, "at_its_mean("),
         (check.needed, 1.93, "a dict of two heads"),
@@ -68,7 +76,8 @@ def changes_what_it_is_given(gathered, head, hs):
         (check.needed, {first: lost, (26, 9): less}, "heads 0 to 8"),
         (check.needed, {first: lost, (27, 0): less}, "not the two heads"),
         (check.needed, {first: -lost, second: -less}, "turn the sign"),
-        (check.needed, {first: less, second: lost}, "not the nats"),
+        (check.needed, {first: less, second: lost}, "losses exchanged"),
+        (check.needed, {first: 1.9, second: 0.7}, "two decimals"),
         (check.needed, {first: float("nan"), second: less}, "not the nats"),
     ],
 )

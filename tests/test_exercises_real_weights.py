@@ -55,6 +55,7 @@ def test_the_right_llama_is_that_of_the_helpers(given):
         (check.block8, by_hand),
         (check.cache_bytes, lambda *given: float(cache_bytes(*given))),
         (check.cache_bytes, lambda *given: torch.tensor(cache_bytes(*given))),
+        (check.dearer, (1.0, 1.11, 1.33, " Last")),
         (check.dearer, [torch.tensor(before), middle + 0.004, last - 0.004, check.RIGHT]),
         (check.dearer, (1.0064, 1.1114, 1.3246, check.RIGHT)),  # without the token 0 before it
         (check.llama, by_helpers),
@@ -85,12 +86,16 @@ def test_each_other_way_to_round_is_told(says, others):
         (check.dearer, [*(b * 600 / 140 * math.log(2) for b in check.BITS), "last"], "nats a tok"),
         (check.dearer, (last, middle, last, "last"), "from its file again"),
         (check.dearer, (math.nan, middle, last, "last"), "from its file again"),
+        (check.dearer, (1.0, 1.1, 1.3, "last"), "two decimals"),
+        (check.dearer, (before, 1.12, last, "last"), "one at a time"),  # block 16
+        (check.block8, lambda raw: [n for n in check.block8.right(raw) if n], "(32,), but has (29"),
+        (check.llama, lambda *given: llama(*given).squeeze(0), "ids of shape (1,)"),
         (check.dearer, (before, 1.2, last, "last"), "one at a time"),
         (check.dearer, (before, middle, last, "both"), "middle or last"),
         (check.dearer, (before, middle, last, "middle"), "More bits are worse"),
         (check.llama, lambda w, *given: (x := w["model.embed_tokens.weight"]) @ x,
          "Matrices are (out, in)"),
-        (check.llama, lambda *given: 2 * llama(*given), "llama(w, ids, 4, 2, 100) for 1 lay"),
+        (check.llama, lambda *given: 2 * llama(*given), "ids of shape (7,) and 1 layer sh"),
     ],
 )  # fmt: skip
 def test_other_mistakes_are_told_by_what_differs(exercise, wrong, words):
