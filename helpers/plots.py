@@ -84,6 +84,8 @@ class Picture(Figure):
         with mpl.rc_context(_STYLE), warnings.catch_warnings():
             # A box stands for what the font lacks (Matplotlib's "last resort"), without ado.
             warnings.filterwarnings("ignore", "Glyph .* missing from font")
+            if engine := self.get_layout_engine():
+                engine.execute(self)  # once more than savefig does: maps with square cells need it
             self.savefig(buffer, format="png", metadata={"Software": None})
         return buffer.getvalue()
 
