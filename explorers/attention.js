@@ -2,6 +2,7 @@
 
 const ROWS = 8; // in the table of the strongest keys
 const LONGEST = 10; // characters of a token on an axis
+const TRAITS = ["layer", "head", "average", "query", "locked", "view", "stage", "show_masked"];
 const READ_AS_ONE = new Intl.Segmenter(); // 👩‍👩‍👧 is one character to the reader
 
 /** A token to be shown, at length and as short as an axis takes; nothing in it stays invisible. */
@@ -22,13 +23,9 @@ function stateOf(model) {
   const [L, H, T] = get("shape"), N = T * T, kept = {};
   const s = { L, H, T, N, get, tokens: get("tokens").map(label), steps: new Uint16Array(bytes("weight_steps")),
     masked: new Uint8Array(bytes("masked")), scores: get("raw_scores").byteLength ? new Float32Array(bytes("raw_scores")) : null,
-    column: -1, largest: 1, scrolled: 0, revealing: true, theme: {}, saving: 0 };
+    column: -1, largest: 1, scrolled: 0, revealing: true, theme: {} };
   s.longest = Math.max(...s.tokens.map(({ letters }) => letters));
-  s.set = (changes) => {
-    for (const [name, value] of Object.entries(changes)) model.set(name, value);
-    clearTimeout(s.saving); // Python hears of it when the pointer or the key has come to rest
-    s.saving = setTimeout(() => model.save_changes(), 80);
-  };
+  s.set = unhurried(model, TRAITS, 80); // when the pointer or the key has come to rest
   s.scoring = () => get("stage") !== "softmax";
   s.hiding = () => get("stage") === "mask" || (get("stage") === "softmax" && !get("show_masked"));
   s.place = () => `Layer ${get("layer")}, ${get("average") ? `mean of ${H} heads` : `head ${get("head")}`}`;
@@ -280,7 +277,7 @@ function render({ model, el }) {
     s.revealing = true;
     paint();
   });
-  for (const name of ["layer", "head", "average", "query", "locked", "view", "stage", "show_masked"]) model.on(`change:${name}`, paint);
+  for (const name of TRAITS) model.on(`change:${name}`, paint);
   const unwatch = onTheme(() => { s.theme = {}; drawn = ""; paint(); });
   /** attention.css says how much room there is; how much of it is filled is said here. */
   const room = new ResizeObserver(() => {
@@ -296,7 +293,7 @@ function render({ model, el }) {
     draw(); // now: base.js scrolls to where it will stand
   });
   room.observe(box);
-  return () => { room.disconnect(); unwatch(); model.off(null, null, paint); clearTimeout(s.saving); table.stop(); };
+  return () => { room.disconnect(); unwatch(); model.off(null, null, paint); set.stop(); table.stop(); };
 }
 
 export default live(render);

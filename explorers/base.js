@@ -137,6 +137,22 @@ function onceQuiet(update, wait = 150) {
   return soon;
 }
 
+/** A set(changes) whose changes the kernel hears of once they have rested. Until then they are held
+    against its echo of an earlier message, which ipywidgets takes for news: a click or a letter
+    made while that echo is under way would be undone. Ask before listening to these traits. */
+function unhurried(model, names, wait) {
+  const events = names.map((name) => `change:${name}`).join(" ");
+  let untold = {};
+  const hold = () => {
+    for (const [name, value] of Object.entries(untold)) if (model.get(name) !== value) model.set(name, value);
+  };
+  const tell = onceQuiet(() => { untold = {}; model.save_changes(); }, wait);
+  model.on(events, hold);
+  const set = (changes) => { Object.assign(untold, changes); hold(); tell(); };
+  set.stop = () => { tell.stop(); model.off(events, hold); };
+  return set;
+}
+
 /** Writes a text if it is another one: the browser lays out anew what is written, equal or not. */
 function write(node, text) { if (node.textContent !== text) node.textContent = text; }
 

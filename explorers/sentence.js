@@ -65,17 +65,15 @@ function render({ model, el }) {
     if (!names.has(id)) names.set(id, bpe.pieces[id] ? readable(bpe.pieces[id]) : "‹end›");
     return names.get(id);
   }
-  let saving;
   const READ = ["text", "off", "masked"], SHOW = ["stage", "layer", "head", "place", "temperature"];
+  const set = unhurried(model, [...READ, ...SHOW], 120); // when the keys have come to rest
   let mine = false;
-  function change(changes) { // Python hears of it when the keys have come to rest
+  function change(changes) {
     mine = true;
-    for (const [trait, value] of Object.entries(changes)) model.set(trait, value);
+    set(changes);
     mine = false;
     if (READ.some((trait) => trait in changes)) compute();
     else paint();
-    clearTimeout(saving);
-    saving = setTimeout(() => model.save_changes(), 120);
   }
 
   // --- what is computed ---------------------------------------------------------------------------
@@ -482,6 +480,6 @@ function render({ model, el }) {
   const undo = onTheme(() => { readInks(); fresh.heads = true; paint(); });
   // For tests: what is computed, and how long it took.
   Object.assign(node, { gpt: () => gpt, ids: () => ids, probabilities: () => Array.from(p), loaded: () => loading });
-  return () => { undo(); sizes.disconnect(); tellSoon.stop(); model.off(events(READ), heard); model.off(events(SHOW), shown); };
+  return () => { undo(); sizes.disconnect(); tellSoon.stop(); set.stop(); model.off(events(READ), heard); model.off(events(SHOW), shown); };
 }
 export default live(render);

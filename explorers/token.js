@@ -162,13 +162,13 @@ function render({ model, el }) {
     last.title = n ? inFull(`${named(left, 90)} + ${named(right, 90)} → ${named(bpe.first + n - 1, 90)}`) : "";
   }
   const paint = onceAFrame(draw);
-  const tellKernel = onceQuiet(() => model.save_changes(), 300);  // for the still picture only
-  field.addEventListener("input", () => { model.set("text", field.value.toWellFormed?.() ?? field.value); tellKernel(); });
+  const set = unhurried(model, ["text"], 300);  // for the still picture only
+  field.addEventListener("input", () => set({ text: field.value.toWellFormed?.() ?? field.value }));
   const read = () => { if (field.value !== model.get("text").replace(/\r\n?/g, "\n")) field.value = model.get("text"); paint(); };
   model.on("change:text", read);
   model.on("change:used", paint);
   field.value = model.get("text");
   draw();
-  return () => { tellKernel.stop(); model.off("change:text", read); model.off("change:used", paint); };
+  return () => { set.stop(); model.off("change:text", read); model.off("change:used", paint); };
 }
 export default live(render);

@@ -387,6 +387,18 @@ def in_kernel(page: Page, expression: str) -> object:
     return json.loads(ast.literal_eval(reply["data"]["text/plain"]))
 
 
+def occupy(page: Page, seconds: float) -> None:
+    """Hold the whole kernel from now on, without waiting: what it is sent is answered later.
+
+    A cell that sleeps would not do: JupyterLab's widgets are heard beside the running cell.
+    """
+    page.evaluate(
+        """code => { window.jupyterapp.shell.currentWidget.sessionContext.session.kernel
+            .requestExecute({code, silent: true}); }""",
+        f"__import__('ctypes').PyDLL(None).usleep({round(1e6 * seconds)})",  # it keeps the GIL
+    )
+
+
 def live_widgets(page: Page, kind: str = "Explorer") -> int:
     """How many live models the kernel holds whose class (or a base of it) is called `kind`.
 

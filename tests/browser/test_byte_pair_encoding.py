@@ -4,7 +4,16 @@ import re
 import statistics
 
 import pytest
-from lab import both_themes, changed, eventually, in_kernel, latency, live_widgets, run_cell
+from lab import (
+    both_themes,
+    changed,
+    eventually,
+    in_kernel,
+    latency,
+    live_widgets,
+    occupy,
+    run_cell,
+)
 from playwright.sync_api import expect
 
 LEARN = """from helpers import data
@@ -88,6 +97,18 @@ def test_what_is_typed_is_cut_and_never_markup(tokens):
     field(tokens).fill("")
     expect(pieces(tokens)).to_have_count(0)
     expect(tokens.locator(".number.each")).to_have_text("–")
+
+
+def test_a_late_echo_of_the_kernel_takes_no_letter_back(tokens):
+    page = tokens.page
+    field(tokens).fill("")
+    eventually(lambda: in_kernel(page, "explorer.text"), "")
+    occupy(page, 1)
+    field(tokens).press("a")
+    page.wait_for_timeout(400)  # the kernel is told of the a, and will answer while this is typed:
+    page.keyboard.type("bcdefghijklmnopqrst", delay=60)
+    expect(field(tokens)).to_have_value("abcdefghijklmnopqrst")
+    eventually(lambda: in_kernel(page, "explorer.text"), "abcdefghijklmnopqrst")
 
 
 def test_editing_in_the_middle_gives_what_a_fresh_text_gives(tokens):

@@ -1,7 +1,16 @@
 """Chapter 06's explorer in a real JupyterLab: four heads of one layer, side by side."""
 
 import pytest
-from lab import both_themes, changed, eventually, in_kernel, live_widgets, next_frame, run_cell
+from lab import (
+    both_themes,
+    changed,
+    eventually,
+    in_kernel,
+    live_widgets,
+    next_frame,
+    occupy,
+    run_cell,
+)
 from playwright.sync_api import expect
 
 CELL = "AttentionExplorer("
@@ -86,6 +95,20 @@ def test_a_head_and_a_query_are_chosen_by_mouse(node):
     eventually(trait(node, "query"), 9)
     assert changed(node, node.get_by_role("button", name="Lines").click)
     expect(node.locator(".lines .left .on")).to_have_count(1)
+
+
+def test_a_late_echo_of_the_kernel_undoes_no_choice(node):
+    page = node.page
+    node.get_by_role("button", name="All queries").click()
+    eventually(trait(node, "query"), -1)
+    node.get_by_role("slider").focus()
+    occupy(page, 0.6)
+    page.keyboard.press("ArrowDown")
+    page.wait_for_timeout(150)  # the kernel is told of query 0, and will answer between these keys:
+    for _ in range(14):
+        page.keyboard.press("ArrowDown", delay=50)
+    expect(node.locator("caption")).to_contain_text("Query 14")
+    eventually(trait(node, "query"), 14)
 
 
 def test_the_stages_by_keyboard(node):
