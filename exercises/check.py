@@ -28,6 +28,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -523,13 +525,15 @@ def _state(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Arrays as tensors, NumPy's and torch's single numbers as Python's: one kind of each."""
+    """Arrays as tensors, NumPy's single numbers and fractions as Python's: one kind of each."""
     if value is ...:
         raise NotAttempted
     if isinstance(value, np.ndarray) and value.dtype != object:
         return torch.from_numpy(np.ascontiguousarray(value))  # strides may be negative
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, (Fraction, Decimal)):
+        return float(value)
     if isinstance(value, (list, tuple)):
         return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
     if isinstance(value, dict):
@@ -625,7 +629,7 @@ def _numbers_differ(
             return f"{what} should be {wanted}, but is {found}."
     if value.shape != target.shape:
         return f"{what} should have shape {tuple(target.shape)}, but has {tuple(value.shape)}."
-    if (~torch.isfinite(value) & torch.isfinite(target)).any():
+    if torch.isfinite(target).all() and not torch.isfinite(value).all():
         return f"{what} contains NaN or infinity."
     worst = int(torch.where(value == target, 0.0, (value - target).abs()).argmax())
     place = [int(i) for i in np.unravel_index(worst, value.shape)]

@@ -1,6 +1,7 @@
 """The exercises on judging: other right answers, and mistakes that no table names."""
 
 import math
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -49,6 +50,7 @@ def by_means(a, b):
         (check.scored, lambda *given: [np.array(part) for part in scored(*given)]),
         (check.copied_share, by_word),
         (check.copied_share, lambda *given: np.float32(copied_share(*given))),
+        (check.copied_share, lambda *given: Fraction(copied_share(*given))),
         (check.counters, [torch.tensor(mean), low + 0.002, high - 0.002, check.RIGHT]),
         (check.by_chance, by_sets),
         (check.by_chance, by_means),
