@@ -114,8 +114,8 @@ def side_by_side(answer):
     expect(near < 3, "With stride 1 the held-out windows are known by heart: below 3 nats.")
     expect(
         near_apart > 6,
-        "This is no loss on windows that do not overlap with training: they are not known by "
-        "heart. `watch_a_leak(32)`, and the second of its three losses, after 160 steps.",
+        "In windows that do not overlap with training nothing is known by heart: after 160 steps "
+        "the loss is above 6. `watch_a_leak(32)`, its last entry, the second of the three losses.",
     )
     expect(right in (True, False), "The second of the pair should be True or False.")
     expect(
@@ -159,6 +159,10 @@ def dealt(
         return order(n, seed, epoch(*given, n, B))[begin : begin + B]
 
     return batch
+
+
+def drawn(n, size, seed):
+    return torch.randint(n, (size,), generator=torch.Generator().manual_seed(seed)).tolist()
 
 
 def with_one_generator(n, seed, epoch):
@@ -227,9 +231,11 @@ batch_of.mistakes = {
     "The seed is not used.": dealt(order=lambda n, seed, epoch: shuffled(n, epoch)),
     "The seed is multiplied by the epoch. Add them: `seed + epoch`.":
         dealt(order=lambda n, seed, epoch: shuffled(n, seed * epoch)),
-    "Windows are drawn here: some come twice, others never. Deal out a `torch.randperm`.":
-        lambda step, n, B, seed: torch.randint(n, (B,), generator=torch.Generator().manual_seed(
-            seed + step // (n // B))).tolist(),
+    "Windows are drawn here: some come twice, others never. Deal out a `torch.randperm`.": (
+        lambda step, n, B, seed: drawn(n, B, seed + step // (n // B)),
+        dealt(order=lambda n, seed, epoch: drawn(n, n, seed + epoch))),
+    "You shuffle only as many windows as fill batches. The order is of all n: what is left over at "
+    "its end is dropped.": lambda step, n, B, seed: batch_of.right(step, n // B * B, B, seed),
     "A good order, but not the one asked for: `torch.randperm(n, generator=…)`, with a "
     "`torch.Generator()`.": (
         dealt(order=by_random),
