@@ -243,13 +243,16 @@ class Declared(Exercise):
             if given.is_given_by(mistake, self.tolerance)
         ]
         # What only fails may fail for many reasons, and a True may be chance: all must fit then.
-        # Elsewhere what explains less than half, of all or of what is wrong, is a coincidence.
+        # Elsewhere what explains less than half, of all or of what is wrong, is a coincidence, and
+        # so is what would be wrong, where the answer is right, as often as it explains.
         least = len(tried) if given.error or isinstance(given.want, bool) else len(tried) / 2
-        explained = [
-            (says, fits)
-            for says, fits in explained
-            if len(fits) >= least and 2 * sum(t in wrong for t in fits) >= len(wrong)
-        ]
+
+        def by_chance(fits: Sequence["Tried"]) -> bool:
+            told = sum(t in wrong for t in fits)
+            belied = len(tried) - len(wrong) - (len(fits) - told)
+            return len(fits) < least or 2 * told < len(wrong) or told <= belied
+
+        explained = [(says, fits) for says, fits in explained if not by_chance(fits)]
         if explained:
             raise NotYet(max(explained, key=lambda found: len(found[1]))[0])
         first = wrong[0]
