@@ -290,9 +290,14 @@ def until_one_stops(model, prompts, n_tokens, block_size, stop):
     return [text[: len(prompt) + n] for text, prompt in zip(ended, prompts, strict=True)]
 
 
-def in_one_tensor(model, prompts, n_tokens, block_size, stop):
-    torch.tensor(prompts)  # an error, unless all have one length
-    return write_all.right(model, prompts, n_tokens, block_size, stop)
+def in_words_of_lengths(error):
+    if "expected sequence of length" not in str(error):
+        return error
+    return NotYet(f"{error}. Prompts of different lengths make no tensor: write each alone, or "
+                  "those of one length together.")  # fmt: skip
+
+
+write_all._explained = in_words_of_lengths  # type: ignore[method-assign]
 
 
 write_all.mistakes = {
@@ -313,8 +318,6 @@ write_all.mistakes = {
     "A `stop` in the prompt ends nothing: only one that is written does.": tuple(
         lambda *given, n=n: [p if given[4] in p[-n:] else t for p, t in zip(
             given[1], write_all.right(*given), strict=True)] for n in (99, 1)),
-    "Prompts of different lengths make no tensor: write each alone, or those of one length "
-    "together.": in_one_tensor,
     "The logits are those of the first place. What comes next is told at the last one.":
         writing(choose=lambda rows: int(rows[0].argmax())),
     "You take the least likely token: argmax, not argmin.":

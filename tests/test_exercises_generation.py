@@ -81,6 +81,7 @@ def drawn(model, prompts, n_tokens, block_size, stop):
         (check.no_repeat, all_but_the_repeats, "but is -inf"),
         (check.write_all, drawn, "two different results"),
         (check.write_all, lambda model, prompts, *_: model(torch.tensor(prompts[0])), "(B, T)"),
+        (check.write_all, lambda model, prompts, *_: torch.tensor(prompts), "make no tensor"),
         (check.write_all, check.writing(lambda ids, W: ids), "and it reads 6 at most"),
         (check.write_all, check.writing(lambda ids, W: ids[-W - 1 :]), "and it reads 6 at most"),
     ],
