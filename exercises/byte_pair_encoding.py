@@ -267,6 +267,8 @@ encode_by_rank.mistakes = {
         merging(then=lambda pieces, rank: [[*rank].index(piece) for piece in pieces]),
     "The word is bytes, not characters: *é* is two of them. Begin with single bytes.":
         merging(cut=lambda word: [character.encode() for character in word.decode()]),
+    "You take a whole word at once if it has a rank. It must come about by merges of neighbours.":
+        lambda word, rank: [rank[word]] if word in rank else encode_by_rank.right(word, rank),
     "Nothing was merged: every byte is a piece of its own.": merging(times=0),
     "These are the pieces. Give back their ranks, which are the ids.":
         merging(then=lambda pieces, rank: pieces),
