@@ -73,6 +73,9 @@ windows_of.mistakes = {
         lambda ids, T, stride: [ids[i : i + T + 1] for i in whole(len(ids), T, stride)],
     "x and y are one id too short: a window has T + 1 ids.": lambda ids, T, stride: [
         (x[:-1], y[:-1]) for x, y in windows_of.right(ids, T, stride)],
+    "Your x and y have T + 1 ids. It is the window that has so many, x and y have T.":
+        lambda ids, T, stride: [
+            (ids[i : i + T + 1], ids[i + 1 : i + T + 2]) for i in whole(len(ids), T, stride)],
     "All x come first, then all y. Return one pair (x, y) for each window.":
         lambda ids, T, stride: [
             [*part] for part in zip(*windows_of.right(ids, T, stride), strict=True)],
@@ -108,8 +111,8 @@ def side_by_side(answer):
     (near, far), (near_apart, far_apart) = pairs
     expect(
         near < far and near_apart < far_apart,
-        "On other articles the model should be worse. First the held-out windows, then the "
-        "held-out articles.",
+        "The first of two losses is that on held-out windows, the second that on held-out "
+        "articles, and on other articles the model is worse.",
     )
     expect(near < 3, "With stride 1 the held-out windows are known by heart: below 3 nats.")
     expect(
