@@ -23,6 +23,15 @@ def by_word(some, text, n):
     return shares.mean()
 
 
+def by_spaces(some, text, n):
+    """As the chapter looks for runs: in text, with a space on both sides."""
+
+    def stands(run, text, n):
+        return f" {' '.join(run)} " in f" {' '.join(text)} "
+
+    return check.marking(stands)(some, text, n) if some else 0
+
+
 def by_sets(a, b):
     """The texts that are swapped, as sets."""
     gaps, large = np.array(a) - np.array(b), 0
@@ -49,6 +58,7 @@ def by_means(a, b):
         (check.scored, lambda *given: torch.tensor(scored(*given))),
         (check.scored, lambda *given: [np.array(part) for part in scored(*given)]),
         (check.copied_share, by_word),
+        (check.copied_share, by_spaces),
         (check.copied_share, lambda *given: np.float32(copied_share(*given))),
         (check.copied_share, lambda *given: Fraction(copied_share(*given))),
         (check.counters, [torch.tensor(mean), low + 0.002, high - 0.002, check.RIGHT]),
