@@ -323,14 +323,14 @@ def counters(answer):
 
 
 @exercise(
-    inputs=[  # quarters or 64ths, and 1, 2, 4 or 8: means are exact, so rounding decides nothing
+    inputs=[  # quarters or 32nds, and 1, 2, 4 or 8: means are exact, so rounding decides nothing
         ([2.0, 1.5, 2.5, 1.0], [2.25, 2.0, 2.5, 1.25]),
         ([1.0, 2.0, 3.0, 2.0], [2.0, 1.5, 3.5, 2.0]),
         ([2.5, 2.0, 1.75, 3.0], [2.0, 1.75, 1.0, 2.5]),
         ([1.5, 1.75, 2.0, 3.5, 2.5, 1.0, 2.0, 1.5], [1.25, 2.5, 2.25, 4.0, 2.75, 0.75, 2.5, 1.0]),
         ([2.0], [1.0]),
         ([1.0, 2.0], [1.0, 2.0]),
-        ([1.0, 2.0, 3.0, 4.0], [1.015625, 2.015625, 3.015625, 4.015625]),
+        ([1.0, 2.0, 3.0, 4.0], [1.03125, 2.03125, 3.03125, 4.03125]),
         ([4.0, 1.0, 2.0, 2.5], [1.0, 1.5, 2.25, 3.5]),
     ],
     praise="every way to swap the two models is tried, and the true one is among them.",
