@@ -302,12 +302,13 @@ def without_overlaps(ids):
     return counts
 
 
-def from_the_left(ids, pair, new):
-    out = []
-    for i in ids:
-        out.append(i)
-        if out[-2:] == list(pair):
-            out[-2:] = [new]
+def from_the_left(ids, pair, new, end=0):
+    """Walks through the ids, or to the last but `end` and forgets what is left."""
+    out, i = [], 0
+    while i < len(ids) - end:
+        here = tuple(ids[i : i + 2]) == pair
+        out.append(new if here else ids[i])
+        i += 2 if here else 1
     return out
 
 
@@ -318,16 +319,6 @@ def from_the_right(ids, pair, new):
 def first_place(ids, pair, new):
     i = list(pairwise(ids)).index(pair)
     return [*ids[:i], new, *ids[i + 2 :]]
-
-
-def losing_the_last(ids, pair, new):
-    """Walks to the last id but one, and forgets what is left."""
-    out, i = [], 0
-    while i < len(ids) - 1:
-        here = (ids[i], ids[i + 1]) == pair
-        out.append(new if here else ids[i])
-        i += 2 if here else 1
-    return out
 
 
 def either_way(ids, pair, new):
@@ -419,7 +410,7 @@ squeeze.mistakes = {
     "You replaced the first place only. Put the new number at every place.":
         squeezing(replace=first_place),
     "The last number gets lost: it has no neighbour to the right, and must be kept all the same.":
-        squeezing(replace=losing_the_last),
+        squeezing(replace=partial(from_the_left, end=1)),
     "You replaced (2, 1), too, where the pair is (1, 2). The order counts.":
         squeezing(replace=either_way),
     "Each merge needs a new number: first_id, then first_id + 1, and so on.": squeezing(step=0),
