@@ -28,6 +28,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -241,13 +243,16 @@ class Declared(Exercise):
             if given.is_given_by(mistake, self.tolerance)
         ]
         # What only fails may fail for many reasons, and a True may be chance: all must fit then.
-        # Elsewhere what explains less than half, of all or of what is wrong, is a coincidence.
+        # Elsewhere what explains less than half, of all or of what is wrong, is a coincidence, and
+        # so is what would be wrong, where the answer is right, as often as it explains.
         least = len(tried) if given.error or isinstance(given.want, bool) else len(tried) / 2
-        explained = [
-            (says, fits)
-            for says, fits in explained
-            if len(fits) >= least and 2 * sum(t in wrong for t in fits) >= len(wrong)
-        ]
+
+        def by_chance(fits: Sequence["Tried"]) -> bool:
+            told = sum(t in wrong for t in fits)
+            belied = len(tried) - len(wrong) - (len(fits) - told)
+            return len(fits) < least or 2 * told < len(wrong) or told <= belied
+
+        explained = [(says, fits) for says, fits in explained if not by_chance(fits)]
         if explained:
             raise NotYet(max(explained, key=lambda found: len(found[1]))[0])
         first = wrong[0]
@@ -523,13 +528,15 @@ def _state(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Arrays as tensors, NumPy's and torch's single numbers as Python's: one kind of each."""
+    """Arrays as tensors, NumPy's single numbers and fractions as Python's: one kind of each."""
     if value is ...:
         raise NotAttempted
     if isinstance(value, np.ndarray) and value.dtype != object:
         return torch.from_numpy(np.ascontiguousarray(value))  # strides may be negative
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, (Fraction, Decimal)):
+        return float(value)
     if isinstance(value, (list, tuple)):
         return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
     if isinstance(value, dict):
@@ -625,7 +632,7 @@ def _numbers_differ(
             return f"{what} should be {wanted}, but is {found}."
     if value.shape != target.shape:
         return f"{what} should have shape {tuple(target.shape)}, but has {tuple(value.shape)}."
-    if (~torch.isfinite(value) & torch.isfinite(target)).any():
+    if torch.isfinite(target).all() and not torch.isfinite(value).all():
         return f"{what} contains NaN or infinity."
     worst = int(torch.where(value == target, 0.0, (value - target).abs()).argmax())
     place = [int(i) for i in np.unravel_index(worst, value.shape)]

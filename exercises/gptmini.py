@@ -73,6 +73,9 @@ windows_of.mistakes = {
         lambda ids, T, stride: [ids[i : i + T + 1] for i in whole(len(ids), T, stride)],
     "x and y are one id too short: a window has T + 1 ids.": lambda ids, T, stride: [
         (x[:-1], y[:-1]) for x, y in windows_of.right(ids, T, stride)],
+    "Your x and y have T + 1 ids. It is the window that has so many, x and y have T.":
+        lambda ids, T, stride: [
+            (ids[i : i + T + 1], ids[i + 1 : i + T + 2]) for i in whole(len(ids), T, stride)],
     "All x come first, then all y. Return one pair (x, y) for each window.":
         lambda ids, T, stride: [
             [*part] for part in zip(*windows_of.right(ids, T, stride), strict=True)],
@@ -108,14 +111,14 @@ def side_by_side(answer):
     (near, far), (near_apart, far_apart) = pairs
     expect(
         near < far and near_apart < far_apart,
-        "On other articles the model should be worse. First the held-out windows, then the "
-        "held-out articles.",
+        "The first of two losses is that on held-out windows, the second that on held-out "
+        "articles, and on other articles the model is worse.",
     )
     expect(near < 3, "With stride 1 the held-out windows are known by heart: below 3 nats.")
     expect(
         near_apart > 6,
-        "This is no loss on windows that do not overlap with training: they are not known by "
-        "heart. `watch_a_leak(32)`, and the second of its three losses, after 160 steps.",
+        "In windows that do not overlap with training nothing is known by heart: after 160 steps "
+        "the loss is above 6. `watch_a_leak(32)`, its last entry, the second of the three losses.",
     )
     expect(right in (True, False), "The second of the pair should be True or False.")
     expect(
@@ -159,6 +162,10 @@ def dealt(
         return order(n, seed, epoch(*given, n, B))[begin : begin + B]
 
     return batch
+
+
+def drawn(n, size, seed):
+    return torch.randint(n, (size,), generator=torch.Generator().manual_seed(seed)).tolist()
 
 
 def with_one_generator(n, seed, epoch):
@@ -227,9 +234,11 @@ batch_of.mistakes = {
     "The seed is not used.": dealt(order=lambda n, seed, epoch: shuffled(n, epoch)),
     "The seed is multiplied by the epoch. Add them: `seed + epoch`.":
         dealt(order=lambda n, seed, epoch: shuffled(n, seed * epoch)),
-    "Windows are drawn here: some come twice, others never. Deal out a `torch.randperm`.":
-        lambda step, n, B, seed: torch.randint(n, (B,), generator=torch.Generator().manual_seed(
-            seed + step // (n // B))).tolist(),
+    "Windows are drawn here: some come twice, others never. Deal out a `torch.randperm`.": (
+        lambda step, n, B, seed: drawn(n, B, seed + step // (n // B)),
+        dealt(order=lambda n, seed, epoch: drawn(n, n, seed + epoch))),
+    "You shuffle only as many windows as fill batches. The order is of all n: what is left over at "
+    "its end is dropped.": lambda step, n, B, seed: batch_of.right(step, n // B * B, B, seed),
     "A good order, but not the one asked for: `torch.randperm(n, generator=…)`, with a "
     "`torch.Generator()`.": (
         dealt(order=by_random),

@@ -120,10 +120,7 @@ COPIED = (
 
 
 @exercise(
-    inputs=[
-        *((some.split(), text.split(), n) for some, text, n in COPIED),
-        (["so", "on\n"], ["so", "on", " so", "on\n"], 2),
-    ],
+    inputs=[(some.split(), text.split(), n) for some, text, n in COPIED],
     praise="every word in a common run, each counted once.",
 )
 def copied_share(some, text, n):
@@ -212,8 +209,8 @@ copied_share.mistakes = {
         lambda some, text, n: n * len(common(some, text, n)) / len(some),
         lambda some, text, n: min(1, n * len(common(some, text, n)) / len(some)),
     ),
-    "Only the first word of each run is counted. All its n words lie in it: mark the places i "
-    "to i + n − 1.": lambda some, text, n: len(common(some, text, n)) / len(some),
+    "Only one word of each run is counted. All its n words lie in it: mark the places i to "
+    "i + n − 1.": lambda some, text, n: len(common(some, text, n)) / len(some),
     "You asked whether all of `some` stands in `text`. Ask it of every run of n words.":
         lambda some, text, n: float(some in runs_of(text, len(some))),
     "Parts of words count in your search: *the end* is found inside *the endless*. Compare "
@@ -233,6 +230,8 @@ copied_share.mistakes = {
         marking(lambda run, text, n: run in runs_of(text, n)[::n])),
     "That is the number of words. Divide by the length of `some`.":
         lambda some, text, n: right_share(some, text, n) * len(some),
+    "You cut off the decimals: divide with `/`.":
+        lambda some, text, n: right_share(some, text, n) // 1,
     "You divided by the length of `text`. It is a share of `some`.":
         lambda some, text, n: right_share(some, text, n) * len(some) / len(text),
     "You divided by the number of different words. Each place of `some` counts.":
@@ -255,8 +254,8 @@ copied_share.mistakes = {
     "A word of a common run is counted wherever it stands in `some`. Mark places, not words.":
         lambda some, text, n: sum(w in inside(some, text, n) for w in some) / len(some),
     "Words are compared as they stand, with their capitals and signs: without `lower`, `strip`.": (
-        changed(str.lower), changed(str.strip), changed(lambda word: word.strip(".,\n")),
-        changed(lambda word: word.strip(".,\n").lower())),
+        changed(str.lower), changed(lambda word: word.strip(".,")),
+        changed(lambda word: word.strip(".,").lower())),
     "Too few runs are found. Is a list compared with a tuple? `[1, 2] == (1, 2)` is False.":
         lambda some, text, n: 0.0,
     "A list cannot be in a set. Make each run a tuple: tuple(text[i : i + n]).":
@@ -324,14 +323,14 @@ def counters(answer):
 
 
 @exercise(
-    inputs=[  # quarters, and 1, 2, 4 or 8 of them: means are exact, so rounding decides nothing
+    inputs=[  # quarters or 32nds, and 1, 2, 4 or 8: means are exact, so rounding decides nothing
         ([2.0, 1.5, 2.5, 1.0], [2.25, 2.0, 2.5, 1.25]),
         ([1.0, 2.0, 3.0, 2.0], [2.0, 1.5, 3.5, 2.0]),
         ([2.5, 2.0, 1.75, 3.0], [2.0, 1.75, 1.0, 2.5]),
         ([1.5, 1.75, 2.0, 3.5, 2.5, 1.0, 2.0, 1.5], [1.25, 2.5, 2.25, 4.0, 2.75, 0.75, 2.5, 1.0]),
         ([2.0], [1.0]),
         ([1.0, 2.0], [1.0, 2.0]),
-        ([1.0, 2.0, 3.0, 4.0], [1.25, 2.25, 3.25, 4.25]),
+        ([1.0, 2.0, 3.0, 4.0], [1.03125, 2.03125, 3.03125, 4.03125]),
         ([4.0, 1.0, 2.0, 2.5], [1.0, 1.5, 2.25, 3.5]),
     ],
     praise="every way to swap the two models is tried, and the true one is among them.",
@@ -379,14 +378,18 @@ by_chance.mistakes = {
     ),
     "As large as the true one counts, too: `>=`.":
         swapping(as_large=lambda new, true: abs(new) > abs(true)),
-    "The true arrangement, with nothing swapped, is one of the ways, and counts.":
-        lambda a, b: (by_chance.right(a, b) * 2 ** len(a) - 1) / 2 ** len(a),
+    "All 2 to the n ways count: the true one, with nothing swapped, and the one with all swapped, "
+    "too.": tuple(
+        lambda a, b, out=out: (by_chance.right(a, b) * 2 ** len(a) - 1) / (2 ** len(a) - out)
+        for out in (0, 1)),
     "You swap one text at a time. Every set of texts may be swapped: 2 to the n ways.":
         (swapping(one_at_a_time), swapping(lambda n: [[1] * n, *one_at_a_time(n)])),
     "You deal all numbers out anew. The two numbers of a text stay together; only which model "
     "each belongs to is swapped.": all_mixed,
-    "You compare how many texts are better, not by how much.":
+    "You compare how many texts are better, not by how much.": (
         swapping(gap=lambda x, y: (x > y) - (x < y)),
+        lambda a, b: sum(map(float.__gt__, a, b)) / len(a),
+        lambda a, b: sum(map(float.__lt__, a, b)) / len(a)),
     "That is how many ways there are. Give the share.":
         lambda a, b: by_chance.right(a, b) * 2 ** len(a),
     "That is the share of the ways with a *smaller* difference.":

@@ -7,7 +7,19 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, plain, same
+from exercises.check import (
+    NotAttempted,
+    NotYet,
+    checked,
+    exercise,
+    expect,
+    expect_no_helpers,
+    fresh,
+    normal,
+    plain,
+    same,
+)
+from exercises.watch import modules_of
 from helpers.gpt import GPTConfig
 
 # --- 15.1: eight bits -----------------------------------------------------------------------------
@@ -55,6 +67,11 @@ def reading(scale=lambda raw: float16(raw[:2]), numbers=lambda raw: signed(raw[2
 block8.mistakes = {
     "Your numbers are unsigned, 0 to 255. Signed bytes are −128 to 127: from 128 on, subtract 256 "
     "(`struct` reads them with b, not B).": reading(numbers=lambda raw: raw[2:]),
+    "From 128 on, 128 itself too, a signed byte is 256 less: 128 is −128, 255 is −1. Those below "
+    "stay as they are. (`b` in `struct`.)": (
+        reading(numbers=lambda raw: [b - 256 * (b > 128) for b in raw[2:]]),
+        reading(numbers=lambda raw: [b - 128 for b in raw[2:]]),
+        reading(numbers=lambda raw: [128 - b if b > 127 else b for b in raw[2:]])),
     "You cut bytes into halves of four bits. Here each byte is one number.":
         (reading(numbers=lambda b: halves(b[2:18])), reading(numbers=lambda b: halves(b[2:]))),
     "These are halves of bytes and a minimum, as in the format of four bits. Here each byte after "
@@ -67,6 +84,10 @@ block8.mistakes = {
     "Your scale is made of the last two bytes. It is the first two.": (
         reading(lambda raw: float16(raw[-2:])),
         reading(lambda raw: float16(raw[-2:]), lambda raw: signed(raw[:-2]))),
+    "The scale is read as another kind of number. Its two bytes are a float16, `e` in `struct`.": (
+        reading(lambda raw: int.from_bytes(raw[:2], "little")),
+        reading(lambda raw: int.from_bytes(raw[:2], "little", signed=True)),
+        reading(lambda raw: struct.unpack("<f", bytes(2) + raw[:2])[0])),  # bfloat16
     "The two bytes of the scale are in the wrong order: `<` in `struct`, little-endian.":
         reading(lambda raw: float16(raw[:2], ">")),
     "The scale is missing: these are the whole numbers. Multiply each by it.":
@@ -83,7 +104,7 @@ def sized(layers, heads, width, shared=None, head_size=None):
 
 
 @exercise(
-    inputs=[(sized(30, 9, 576, 3), 8192, 4), (sized(9, 12, 768), 99, 4), (sized(6, 4, 64, 1), 9, 2),
+    inputs=[(sized(30, 9, 576, 3), 8192, 4), (sized(9, 12, 768), 99, 8), (sized(6, 4, 64, 1), 9, 2),
             (sized(28, 16, 1024, 8, 128), 99, 2), (sized(3, 5, 40, None, 24), 7, 1),
             (sized(30, 12, 96, 2), 131_072, 4)],
     praise="two numbers a feature, for the heads that there are.",
@@ -139,6 +160,8 @@ cache_bytes.mistakes = {
     "That is one token. Each of `tokens` keeps its own.": lambda c, _, size: kept(c, 1, size),
     "That is how many numbers there are. Each takes `size` bytes.":
         lambda c, tokens, size: kept(c, tokens, 1),
+    "You always take 2 or 4 bytes. A number takes `size` bytes.":
+        tuple(lambda c, tokens, _, n=n: kept(c, tokens, n) for n in (2, 4)),
     "These are bits. `size` is in bytes: no 8.": partial(kept, both=16),
 }  # fmt: skip
 
@@ -272,23 +295,24 @@ def layers_of(w):
 
 def computed(
     w, ids, H, K, base, turn=turned, turns=(1, 1, 0), share=lambda x, n: x.repeat_interleave(n, 0),
-    mask=1, by=lambda q, x: q.shape[-1] ** 0.5, gated=lambda gate, up: F.silu(gate) * up, last=1,
-    norm=normed, norms=("input", "post_attention"), skip=(1, 1), order="qkv", split=split,
-    merge=lambda x: x.transpose(0, 1).flatten(1), layers=layers_of, out=F.linear,
+    mask=1, forbidden=-torch.inf, by=lambda q, x: q.shape[-1] ** 0.5, last=1, norm=normed,
+    gated=lambda gate, up: F.silu(gate) * up, norms=("input", "post_attention"), skip=(1, 1),
+    order="qkv", split=split, merge=lambda x: x.transpose(0, 1).flatten(1), layers=layers_of,
+    query=F.linear, out=F.linear, second=lambda norm, x, gain, first: norm(x, gain),
 ):  # fmt: skip
     x = w["model.embed_tokens.weight"][ids]
     for i in layers(w):
         start = f"model.layers.{i}."
         own = {name.removeprefix(start): part for name, part in w.items() if name.startswith(start)}
         given = norm(x, own[f"{norms[0]}_layernorm.weight"])
-        parts = [split(F.linear(given, own[f"self_attn.{p}_proj.weight"]), h)
-                 for p, h in zip(order, (H, K, K), strict=True)]  # fmt: skip
+        parts = [split(linear(given, own[f"self_attn.{p}_proj.weight"]), h) for p, h, linear in
+                 zip(order, (H, K, K), (query, F.linear, F.linear), strict=True)]  # fmt: skip
         q, k, v = (turn(p, base) if t else p for p, t in zip(parts, turns, strict=True))
         k, v = share(k, H // K), share(v, H // K)
         scores = q @ k.mT / by(q, x)
-        scores[:, torch.ones(len(x), len(x)).triu(1) * mask > 0] = -torch.inf
+        scores[:, torch.ones(len(x), len(x)).triu(1) * mask > 0] = forbidden
         x = skip[0] * x + out(merge(scores.softmax(-1) @ v), own["self_attn.o_proj.weight"])
-        given = norm(x, own[f"{norms[1]}_layernorm.weight"])
+        given = second(norm, x, own[f"{norms[1]}_layernorm.weight"], given)
         gate, up = (F.linear(given, own[f"mlp.{name}_proj.weight"]) for name in ("gate", "up"))
         x = skip[1] * x + F.linear(gated(gate, up), own["mlp.down_proj.weight"])
     return (norm(x, w["model.norm.weight"]) if last else x) @ w["model.embed_tokens.weight"].T
@@ -312,12 +336,26 @@ llama.mistakes = {
         lambda w, ids, H, K, _: computed(w, ids, H, K, 1e4),
     "Keys and values are shared in the wrong order. Neighbours share: heads 0, 0, 1, 1, not 0, 1, "
     "0, 1 (`repeat_interleave`, not `repeat`).": but(share=lambda x, n: x.repeat(n, 1, 1)),
+    "Queries and keys are turned before the split, or along the wrong dimension. Turn each head: "
+    "`turned` wants (heads, T, hs).": (
+        but(turn=lambda x, base: split(
+            turned(x.transpose(0, 1).flatten(1)[None], base)[0], len(x))),
+        but(turn=lambda x, base: turned(x.transpose(0, 1), base).transpose(0, 1))),
     "The mask is missing: every token hears the future.": but(mask=0),
+    "A score of 0 forbids nothing, for e⁰ is 1. What is in the future gets −∞.": but(forbidden=0),
     "The scores are not divided by √hs.": but(by=lambda q, x: 1),
     "The scores are divided by √C. A head has hs = C / n_head numbers: √hs.":
         but(by=lambda q, x: x.shape[-1] ** 0.5),
     "gate and up are exchanged: silu(gate) · up.": but(gated=lambda gate, up: F.silu(up) * gate),
     "SiLU is missing: silu(gate) · up.": but(gated=torch.mul),
+    "up is missing: silu(gate) · up.": but(gated=lambda gate, up: F.silu(gate)),
+    "The gate has another function. SiLU is x · sigmoid(x), `F.silu`.": (
+        but(gated=lambda gate, up: F.gelu(gate) * up),
+        but(gated=lambda gate, up: F.relu(gate) * up),
+        but(gated=lambda gate, up: gate.sigmoid() * up)),
+    "What mlp reads is the new x, after attention is added, through post_attention_layernorm.": (
+        but(second=lambda norm, x, gain, first: x),
+        but(second=lambda norm, x, gain, first: first)),
     "The gains of the norms are missing.": but(norm=lambda x, gain: normed(x, 1)),
     "The mean is subtracted, as LayerNorm does. RMSNorm only divides.":
         but(norm=lambda x, gain: F.layer_norm(x, x.shape[-1:], gain)),
@@ -331,8 +369,9 @@ llama.mistakes = {
     "A part's result replaces the stream. It is added: x + part(norm(x)).":
         (but(skip=(0, 1)), but(skip=(1, 0)), but(skip=(0, 0))),
     "Keys and values are exchanged.": but(order="qvk"),
-    "o_proj is turned. It is square, so nothing complains: x @ W.T.":
-        but(out=lambda x, W: x @ W),
+    "q_proj or o_proj is the wrong way round. They are square, so nothing complains: x @ W.T.":
+        (but(out=torch.matmul), but(query=torch.matmul), but(out=torch.matmul, query=torch.matmul)),
+    "o_proj is missing.": but(out=lambda x, W: x),
     "The heads are cut wrongly: (T, C) → (T, heads, hs) → (heads, T, hs), and back the same way.": (
         but(split=lambda x, heads: x.reshape(heads, len(x), -1)),
         but(merge=lambda x: x.reshape(x.shape[1], -1))),
@@ -344,3 +383,12 @@ llama.mistakes = {
     "These are probabilities. The logits are wanted.":
         lambda *given: computed(*given).softmax(-1),
 }  # fmt: skip
+
+
+@llama.then
+def with_functions_alone(answer):
+    expect_no_helpers(answer, llama.inputs[0])
+    expect(
+        "torch.nn.modules.module" not in modules_of(answer, *fresh(llama.inputs[0])),
+        "The values are right, but an `nn.Module` computes a part of them: use functions alone.",
+    )

@@ -67,15 +67,17 @@ centre.mistakes = {
         lambda x: x - x.median(1, keepdim=True).values,
         lambda x: x - (x.amax(1, keepdim=True) + x.amin(1, keepdim=True)) / 2,
     ),
-    "The mean of a row is its sum divided by C, by how many numbers it has, and not by 2 (as in "
-    "the example) or C − 1.": (
+    "The mean of a row is its sum divided by C, by how many numbers it has: not by 2 (as in "
+    "the example), by C − 1, or by T, the number of rows.": (
         lambda x: x - x.sum(1, keepdim=True) / 2,
+        lambda x: x - x.sum(1, keepdim=True) / len(x),
         lambda x: x - x.sum(1, keepdim=True) / max(x.shape[1] - 1, 1),
         lambda x: x - mean(x[:, :2]),
     ),
     "You took off the means of the columns, too: only those of the rows.": lambda x: (
         x - mean(x) - (x - mean(x)).mean(0)
     ),
+    "The table is on its side: give it back as (T, C), rows as rows.": lambda x: (x - mean(x)).T,
     "You gave back x itself: subtract the mean of each row.": torch.clone,
     "The means of the rows were laid along the columns: x is square here, so "
     "broadcasting found nothing wrong. Keep the dimension with keepdim=True.": lambda x: (

@@ -192,6 +192,8 @@ def test_infinities_that_belong_there_are_right():
         expect_close([[0.0, -inf], [1.0, 2.0]], [[0.0, -inf], [1.0, 3.0]], "scores")
     with pytest.raises(f.NotYet, match=r"scores should be \[-inf, 1\], but is \[1, 1\]"):
         expect_close([1.0, 1.0], [-inf, 1.0], "scores")
+    with pytest.raises(f.NotYet, match=r"scores should be 2 at index \[1, 0\], but is -inf\."):
+        expect_close([[0.0, -inf], [-inf, 3.0]], [[0.0, -inf], [2.0, 3.0]], "scores")
 
 
 @pytest.mark.parametrize("value", [2, 2.0, True + 1, [2.0], (2,), torch.tensor(2.0)])
@@ -344,6 +346,10 @@ def test_a_mistake_that_explains_little_is_a_coincidence():
     assert declared(lambda n: n * n).message == "Squared."
     assert declared(lambda n: min(n * n, 20)).message == "Squared."
     assert declared(lambda n: 9).message == "twice(3) should be 6, but is 9."
+    # What is squared would be wrong for 4, too, where this answer is right.
+    declared = exercise(inputs=[(0,), (2,), (3,), (4,)])(twice)
+    declared.mistakes = {"Squared.": lambda n: n * n}
+    assert declared(lambda n: 9 if n == 3 else 2 * n).message == "twice(3) should be 6, but is 9."
 
 
 def test_a_mistake_that_only_fails_or_only_says_true_is_named_if_it_fits_every_input():

@@ -48,6 +48,13 @@ def test_other_right_answers_are_right(exercise, answer):
     assert report.outcome == "right", report.message
 
 
+def all_but_the_repeats(logits, ids, n):
+    repeats = check.ends_a_piece(ids, n)
+    return check.forbidding(lambda *_: [t for t in range(len(logits)) if t not in repeats])(
+        logits, ids, n
+    )
+
+
 def drawn(model, prompts, n_tokens, block_size, stop):
     def choose(rows):
         return int(rows[-1].softmax(-1).multinomial(1))
@@ -61,7 +68,8 @@ def drawn(model, prompts, n_tokens, block_size, stop):
         (check.capitals, LOSSES, "to a pair"),
         (check.capitals, ({1.0: "much"}, 3.0), "should be numbers"),
         (check.capitals, ({1.0: 4.773}, 3.0), "no loss for the temperature 1.5, 2, 3, 5"),
-        (check.capitals, (dict.fromkeys(check.TAUS, 4.773), 3.0), "not the losses of 32"),
+        (check.capitals, (dict.fromkeys(check.TAUS, 4.773), 3.0), "not the losses in capitals"),
+        (check.capitals, ({str(t): x for t, x in LOSSES.items()}, 3.0), "should be numbers"),
         (check.capitals, (LOSSES, 3.277), "one of the five temperatures"),
         (check.capitals, (LOSSES, 1.0), "another temperature is better"),
         *(
@@ -70,7 +78,10 @@ def drawn(model, prompts, n_tokens, block_size, stop):
         ),
         (check.no_repeat, lambda logits, ids, n: logits - 1, "should be"),
         (check.no_repeat, lambda logits, ids, n: logits[:-1], "should have shape"),
+        (check.no_repeat, all_but_the_repeats, "but is -inf"),
         (check.write_all, drawn, "two different results"),
+        (check.write_all, lambda model, prompts, *_: model(torch.tensor(prompts[0])), "(B, T)"),
+        (check.write_all, lambda model, prompts, *_: torch.tensor(prompts), "make no tensor"),
         (check.write_all, check.writing(lambda ids, W: ids), "and it reads 6 at most"),
         (check.write_all, check.writing(lambda ids, W: ids[-W - 1 :]), "and it reads 6 at most"),
     ],

@@ -38,7 +38,7 @@ LOSSES = {1: (1.5, 9.3), 32: (9.1, 11.7)}
         (check.side_by_side, ({1: (1.5, 9.3)}, False), "no losses for the stride 32"),
         (check.side_by_side, (LOSSES | {1: 1.5}, False), "should be numbers"),
         (check.side_by_side, (LOSSES | {1: (1.4, 1.5, 9.3)}, False), "two losses"),
-        (check.side_by_side, (LOSSES | {1: (9.3, 1.5)}, False), "First the held-out windows"),
+        (check.side_by_side, (LOSSES | {1: (9.3, 1.5)}, False), "The first of two losses"),
         (check.side_by_side, (LOSSES | {1: (5.3, 6.9)}, False), "below 3 nats"),
         (check.side_by_side, (LOSSES | {32: (0.4, 11.7)}, False), "`watch_a_leak(32)`"),
         (check.side_by_side, (LOSSES, None), "True or False"),

@@ -1,6 +1,7 @@
 """The exercises on judging: other right answers, and mistakes that no table names."""
 
 import math
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -20,6 +21,15 @@ def by_word(some, text, n):
         if all(a == b for a, b in zip(some[i : i + n], text[j : j + n], strict=True)):
             shares[i : i + n] = 1
     return shares.mean()
+
+
+def by_spaces(some, text, n):
+    """As the chapter looks for runs: in text, with a space on both sides."""
+
+    def stands(run, text, n):
+        return f" {' '.join(run)} " in f" {' '.join(text)} "
+
+    return check.marking(stands)(some, text, n) if some else 0
 
 
 def by_sets(a, b):
@@ -48,7 +58,9 @@ def by_means(a, b):
         (check.scored, lambda *given: torch.tensor(scored(*given))),
         (check.scored, lambda *given: [np.array(part) for part in scored(*given)]),
         (check.copied_share, by_word),
+        (check.copied_share, by_spaces),
         (check.copied_share, lambda *given: np.float32(copied_share(*given))),
+        (check.copied_share, lambda *given: Fraction(copied_share(*given))),
         (check.counters, [torch.tensor(mean), low + 0.002, high - 0.002, check.RIGHT]),
         (check.by_chance, by_sets),
         (check.by_chance, by_means),

@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from exercises import real_weights as check
 from helpers import published
@@ -58,7 +59,7 @@ def test_the_right_llama_is_that_of_the_helpers(given):
         (check.dearer, (1.0, 1.11, 1.33, " Last")),
         (check.dearer, [torch.tensor(before), middle + 0.004, last - 0.004, check.RIGHT]),
         (check.dearer, (1.0064, 1.1114, 1.3246, check.RIGHT)),  # without the token 0 before it
-        (check.llama, by_helpers),
+        (check.llama, lambda *given: llama(*given).double()),
     ],
 )
 def test_other_right_answers_are_right(exercise, right):
@@ -89,6 +90,8 @@ def test_each_other_way_to_round_is_told(says, others):
         (check.dearer, (1.0, 1.1, 1.3, "last"), "two decimals"),
         (check.dearer, (before, 1.12, last, "last"), "one at a time"),  # block 16
         (check.block8, lambda raw: [n for n in check.block8.right(raw) if n], "(32,), but has (29"),
+        (check.llama, by_helpers, "`helpers` computes"),
+        (check.llama, lambda *given: nn.Identity()(llama(*given)), "an `nn.Module` computes"),
         (check.llama, lambda *given: llama(*given).squeeze(0), "ids of shape (1,)"),
         (check.dearer, (before, 1.2, last, "last"), "one at a time"),
         (check.dearer, (before, middle, last, "both"), "middle or last"),
