@@ -323,6 +323,8 @@ fused_multi_head.mistakes = {
     ),
     "Your mask hides each token from itself, too. The diagonal is allowed.":
         (run(mask=lambda ones: ones.tril(-1)), run(mask=lambda ones: ones.tril(-1), hide=-1e9)),
+    "Your mask shows each token the next one: nothing above the diagonal is allowed.":
+        (run(mask=lambda ones: ones.tril(1)), run(mask=lambda ones: ones.tril(1), hide=-1e9)),
     "You mask after the softmax, so the rows no longer sum to 1. Mask the scores, with −inf.":
         run(late=True),
     "The hidden scores are 0 in yours, and e⁰ = 1: they still count. Hide them with −inf.":

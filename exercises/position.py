@@ -99,7 +99,7 @@ is_equivariant.mistakes = {
     "f(x)[order].": lambda f, x, order: close(f(x[order]), f(x)),
     "One side is shuffled the other way round: compare f(x[order]) with f(x)[order].":
         lambda f, x, order: close(f(x[order])[order], f(x)),
-    "You shuffle the output only. The input of one side has to be shuffled, too: f(x[order]).":
+    "Both sides are f of the same rows in yours. One side is f(x[order]), the other f(x)[order].":
         lambda f, x, order: close(f(x), f(x)[order]),
     "Attention gives equal outputs only up to rounding, because it adds in another order: compare "
     "with torch.allclose, not with == or torch.equal.":
@@ -405,6 +405,8 @@ rotary_attention.mistakes = {
         attending(mask=lambda T: ~causal_mask(T)), with_mask(causal_mask, -torch.inf),
         with_mask(causal_mask, -1e9), with_mask(itself_or_later, -torch.inf),
         with_mask(itself_or_later, -1e9)),
+    "The mask shows each token the next one: nothing above the diagonal is allowed.":
+        attending(mask=lambda T: torch.ones(T, T).tril(1).bool()),
     "The mask has T rows and columns, T = q.shape[-2].": tuple(
         lambda q, k, v, dim=dim: attending(mask=lambda T: causal_mask(q.shape[dim]))(q, k, v)
         for dim in (0, 1, -1)),

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, tensor
-from exercises.multi_head import run
+from exercises.multi_head import fused_multi_head, run
 
 # --- 8.1: the answers of a bend, by hand ----------------------------------------------------------
 
@@ -244,30 +244,12 @@ parallel_block.mistakes = {
         (parallel(join=lambda x, a, f, n: x + a(n(x)) + gelu(f(n(x)))),
          lambda x, q, o, u, W, H: x + run()(standardised(x), q, o, H)
          + gelu(standardised(x) @ u @ W)),
-    "The output projection of attention is missing: multiply the merged heads by W_o.":
-        parallel(listen=run(uses="qkv1")),
-    "You multiply by W_o.T. Here a product is `x @ W`, W_o included.":
-        parallel(listen=run(uses="qkvO")),
-    "The tokens are scrambled: swap H and T before you merge the heads, `transpose(1, 2)`.":
-        parallel(listen=run(join=lambda out: out.reshape(len(out), out.shape[2], -1))),
-    "You divide the scores by √C, the whole width. A head's dot product has hs = C/H terms.":
-        parallel(listen=run(scale=lambda C, hs: C**0.5)),
-    "The scores are not scaled: divide them by √hs.": parallel(listen=run(scale=lambda C, hs: 1)),
-    "You divide the scores by hs. Divide by its root.":
-        parallel(listen=run(scale=lambda C, hs: hs)),
-    "The future is not hidden: this is a block of a GPT, mask it with a lower triangle.":
-        parallel(listen=run(mask=None)),
-    "Your mask hides the past and shows the future.": parallel(listen=run(mask=torch.triu)),
-    "You mask after the softmax, so the rows no longer sum to 1. Mask the scores, with −inf.":
-        parallel(listen=run(late=True)),
-    "The hidden scores are 0 in yours, and e⁰ = 1: they still count. Hide them with −inf.":
-        parallel(listen=run(hide=0)),
-    "This is one head of width C: q, k and v were never split into n_head heads.":
-        parallel(listen=lambda x, W, o, H: run()(x, W, o, 1)),
-    "The order is q, k, v: in yours queries and keys are swapped.":
-        parallel(listen=run(uses="kqvo")),
-    "The order is q, k, v: in yours keys and values are swapped.":
-        parallel(listen=run(uses="qvko")),
-    "The order is q, k, v: in yours queries and values are swapped.":
-        parallel(listen=run(uses="vkqo")),
 }  # fmt: skip
+
+# What goes wrong inside attention is told as in the exercise that asked for it alone.
+TOLD_OTHERWISE = "You added x", "You squeeze", "These are the outputs", "No token listens"
+parallel_block.mistakes |= {
+    says: tuple(parallel(listen=one) for one in (wrong if isinstance(wrong, tuple) else (wrong,)))
+    for says, wrong in fused_multi_head.mistakes.items()
+    if not says.startswith(TOLD_OTHERWISE)
+}
