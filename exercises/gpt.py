@@ -228,13 +228,14 @@ def what_it_read(x, given):
 
 
 def computed(
-    w, ids, H, scale=True, mask=True, order=(0, 1, 2), blocks=range, bend=gelu,
+    w, ids, H, scale=True, hidden=1, order=(0, 1, 2), blocks=range, bend=gelu,
     skip=(stream, stream), norms=("ln_1", "ln_2"), last=True,
     after=False, to=F.layer_norm, split=heads_of, merge=lambda out: out.transpose(1, 2).flatten(2),
     parallel=False, by=None, head=True,
 ):  # fmt: skip
     """GPT-2's logits, or those with one of its parts left out or changed.
 
+    hidden: the first diagonal of the scores that the mask hides; None: there is no mask.
     skip: for each part, what it is added to: of the stream and what the part read.
     """
     norm = partial(normed, to=to)
@@ -245,8 +246,8 @@ def computed(
         qkv = linear(w, h + "attn.c_attn", given).chunk(3, -1)
         q, k, v = (split(qkv[part], H) for part in order)
         scores = q @ k.mT / ((by or q.shape[-1]) ** 0.5 if scale else 1)
-        if mask:
-            scores = scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -torch.inf)
+        if hidden is not None:
+            scores = scores.masked_fill(torch.ones_like(scores).triu(hidden) > 0, -torch.inf)
         heard = linear(w, h + "attn.c_proj", merge(scores.softmax(-1) @ v))
         before, x = x, skip[0](x, given) + heard
         x = norm(w, h + norms[0], x) if after else x
@@ -281,7 +282,9 @@ BIASES = "c_attn.bias", "attn.c_proj.bias", "c_fc.bias", "mlp.c_proj.bias"
 gpt2.mistakes = {
     "The positions are missing: add the rows of wpe to those of wte.":
         with_other(torch.zeros_like, "wpe.weight"),
-    "The mask is missing: every token hears the future.": but(mask=False),
+    "The mask is missing: every token hears the future.": but(hidden=None),
+    "The mask hides a diagonal too few or too many: each token hears itself, but not the next one.":
+        (but(hidden=2), but(hidden=0)),
     "The scores are not divided by √hs.": but(scale=False),
     "The scores are divided by √C: each head has hs = C / n_head numbers.":
         lambda w, ids, H: computed(w, ids, H, by=w["wte.weight"].shape[1]),
@@ -322,8 +325,8 @@ gpt2.mistakes = {
     "exchange heads and time.": but(split=lambda x, H: x.reshape(len(x), H, x.shape[1], -1)),
     "The heads were merged without the transpose: (B, H, T, hs) → (B, T, H, hs) → (B, T, C).":
         but(merge=lambda o: o.reshape(len(o), o.shape[2], -1)),
-    "There is one head only: cut queries, keys and values into n_head.":
-        lambda w, ids, H: computed(w, ids, 1),
+    "The number of heads is always the same in yours: cut queries, keys and values into n_head.":
+        (lambda w, ids, H: computed(w, ids, 1), lambda w, ids, H: computed(w, ids, 2)),
     "These are probabilities. The logits are wanted, before any softmax.":
         result(lambda z: z.softmax(-1)),
     "The head is missing: multiply what ln_f gives by wte.weight.T.": but(head=False),
