@@ -492,7 +492,8 @@ def call(function: Any, *args: Any, name: str = "your function") -> Any:
     for before, after in zip(args, given, strict=True):
         if _state(before) != _state(after):
             kind = "tensor" if isinstance(before, Tensor) else type(before).__name__
-            inside = isinstance(before, dict) and any(map(_holds_tensors, before.values()))
+            held = before.values() if isinstance(before, dict) else [before]
+            inside = not isinstance(before, Tensor) and any(map(_holds_tensors, held))
             also = " and on new tensors" * inside
             raise NotYet(f"{name} changed its input in place: work on a new {kind}{also} instead.")
     return result
@@ -577,6 +578,12 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
     """
     got, want = plain(got), plain(want)
     wrong = f"{what} should be {_shown(want)}, but is {_shown(got)}."
+    if isinstance(want, (Tensor, list)) and isinstance(got, tuple) and got:
+        first = isinstance(got[0], (Tensor, list)) and same(got[0], want, tolerance)
+        if first or isinstance(want, Tensor):
+            alone = ": return the first alone" * first
+            one = "tensor" if isinstance(want, Tensor) else "list"
+            return f"{what} should be one {one}, but is a tuple of {len(got)}{alone}."
     if isinstance(want, bool):
         if isinstance(got, Tensor) and got.numel() == 1:
             got = got.item()
@@ -597,7 +604,8 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
         several = any(isinstance(w, Tensor) and w.dim() for w in want)
         if several:
             wrong = f"{what} should be {len(want)} tensors, but is {_shown(got)}."
-            got = list(got) if isinstance(got, Tensor) and got.dim() else got
+            stacked = isinstance(got, Tensor) and got.dim() > max(w.dim() for w in want)
+            got = list(got) if stacked else got
         else:
             got = _listed(got)
     if isinstance(want, (list, tuple)) and not _is_numbers(want):
@@ -607,9 +615,6 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
         found = (difference(g, w, f"entry {i} of {what}", tolerance) for i, (g, w) in pairs)
         problem = next(filter(None, found), None)
         return problem if several or not problem else wrong
-    if isinstance(want, Tensor) and isinstance(got, tuple) and got:
-        alone = ": return the first alone" if same(got[0], want, tolerance) else ""
-        return f"{what} should be one tensor, but is a tuple of {len(got)}{alone}."
     target = tensor(want, what)
     try:
         problem = _numbers_differ(tensor(got, what), target, want, what, tolerance)
@@ -637,7 +642,8 @@ def _numbers_differ(
     worst = int(torch.where(value == target, 0.0, (value - target).abs()).argmax())
     place = [int(i) for i in np.unravel_index(worst, value.shape)]
     pair = float(target.flatten()[worst]), float(value.flatten()[worst])
-    digits = ".3f" if f"{pair[0]:.3f}" != f"{pair[1]:.3f}" else ".3e"
+    told_apart = (d for d in (".3f", ".3e", ".6e") if f"{pair[0]:{d}}" != f"{pair[1]:{d}}")
+    digits = next(told_apart, ".9e")
     where = f" at index {place}" if place else ""
     if pair[0].is_integer() and pair[1].is_integer():
         digits = ",.0f"

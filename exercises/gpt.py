@@ -100,7 +100,8 @@ surprises.mistakes = {
     "You summed. Keep a number for each token.": (result(torch.sum), result(lambda s: s.sum(1))),
     "Right numbers, but all in a row (cross_entropy wants that). Give them the shape "
     "(B, T − 1) again.": result(torch.flatten),
-    "Drop the last dimension, of size 1: `[..., 0]`.": result(lambda s: s[..., None]),
+    "Drop the last dimension, of size 1, and no other one: `[..., 0]`.":
+        (result(lambda s: s[..., None]), result(torch.squeeze)),
     "Right numbers, but (T − 1, B): texts come first.": result(torch.t),
     "These are the surprises at all symbols. Pick the one that came, with gather.":
         (lambda z, _: -z[:, :-1].log_softmax(-1), lambda z, _: -z.log_softmax(-1)),
@@ -203,9 +204,8 @@ def normed(w, name, x, to=F.layer_norm):
     return to(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"])
 
 
-def linear(w, name, x, bias=1, turn=False):
-    weight = w[f"{name}.weight"]
-    return x @ (weight.T if turn else weight) + bias * w[f"{name}.bias"]
+def linear(w, name, x):
+    return x @ w[f"{name}.weight"] + w[f"{name}.bias"]
 
 
 gelu = partial(F.gelu, approximate="tanh")
@@ -215,49 +215,89 @@ def heads_of(x, H):
     return x.unflatten(-1, (H, -1)).transpose(1, 2)
 
 
+def stream(x, given):
+    return x
+
+
+def nothing(x, given):
+    return 0
+
+
+def what_it_read(x, given):
+    return given
+
+
 def computed(
-    w, ids, H, places=1, scale=True, mask=True, order=(0, 1, 2), blocks=range, bias=1, turn=False,
-    bend=gelu, skip=(1, 1), norms=("ln_1", "ln_2"), last=True,
+    w, ids, H, scale=True, hidden=1, order=(0, 1, 2), blocks=range, bend=gelu,
+    skip=(stream, stream), norms=("ln_1", "ln_2"), last=True,
     after=False, to=F.layer_norm, split=heads_of, merge=lambda out: out.transpose(1, 2).flatten(2),
-    parallel=False, by=None,
+    parallel=False, by=None, head=True,
 ):  # fmt: skip
-    """GPT-2's logits, or those with one of its parts left out or changed."""
+    """GPT-2's logits, or those with one of its parts left out or changed.
+
+    hidden: the first diagonal of the scores that the mask hides; None: there is no mask.
+    skip: for each part, what it is added to: of the stream and what the part read.
+    """
     norm = partial(normed, to=to)
-    x = w["wte.weight"][ids] + places * w["wpe.weight"][: ids.shape[1]]
+    x = w["wte.weight"][ids] + w["wpe.weight"][: ids.shape[1]]
     for i in blocks(sum(name.endswith("ln_1.bias") for name in w)):
         h = f"h.{i}."
         given = x if after else norm(w, h + norms[0], x)
-        qkv = linear(w, h + "attn.c_attn", given, bias).chunk(3, -1)
+        qkv = linear(w, h + "attn.c_attn", given).chunk(3, -1)
         q, k, v = (split(qkv[part], H) for part in order)
         scores = q @ k.mT / ((by or q.shape[-1]) ** 0.5 if scale else 1)
-        if mask:
-            scores = scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -torch.inf)
-        heard = linear(w, h + "attn.c_proj", merge(scores.softmax(-1) @ v), bias, turn)
-        before, x = x, skip[0] * x + heard
+        if hidden is not None:
+            scores = scores.masked_fill(torch.ones_like(scores).triu(hidden) > 0, -torch.inf)
+        heard = linear(w, h + "attn.c_proj", merge(scores.softmax(-1) @ v))
+        before, x = x, skip[0](x, given) + heard
         x = norm(w, h + norms[0], x) if after else x
         given = before if parallel else x
         given = given if after else norm(w, h + norms[1], given)
-        up = bend(linear(w, h + "mlp.c_fc", given, bias))
-        x = skip[1] * x + linear(w, h + "mlp.c_proj", up, bias)
+        up = bend(linear(w, h + "mlp.c_fc", given))
+        x = skip[1](x, given) + linear(w, h + "mlp.c_proj", up)
         x = norm(w, h + norms[1], x) if after else x
-    return (norm(w, "ln_f", x) if last else x) @ w["wte.weight"].T
+    x = norm(w, "ln_f", x) if last else x
+    return x @ w["wte.weight"].T if head else x
 
 
 def but(**changes):
     return lambda w, ids, H: computed(w, ids, H, **changes)
 
 
+def with_other(change, *ends):
+    """As if the tensors whose names end like this were others; of zeros, as if there were none."""
+    return lambda w, ids, H: computed(
+        {name: change(t) if name.endswith(ends) else t for name, t in w.items()}, ids, H
+    )
+
+
+def unprojected(w, ids, H):
+    own = {name: torch.eye(len(t)) for name, t in w.items() if name.endswith("attn.c_proj.weight")}
+    return with_other(torch.zeros_like, "attn.c_proj.bias")(w | own, ids, H)
+
+
+BIASES = "c_attn.bias", "attn.c_proj.bias", "c_fc.bias", "mlp.c_proj.bias"
+
+
 gpt2.mistakes = {
-    "The positions are missing: add the rows of wpe to those of wte.": but(places=0),
-    "The mask is missing: every token hears the future.": but(mask=False),
+    "The positions are missing: add the rows of wpe to those of wte.":
+        with_other(torch.zeros_like, "wpe.weight"),
+    "The mask is missing: every token hears the future.": but(hidden=None),
+    "The mask hides a diagonal too few or too many: each token hears itself, but not the next one.":
+        (but(hidden=2), but(hidden=0)),
     "The scores are not divided by √hs.": but(scale=False),
     "The scores are divided by √C: each head has hs = C / n_head numbers.":
         lambda w, ids, H: computed(w, ids, H, by=w["wte.weight"].shape[1]),
     "c_attn gives queries, keys and values in this order: yours is another.":
         tuple(but(order=order) for order in ((0, 2, 1), (1, 0, 2), (2, 1, 0), (1, 2, 0))),
-    "The attention part has no skip: x + attention(norm(x)).": but(skip=(0, 1)),
-    "The feed-forward part has no skip: x + feed-forward(norm(x)).": but(skip=(1, 0)),
-    "The skips are missing: each part adds to the stream.": but(skip=(0, 0)),
+    "The attention part has no skip: x + attention(norm(x)).":
+        but(skip=(nothing, stream)),
+    "The feed-forward part has no skip: x + feed-forward(norm(x)).":
+        but(skip=(stream, nothing)),
+    "The skips are missing: each part adds to the stream.": but(skip=(nothing, nothing)),
+    "A part adds to norm(x) in yours. Keep x itself: only what the part reads is normed.": tuple(
+        but(skip=skip) for skip in
+        ((what_it_read, what_it_read), (what_it_read, stream), (stream, what_it_read))),
     "The last norm, ln_f, is missing.": but(last=False),
     "The norms come before the parts: x + part(norm(x)), not norm(x + part(x)).": but(after=True),
     "The norms of a block are exchanged: ln_1 before attention, ln_2 before the feed-forward part.":
@@ -270,9 +310,13 @@ gpt2.mistakes = {
     "GPT-2's bend is GELU, not ReLU.": but(bend=F.relu),
     "This is the exact GELU. Use GPT-2's: approximate=\"tanh\".": but(bend=F.gelu),
     "attn.c_proj is turned. It is square, so nothing complains: use x @ W as it is.":
-        but(turn=True),
-    "The biases of the projections are missing: x @ W + b.": but(bias=0),
-    "Only the first block was used.": but(blocks=lambda n: range(1)),
+        with_other(torch.t, "attn.c_proj.weight"),
+    "A bias is missing: x @ W + b, four times in a block.": (
+        with_other(torch.zeros_like, *BIASES),
+        *(with_other(torch.zeros_like, bias) for bias in BIASES)),
+    "attn.c_proj is missing: the merged heads go through it before they are added.": unprojected,
+    "Only the first block's tensors were used: those of block i are called `h.{i}.…`.":
+        (but(blocks=lambda n: range(1)), but(blocks=lambda n: [0] * n)),
     "The blocks were not used at all.": but(blocks=lambda n: ()),
     "The last block is missing.": but(blocks=lambda n: range(n - 1)),
     "h.10 comes after h.9: with eleven blocks it is lost in yours, or comes too early.": (
@@ -281,10 +325,11 @@ gpt2.mistakes = {
     "exchange heads and time.": but(split=lambda x, H: x.reshape(len(x), H, x.shape[1], -1)),
     "The heads were merged without the transpose: (B, H, T, hs) → (B, T, H, hs) → (B, T, C).":
         but(merge=lambda o: o.reshape(len(o), o.shape[2], -1)),
-    "There is one head only: cut queries, keys and values into n_head.":
-        lambda w, ids, H: computed(w, ids, 1),
+    "The number of heads is always the same in yours: cut queries, keys and values into n_head.":
+        (lambda w, ids, H: computed(w, ids, 1), lambda w, ids, H: computed(w, ids, 2)),
     "These are probabilities. The logits are wanted, before any softmax.":
         result(lambda z: z.softmax(-1)),
+    "The head is missing: multiply what ln_f gives by wte.weight.T.": but(head=False),
     "These are logits of the last place only. Give all: (B, T, V).": result(lambda z: z[:, -1]),
     "The gains and shifts of the norms are missing.":
         but(to=lambda x, shape, *_: F.layer_norm(x, shape)),

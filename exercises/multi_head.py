@@ -124,7 +124,8 @@ def twins(answer):
         score > 0.9,
         "So low? Twins were not trained here, it seems, or not for 400 steps: copy all three "
         "matrices of head 0 into head 1 *before* the training, return the layer from a function "
-        "and hand that function to recall_trained. (One head alone scores about 0.2.)",
+        "and hand that function to recall_trained. Copy the numbers, by `copy_`: after `=` the two "
+        "heads are one, which scores about 0.2.",
     )
     expect(
         letter != "a",
@@ -322,6 +323,8 @@ fused_multi_head.mistakes = {
     ),
     "Your mask hides each token from itself, too. The diagonal is allowed.":
         (run(mask=lambda ones: ones.tril(-1)), run(mask=lambda ones: ones.tril(-1), hide=-1e9)),
+    "Your mask shows each token the next one: nothing above the diagonal is allowed.":
+        (run(mask=lambda ones: ones.tril(1)), run(mask=lambda ones: ones.tril(1), hide=-1e9)),
     "You mask after the softmax, so the rows no longer sum to 1. Mask the scores, with −inf.":
         run(late=True),
     "The hidden scores are 0 in yours, and e⁰ = 1: they still count. Hide them with −inf.":

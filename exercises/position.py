@@ -56,6 +56,14 @@ JUDGED = {  # name → (function, what to say about it)
     **{f"row_{r}_changed": (touching(r, r % 3, (-1) ** r), ALL) for r in range(5)},
     **{f"feature_{c}_changed": (touching(3, c, 1), ALL) for c in range(3)},
 }  # fmt: skip
+OWN_X = "Ask about the `x` that is given: rows of zeros are 0 whatever they are multiplied by."
+
+
+def times_row_number(x):
+    """Equivariant where x is 0, and nowhere else."""
+    return x * torch.arange(len(x))[:, None]
+
+
 for name, (function, _) in JUDGED.items():
     function.__name__ = name
 
@@ -65,9 +73,10 @@ for name, (function, _) in JUDGED.items():
         *((f, normal(5, 3, seed=71), torch.tensor([2, 0, 1, 4, 3])) for f, _ in JUDGED.values()),
         (heard, normal(4, 4, seed=70), torch.tensor([1, 0, 3, 2])),
         (JUDGED["row_4_changed"][0], normal(5, 3, seed=69), torch.tensor([1, 2, 3, 0, 4])),
+        (times_row_number, torch.zeros(4, 3), torch.tensor([1, 2, 3, 0])),
     ],
     why=[*(why for _, why in JUDGED.values()), JUDGED["attention"][1],
-         "Row 4 stays where it is in this order: use `order` as it is given."],
+         "Row 4 stays where it is in this order: use `order` as it is given.", OWN_X],
     praise="the outputs move with the inputs: equivariant, which is not invariant.",
 )  # fmt: skip
 def is_equivariant(f, x, order):
@@ -90,7 +99,7 @@ is_equivariant.mistakes = {
     "f(x)[order].": lambda f, x, order: close(f(x[order]), f(x)),
     "One side is shuffled the other way round: compare f(x[order]) with f(x)[order].":
         lambda f, x, order: close(f(x[order])[order], f(x)),
-    "You shuffle the output only. The input of one side has to be shuffled, too: f(x[order]).":
+    "Both sides are f of the same rows in yours. One side is f(x[order]), the other f(x)[order].":
         lambda f, x, order: close(f(x), f(x)[order]),
     "Attention gives equal outputs only up to rounding, because it adds in another order: compare "
     "with torch.allclose, not with == or torch.equal.":
@@ -128,6 +137,7 @@ is_equivariant.mistakes = {
                     lambda order: order.sort().values.roll(1),
                     lambda order: order.sort().values.roll(-1),
                     lambda order: torch.cat((torch.tensor([1, 0]), order.sort().values[2:])))),
+    OWN_X: lambda f, x, order: is_equivariant.right(f, torch.randn_like(x), order),
     "You shuffle the *features*. `x[order]` shuffles the rows.":
         lambda f, x, order: close(f(x[:, order]), f(x)[:, order]),
 }  # fmt: skip
@@ -173,8 +183,9 @@ def best_base(answer):
     )
     expect(
         losses[1e4] - losses[1e6] > 0.35 and losses[1e6] < min(losses[1e5], losses[1e7]),
-        "These are not the losses at the places 64 to 127: there the base 1,000,000 is ahead of "
-        "10,000 by about half a nat. Take [64:128] of the 256 losses.",
+        "These are not the losses of the trained reader at the places 64 to 127: there the base "
+        "1,000,000 is ahead of 10,000 by about half a nat. Take [64:128] of the 256 losses, and "
+        "put the bases in by `with_base`, without training anew.",
     )
     best = min(BASES, key=losses.__getitem__)
     expect(
@@ -226,7 +237,8 @@ to_halves.mistakes = {
          lambda weight, H: weight.unflatten(0, (-1, 2, H)).permute(2, 1, 0, 3).flatten(0, 2),
          lambda weight, H: weight.unflatten(0, (-1, H)).transpose(0, 1).flatten(0, 1)),
     "n_head is the number of heads, not their size: hs = len(weight) // n_head.":
-        lambda weight, H: half_split(weight, len(weight) // H),
+        (lambda weight, H: half_split(weight, len(weight) // H),
+         lambda weight, H: torch.cat([torch.cat((p[0::2], p[1::2])) for p in weight.split(H)])),
     "You reorder by fours, as in the example: a head has hs = len(weight) // n_head rows.":
         lambda weight, H: half_split(weight, len(weight) // 4),
     "These are the numbers of the rows: return the rows, `weight[numbers]`.":
@@ -339,6 +351,15 @@ def scores(q, k):
     return turned(q) @ turned(k).mT / q.shape[-1] ** 0.5
 
 
+def itself_or_later(T):
+    return causal_mask(T).T
+
+
+def with_mask(hidden, fill):
+    """Attention whose scores are filled in where `hidden` is True: rows may lose all of theirs."""
+    return lambda q, k, v: scores(q, k).masked_fill(hidden(q.shape[-2]), fill).softmax(-1) @ v
+
+
 @exercise(
     inputs=[tuple(normal(*shape, seed=84 + 10 * i + shape[-2]) for i in range(3)) for shape in
             ((1, 2, 5, 6), (2, 1, 3, 8), (2, 3, 4, 8), (2, 2, 4, 4), (3, 3, 3, 2), (2, 3, 1, 4),
@@ -380,8 +401,12 @@ rotary_attention.mistakes = {
          attending(unchanged, turned, mask=lambda T: None)),
     "The mask is the wrong way round: a token hears itself and the *past*.":
         attending(mask=lambda T: causal_mask(T).T),
-    "The mask leaves a token nothing to hear: it is True where a token may look, and each token "
-    "may look at itself.": attending(mask=lambda T: ~causal_mask(T)),
+    "The mask leaves a token nothing to hear: each hears itself and what came before it.": (
+        attending(mask=lambda T: ~causal_mask(T)), with_mask(causal_mask, -torch.inf),
+        with_mask(causal_mask, -1e9), with_mask(itself_or_later, -torch.inf),
+        with_mask(itself_or_later, -1e9)),
+    "The mask shows each token the next one: nothing above the diagonal is allowed.":
+        attending(mask=lambda T: torch.ones(T, T).tril(1).bool()),
     "The mask has T rows and columns, T = q.shape[-2].": tuple(
         lambda q, k, v, dim=dim: attending(mask=lambda T: causal_mask(q.shape[dim]))(q, k, v)
         for dim in (0, 1, -1)),
@@ -414,11 +439,13 @@ rotary_attention.mistakes = {
     "θᵢ is 10000^(−2i/hs): in yours the 2 is missing, or 100 is the base, so that the clocks are "
     "too fast.":
         by_power(0.5),
-    "The exponent of θ is −2i/hs for the pair i: not +2i/hs, and not twice that.":
-        (by_power(-1), by_power(2)),
+    "The exponent of θ is −2i/hs, i = 0, 1, …: not +2i/hs, not twice that, and i not from 1.": (
+        by_power(-1), by_power(2),
+        attending(*[lambda x: turn(x, of(x) * 10_000 ** (-2 / x.shape[-1]))] * 2)),
     "All your pairs turn alike: pair i turns by θᵢ = 10000^(−2i/hs) a place.": by_power(0),
     "The base is 10,000: θᵢ = 10000^(−2i/hs).": tuple(
-        attending(*[lambda x, base=base: turn(x, of(x, base))] * 2) for base in (1000.0, 500.0)),
+        attending(*[lambda x, base=base: turn(x, of(x, base))] * 2) 
+        for base in (1000.0, 500.0, 1e5, 1e6)),
     "q, k and v are mixed up: the turned queries, then the turned keys, then the values v.": (
         *(of_others(attending(), order) for order in
           ((1, 0, 2), (0, 0, 2), (1, 1, 2), (0, 1, 1), (0, 1, 0), (2, 2, 2), (0, 0, 0), (0, 2, 1))),

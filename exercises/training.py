@@ -15,9 +15,11 @@ def gradients(size, seed, shapes=((3, 4), (5,), (2, 1, 3))):
         (gradients(3.0, seed=5), 0.5), (gradients(1.0, seed=1), 1.0),
         (gradients(1.0, seed=9), 10.0), (gradients(0.1, seed=13), 2.0),
         (gradients(2.0, seed=17, shapes=[(2, 3)] * 3), 3.0),
-        (gradients(2.0, seed=21, shapes=[(4,)]), 0.25), (gradients(0.0, seed=0), 1.0),
+        (gradients(2.0, seed=21, shapes=[(4,)]), 0.25),
+        (gradients(0.3, seed=25), 10.0),  # its square is below 10 as well
+        (gradients(0.0, seed=0), 1.0),
     ],
-    why=[""] * 7 + ["All of it is 0, so its length is 0, and it stays as it is."],
+    why=[""] * 8 + ["All of it is 0, so its length is 0, and it stays as it is."],
     praise="one length for all, and the direction stays.",
 )  # fmt: skip
 def clip(gradients, longest):
@@ -67,6 +69,8 @@ clip.mistakes = {
     "You divide by the square of the length: take the root.": measured(lambda gs: length(gs) ** 2),
     "You compare the square of the length with `longest`: take the root first.":
         lambda gs, c: times(gs, c / length(gs) if length(gs) ** 2 > c else 1.0),
+    "You compare the length with 1. Compare it with `longest`.":
+        lambda gs, c: times(gs, c / length(gs) if length(gs) > 1 else 1.0),
     f"You divide by a mean of squares. {ROOT}.": (
         measured(lambda gs: row(gs).square().mean()),
         measured(lambda gs: row(gs).square().mean().sqrt())),
@@ -128,7 +132,8 @@ equalised.mistakes = {
     "The matrix divided by its largest singular value: leave all of them out.":
         lambda m: m / svd(m)[1][0],
     "All singular values are alike, but not 1: U Vᵀ alone.":
-        (of_parts(lambda U, S, Vt: U @ Vt * S.mean()), of_parts(lambda U, S, Vt: U @ Vt * S[0])),
+        (of_parts(lambda U, S, Vt: U @ Vt * S.mean()), of_parts(lambda U, S, Vt: U @ Vt * S[0]),
+         of_parts(lambda U, S, Vt: U @ Vt * max(1, len(U) / len(Vt.T)) ** 0.5)),
     "You cut singular values off at 1: the small ones are small still. Leave them out: U Vᵀ.":
         of_parts(lambda U, S, Vt: U * S.clamp(max=1) @ Vt),
     "These are roots of the singular values.": of_parts(lambda U, S, Vt: U * S.sqrt() @ Vt),
@@ -270,11 +275,21 @@ def optimised(parameters, gradients, rate, warmup, longest, decay):
     return walk()(parameters, gradients, rate, warmup, longest, decay)
 
 
+def call_in_words(given):
+    """The call, without its tensors."""
+    _, gradients, *numbers = given
+    return f"optimised(parameters, {len(gradients)} gradients, {', '.join(map(str, numbers))})"
+
+
+optimised.what = call_in_words  # type: ignore[method-assign]
+
 optimised.mistakes = {
     "You did not clip: all gradients of a step together are at most `longest` long.":
         walk(clipped=lambda gs, c: gs),
     "You clipped each tensor by itself. All gradients of a step are one vector.":
         walk(clipped=lambda gs, c: [clip.right([g], c)[0] for g in gs]),
+    "You cut each number off. That bends the direction: shorten all gradients by one factor.":
+        walk(clipped=lambda gs, c: [g.clamp(-c, c) for g in gs]),
     "You always bring the length to `longest`. Shorter gradients stay as they are.":
         walk(clipped=lambda gs, c: times(gs, c / length(gs))),
     "The warm-up is missing: step n has the share (n + 1) / warmup of the rate, at most 1.":
@@ -290,6 +305,8 @@ optimised.mistakes = {
         hat=lambda mean, beta, n: mean / (1 - beta**n)),
     "Your betas are others: 0.9 for the gradient, 0.95 for its square (PyTorch's is 0.999).":
         tuple(walk(betas=betas) for betas in ((0.9, 0.999), (0.9, 0.9), (0.95, 0.9))),
+    "You step by the last gradient. Step by the average of the gradients, corrected.":
+        walk(betas=(0.0, 0.95)),
     "Your averages start anew at every step: keep them from one step to the next.":
         walk(fresh=True),
     "The root is missing: divide by √ŝ, not by ŝ.": walk(step=lambda m, s: m / (s + 1e-8)),
@@ -304,6 +321,7 @@ optimised.mistakes = {
     "The decay takes the full rate in yours. It takes this step's rate, warm-up included.":
         walk(shrink=lambda rate, full: full),
     "The decay is not multiplied by the rate.": walk(shrink=lambda rate, full: 1.0),
+    "The decay has the wrong sign: your matrices grow.": walk(shrink=lambda rate, full: -rate),
     "You add the decay to the gradient (Adam's way, before AdamW): then it is divided by √ŝ, too. "
     "Shrink the parameter itself.": walk(into_gradient=True),
     "You go uphill: subtract the step.": walk(step=lambda m, s: -m / (s.sqrt() + 1e-8)),

@@ -130,6 +130,11 @@ def test_an_exercise_says_how_to_use_it():
     assert row_sums.__doc__ == "The sum of each row."
 
 
+def test_two_numbers_that_differ_are_written_with_the_digits_that_do():
+    problem = f.difference(torch.tensor([-1.6524, 2.0]), torch.tensor([-1.6519, 2.0]), "it")
+    assert problem == "it should be -1.651900e+00 at index [0], but is -1.652400e+00."
+
+
 def test_the_random_stream_is_untouched():
     torch.manual_seed(7)
     want = torch.randn(3)

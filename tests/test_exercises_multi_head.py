@@ -102,6 +102,7 @@ CUT = "a wrong gradient comes back"
     ("exercise", "answer", "words"),
     [
         (check.twins, (0.21, "b"), "*before* the training"),
+        (check.twins, (0.14, "b"), "after `=` the two heads are one"),
         (check.twins, (1.0, "a"), "the same blend"),
         (check.twins, (1.0, "c"), "after 50 steps"),
         (check.twins, (100, "b"), "97% is 0.97"),

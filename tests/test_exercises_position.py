@@ -92,6 +92,14 @@ def test_a_test_of_equivariance_that_compares_a_part_is_found(measure):
     assert check.is_equivariant(check.comparing(measure)).outcome == "not yet"
 
 
+@pytest.mark.parametrize("own", [torch.randn_like, torch.rand_like, lambda x: x + 1])
+def test_a_test_of_equivariance_asks_about_the_x_that_it_is_given(own):
+    def on_own_x(f, x, order):
+        return check.is_equivariant.right(f, own(x), order)
+
+    assert check.is_equivariant(on_own_x).outcome == "not yet"
+
+
 def test_a_test_of_equivariance_uses_the_order_that_it_is_given():
     def own_order(f, x, _):
         return check.is_equivariant.right(f, x, torch.arange(len(x)).roll(2))
@@ -119,6 +127,7 @@ def test_the_best_base_is_a_matter_of_ones_own_numbers():
         (({1e4: 2.9}, 1e4), "no loss for the base 100,000, 1,000,000, 10,000,000"),
         (({b: 64 * x for b, x in LOSSES.items()}, 1e6), "not their sum"),
         (({**LOSSES, 1e4: 2.2}, 1e6), "places 0 to 31"),
+        (({1e4: 2.92, 1e5: 2.91, 1e6: 2.66, 1e7: 3.06}, 1e6), "without training anew"),
         (({**LOSSES, 1e5: 2.4}, 1e6), "Two of your losses are equal"),
         ((LOSSES, 1e4), "highest loss"),
         ((LOSSES, 1e7), "another base is better: 1,000,000"),

@@ -89,10 +89,17 @@ def stepped_in_place(parameters, *rest):
     [
         (check.clip, lambda gs, c: check.clip.right(gs, c)[:2], "should be 3 tensors, but is"),
         (check.clip, lambda gs, c: check.clip.right(gs, c * 2), "entry 0 of clip([[6], [[8]]]"),
-        (check.clip, shortened_in_place, "work on a new list"),
+        (check.clip, shortened_in_place, "work on a new list and on new tensors"),
+        (check.clip, lambda gs, c: (check.clip.right(gs, c), 1.0), "return the first alone"),
         (check.equalised, lambda m: (p := torch.linalg.svd(m))[0] @ p[2], "`full_matrices=False`"),
         (check.optimised, stepped_in_place, "work on a new list"),
         (check.optimised, lambda *a: check.optimised.right(*a)[:1], "should be 3 tensors"),
+        (check.optimised, lambda *a: check.optimised.right(*a)[0], "should be 3 tensors, but is …"),
+        (
+            check.optimised,
+            lambda *a: [2 * p for p in check.optimised.right(*a)],
+            "entry 0 of optimised(parameters, 6 gradients, 0.1, 3, 4.0, 0.5)",
+        ),
         (check.warm_up_pays, GAINS, "to a pair"),
         (check.warm_up_pays, ({0.06: 0.41}, [0.06]), "no gain for the rate 0.003, 0.01, 0.02"),
         (check.warm_up_pays, ({k: "x" for k in GAINS}, [0.06]), "should be numbers"),
