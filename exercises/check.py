@@ -28,6 +28,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -523,13 +524,15 @@ def _state(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Arrays as tensors, NumPy's and torch's single numbers as Python's: one kind of each."""
+    """Arrays as tensors, NumPy's single numbers and fractions as Python's: one kind of each."""
     if value is ...:
         raise NotAttempted
     if isinstance(value, np.ndarray) and value.dtype != object:
         return torch.from_numpy(np.ascontiguousarray(value))  # strides may be negative
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Fraction):
+        return float(value)
     if isinstance(value, (list, tuple)):
         return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
     if isinstance(value, dict):
