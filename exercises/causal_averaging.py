@@ -247,10 +247,11 @@ fading_mean.mistakes = {
 def in_one_pass(answer):
     short, long = ((normal(T, 1, seed=0), 0.9) for T in (32, 64))
     expect(
-        calls_of(answer, *long).largest < 64 * 64
+        calls_of(answer, *long).entries <= 2.5 * calls_of(answer, *short).entries
         and executed(answer, *long) <= 2.5 * executed(answer, *short),
-        "The values are right, but a (T, T) matrix, or a loop in the loop, makes the work grow "
-        "with the square of T. Keep a running total and a running count.",
+        "The values are right, but a (T, T) matrix, a loop in the loop, or the whole past taken "
+        "again at each step makes the work grow with the square of T. Keep a running total and a "
+        "running count.",
     )
 
 
@@ -338,7 +339,10 @@ def turned(x):
 def cancelling(x):
     """Outputs 0 and 1 hear the last token, in ways that cancel in each sum."""
     signs = F.pad(torch.tensor([[1, -1], [-1, 1]]), (0, x.shape[1] - 2, 0, len(x) - 2))
-    return mean(x) + signs * (x[-1] @ torch.arange(1.0, x.shape[1] + 1))
+    heard = x[-1] @ torch.arange(1.0, x.shape[1] + 1)
+    # A number that no sum rounds off; gradients pass.
+    heard = heard + ((heard * 64).round() / 64 - heard).detach()
+    return mean(x) + signs * heard
 
 
 def hears(output, token, strength):
@@ -397,8 +401,9 @@ def hears_the_future(answer):
     """hears_the_future(mix, x): does any output of mix change when a later token changes?"""
 
     def ask(mix, leaks, x, what, so):
-        got = call(answer, mix, x, name="hears_the_future(mix, x)")
-        expect(not isinstance(got, str), ONE_BOOL)
+        name = "hears_the_future(mix, x)" + " for an x of one token" * (len(x) == 1)
+        got = call(answer, mix, x, name=name)
+        expect(not isinstance(got, (str, list, tuple)), ONE_BOOL)
         got = expect_shape(got, (), "hears_the_future(mix, x)")
         expect(float(got) in (0.0, 1.0), ONE_BOOL)
         expect(bool(got) == leaks, f"your tester says {not leaks} for {what}. {so}")
@@ -414,7 +419,7 @@ def hears_the_future(answer):
         what = f"a mix of {T} tokens in which only output {output} hears token {token}"
         ask(hears(output, token, STRENGTHS), True, normal(T, 8, seed=44), what, EACH)
     what = "a mix whose changes cancel in every sum"
-    ask(cancelling, True, normal(4, 8, seed=46), what, ENTRIES)
+    ask(cancelling, True, 12 * normal(4, 8, seed=46).round(), what, ENTRIES)
     ask_all(BLIND)
     for feature in range(5):
         mix = hears(0, 2, [float(feature == i) for i in range(5)])

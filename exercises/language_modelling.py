@@ -228,8 +228,6 @@ OTHERWISE = {
     "Each is the longest that you tried. On a text that was counted a longer past always looks "
     "better: judge on `validation_ids`.": {1000: 7, 100: 7, 10: 7, 1: 7},
     "These are the worst: the lowest loss is the best.": {1000: 0, 100: 0, 10: 0, 1: 0},
-    "These are losses. The answer is the number of characters back at which the loss is lowest: "
-    "`argmin`.": {1000: 2.6306, 100: 2.2598, 10: 1.9543, 1: 1.6293},
     "These are one too high: row k of `surprises` is for k characters back, and row 0 for none.":
         {part: k + 1 for part, k in REACH.items()},
     "They are turned round: 1000 stands for a thousandth of the text, 1 for all of it.":
@@ -254,13 +252,18 @@ def best_reach(answer):
         found[part] = float(k)
     for diagnosis, wrong in OTHERWISE.items():
         expect(any(abs(found[part] - wrong[part]) > 0.01 for part in REACH), diagnosis)
-    off = [part for part in REACH if found[part] != REACH[part]]
     expect(
-        not off,
-        f"With one part in {off[-1] if off else 1} of the text another reach is better. Count "
-        "`ids[: len(ids) // part]` with a reach of 7, take the mean of each row of "
-        "`surprises(validation_ids)`, and of these the place of the lowest.",
+        all(k.is_integer() for k in found.values()),
+        "A reach is a whole number, but these look like losses. The answer is the number of "
+        "characters back at which the loss is lowest: `argmin`.",
     )
+    for part in reversed(REACH):
+        expect(
+            found[part] == REACH[part],
+            f"With `ids[: len(ids) // {part}]` another reach is better. Count that text with a "
+            "reach of 7, take the mean of each row of `surprises(validation_ids)`, and of these "
+            "the place of the lowest.",
+        )
     return "ten times the text, one character more: a longer past needs more to read."
 
 
@@ -321,8 +324,9 @@ generate.mistakes = {
          lambda table, start, n: walk(table, start, n)[-1:]),
     "The start alone, again and again: append the id that you have drawn.":
         lambda table, start, n: [start] * n,
-    "Each id is a tensor with one entry. Take the number out: `.item()`.":
-        (lambda table, start, n: [torch.tensor([i]) for i in walk(table, start, n)],
+    "Each id is a list or a tensor with one entry. Take the number out: `[0]`, or `.item()`.":
+        (lambda table, start, n: [[i] for i in walk(table, start, n)],
+         lambda table, start, n: [torch.tensor([i]) for i in walk(table, start, n)],
          lambda table, start, n: torch.tensor(walk(table, start, n))[:, None]),
     "These are texts: return the ids, whole numbers.":
         (lambda table, start, n: "".join(map(str, walk(table, start, n))),

@@ -315,7 +315,7 @@ OTHER_TARGETS = {
         lambda s, d: entropy((s / d)[0].softmax(-1)),
     "Your flattest row hits the target. It is meant for the mean over all rows.":
         lambda s, d: entropy((s / d).softmax(-1)).max(),
-    "You return the entropy that you reached. Return the divisor that reaches it.":
+    "You return an entropy, that asked for or reached. Return the divisor that gives it.":
         lambda s, d: d,
     "e to your entropy hits the target: that is the number of tokens heard. The target is in nats.":
         lambda s, d: entropy((s / d).softmax(-1)).mean().exp(),

@@ -66,21 +66,25 @@ def _raise_in(thread: int, error: type[BaseException]) -> None:
 
 
 class Calls(TorchFunctionMode):
-    """Which functions of torch were called, and how many entries their largest result had.
+    """Which functions of torch were called, and how many entries their results had together.
 
     names: as torch calls them, without underscores: `a @ b` is "matmul", `a[i]` is "getitem".
+    entries: without what only lays tensors side by side, or is an attribute (`a.T`: "get").
     """
+
+    NO_WORK = frozenset({"cat", "concat", "concatenate", "stack", "vstack", "get"})
 
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
-        self.largest = 0
+        self.entries = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.names.add(getattr(func, "__name__", "").strip("_"))
+        name = getattr(func, "__name__", "").strip("_")
+        self.names.add(name)
         result = func(*args, **(kwargs or {}))
-        if isinstance(result, Tensor):
-            self.largest = max(self.largest, result.numel())
+        if isinstance(result, Tensor) and name not in self.NO_WORK:
+            self.entries += result.numel()
         return result
 
 

@@ -3,6 +3,7 @@
 import random
 import warnings
 from collections import namedtuple
+from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 
@@ -201,9 +202,9 @@ def test_infinities_that_belong_there_are_right():
         expect_close([[0.0, -inf], [-inf, 3.0]], [[0.0, -inf], [2.0, 3.0]], "scores")
 
 
-@pytest.mark.parametrize("value", [2, 2.0, True + 1, [2.0], (2,), torch.tensor(2.0)])
+@pytest.mark.parametrize("value", [2, 2.0, Fraction(2), [2.0], (2,), torch.tensor(2.0)])
 def test_numbers_lists_and_tensors_are_all_numbers(value):
-    shape = tuple(torch.as_tensor(value).shape)
+    shape = tuple(torch.as_tensor(f.plain(value)).shape)
     assert f.expect_shape(value, shape, "x").dtype == torch.float64
 
 
