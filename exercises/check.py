@@ -194,12 +194,14 @@ class Declared(Exercise):
         praise: str = "",
         why: Sequence[str] = (),
         clash: str = "",
+        meaning: Mapping[str, str] | None = None,
         tolerance: float = 1e-4,
         backward: bool = False,
         draws: bool = False,
     ):
         self.right, self.inputs, self.praise = right, inputs, praise
-        self.why, self.clash, self.tolerance, self.backward = why, clash, tolerance, backward
+        self.why, self.tolerance, self.backward = why, tolerance, backward
+        self.meaning = ({_SHAPES_CLASH: clash} if clash else {}) | dict(meaning or {})
         self.draws = draws
         self.mistakes: Mapping[Diagnosis, Answer | tuple[Answer, ...]] = {}
         self._more: list[Callable[[Any], None]] = []
@@ -302,9 +304,10 @@ class Declared(Exercise):
             return Tried(given, want, error=self._explained(error))
 
     def _explained(self, error: NotYet) -> NotYet:
-        """The shapes in an error of torch say little: `clash` says what they often mean."""
-        if self.clash and re.search(_SHAPES_CLASH, str(error)):
-            return NotYet(f"{str(error).rstrip('.')}. {self.clash}")
+        """An error's own words say little: `clash` and `meaning` say what they often mean."""
+        for pattern, meaning in self.meaning.items():
+            if re.search(pattern, str(error)):
+                return NotYet(f"{str(error).rstrip('.')}. {meaning}")
         return error
 
     def expect_backward(self, answer: Any, given: tuple) -> None:
@@ -423,8 +426,9 @@ def exercise(inputs: Sequence[tuple], **settings: Any) -> Callable[[Any], Declar
 
     inputs: the arguments of each call; the answer gets copies. praise: shown after ✔; why: for each
     input, what to add when it is wrong and no mistake explains it; clash: what to add when shapes
-    do not go together; tolerance: absolute and relative; backward: must gradients pass, too?
-    draws: is the answer to draw at random, so that two calls may differ?
+    do not go together; meaning: what to add to other errors, by a pattern in their words;
+    tolerance: absolute and relative; backward: must gradients pass, too? draws: is the answer to
+    draw at random, so that two calls may differ?
     """
     return lambda right: (ModuleExercise if inspect.isclass(right) else Declared)(
         right, inputs, **settings

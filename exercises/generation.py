@@ -195,6 +195,8 @@ def to_write(lengths, n, window, stop, seed):
          ((3, 1), 0, 8, 1), ((2, 6), 3, 1, 10), ((5, 1, 3), 12, 5, 3),
          ((2, 7, 4, 2), 12, 7, 6)], 1)],
     praise="each text is what its prompt alone would give, to the stop or to the last token.",
+    meaning={"expected sequence of length": "Prompts of different lengths make no tensor: write "
+             "each alone, or those of one length together."},
 )  # fmt: skip
 def write_all(model, prompts, n_tokens, block_size, stop):
     """write_all(model, prompts, n_tokens, block_size, stop): lists of ids, each continued."""
@@ -288,16 +290,6 @@ def until_one_stops(model, prompts, n_tokens, block_size, stop):
     ended = write_all.right(model, prompts, n_tokens, block_size, stop)
     n = min(len(text) - len(prompt) for text, prompt in zip(ended, prompts, strict=True))
     return [text[: len(prompt) + n] for text, prompt in zip(ended, prompts, strict=True)]
-
-
-def in_words_of_lengths(error):
-    if "expected sequence of length" not in str(error):
-        return error
-    return NotYet(f"{error}. Prompts of different lengths make no tensor: write each alone, or "
-                  "those of one length together.")  # fmt: skip
-
-
-write_all._explained = in_words_of_lengths  # type: ignore[method-assign]
 
 
 write_all.mistakes = {

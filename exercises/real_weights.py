@@ -108,6 +108,8 @@ def sized(layers, heads, width, shared=None, head_size=None):
             (sized(28, 16, 1024, 8, 128), 99, 2), (sized(3, 5, 40, None, 24), 7, 1),
             (sized(30, 12, 96, 2), 131_072, 4)],
     praise="two numbers a feature, for the heads that there are.",
+    meaning={"NoneType": "n_kv_head and head_size may be None: then there are n_head heads of "
+             "keys, and a head has n_embd / n_head numbers."},
     tolerance=0,
 )  # fmt: skip
 def cache_bytes(config, tokens, size):
@@ -121,15 +123,7 @@ def config_in_words(given):
     return f"cache_bytes(config, {given[1]}, {given[2]}) for {about}"
 
 
-def in_words_of_none(error):
-    if "NoneType" not in str(error):
-        return error
-    return NotYet(f"{error}. n_kv_head and head_size may be None: then there are n_head heads of "
-                  "keys, and a head has n_embd / n_head numbers.")  # fmt: skip
-
-
 cache_bytes.what = config_in_words  # type: ignore[method-assign]
-cache_bytes._explained = in_words_of_none  # type: ignore[method-assign]
 
 
 def kept(
