@@ -32,7 +32,11 @@ def _names(topic: str) -> list[str]:
         room = import_module(f"exercises.{topic}")
     except ModuleNotFoundError:
         return []
-    own = (f"{topic}.{name}" for name, thing in vars(room).items() if isinstance(thing, Exercise))
+    own = (
+        f"{topic}.{name}"
+        for name, thing in vars(room).items()
+        if isinstance(thing, Exercise) and thing.topic == topic  # it may know those of another
+    )
     return [name for name in own if name not in ALL_BUT]
 
 
