@@ -28,13 +28,14 @@ CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 # A page's name → its file.
 DOCUMENTS = {
     "teaching": ROOT / "docs" / "TEACHING.md",
+    "measured": ROOT / "docs" / "MEASURED.md",
     "errata": ROOT / "docs" / "ERRATA.md",
     "scaling": ROOT / "docs" / "SCALING.md",
     "contributing": ROOT / "docs" / "CONTRIBUTING.md",
     "data": ROOT / "data" / "README.md",
 }
 # A page's name → the section of the README that it is.
-CUT_OUT = {"install": "Two commands", "measured": "What is measured"}
+CUT_OUT = {"install": "Two commands"}
 ABOUT = {
     "install": "Install",
     "studies": "Studies",
