@@ -307,7 +307,8 @@ class Declared(Exercise):
         """An error's own words say little: `clash` and `meaning` say what they often mean."""
         for pattern, meaning in self.meaning.items():
             if re.search(pattern, str(error)):
-                return NotYet(f"{str(error).rstrip('.')}. {meaning}")
+                said = str(error).rstrip(".")
+                return NotYet(f"{said}{'' if said.endswith('?') else '.'} {meaning}")
         return error
 
     def expect_backward(self, answer: Any, given: tuple) -> None:

@@ -29,6 +29,7 @@ def lengths(*numbers):
 @exercise(
     inputs=[(lengths(3, 1), 3), (lengths(2, 5, 4), 5), (lengths(1, 2, 3, 4), 4), (lengths(2), 6),
             (lengths(0, 2), 3)],
+    clash="`lengths[:, None]` is (B, 1): compared with (S,) it gives (B, S).",
     praise="one row of it for each text, the same for all heads and queries.",
     tolerance=0,
 )  # fmt: skip
@@ -46,7 +47,8 @@ padding_mask.mistakes = {
         partial(places, compare=torch.ge),
     "One place too many is heard: a row of length 3 has the places 0, 1 and 2 (<, not <=).":
         partial(places, compare=torch.le),
-    "The first place is counted as 1, so the last letter of each row is not heard.":
+    "The last letter of each row is not heard: places count from 0, so place s is real if "
+    "s < length.":
         partial(places, first=1),
     "That is (B, S). Heads and queries need a dimension each: (B, 1, 1, S).":
         partial(places, shape=lambda mask: mask),
@@ -66,7 +68,8 @@ def is_a_mask(answer):
     mask = answer(*padding_mask.inputs[0])
     expect(
         isinstance(mask, torch.Tensor) and mask.dtype == torch.bool,
-        "The right places, but attention takes a bool tensor: compare (`<`) or end with `.bool()`.",
+        "The right places, but attention takes a bool tensor of torch: compare (`<`) or end with "
+        "`.bool()`.",
     )
 
 
@@ -80,8 +83,9 @@ def states(T, S, C, A, seed, large=1.0):
 
 @exercise(
     inputs=[states(2, 3, 4, 5, 0), states(4, 4, 4, 4, 10), states(1, 6, 3, 2, 20),
-            states(5, 2, 6, 3, 30), states(3, 3, 3, 7, 40, large=20.0)],
-    clash="q is (T, A), k is (S, A): q[:, None] + k is (T, S, A).",
+            states(5, 2, 6, 3, 30), states(3, 1, 5, 2, 50), states(3, 3, 3, 7, 40, large=20.0)],
+    clash="q is (T, A), k is (S, A): q[:, None] + k is (T, S, A). Weights are (T, S), times the "
+    "states (S, C).",
     praise="a hidden layer for each pair of states.",
     backward=True,
 )  # fmt: skip
@@ -103,11 +107,13 @@ def but(**changes):
 
 
 additive_attention.mistakes = {
-    "The bend is missing: v · tanh(q + k). Without it the query changes no weight.":
+    "The bend is missing, or does not go over the sum: v · tanh(q + k). So the query changes no "
+    "weight.":
         but(bend=lambda x: x),
     "The bend should be tanh.": (but(bend=torch.relu), but(bend=torch.sigmoid)),
-    "The softmax runs over the decoder's states. Each *query* shares out its weight: over the "
-    "last dimension, the encoder's states.": but(weigh=lambda scores: scores.softmax(0)),
+    "The softmax runs over the decoder's states. Each *query* shares out its weight over the "
+    "encoder's states, in scores (T, S) the last dimension.":
+        but(weigh=lambda scores: scores.softmax(0)),
     "There is no softmax: scores are not weights yet.": but(weigh=lambda scores: scores),
     "The scores are divided by √A. Additive scores are not scaled: v can be as small as it needs.":
         lambda h, states, W, U, v: found(h, states, W, U, v, scale=len(v) ** -0.5),
@@ -126,7 +132,7 @@ additive_attention.mistakes = {
 def at_once(answer):
     expect_no_helpers(answer, additive_attention.inputs[0])
     says = "The values are right. Now without a loop: q[:, None] + k is (T, S, A)."
-    expect_no_loop(answer, states(2, 3, 4, 5, 0), states(6, 9, 4, 5, 0), says)
+    expect_no_loop(answer, states(2, 3, 4, 5, 0), states(6, 9, 7, 8, 0), says)
 
 
 # --- 17.3: what buys more? ------------------------------------------------------------------------
@@ -156,12 +162,16 @@ def bought(answer):
         "Set bought to four things: three shares, and your verdict.",
     )
     try:
-        numbers = [float(plain(number)) for number in answer[:3]]
+        numbers = [float(plain(number) + 0) for number in answer[:3]]
     except (TypeError, ValueError, RuntimeError):
         raise NotYet("The first three should be numbers, the shares.") from None
     expect(
         not same([number / 100 for number in numbers], BOUGHT, 2e-3),
         "These are percentages. Take the shares, between 0 and 1.",
+    )
+    expect(
+        not same([numbers[1], numbers[0], numbers[2]], BOUGHT, 2e-3),
+        "The first two are exchanged: wider, longer, looking back, in this order.",
     )
     if not same(numbers, BOUGHT, 2e-3):
         for says, others in OTHERWISE.items():
@@ -192,7 +202,10 @@ def read(B, T, S, C, H, heard, seed, large=0.7):
     inputs=[read(2, 3, 5, 8, 2, (5, 3), 0), read(3, 4, 4, 12, 3, (4, 2, 1), 10),
             read(1, 2, 6, 8, 4, (4,), 20), read(2, 5, 2, 6, 2, (1, 2), 30),
             read(2, 3, 3, 16, 4, (2, 3), 40), read(2, 3, 4, 8, 2, ((0, 2, 3), (1, 3)), 50),
+            read(2, 1, 4, 8, 2, (4, 2), 70), read(2, 3, 1, 8, 2, (1, 1), 80),
             read(2, 6, 3, 8, 2, (1, 1), 60, large=7.0)],
+    why=[*[""] * 8, "Some scores are large here: e to such a number is infinite. `softmax` first "
+         "takes the largest score away."],
     clash="Queries are (B, H, T, hs), keys and values (B, H, S, hs), the mask (B, 1, 1, S).",
     praise="the output is as long as the queries.",
     backward=True,
@@ -210,16 +223,21 @@ def heard(
     x, source, mask, Wq, Wk, Wv, Wo, n_head, linear=F.linear, by=lambda q, x: q.shape[-1] ** 0.5,
     split=split, merge=lambda out: out.transpose(1, 2).flatten(2), out=True, causal=False,
     used=lambda mask: mask, of=lambda x, source: (x, source, source), clear=lambda w, mask: w,
+    fill=-math.inf,
 ):  # fmt: skip
     q, k, v = (split(linear(t, W), n_head)
                for t, W in zip(of(x, source), (Wq, Wk, Wv), strict=True))  # fmt: skip
     scores = q @ k.mT / by(q, x)
-    scores = scores.masked_fill(~used(mask)[:, None, None], -math.inf)
+    scores = scores.masked_fill(~used(mask)[:, None, None], fill)
     if causal:
         ahead = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
         scores = scores.masked_fill(ahead, -math.inf)
     y = merge(clear(scores.softmax(-1), mask) @ v)
     return linear(y, Wo) if out else y
+
+
+def strided(x, heads):
+    return x.unflatten(-1, (-1, heads)).permute(0, 3, 1, 2)
 
 
 def otherwise(**changes):
@@ -229,33 +247,47 @@ def otherwise(**changes):
 cross_heads.mistakes = {
     "Padding is heard: `mask` is not used.":
         otherwise(used=lambda mask: torch.ones_like(mask)),
-    "Weights on padding are set to 0 *after* the softmax: the rest no longer sums to 1. Set the "
-    "scores to −∞ before it.": otherwise(
+    "`masked_fill` fills where its mask is True, and that should be the padding: `~mask`.":
+        (otherwise(used=lambda mask: ~mask), otherwise(used=lambda mask: ~mask, fill=-1e9)),
+    "Weights, or values, of padding are set to 0 *after* the softmax: the rest no longer sums to "
+    "1. Set the scores to −∞ before it.": otherwise(
         used=lambda mask: torch.ones_like(mask), clear=lambda w, mask: w * mask[:, None, None]),
     "There is a causal mask. The source is all there: no query of cross-attention needs one.":
         otherwise(causal=True),
     "The scores are not divided by √hs.": otherwise(by=lambda q, x: 1),
+    "The scores are divided by hs. It is √hs.": otherwise(by=lambda q, x: q.shape[-1]),
     "The scores are divided by √C. A head has hs = C / n_head numbers: √hs.":
         otherwise(by=lambda q, x: x.shape[-1] ** 0.5),
     "There is one head: split the features into n_head of them.":
         otherwise(split=lambda x, heads: x[:, None]),
     "The heads take every n_head-th feature. Neighbouring features make a head: "
+    "unflatten(-1, (n_head, -1)).": (
+        otherwise(split=strided),
+        otherwise(split=strided, merge=lambda out: out.permute(0, 2, 3, 1).flatten(2))),
+    "That is another number of heads. n_head is how many there are, not how many numbers each has: "
     "unflatten(-1, (n_head, -1)).": otherwise(
-        split=lambda x, heads: x.unflatten(-1, (-1, heads)).permute(0, 3, 1, 2)),
+        split=lambda x, heads: x.unflatten(-1, (-1, heads)).transpose(1, 2)),
     "`view` or `reshape` straight to (B, H, T, hs) mixes the tokens: split the last dimension, "
     "then transpose.": otherwise(
         split=lambda x, heads: x.reshape(len(x), heads, x.shape[1], -1)),
     "The heads are put together without a transpose back: that mixes the tokens.":
         otherwise(merge=lambda out: out.reshape(len(out), out.shape[2], -1)),
     "The output matrix is missing: `Wo` mixes the heads.": otherwise(out=False),
-    "The matrices are applied as x @ W. Apply x @ W.T, or F.linear(x, W).":
+    "A matrix is applied as x @ W. Apply all as x @ W.T, or F.linear(x, W).": (
         otherwise(linear=torch.matmul),
+        lambda x, source, mask, Wq, *rest: heard(x, source, mask, Wq.T, *rest),
+        lambda *given: heard(*given[:-2], given[-2].T, given[-1])),
     "That is self-attention of x: keys and values come from the source.":
-        lambda x, source, mask, *rest: heard(
+        (lambda x, source, mask, *rest: heard(
             x, x, torch.ones(x.shape[:2], dtype=torch.bool), *rest),
+         otherwise(of=lambda x, source: (x, x, x))),
+    "Keys *and* values come from the source.": (
+        otherwise(of=lambda x, source: (x, x, source)),
+        otherwise(of=lambda x, source: (x, source, x))),
     "Queries come from x, keys and values from the source; here it is the other way round.":
-        lambda x, source, mask, *rest: heard(
+        (lambda x, source, mask, *rest: heard(
             source, x, torch.ones(x.shape[:2], dtype=torch.bool), *rest),
+         otherwise(of=lambda x, source: (source, x, x))),
     "Keys and values are exchanged: Wk makes keys, Wv values.":
         lambda x, source, mask, Wq, Wk, Wv, *rest: heard(x, source, mask, Wq, Wv, Wk, *rest),
 }  # fmt: skip
@@ -265,4 +297,4 @@ cross_heads.mistakes = {
 def heads_at_once(answer):
     expect_no_helpers(answer, cross_heads.inputs[0])
     says = "The values are right. Now without a loop over heads: let them be a dimension."
-    expect_no_loop(answer, read(2, 3, 5, 8, 2, (5, 3), 0), read(2, 3, 5, 8, 4, (5, 3), 0), says)
+    expect_no_loop(answer, read(2, 3, 5, 8, 2, (5, 3), 0), read(2, 3, 5, 16, 4, (5, 3), 0), says)

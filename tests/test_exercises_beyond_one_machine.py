@@ -14,6 +14,16 @@ def by_parts(layers, C, V, T, tokens):
     return tokens * (forward + 2 * forward)
 
 
+def by_shares(layers, C, V, T, tokens):
+    N = 12 * layers * C * C + V * C
+    return 6 * N * tokens * (1 + layers * 4 * T * C / (2 * N))
+
+
+def from_a_million(budget, A, alpha, B, beta):
+    N = torch.logspace(6, 14, 100_000, dtype=torch.float64)
+    return N[(A / N**alpha + B * (6 * N / budget) ** beta).argmin()].item()
+
+
 def with_rows(losses, rows):
     return torch.repeat_interleave(torch.tensor(losses), torch.tensor(rows)).mean()
 
@@ -37,6 +47,7 @@ def by_trying(budget, A, alpha, B, beta):
     ("exercise", "right"),
     [
         (check.training_flops, by_parts),
+        (check.training_flops, by_shares),
         (check.joint_loss, with_rows),
         (check.in_pieces, by_loop),
         (check.best_split, by_trying),
@@ -79,6 +90,7 @@ def test_the_matrices_of_a_gpt_cost_what_the_formula_says():
         (check.joint_loss, lambda losses, rows: round(check.mean(losses, rows), 2)),
         (check.in_pieces, lambda x, up, down, n: [x] * n),
         (check.best_split, lambda budget, A, alpha, B, beta: budget),
+        (check.best_split, from_a_million),
     ],
 )
 def test_other_wrong_answers_are_not_accepted(exercise, wrong):

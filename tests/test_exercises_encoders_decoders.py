@@ -48,6 +48,33 @@ def by_helpers(x, source, mask, Wq, Wk, Wv, Wo, n_head):
     return F.linear(out.transpose(1, 2).flatten(2), Wo)
 
 
+def feature_by_feature(x, source, mask, Wq, Wk, Wv, Wo, n_head):
+    "A loop over the numbers of a head is none over heads."
+    q, k, v = (check.split(F.linear(t, W), n_head)
+               for t, W in ((x, Wq), (source, Wk), (source, Wv)))  # fmt: skip
+    scores = sum(q[..., i, None] * k[..., None, :, i] for i in range(q.shape[-1]))
+    weights = (scores / q.shape[-1] ** 0.5).masked_fill(~mask[:, None, None], -torch.inf)
+    return F.linear((weights.softmax(-1) @ v).transpose(1, 2).flatten(2), Wo)
+
+
+def number_by_number(h, states, W, U, v):
+    q, k = h @ W.T, states @ U.T
+    scores = sum(v[a] * (q[:, a, None] + k[:, a]).tanh() for a in range(len(v)))
+    return scores.softmax(-1) @ states
+
+
+def one_letter_squeezed(x, *given):
+    out = cross_heads(x, *given)
+    return out.squeeze(1) if x.shape[1] == 1 else out
+
+
+def without_softmax(x, source, mask, Wq, Wk, Wv, Wo, n_head):
+    q, k, v = (check.split(F.linear(t, W), n_head)
+               for t, W in ((x, Wq), (source, Wk), (source, Wv)))  # fmt: skip
+    e = (q @ k.mT / q.shape[-1] ** 0.5).exp() * mask[:, None, None]
+    return F.linear((e / e.sum(-1, keepdim=True) @ v).transpose(1, 2).flatten(2), Wo)
+
+
 def by_kernel(x, source, mask, Wq, Wk, Wv, Wo, n_head):
     q, k, v = (check.split(F.linear(t, W), n_head)
                for t, W in ((x, Wq), (source, Wk), (source, Wv)))  # fmt: skip
@@ -71,6 +98,7 @@ def test_the_right_heads_are_those_of_the_helpers(given):
         (check.padding_mask, by_loop),
         (check.additive_attention, pair_by_pair),
         (check.cross_heads, by_kernel),
+        (check.cross_heads, feature_by_feature),
         (check.bought, [*check.BOUGHT, "looking back"]),
         (check.bought, (*map(torch.tensor, check.BOUGHT), "looking back")),
     ],
@@ -83,7 +111,11 @@ def test_other_right_answers_are_right(exercise, right):
     ("exercise", "wrong", "words"),
     [
         (check.padding_mask, lambda *given: padding_mask(*given).int(), "takes a bool tensor"),
+        (check.padding_mask, lambda lengths, S: torch.arange(S) < lengths, "compared with (S,)"),
         (check.additive_attention, letter_by_letter, "without a loop"),
+        (check.additive_attention, number_by_number, "without a loop"),
+        (check.cross_heads, one_letter_squeezed, "should have shape (2, 1, 8)"),
+        (check.cross_heads, without_softmax, "takes the largest score away"),
         (check.cross_heads, head_by_head, "without a loop over heads"),
         (check.cross_heads, by_helpers, "use torch alone"),
         (check.cross_heads, lambda x, source, mask, *rest: cross_heads(
@@ -134,9 +166,10 @@ def test_the_numbers_are_those_of_the_study():
         ([*check.BOUGHT, "wider"], "Which of your three shares"),
         ([*check.BOUGHT, "dot product"], "The verdict should be"),
         ([100 * wider, 100 * longer, 100 * back, "looking back"], "percentages"),
-        ([longer, wider, back, "looking back"], "These are not the means"),
+        ([longer, wider, back, "looking back"], "in this order"),
         (check.BOUGHT, "four things"),
         (["a", "b", "c", "wider"], "should be numbers"),
+        ([*map(str, check.BOUGHT), "looking back"], "should be numbers"),
         *(([*others, "looking back"], says) for says, others in check.OTHERWISE.items()),
     ],
 )
