@@ -276,7 +276,7 @@ cross_heads.mistakes = {
     "A matrix is applied as x @ W. Apply all as x @ W.T, or F.linear(x, W).": (
         otherwise(linear=torch.matmul),
         lambda x, source, mask, Wq, *rest: heard(x, source, mask, Wq.T, *rest),
-        lambda *given: heard(*given[:-2], given[-2].T, given[-1])),
+        lambda x, source, mask, Wq, Wk, Wv, Wo, n: heard(x, source, mask, Wq, Wk, Wv, Wo.T, n)),
     "That is self-attention of x: keys and values come from the source.":
         (lambda x, source, mask, *rest: heard(
             x, x, torch.ones(x.shape[:2], dtype=torch.bool), *rest),
