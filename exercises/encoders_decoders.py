@@ -183,7 +183,7 @@ def bought(answer):
     words = ("wider", "longer", "looking back")
     expect(answer[3] in words, 'The verdict should be "wider", "longer" or "looking back".')
     expect(answer[3] == "looking back", "Which of your three shares is the largest?")
-    return "is it what you guessed?"
+    return "the narrow one that looks back is three times as often right as one four times as wide."
 
 
 # --- 17.4: cross-attention in many heads ----------------------------------------------------------

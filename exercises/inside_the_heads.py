@@ -201,4 +201,4 @@ def needed(answer):
         "The right heads, but these are not the nats: the mean over the forty beginnings of "
         "(right verb − wrong verb), with all heads, less the same without the head.",
     )
-    return "are these the heads that you predicted?"
+    return "the head that is, are needs is the head that has, have needs."
