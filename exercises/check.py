@@ -84,14 +84,15 @@ class Report:
         done = f" ({self.done})" * bool(self.done)
         return f"{whose}{_OUTCOMES[self.outcome][0]} {self.outcome}: {self.message}{done}"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        if self.solution:  # its output is closed, and JupyterLab then shows the first line of this
+            return None
         sign, colour = _OUTCOMES[self.outcome]
         parts = html.escape(self.message).replace("\n", "<br>").split("`")
         body = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
-        whose = "Solution: " * self.solution
         done = f"<br><small>{html.escape(self.done)}</small>" * bool(self.done)
         return (
-            f'<div style="border-left:4px solid {colour};padding:.3em .8em;margin:.2em 0">{whose}'
+            f'<div style="border-left:4px solid {colour};padding:.3em .8em;margin:.2em 0">'
             f'<b><span style="color:{colour}">{sign}</span> {self.outcome}</b> · {body}{done}</div>'
         )
 
