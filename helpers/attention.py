@@ -104,6 +104,31 @@ def _check_mask(mask: Tensor, scores: Tensor) -> None:
         raise ValueError("the mask leaves a query nothing to look at: its weights would be NaN")
 
 
+class Linear(nn.Linear):
+    """`nn.Linear`, but quick for the few tokens at a time that a model reads while it writes.
+
+    Its weight, bias and numbers (up to rounding) are those of `nn.Linear`. The product of a row or
+    two with a large matrix takes as long as the matrix takes to come from memory, and the routine
+    behind `nn.Linear` reads it with one core, at a third of the speed that is to be had. Asked for
+    two halves of the matrix as a batch of products, every core reads. Used from chapter 06 on;
+    what it gains is measured by benchmarks/generation.py. Taught in chapter 11.
+    """
+
+    FEW = 4  # rows up to which it is quicker
+    LARGE = 2**15  # numbers in the matrix from which it is
+
+    def forward(self, x: Tensor) -> Tensor:
+        w = self.weight
+        few = x.numel() <= self.FEW * self.in_features and w.numel() >= self.LARGE
+        here = w.dtype == torch.float32 and w.device.type == "cpu" and len(w) % 2 == 0
+        if torch.is_grad_enabled() or not (few and here):
+            return super().forward(x)
+        columns = x.reshape(1, -1, self.in_features).mT.expand(2, -1, -1)
+        halves = w.unflatten(0, (2, -1)).bmm(columns)  # (2, N / 2, rows)
+        out = halves.flatten(0, 1).T.reshape(*x.shape[:-1], self.out_features)
+        return out if self.bias is None else out + self.bias
+
+
 class Head(nn.Module):
     """One head of self-attention: communication between tokens.
 
@@ -241,10 +266,10 @@ class MultiHeadAttention(nn.Module):
         self.causal, self.dropout = causal, dropout
         self.rotary, self.qk_norm = rotary, qk_norm
         of_queries, of_keys = n_head * self.head_size, self.n_kv_head * self.head_size
-        self.query = nn.Linear(n_embd, of_queries, bias=bias)
-        self.key = nn.Linear(n_embd, of_keys, bias=bias)
-        self.value = nn.Linear(n_embd, of_keys, bias=bias)
-        self.output = nn.Linear(of_queries, n_embd, bias=bias)
+        self.query = Linear(n_embd, of_queries, bias=bias)
+        self.key = Linear(n_embd, of_keys, bias=bias)
+        self.value = Linear(n_embd, of_keys, bias=bias)
+        self.output = Linear(of_queries, n_embd, bias=bias)
 
     def forward(
         self,

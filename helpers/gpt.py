@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.attention import KVCache, MultiHeadAttention
+from helpers.attention import KVCache, Linear, MultiHeadAttention
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
 
 
@@ -34,8 +34,8 @@ class FeedForward(nn.Module):
     ):
         super().__init__()
         hidden = 4 * n_embd if hidden is None else hidden
-        self.up = nn.Linear(n_embd, hidden, bias=bias)
-        self.output = nn.Linear(hidden, n_embd, bias=bias)
+        self.up = Linear(n_embd, hidden, bias=bias)
+        self.output = Linear(hidden, n_embd, bias=bias)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -70,9 +70,9 @@ class SwiGLU(nn.Module):
     ):
         super().__init__()
         hidden = 8 * math.ceil(n_embd / 3) if hidden is None else hidden
-        self.gate = nn.Linear(n_embd, hidden, bias=bias)
-        self.up = nn.Linear(n_embd, hidden, bias=bias)
-        self.output = nn.Linear(hidden, n_embd, bias=bias)
+        self.gate = Linear(n_embd, hidden, bias=bias)
+        self.up = Linear(n_embd, hidden, bias=bias)
+        self.output = Linear(hidden, n_embd, bias=bias)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -273,7 +273,7 @@ class GPT(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.n_layer))
         self.norm = _norm(config)(config.n_embd)
-        self.head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
+        self.head = Linear(config.n_embd, config.vocab_size, bias=False)
         if config.tied:
             self.head.weight = self.token.weight
         self._initialise()
