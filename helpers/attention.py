@@ -120,8 +120,9 @@ class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         w = self.weight
         few = x.numel() <= self.FEW * self.in_features and w.numel() >= self.LARGE
-        here = w.dtype == torch.float32 and w.device.type == "cpu" and len(w) % 2 == 0
-        if torch.is_grad_enabled() or not (few and here):
+        here = x.dtype == w.dtype == torch.float32 and w.device.type == "cpu"
+        fits = x.shape[-1:] == w.shape[1:] and len(w) % 2 == 0
+        if torch.is_grad_enabled() or not (few and here and fits):
             return super().forward(x)
         columns = x.reshape(1, -1, self.in_features).mT.expand(2, -1, -1)
         halves = w.unflatten(0, (2, -1)).bmm(columns)  # (2, N / 2, rows)

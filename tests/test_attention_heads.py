@@ -409,6 +409,13 @@ def test_a_linear_map_reads_a_matrix_of_any_layout_or_type():
         assert near(layer(x), F.linear(x, weight, weight[:, 0]), rounding)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("shape", [(2, 192), (1, 768), (768,)])
+def test_rows_of_another_width_are_refused_in_pytorchs_words(shape):
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        Linear(384, 384, bias=False)(torch.randn(shape))
+
+
 def test_half_of_a_matrix_is_asked_for_at_a_time():
     """Where a model writes: the point of `Linear`."""
     with torch.no_grad(), torch.profiler.profile() as profile:
