@@ -6,7 +6,7 @@ Both models get the same weights (6 layers, 6 heads, 384 wide, context 256: nano
 and write greedily; the texts must be equal. Tokens a second, medians of the runs, taken in turns:
 for the whole window, after one token, and for its last quarter, after 192 tokens. Then milliseconds
 a token against the length of the context, cached and uncached, and what the model's matrices alone
-cost a token: one row times each of them.
+cost a token: one row times each of them, by `nn.Linear` and by the course's `Linear`.
 nanoGPT is cloned from github.com/karpathy/nanoGPT. Set OMP_NUM_THREADS for the number of threads.
 """
 
@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from helpers.attention import Linear
 from helpers.gpt import GPT
 from helpers.published import gpt2
 from helpers.sampling import generate, stream
@@ -91,14 +92,16 @@ def side_by_side(theirs: nn.Module, ours: GPT, prompt: torch.Tensor, runs: int) 
 @torch.no_grad()
 def matrices_alone(model: GPT) -> None:
     """Print the time that one new token spends in the model's linear maps."""
-    maps = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    maps = [m for m in model.modules() if isinstance(m, Linear)]
     rows = [torch.randn(1, 1, m.in_features) for m in maps]
 
-    def once() -> torch.Tensor:
-        return [m(row) for m, row in zip(maps, rows, strict=True)][-1]
+    for name, product in {"nn.Linear": nn.Linear.forward, "ours": Linear.forward}.items():
 
-    spent = statistics.median(seconds(once)[0] for _ in range(50))
-    print(f"\none row times each of the {len(maps)} matrices: {1000 * spent:.1f} ms")
+        def once(product: Callable = product) -> torch.Tensor:
+            return [product(m, row) for m, row in zip(maps, rows, strict=True)][-1]
+
+        spent = statistics.median(seconds(once)[0] for _ in range(50))
+        print(f"one row times each of the {len(maps)} matrices, {name}: {1000 * spent:.1f} ms")
 
 
 def main() -> None:
