@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.attention import KVCache, Linear, MultiHeadAttention
+from helpers.attention import Dropout, KVCache, Linear, MultiHeadAttention
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
 
 
@@ -36,7 +36,7 @@ class FeedForward(nn.Module):
         hidden = 4 * n_embd if hidden is None else hidden
         self.up = Linear(n_embd, hidden, bias=bias)
         self.output = Linear(hidden, n_embd, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.dropout(self.output(self.bend(self.up(x))))
@@ -73,7 +73,7 @@ class SwiGLU(nn.Module):
         self.gate = Linear(n_embd, hidden, bias=bias)
         self.up = Linear(n_embd, hidden, bias=bias)
         self.output = Linear(hidden, n_embd, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.dropout(self.output(F.silu(self.gate(x)) * self.up(x)))
@@ -270,7 +270,7 @@ class GPT(nn.Module):
         self.config, self.block_size = config, config.block_size
         self.token = nn.Embedding(config.vocab_size, config.n_embd)
         self.position = _added_position(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.n_layer))
         self.norm = _norm(config)(config.n_embd)
         self.head = Linear(config.n_embd, config.vocab_size, bias=False)

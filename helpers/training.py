@@ -4,7 +4,9 @@ Every model of the course maps token ids of shape (B, T) to logits of shape (B, 
 the B rows and T positions, one number per symbol of the vocabulary for what may come next.
 """
 
+import ctypes
 import math
+import platform
 import signal
 import sys
 import threading
@@ -401,6 +403,7 @@ def train(
     kept = None if folder is None else RunFolder(folder, model, optimisers, generator, sizes)
     run = Run() if kept is None else Run.taken_up(kept.start(resume))
     enough = math.inf if max_seconds is None else max_seconds
+    _keep_memory()
     processes = processes or Processes()
     if processes.world_size > 1:
         if generator is None:
@@ -470,6 +473,19 @@ def train(
         if kept is not None:
             kept.keep(asdict(run))
     return run
+
+
+def _keep_memory() -> None:
+    """Have this process keep the memory that tensors have freed, for those of the next step.
+
+    Else the C library of Linux gives back every large piece at once, and the system hands it out
+    anew page by page, each of them cleared, which is a tenth of the time of a step of GPTMini's
+    (benchmarks/training.py kernels). Other systems' libraries are left as they are.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        library = ctypes.CDLL(None)
+        library.mallopt(-4, 0)  # M_MMAP_MAX: no piece is so large that the system has to make it
+        library.mallopt(-1, -1)  # M_TRIM_THRESHOLD: none is given back
 
 
 def _what_failed(loss: float, run: Run, kept: RunFolder | None, which: str = "loss") -> str:

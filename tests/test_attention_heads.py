@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.attention import Head, Linear, MultiHeadAttention, attention, causal_mask
+from helpers.attention import (
+    Dropout,
+    Head,
+    Linear,
+    MultiHeadAttention,
+    attention,
+    causal_mask,
+)
 from helpers.positions import Rotary
 
 
@@ -347,6 +354,50 @@ def test_a_source_of_the_wrong_shape_is_explained(shape):
     for method in (layer, layer.weights):
         with pytest.raises(ValueError, match=r"of shape|source of its own"):
             method(torch.zeros(2, 5, 8), torch.zeros(shape))
+
+
+@pytest.mark.parametrize("p", [0.1, 0.2, 0.5, 0.9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_dropout_silences_that_share_and_keeps_the_mean(p, dtype):
+    torch.manual_seed(0)
+    x = torch.ones(999, 1001, dtype=dtype, requires_grad=True)  # a number of numbers that is odd
+    out = Dropout(p)(x)
+    out.sum().backward()
+    assert out.dtype == dtype and out.shape == x.shape
+    assert abs((out == 0).double().mean().item() - p) < 0.002  # four standard errors of the widest
+    assert abs(out.double().mean().item() - 1) < 0.02
+    kept = out[out != 0]
+    assert (kept == kept[0]).all() and kept[0].item() == pytest.approx(1 / (1 - p), rel=0.005)
+    assert torch.equal(x.grad, out.detach())  # what is silenced learns nothing
+
+
+def test_dropout_draws_anew_and_from_torchs_generator():
+    x, layer = numbers(4, 6, 10).transpose(1, 2), Dropout(0.5)
+    torch.manual_seed(1)
+    first, second = layer(x), layer(x)
+    torch.manual_seed(1)
+    assert torch.equal(layer(x), first) and not torch.equal(first, second)
+    assert torch.equal(first[first != 0], 2 * x[first != 0])
+
+
+def test_dropout_silences_each_place_alike():
+    torch.manual_seed(0)  # four numbers come from one draw: none of the four is special
+    silenced = Dropout(0.2)(torch.ones(100_000, 4)) == 0
+    assert ((silenced.double().mean(0) - 0.2).abs() < 0.006).all()
+    together = silenced.double().T.corrcoef() - torch.eye(4)
+    assert together.abs().max() < 0.02
+
+
+@pytest.mark.parametrize("p", [0.0, 1e-7, 1 - 1e-7, 1.0])
+def test_dropout_at_its_ends_is_pytorchs(p):
+    x = numbers(50)
+    assert torch.equal(Dropout(p)(x), nn.Dropout(p)(x))
+
+
+@pytest.mark.parametrize("x", [torch.empty(0, 3), torch.tensor(2.0)])
+def test_dropout_takes_any_shape(x):
+    assert Dropout(0.5)(x).shape == x.shape
+    assert torch.equal(Dropout(0.5).eval()(x), x)
 
 
 def test_dropout_works_in_training_only():

@@ -1,6 +1,7 @@
 """Batches, the loss, its estimate and the training loop, on models small enough to work out."""
 
 import math
+import platform
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch import nn
 from helpers.training import (
     Watch,
     _has_bf16,
+    _keep_memory,
     estimate_loss,
     get_batch,
     language_model_loss,
@@ -451,3 +453,16 @@ def test_progress_is_one_line_of_plain_text(progress, capsys):
     last = out.rstrip("\n").split("\r")[-1]
     assert "40/40" in last and "steps/s" in last
     assert f"loss={run.losses[-1]:.3f}" in last
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries are left alone")
+def test_memory_is_kept_from_one_step_to_the_next():
+    import resource  # which Windows has not
+
+    def pages():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        torch.ones(2**24)  # 64 MiB: 16,384 pages when they are new
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    _keep_memory()
+    assert sum(pages() for _ in range(20)) < 10 * 16_384  # the first few find no room that fits
