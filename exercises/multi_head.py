@@ -129,7 +129,7 @@ def twins(answer):
     )
     expect(
         letter != "a",
-        "If the heads stayed equal, both would bring home the same blend, as one head does, and "
+        "If the heads stayed equal, both would collect the same blend, as one head does, and "
         "one of the questions would be answered wrongly most of the time. Yours answers both.",
     )
     expect(

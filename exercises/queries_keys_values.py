@@ -220,8 +220,8 @@ def what_recall_needs(answer):
         "The shares are right. Needed are the parts without which the share is below 0.9.",
     )
     return (
-        "the question must say what it looks for; with one number it learns more slowly (about "
-        "85 % in these 600 steps); the scores find without a softmax, too."
+        "the question must say what it looks for; with one number it learns more slowly (75 "
+        "to 85 % in these 600 steps); the scores find without a softmax, too."
     )
 
 
