@@ -11,6 +11,7 @@ C = n_embd = H · hs.
 
 import math
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -78,8 +79,9 @@ def _check_qkv(q: Tensor, k: Tensor, v: Tensor) -> None:
     if 0 in k.shape[-2:]:
         raise ValueError(f"there must be at least one key of at least one number: {shapes}")
     try:
-        torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
-    except RuntimeError:
+        # torch's own broadcast_shapes would import SymPy first, which takes two seconds.
+        np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    except ValueError:
         raise ValueError(
             f"q, k and v need the same dimensions before the last two, or 1: {shapes}"
         ) from None
