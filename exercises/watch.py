@@ -24,7 +24,8 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     Python delivers it between two instructions: it ends any loop written in Python, but not a
     single endless call inside a C library, and a loop that catches *every* exception outlives it
-    (it is sent again, twice a second). The thread that waits has ended when the block has.
+    (it is sent again, twice a second). An import is not interrupted, which would leave half a
+    module behind: the time begins anew. The thread that waits has ended when the block has.
     """
     thread, done, over = threading.get_ident(), threading.Event(), threading.Lock()
     sent = False
@@ -33,6 +34,9 @@ def time_limit(seconds: float) -> Iterator[None]:
         nonlocal sent
         wait = seconds
         while not done.wait(wait):
+            if _is_importing(thread):
+                wait = seconds
+                continue
             with over:
                 if not done.is_set():
                     sent = True
@@ -59,6 +63,13 @@ def time_limit(seconds: float) -> Iterator[None]:
                 _raise_in(thread, TimeIsUp)
                 while True:
                     pass
+
+
+def _is_importing(thread: int) -> bool:
+    frame = sys._current_frames().get(thread)
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None
 
 
 def _raise_in(thread: int, error: type[BaseException]) -> None:
