@@ -6,15 +6,13 @@ import torch
 import torch.nn.functional as F
 
 from exercises.check import (
-    NotAttempted,
     call,
     checked,
     exercise,
     expect,
     expect_shape,
     normal,
-    plain,
-    tensor,
+    reported,
 )
 from exercises.watch import calls_of, executed
 from helpers.attention import causal_mask
@@ -280,13 +278,8 @@ def as_measured(losses, measured):
 @checked
 def how_far_back(answer):
     """how_far: the losses for k = 2, 4, 8 and the best k."""
-    answer = plain(answer)
-    is_pair = isinstance(answer, (tuple, list)) and len(answer) == 2 and isinstance(answer[0], dict)
-    expect(is_pair, "how_far should be a pair: the losses {2: …, 4: …, 8: …} and the best k.")
-    if any(x is ... for x in (*answer[0].values(), answer[1])):
-        raise NotAttempted
-    expect(set(answer[0]) == set(REACH), "The losses should be for k = 2, 4 and 8, no others.")
-    losses = {k: float(tensor(loss, f"the loss for k = {k}")) for k, loss in answer[0].items()}
+    wanted = "how_far should be a pair: the losses {2: …, 4: …, 8: …} and the best k."
+    losses, chosen = reported(answer, (REACH, 2), wanted)
     for diagnosis, measured in OTHERWISE.items():
         expect(not as_measured(losses, measured), diagnosis)
     expect(
@@ -300,7 +293,7 @@ def how_far_back(answer):
     )
     best = min(losses, key=losses.__getitem__)
     expect(
-        answer[1] == best,
+        chosen == best,
         "The losses are right. The best is that k, 2, 4 or 8, whose loss is lowest.",
     )
     return "two are best: the longer the mean, the less it says about the character just before."

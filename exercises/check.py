@@ -16,7 +16,8 @@ From this follow the check (`dot(answer)` runs the answer on all inputs, then na
 gives the same) and its tests: the right answer is right, and each mistake is told by its own words.
 An `nn.Module` as the right answer works alike, see `ModuleExercise`; a right answer without
 arguments and inputs=[()] is for an answer that is a value. What no single value can judge (what is
-drawn at random, say) is a function of the answer under `@checked`, made of `call` and `expect`.
+drawn at random, say) is a function of the answer under `@checked`, made of `call` and `expect`; one
+that judges what an experiment of the learner's gave begins with `reported`.
 
 Messages hold only numbers that do not depend on the machine, so that nbval can compare them.
 """
@@ -746,6 +747,65 @@ def expect_close(
     for diagnosis, wrong in (mistakes or {}).items():
         expect(not same(got, wrong, tolerance), diagnosis)
     raise NotYet(problem)
+
+
+def reported(answer: Any, example: Any, wanted: str) -> Any:
+    """What a learner reports of an experiment, in the form of the example.
+
+    example: a tuple of parts, a dict with the keys that are asked for, a list of any number of the
+    same; at their ends a number, a text or a bool, for what belongs there. Numbers come back as
+    floats, whatever kind they are of, texts in small letters; keys that were not asked for are left
+    out. wanted: says the form, and is shown, with what does not fit, to whoever has chosen another.
+
+    Raises NotYet, and NotAttempted where a ... is left.
+    """
+    if _has_dots(answer):
+        raise NotAttempted
+    return _part(answer, example, wanted)
+
+
+def _has_dots(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_dots, value.values()))
+    return value is ... or (isinstance(value, (list, tuple, set)) and any(map(_has_dots, value)))
+
+
+def _unwrapped(value: Any) -> Any:
+    value = plain(value)
+    return value.tolist() if isinstance(value, Tensor) else value
+
+
+def _part(value: Any, example: Any, wanted: str, place: str = "") -> Any:
+    value = _unwrapped(value)
+
+    def belongs(what: str, fits: bool) -> None:
+        expect(fits, f"{wanted} (Where {what} belongs, yours has {_shown(value)}{place}.)")
+
+    if isinstance(example, dict):
+        belongs("a dictionary", isinstance(value, Mapping))
+        value = {_unwrapped(key): item for key, item in value.items()}
+        missing = [_shown(key) for key in example if key not in value]
+        expect(not missing, f"{wanted} (Yours has nothing for {', '.join(missing)}.)")
+        return {
+            key: _part(value[key], one, wanted, f" for {_shown(key)}")
+            for key, one in example.items()
+        }
+    if isinstance(example, tuple):
+        fits = isinstance(value, (list, tuple)) and len(value) == len(example)
+        belongs({2: "a pair", 3: "a triple"}.get(len(example), "a tuple"), fits)
+        return tuple(_part(v, one, wanted, place) for v, one in zip(value, example, strict=True))
+    if isinstance(example, list):
+        belongs("a list", not isinstance(value, Mapping))
+        several = value if isinstance(value, (list, tuple, set)) else [value]
+        return [_part(item, example[0], wanted, place) for item in several]
+    if isinstance(example, str):
+        belongs("a text", isinstance(value, str))
+        return value.strip().lower()
+    if isinstance(example, bool):
+        belongs("True or False", same(value, True) or same(value, False))
+        return bool(value)
+    belongs("a number", isinstance(value, (int, float)))
+    return float(value)
 
 
 # --- how an answer works, where the task asks for more than its values --------------------------

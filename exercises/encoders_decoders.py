@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 
 from exercises.check import (
-    NotAttempted,
     NotYet,
     checked,
     exercise,
@@ -15,7 +14,7 @@ from exercises.check import (
     expect_no_helpers,
     expect_no_loop,
     normal,
-    plain,
+    reported,
     same,
 )
 
@@ -155,16 +154,8 @@ OTHERWISE = {
 @checked
 def bought(answer):
     """bought: three mean shares (wider, longer, looking back), and which of them bought most"""
-    if isinstance(answer, (tuple, list)) and ... in tuple(answer):
-        raise NotAttempted
-    expect(
-        isinstance(answer, (tuple, list)) and len(answer) == 4 and isinstance(answer[3], str),
-        "Set bought to four things: three shares, and your verdict.",
-    )
-    try:
-        numbers = [float(plain(number) + 0) for number in answer[:3]]
-    except (TypeError, ValueError, RuntimeError):
-        raise NotYet("The first three should be numbers, the shares.") from None
+    wanted = "Set bought to four things: three shares, and your verdict."
+    *numbers, verdict = reported(answer, (*BOUGHT, "wider"), wanted)
     expect(
         not same([number / 100 for number in numbers], BOUGHT, 2e-3),
         "These are percentages. Take the shares, between 0 and 1.",
@@ -181,8 +172,8 @@ def bought(answer):
             "steps=1800, dot product with nothing changed, in this order."
         )
     words = ("wider", "longer", "looking back")
-    expect(answer[3] in words, 'The verdict should be "wider", "longer" or "looking back".')
-    expect(answer[3] == "looking back", "Which of your three shares is the largest?")
+    expect(verdict in words, 'The verdict should be "wider", "longer" or "looking back".')
+    expect(verdict == "looking back", "Which of your three shares is the largest?")
     return "the narrow one that looks back is three times as often right as one four times as wide."
 
 

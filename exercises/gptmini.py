@@ -5,7 +5,7 @@ import random
 import numpy as np
 import torch
 
-from exercises.check import NotAttempted, NotYet, call, checked, exercise, expect, plain
+from exercises.check import call, checked, exercise, expect, reported
 
 
 @exercise(
@@ -84,31 +84,17 @@ windows_of.mistakes = {
 }  # fmt: skip
 
 
-STRIDES = 1, 32
-
-
 @checked
 def side_by_side(answer):
     """side_by_side: the last losses on windows and articles by stride, and is the friend right?"""
-    if isinstance(answer, (tuple, list)) and ... in tuple(answer):
-        raise NotAttempted
-    expect(
-        isinstance(answer, (tuple, list)) and len(answer) == 2 and isinstance(answer[0], dict),
-        "Set side_by_side to a pair: a dictionary, stride → (loss on held-out windows, loss on "
-        "held-out articles), and True or False.",
+    losses, right = reported(
+        answer,
+        ({1: (2.0, 8.0), 32: (2.0, 8.0)}, True),
+        "Set side_by_side to a pair: two losses for each stride, {1: (on held-out windows, on "
+        "held-out articles), 32: (…, …)}, and True or False. The two are the curve's last entry "
+        "without its first, the training loss.",
     )
-    losses, right = answer
-    missing = [str(stride) for stride in STRIDES if stride not in losses]
-    expect(not missing, f"There are no losses for the stride {', '.join(missing)}.")
-    try:
-        pairs = [[float(loss) for loss in plain(losses[stride])] for stride in STRIDES]
-    except (TypeError, ValueError):
-        raise NotYet("Losses should be numbers: {1: (2.0, 8.0), 32: (…, …)}.") from None
-    expect(
-        all(len(pair) == 2 for pair in pairs),
-        "Each stride has two losses: the curve's last entry without its first, the training loss.",
-    )
-    (near, far), (near_apart, far_apart) = pairs
+    (near, far), (near_apart, far_apart) = losses.values()
     expect(
         near < far and near_apart < far_apart,
         "The first of two losses is that on held-out windows, the second that on held-out "
@@ -120,9 +106,8 @@ def side_by_side(answer):
         "In windows that do not overlap with training nothing is known by heart: after 160 steps "
         "the loss is above 6. `watch_a_leak(32)`, its last entry, the second of the three losses.",
     )
-    expect(right in (True, False), "The second of the pair should be True or False.")
     expect(
-        bool(right) == (far_apart - near_apart < 0.5),
+        right == (far_apart - near_apart < 0.5),
         "Compare the two losses of stride 32: do they differ by less than half a nat?",
     )
     return "windows of one article share its names and phrases, overlap or not: split by article."

@@ -4,14 +4,13 @@ from functools import partial
 from itertools import combinations, product
 
 from exercises.check import (
-    NotAttempted,
     NotYet,
     call,
     checked,
     exercise,
     expect,
     expect_close,
-    plain,
+    reported,
     same,
 )
 
@@ -289,17 +288,12 @@ VERDICTS = ("three", "two", "cannot tell")
 @checked
 def counters(answer):
     """counters: the mean difference of two opponents, its interval, and who is better"""
-    if isinstance(answer, (tuple, list)) and ... in tuple(answer):
-        raise NotAttempted
-    expect(
-        isinstance(answer, (tuple, list)) and len(answer) == 4 and isinstance(answer[3], str),
+    *found, verdict = reported(
+        answer,
+        (*COUNTERS, RIGHT),
         "Set counters to four things: the mean difference, the interval's lower and upper end, "
-        "and your verdict.",
+        'and your verdict, (-0.05, -0.1, 0.0, "three").',
     )
-    try:
-        found = [float(plain(number)) for number in answer[:3]]
-    except (TypeError, ValueError):
-        raise NotYet("The first three should be numbers: -0.05, -0.1, 0.0.") from None
     mean, low, high = COUNTERS
     expect(
         not same(found, [-mean, -high, -low], 0.003),
@@ -316,9 +310,9 @@ def counters(answer):
         "These are not the numbers of three pieces back minus `learning`. (`count(3)` and "
         "`read_on(text, counts, 3)`, for each text of `exam`.)",
     )
-    expect(answer[3] in VERDICTS, f"The verdict should be one of {', '.join(VERDICTS)}.")
-    expect(answer[3] != "three", "Fewer bits are better, and three minus two is above 0.")
-    expect(answer[3] == RIGHT, "Does the interval hold 0? If not, these ten articles decide.")
+    expect(verdict in VERDICTS, f"The verdict should be one of {', '.join(VERDICTS)}.")
+    expect(verdict != "three", "Fewer bits are better, and three minus two is above 0.")
+    expect(verdict == RIGHT, "Does the interval hold 0? If not, these ten articles decide.")
     return "a small difference, and decided: the articles agree."
 
 

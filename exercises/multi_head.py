@@ -13,6 +13,7 @@ from exercises.check import (
     expect,
     expect_no_helpers,
     normal,
+    reported,
 )
 
 # --- 6.1 ------------------------------------------------------------------------------------------
@@ -104,17 +105,8 @@ head_distances.mistakes = {
 @checked
 def twins(answer):
     """twins: the worse of the two scores of two heads that start alike, and the letter of why."""
-    if isinstance(answer, (tuple, list)) and ... in tuple(answer):
-        raise NotAttempted
-    expect(
-        isinstance(answer, (tuple, list)) and len(answer) == 2,
-        'Set twins to a pair: the worse of the two scores, and a letter: (0.21, "a").',
-    )
-    try:
-        score = float(answer[0])
-    except (TypeError, ValueError):
-        raise NotYet("The first of the pair should be a number, the worse score.") from None
-    letter = answer[1].strip().lower() if isinstance(answer[1], str) else None
+    wanted = 'Set twins to a pair: the worse of the two scores, and a letter: (0.21, "a").'
+    score, letter = reported(answer, (0.21, "a"), wanted)
     expect(letter in ("a", "b", "c"), 'The second of the pair should be "a", "b" or "c".')
     expect(
         0 <= score <= 1,

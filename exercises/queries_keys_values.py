@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from exercises.check import (
-    NotAttempted,
     NotYet,
     call,
     checked,
@@ -16,8 +15,7 @@ from exercises.check import (
     expect,
     expect_close,
     normal,
-    plain,
-    same,
+    reported,
     tensor,
 )
 from helpers.attention import causal_mask
@@ -136,17 +134,10 @@ TURNED_ROUND = "All six are the other way round: True says that it leaks."
 @checked
 def which_leak(answer):
     """A dictionary: each of six attentions → does an output hear a later token?"""
-    expect(
-        isinstance(answer, dict) and set(answer) == set(LEAKS),
-        f"Give a dictionary with a True or False for each of {', '.join(LEAKS)}.",
-    )
-    if any(said is ... for said in answer.values()):
-        raise NotAttempted
-    for name, leaks in answer.items():
-        shown = f'"{name}" should be True or False, but is {plain(leaks)!r:.40}.'
-        expect(same(leaks, True) or same(leaks, False), shown)
-    wrong = [name for name, leaks in LEAKS.items() if not same(answer[name], leaks)]
-    leaking = sum(same(leaks, True) for leaks in answer.values())
+    wanted = f"Give a dictionary with a True or False for each of {', '.join(LEAKS)}."
+    said = reported(answer, LEAKS, wanted)
+    wrong = [name for name, leaks in LEAKS.items() if said[name] != leaks]
+    leaking = sum(said.values())
     expect(leaking < len(LEAKS), ALL_LEAK)
     expect(leaking > 0, NONE_LEAKS)
     expect(len(wrong) < len(LEAKS), TURNED_ROUND)
@@ -190,17 +181,12 @@ def fit(shares):
 @checked
 def what_recall_needs(answer):
     """taken_away: the share right without each of three parts, and the parts that are needed."""
-    answer = plain(answer)
-    is_pair = isinstance(answer, (tuple, list)) and len(answer) == 2 and isinstance(answer[0], dict)
-    expect(is_pair, "taken_away should be a pair: the shares {…} and the list of needed parts.")
-    found, needed = answer
-    if any(share is ... for share in found.values()) or needed == [...]:
-        raise NotAttempted
-    expect(set(found) == set(SHARES), f"Give the shares of {', '.join(SHARES)}, no others.")
-    shares = {part: tensor(found[part], f"the share {part!r}") for part in SHARES}
-    single = all(share.numel() == 1 for share in shares.values())
-    expect(single, "Give one share for each part, a single number.")
-    shares = {part: float(share) for part, share in shares.items()}
+    shares, needed = reported(
+        answer,
+        (dict.fromkeys(SHARES, 0.5), ["width"]),
+        f"taken_away should be a pair: one share for each of {', '.join(SHARES)}, "
+        '{"softmax": 0.5, …}, and the list of needed parts.',
+    )
     percent = any(share > 1.001 for share in shares.values())
     expect(not percent, "Give shares between 0 and 1, as `share_right` does.")
     three = list(shares.values())
@@ -211,7 +197,7 @@ def what_recall_needs(answer):
         expect(not 0.1 < shares[part] < 0.15, f'"{part}": {GUESSED}')
         expect(low <= shares[part] <= high, f'"{part}": {NOT_SO[part]}')
     expect(
-        isinstance(needed, (list, tuple, set)) and all(part in list(SHARES) for part in needed),
+        all(part in SHARES for part in needed),
         "The shares are right. Second comes a list of the needed parts, by their names in the "
         "first: those without which the share is below 0.9.",
     )

@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 
 from exercises.check import (
-    NotAttempted,
     NotYet,
     checked,
     exercise,
@@ -16,7 +15,7 @@ from exercises.check import (
     expect_no_helpers,
     fresh,
     normal,
-    plain,
+    reported,
     same,
 )
 from exercises.watch import modules_of
@@ -184,16 +183,12 @@ OTHERS = {  # diagnosis → the second and third number that are otherwise
 @checked
 def dearer(answer):
     """dearer: bits per character untouched, with block 15 and block 29 in 2 bits, and a word"""
-    if isinstance(answer, (tuple, list)) and ... in tuple(answer):
-        raise NotAttempted
-    expect(
-        isinstance(answer, (tuple, list)) and len(answer) == 4 and isinstance(answer[3], str),
-        "Set dearer to four things: three numbers of bits, and your verdict.",
+    *found, verdict = reported(
+        answer,
+        (*BITS, RIGHT),
+        "Set dearer to four things: three numbers of bits, and your verdict, "
+        '(1.5, 1.6, 1.7, "middle").',
     )
-    try:
-        found = [float(plain(number)) for number in answer[:3]]
-    except (TypeError, ValueError, RuntimeError):
-        raise NotYet("The first three should be numbers: 1.5, 1.6, 1.7.") from None
     for unit, factor in {
         "nats a character. Divide by ln 2": math.log(2),
         "bits a token. Divide by the characters, 600": 600 / TOKENS,
@@ -211,7 +206,6 @@ def dearer(answer):
             "These are not the bits with blocks 15 and 29 in 2 bits, one at a time. (All seven "
             "matrices of `model.blocks[15]`, each by `to_blocks(matrix, 2).matrix()`.)"
         )
-    verdict = answer[3].strip().lower()
     expect(verdict in ("middle", "last"), "The verdict should be middle or last.")
     expect(verdict == RIGHT, "More bits are worse: which of the two adds more?")
     return "three times as dear, and nearly all of it in its feed-forward part."

@@ -6,15 +6,13 @@ import torch
 from torch import nn
 
 from exercises.check import (
-    NotAttempted,
     NotYet,
     call,
     checked,
     exercise,
     expect,
     normal,
-    plain,
-    same,
+    reported,
     tensor,
 )
 
@@ -213,15 +211,13 @@ OTHER_FACTORS = {
 @checked
 def start_or_steps(answer):
     """{"factor" of the first matrices, tokens "heard" after 20 steps, sizes where it "suffices"}"""
-    expect(
-        isinstance(answer, dict) and set(answer) == {"factor", "heard", "suffices"},
-        'Give a dictionary with numbers for "factor" and "heard", and "suffices", a list of sizes.',
-    )
-    if any(answer[part] is ... for part in answer):
-        raise NotAttempted
-    factor, heard = (tensor(answer[part], f'"{part}"') for part in ("factor", "heard"))
-    expect(factor.numel() == heard.numel() == 1, '"factor" and "heard" should be one number each.')
-    factor, heard = abs(float(factor)), float(heard)  # −f is as good: f · f is the same
+    factor, heard, sizes = reported(
+        answer,
+        {"factor": 0.5, "heard": 2.0, "suffices": [4]},
+        'Give a dictionary with a number for "factor" and for "heard", and "suffices", a list of '
+        "sizes.",
+    ).values()
+    factor = abs(factor)  # −f is as good: f · f is the same
     for says, other in OTHER_FACTORS.items():
         expect(abs(factor - other) > 0.02 * other, says)
     expect(
@@ -255,20 +251,17 @@ def start_or_steps(answer):
         "Too few. Is it a head of 32, with your factor, after 20 steps (not 50, and not without "
         "the factor)?",
     )
-    suffices = plain(answer["suffices"])
-    suffices = suffices.tolist() if isinstance(suffices, torch.Tensor) else suffices
-    sizes = suffices if isinstance(suffices, list | tuple | set) else [suffices]
     expect(
-        all(same(size, 4) or same(size, 32) for size in sizes),
+        set(sizes) <= {4, 32},
         '"suffices" should be a list of the sizes 4 and 32, or of one of them.',
     )
     expect(
-        not any(same(size, 32) for size in sizes),
+        32 not in sizes,
         "Run the head of 32 with the factor and with the divisor, both at rate 0.01. The first "
         "weights are alike, but the losses are more than 0.1 apart.",
     )
     expect(
-        any(same(size, 4) for size in sizes),
+        4 in sizes,
         "Run the head of 4 with its own factor, 4 ** -0.25, and beside it run(2.0, 4, rate=0.01): "
         "their losses are alike.",
     )

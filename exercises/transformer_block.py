@@ -3,7 +3,16 @@
 import torch
 import torch.nn.functional as F
 
-from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, tensor
+from exercises.check import (
+    NotAttempted,
+    NotYet,
+    checked,
+    exercise,
+    expect,
+    normal,
+    reported,
+    tensor,
+)
 from exercises.multi_head import fused_multi_head, run
 
 # --- 8.1: the answers of a bend, by hand ----------------------------------------------------------
@@ -67,17 +76,8 @@ def three(answer):
 @checked
 def deeper(answer):
     """deeper: the losses with the block twice and with a silenced copy, and the letter of why."""
-    if isinstance(answer, (tuple, list)) and ... in tuple(answer):
-        raise NotAttempted
-    expect(
-        isinstance(answer, (tuple, list)) and len(answer) == 3,
-        'Set deeper to a triple: the two losses and a letter, (2.0, 2.0, "a").',
-    )
-    try:
-        twice, quiet = float(answer[0]), float(answer[1])
-    except (TypeError, ValueError):
-        raise NotYet("The first two of the triple should be numbers, the losses.") from None
-    letter = answer[2].strip().lower() if isinstance(answer[2], str) else None
+    wanted = 'Set deeper to a triple: the two losses and a letter, (2.0, 2.0, "a").'
+    twice, quiet, letter = reported(answer, (2.0, 2.0, "a"), wanted)
     expect(letter in ("a", "b", "c"), 'The third of the triple should be "a", "b" or "c".')
     expect(
         all(LOWEST < loss < 4.5 for loss in (twice, quiet)),

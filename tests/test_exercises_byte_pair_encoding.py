@@ -136,7 +136,7 @@ def test_the_mixture_is_right_in_every_form(how):
     [
         (FOUND, "to a pair"),
         (("both", FOUND), "to a pair"),
-        (({"both": (2.3, 2.2)}, "both"), "no numbers for articles, plays"),
+        (({"both": (2.3, 2.2)}, "both"), "nothing for 'articles', 'plays'"),
         ((changed(lambda a, b: a), "both"), "two numbers"),
         ((changed(lambda a, b: (a, b, b)), "both"), "two numbers"),
         ((changed(lambda a, b: (1 / a, 1 / b)), "both"), "tokens per character"),

@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -375,6 +376,28 @@ def test_a_mistake_that_only_fails_or_only_says_true_is_named_if_it_fits_every_i
     assert "should be False, but is True" in falls(lambda numbers: numbers[1] > 1).message
 
 
+def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
+    (tmp_path / "slowly_imported.py").write_text("import time\ntime.sleep(0.4)\nwhole = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(f, "SECONDS", 0.1)
+
+    def answer():
+        import slowly_imported
+
+        return slowly_imported.whole
+
+    assert f.call(answer) is True
+
+    def endless():
+        import slowly_imported  # is there by now
+
+        while slowly_imported:
+            pass
+
+    with pytest.raises(f.TooLong):
+        f.call(endless)
+
+
 def test_loops_are_still_counted_after_calls_with_a_time_limit():
     f.call(sum, [1, 2])
     with pytest.raises(TimeIsUp), time_limit(0.05):
@@ -451,3 +474,50 @@ def test_a_decorator_hides_no_loop():
     few, many = torch.ones(2), torch.ones(9)
     for answer in (loops, torch.no_grad()(loops), partial(torch.no_grad()(loops))):
         assert executed(answer, few) < executed(answer, many)
+
+
+EXAMPLE = {1: 2.5, 4: 2.5}, "a", [0.1], True, (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ({1: 2, 4: 3.0, 9: "more"}, " A ", (1, 2.0), False, [0, 5]),
+        [{1.0: Fraction(2), torch.tensor(4): np.float32(3)}, "a", {1.0, 2.0}, 0, np.array([0, 5])],
+        ({4: torch.tensor(3.0), 1: np.int64(2)}, "A", np.array([1, 2]), np.False_, (False, 5)),
+    ],
+)
+def test_a_report_comes_back_in_the_form_of_the_example(answer):
+    found = f.reported(answer, EXAMPLE, "Set x to five things.")
+    assert found == ({1: 2.0, 4: 3.0}, "a", [1.0, 2.0], False, (0.0, 5.0))
+    assert list(found[0]) == [1, 4] and type(found[0][1]) is float and type(found[3]) is bool
+
+
+@pytest.mark.parametrize(
+    ("answer", "example", "says"),
+    [
+        (3, (1.0, "a"), "Where a pair belongs, yours has 3."),
+        ((1.0, "a", "b"), (1.0, "a"), "Where a pair belongs, yours has (1.0, 'a', 'b')."),
+        ("ab", ("a", "b"), "Where a pair belongs, yours has 'ab'."),
+        ((1, 2, 3), (1.0,) * 4, "Where a tuple belongs, yours has (1, 2, 3)."),
+        ([1.0], {1: 2.5}, "Where a dictionary belongs, yours has [1]."),
+        ({1: 2.0}, {1: 2.5, 4: 2.5, "x": 1.0}, "Yours has nothing for 4, 'x'."),
+        ({1: "2.0"}, {1: 2.5}, "Where a number belongs, yours has '2.0' for 1."),
+        ({1: (2.0, None)}, {1: (2.5, 2.5)}, "Where a number belongs, yours has None for 1."),
+        (torch.ones(2), 1.0, "Where a number belongs, yours has [1, 1]."),
+        (1, "a", "Where a text belongs, yours has 1."),
+        ({0.1: True}, [0.1], "Where a list belongs, yours has {0.1: True}."),
+        (["x"], [0.1], "Where a number belongs, yours has 'x'."),
+        (2, True, "Where True or False belongs, yours has 2."),
+    ],
+)
+def test_a_report_of_another_form_is_told_what_does_not_fit(answer, example, says):
+    with pytest.raises(f.NotYet) as told:
+        f.reported(answer, example, "Set x to this.")
+    assert str(told.value) == f"Set x to this. ({says})"
+
+
+@pytest.mark.parametrize("answer", [..., (1.0, ...), ({1: ...}, 3), ([...], 3), {1: (2.0, [...])}])
+def test_a_report_with_dots_is_not_attempted(answer):
+    with pytest.raises(f.NotAttempted):
+        f.reported(answer, (1.0, 1.0), "Set x to a pair.")

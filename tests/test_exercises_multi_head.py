@@ -108,7 +108,7 @@ CUT = "a wrong gradient comes back"
         (check.twins, (100, "b"), "97% is 0.97"),
         (check.twins, (1.0, "d"), "should be"),
         (check.twins, 1.0, "to a pair"),
-        (check.twins, ("b", 1.0), "should be a number"),
+        (check.twins, ("b", 1.0), "a number belongs, yours has 'b'"),
         (check.fused_multi_head, refused(AssertionError), "AssertionError"),
         (check.fused_multi_head, refused(ValueError("no")), "`raise` in place"),
         (check.fused_multi_head, refused(None), "returns None without a word"),

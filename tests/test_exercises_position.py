@@ -122,9 +122,8 @@ def test_the_best_base_is_a_matter_of_ones_own_numbers():
     [
         (LOSSES, "to a pair"),
         ((1e6, LOSSES), "to a pair"),
-        ((LOSSES, "1e6"), "should be numbers"),
         ((LOSSES, LOSSES[1e6]), "one of the four bases"),
-        (({1e4: 2.9}, 1e4), "no loss for the base 100,000, 1,000,000, 10,000,000"),
+        (({1e4: 2.9}, 1e4), "nothing for 100000, 1e+06, 1e+07"),
         (({b: 64 * x for b, x in LOSSES.items()}, 1e6), "not their sum"),
         (({**LOSSES, 1e4: 2.2}, 1e6), "places 0 to 31"),
         (({1e4: 2.92, 1e5: 2.91, 1e6: 2.66, 1e7: 3.06}, 1e6), "without training anew"),
