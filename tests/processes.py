@@ -30,7 +30,12 @@ SIZES = dict(vocab_size=11, block_size=8, n_layer=2, n_head=2, n_embd=16)
 CONTEXT = multiprocessing.get_context("forkserver")
 
 CONTEXT.set_forkserver_preload(
-    ["helpers.training", "torch.distributed.fsdp", "torch.distributed.tensor.parallel"]
+    [
+        "helpers.training",
+        "torch._dynamo",  # which each optimiser would import
+        "torch.distributed.fsdp",
+        "torch.distributed.tensor.parallel",
+    ]
 )
 
 
@@ -81,6 +86,11 @@ MAKERS = {
     "plain": (plain, lambda model: [adamw(model, 0.01)]),
     "fast": (fast, fast_optimisers),
 }
+
+
+def ran(source):
+    """A program, given as text, that runs by itself."""
+    exec(source, {"__name__": "__main__"})
 
 
 class Stop(Exception):

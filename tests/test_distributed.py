@@ -132,27 +132,30 @@ from helpers.distributed import Processes, first_process
 from helpers.training import Watch, fast_gpt, fast_optimisers, train
 data = torch.arange(2000) % 11
 with Processes.started() as processes:
-    torch.manual_seed(0)
-    model = fast_gpt(11, 8, n_layer=1, n_head=2, n_embd=16)
     def then(run):
         if run.step == KILLED and processes.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-    run = train(model, data, steps=20, block_size=8, batch_size=4, folder=FOLDER, resume=True,
-                optimisers=fast_optimisers(model), generator=torch.Generator().manual_seed(0),
-                watch=Watch(data[:100], every=5, batches=1, then=then), processes=processes)
-    if first_process():
-        print("losses", *run.losses)
+    for folder in FOLDERS:
+        torch.manual_seed(0)
+        model = fast_gpt(11, 8, n_layer=1, n_head=2, n_embd=16)
+        run = train(model, data, steps=20, block_size=8, batch_size=4, folder=folder, resume=True,
+                    optimisers=fast_optimisers(model), generator=torch.Generator().manual_seed(0),
+                    watch=Watch(data[:100], every=5, batches=1, then=then), processes=processes)
+        if first_process():
+            print("losses", *run.losses)
 """
 
 
 def test_a_killed_process_ends_the_others_and_the_run_goes_on(tmp_path):
-    def run(folder, killed=-1):
-        return torchrun(f"FOLDER, KILLED = {str(tmp_path / folder)!r}, {killed}\n{SCRIPT}")
+    def run(*folders, killed=-1):
+        folders = [str(tmp_path / folder) for folder in folders]
+        return torchrun(f"FOLDERS, KILLED = {folders}, {killed}\n{SCRIPT}")
 
     with pytest.raises(RuntimeError, match="SIGKILL"):
-        run("killed", 10)
-    went_on = run("killed")
-    assert went_on.count("losses") == 1 and went_on == run("undisturbed")
+        run("killed", killed=10)
+    assert (tmp_path / "killed").exists()
+    went_on, undisturbed = run("killed", "undisturbed").splitlines()
+    assert went_on == undisturbed and len(went_on.split()) == 21
 
 
 def test_processes_are_connected_once():

@@ -13,6 +13,7 @@ import nbformat
 import pytest
 import renumber
 from conftest import CHAPTERS, ROOT
+from processes import ran, together
 
 import helpers
 
@@ -201,8 +202,7 @@ def test_the_minutes_are_counted_and_stated(evening):
 def test_what_was_built_runs_by_itself(evening):
     (cell,) = [cell for cell in evening[1].cells if "built" in tags(cell)]
     assert len(cell.source.splitlines()) <= 60
-    done = subprocess.run([sys.executable, "-c", cell.source], cwd=ROOT, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
+    assert together(ran, cell.source, number=1) == [None]
 
 
 def test_the_gpt_chapter_ends_with_a_program(tmp_path):
