@@ -379,19 +379,7 @@ def train(
     AdamW: Loshchilov and Hutter, 2019.
     Taught in chapter 02, and all of its settings in chapter 10.
     """
-    if steps < 1:
-        raise ValueError(f"steps should be at least 1, but is {steps}")
-    if (learning_rate is None) == (not optimisers):
-        raise ValueError("train wants a learning_rate, for AdamW, or else optimisers of your own")
-    for name, number in (
-        ("clip", clip),
-        ("watch.every", watch.every if watch else None),
-        ("watch.batches", watch.batches if watch else None),
-    ):
-        if number is not None and not number > 0:
-            raise ValueError(f"{name} should be above 0, or None, but is {number}")
-    if resume and folder is None:
-        raise ValueError("resume=True wants the folder of the run to take up again")
+    _check_settings(steps, learning_rate, optimisers, clip, watch, folder, resume)
     for stream in (data,) if watch is None else (data, watch.data):
         _check_stream(stream, block_size, batch_size)
     if learning_rate is not None:
@@ -406,18 +394,8 @@ def train(
     _keep_memory()
     processes = processes or Processes()
     if processes.world_size > 1:
-        if generator is None:
-            raise ValueError(
-                "several processes draw the same batches: give each the same generator"
-            )
-        weights = sum(whole(p.detach().norm()).item() for p in model.parameters())
-        drawn = zlib.crc32(generator.get_state().numpy().tobytes())
-        every_rate = [group["lr"] for o in optimisers for group in o.param_groups]
-        processes.expect_same(
-            steps=steps, **sizes, tokens=len(data), text=zlib.crc32(data.cpu().numpy().tobytes()),
-            step=run.step, weights=weights, generator=drawn, rates=every_rate, clip=clip,
-            parallel=processes.parallel,
-        )  # fmt: skip
+        _expect_one_run(processes, model, data, optimisers, generator,
+                        steps=steps, **sizes, step=run.step, clip=clip)  # fmt: skip
         processes.own_dropout()
     reader = processes.reader(model)
 
@@ -473,6 +451,52 @@ def train(
         if kept is not None:
             kept.keep(asdict(run))
     return run
+
+
+def _check_settings(
+    steps: int,
+    learning_rate: float | None,
+    optimisers: Sequence[Optimizer],
+    clip: float | None,
+    watch: Watch | None,
+    folder: str | Path | None,
+    resume: bool,
+) -> None:
+    if steps < 1:
+        raise ValueError(f"steps should be at least 1, but is {steps}")
+    if (learning_rate is None) == (not optimisers):
+        raise ValueError("train wants a learning_rate, for AdamW, or else optimisers of your own")
+    for name, number in (
+        ("clip", clip),
+        ("watch.every", watch.every if watch else None),
+        ("watch.batches", watch.batches if watch else None),
+    ):
+        if number is not None and not number > 0:
+            raise ValueError(f"{name} should be above 0, or None, but is {number}")
+    if resume and folder is None:
+        raise ValueError("resume=True wants the folder of the run to take up again")
+
+
+def _expect_one_run(
+    processes: Processes,
+    model: nn.Module,
+    data: Tensor,
+    optimisers: Sequence[Optimizer],
+    generator: torch.Generator | None,
+    **settings: Any,
+) -> None:
+    """Raise ValueError unless all processes take the same steps with the same model and batches."""
+    if generator is None:
+        raise ValueError("several processes draw the same batches: give each the same generator")
+    processes.expect_same(
+        **settings,
+        tokens=len(data),
+        text=zlib.crc32(data.cpu().numpy().tobytes()),
+        weights=sum(whole(p.detach().norm()).item() for p in model.parameters()),
+        generator=zlib.crc32(generator.get_state().numpy().tobytes()),
+        rates=[group["lr"] for o in optimisers for group in o.param_groups],
+        parallel=processes.parallel,
+    )
 
 
 def _keep_memory() -> None:
