@@ -77,7 +77,7 @@ def _raise_in(thread: int, error: type[BaseException]) -> None:
 
 
 class Calls(TorchFunctionMode):
-    """Which functions of torch were called, and how many entries their results had together.
+    """Which functions of torch were called, how often, and how many entries their results had.
 
     names: as torch calls them, without underscores: `a @ b` is "matmul", `a[i]` is "getitem".
     entries: without what only lays tensors side by side, or is an attribute (`a.T`: "get").
@@ -88,11 +88,12 @@ class Calls(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
-        self.entries = 0
+        self.number = self.entries = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "").strip("_")
         self.names.add(name)
+        self.number += 1
         result = func(*args, **(kwargs or {}))
         if isinstance(result, Tensor) and name not in self.NO_WORK:
             self.entries += result.numel()

@@ -476,6 +476,14 @@ def test_a_decorator_hides_no_loop():
         assert executed(answer, few) < executed(answer, many)
 
 
+def test_a_map_hides_no_loop():
+    few, many = (torch.ones(2, 3),) * 2, (torch.ones(9, 3),) * 2
+    f.expect_no_loop(lambda a, b: (a * b).sum(-1), few, many, "A loop.")
+    f.expect_no_loop(lambda a, b: torch.einsum("nc,nc->n", a, b), few, many, "A loop.")
+    with pytest.raises(f.NotYet, match="A loop"):
+        f.expect_no_loop(lambda a, b: torch.stack([*map(torch.dot, a, b)]), few, many, "A loop.")
+
+
 EXAMPLE = {1: 2.5, 4: 2.5}, "a", [0.1], True, (1.0, 1.0)
 
 
