@@ -54,7 +54,11 @@ def judged() -> set[str]:
 
 def outdated() -> tuple[str, str] | None:
     """(name, error) of an answer whose cell has failed since; None if all is as it seems."""
-    return next(((name, _failed[name]) for name in sorted(judged() & set(_failed))), None)
+    values = _values()
+    # What the running cell itself has defined anew, above its check, is no longer what it was.
+    mended = {name for name, old in _before.items() if values.get(name) is not old}
+    names = sorted((judged() & set(_failed)) - mended)
+    return next(((name, _failed[name]) for name in names), None)
 
 
 def is_solution() -> bool:

@@ -30,7 +30,9 @@ def _names(topic: str) -> list[str]:
 
     try:
         room = import_module(f"exercises.{topic}")
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name != f"exercises.{topic}":
+            raise
         return []
     own = (
         f"{topic}.{name}"
@@ -52,14 +54,14 @@ def _read(file: Path) -> tuple[set[str], int]:
 
 
 def of(topic: str) -> str:
-    """ "3 of 4", how many of the chapter's exercises are done; "" where nothing is remembered."""
+    """ "3 of 4", how many of the chapter's exercises are done; "" where nothing is remembered.
+
+    Raises OSError if the file cannot be read.
+    """
     file, names = _file(), _names(topic)
     if file is None or not names:
         return ""
-    try:
-        done, spoilt = _read(file)
-    except OSError as error:
-        return f"(what is done cannot be read: {error})"
+    done, spoilt = _read(file)
     unread = f" ({spoilt} lines of {file.name} could not be read)" if spoilt else ""
     return f"{len(done.intersection(names))} of {len(names)}{unread}"
 
@@ -80,7 +82,10 @@ def road() -> str:
     for path in sorted(Path().glob("[0-9][0-9]_*.ipynb")):
         if re.fullmatch(r"\d\d_[a-z_]+", path.stem):  # not an …-old or …-new of the learner's
             title, question = _head(path)
-            done = of(path.stem[3:])
+            try:
+                done = of(path.stem[3:])
+            except OSError as error:
+                done = f"what is done cannot be read: {error}"
             all_done = "✔ " if re.match(r"(\d+) of \1\b", done) else ""
             lines.append(
                 f"- [{title}]({path.name}) · {question}" + f" · {all_done}{done}" * bool(done)

@@ -142,9 +142,9 @@ def at_work(course, monkeypatch):
 
 def test_what_is_right_is_remembered_and_counted_once(at_work):
     assert progress.of("words_as_vectors") == "0 of 4"
-    assert words.cosine_matrix(all_cosines).done == "1 of 4 exercises of this chapter done"
-    assert words.cosine_matrix(all_cosines).done == "1 of 4 exercises of this chapter done"
-    assert words.without(lambda E, u: E - u).done == "1 of 4 exercises of this chapter done"
+    assert words.cosine_matrix(all_cosines).done == "exercises done in this chapter: 1 of 4"
+    assert words.cosine_matrix(all_cosines).done == "exercises done in this chapter: 1 of 4"
+    assert words.without(lambda E, u: E - u).done == "exercises done in this chapter: 1 of 4"
     assert words.without(...).outcome == "not attempted"
     assert progress.of("words_as_vectors") == "1 of 4"
     assert at_work.read_text().split() == ["words_as_vectors.cosine_matrix"]
@@ -168,7 +168,12 @@ def test_what_cannot_be_written_is_said(at_work):
     at_work.mkdir()
     report = words.cosine_matrix(all_cosines)
     assert report.outcome == "right"
-    assert "could not be remembered" in report.done
+    assert report.done.startswith("what is done could not be remembered: ")
+    report = words.cosine_matrix(None)
+    assert report.outcome == "not yet"
+    assert report.done.startswith("what is done could not be remembered: ")
+    (at_work.parent / "01_words_as_vectors.ipynb").write_text("{}")
+    assert "what is done cannot be read: " in progress.road()
 
 
 def test_nothing_is_written_elsewhere(tmp_path, monkeypatch):
@@ -234,6 +239,11 @@ def test_a_cell_that_failed_is_not_judged_by_its_version_before():
     assert run("def centre(x):\n    return x -", RIGHT, ASK).startswith("✔ right")
     said = run("centre = 1", "centre = 1 / 0", ASK)
     assert "stopped with ZeroDivisionError" in said
+
+
+def test_a_cell_that_defines_and_checks_is_judged_as_soon_as_it_is_mended():
+    broken, mended = f"def centre(x):\n    return x -\n\n{ASK}", f"{RIGHT}\n\n{ASK}"
+    assert run(RIGHT, broken, mended).startswith("✔ right")
 
 
 def test_what_was_defined_before_the_error_is_judged():
