@@ -133,6 +133,8 @@ def executed(function: Any, *args: Any) -> int:
     written = inspect.unwrap(function)  # what stands under a decorator
     while isinstance(written, partial):
         written = inspect.unwrap(written.func)
+    if not hasattr(written, "__globals__"):  # an object that can be called, or a module
+        written = inspect.unwrap(getattr(written, "forward", type(written).__call__))
     own = getattr(written, "__globals__", None)
     count = 0
 

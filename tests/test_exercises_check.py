@@ -529,3 +529,35 @@ def test_a_report_of_another_form_is_told_what_does_not_fit(answer, example, say
 def test_a_report_with_dots_is_not_attempted(answer):
     with pytest.raises(f.NotAttempted):
         f.reported(answer, (1.0, 1.0), "Set x to a pair.")
+
+
+def test_a_loop_of_an_object_that_is_called_is_seen():
+    class Loops:
+        def __call__(self, x):
+            return torch.stack([row for row in x])
+
+    class Module(nn.Module):
+        def forward(self, x):
+            return torch.stack([row for row in x])
+
+    few, many = torch.ones(2, 3), torch.ones(9, 3)
+    for answer in (Loops(), Module()):
+        assert 0 < executed(answer, few) < executed(answer, many)
+    assert (
+        executed(sum, [1, 2]) == executed(nn.Identity(), few) - executed(nn.Identity(), many) == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "alike"),
+    [
+        (124_444_808, 124_439_808, False),
+        ([100_005, 3], [100_000, 3], False),
+        (torch.tensor([100_005]), [100_000], False),
+        (100_000.0, 100_000, True),
+        (torch.tensor(100_001.0), 100_000, True),  # reckoned in float32
+        (100_001, 100_000.0, True),
+    ],
+)
+def test_whole_numbers_are_compared_to_the_letter(got, want, alike):
+    assert f.same(got, want) is alike
