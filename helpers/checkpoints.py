@@ -274,6 +274,7 @@ class RunFolder:
             **settings,
             "model": _settings(model) or _kind(model).__name__,
             "optimisers": [[type(o).__name__, *_shapes(o)] for o in optimisers],
+            "hyperparameters": [_hyperparameters(o) for o in optimisers],
             "generator": generator is not None,
         }
 
@@ -364,6 +365,15 @@ def _expect_states(
 def _shapes(optimiser: Optimizer) -> list[list[list[int]]]:
     """The shapes of what an optimiser steps, group by group."""
     return [[list(p.shape) for p in group["params"]] for group in optimiser.param_groups]
+
+
+def _hyperparameters(optimiser: Optimizer) -> list[dict[str, str]]:
+    """Rates, momenta and the like, group by group, without the ways to compute the same."""
+    left_out = ("params", "foreach", "fused", "capturable", "differentiable")
+    return [
+        {name: repr(value) for name, value in group.items() if name not in left_out}
+        for group in optimiser.param_groups
+    ]
 
 
 def _random_states(generator: torch.Generator | None) -> dict[str, Tensor]:

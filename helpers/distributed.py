@@ -260,13 +260,13 @@ def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
         gradient.mul_(share)
 
 
-def torchrun(script: str, processes: int = 2, seconds: float = 300) -> str:
+def torchrun(script: str, processes: int = 2) -> str:
     """What a script prints when torchrun runs it in several processes of this machine.
 
     script: its text; each process gets one thread. What they print comes back in the order of their
     ranks: written into one pipe, one's line may stand in the middle of another's. Raises
-    RuntimeError, with the end of what was said, if a process fails, and TimeoutExpired after so
-    many seconds. Taught in chapter 18.
+    RuntimeError, with the end of what was said, if a process fails, and TimeoutExpired after five
+    minutes. Taught in chapter 18.
     """
     with TemporaryDirectory() as folder:
         file = Path(folder, "script.py")
@@ -278,7 +278,7 @@ def torchrun(script: str, processes: int = 2, seconds: float = 300) -> str:
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
         try:
-            _, complaints = running.communicate(timeout=seconds)
+            _, complaints = running.communicate(timeout=300)
         finally:
             running.terminate()  # torchrun then ends its processes; one that has ended stays so
             running.wait()

@@ -163,10 +163,14 @@ def adamw(
         {"params": matrices, "weight_decay": weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
-    # One kernel for the whole update, on CPU and GPU alike; it takes no mixture of tensors that are
-    # divided among processes with tensors that are not.
-    fused = len({type(p.data) for p in model.parameters()}) == 1
-    return AdamW([g for g in groups if g["params"]], lr=learning_rate, betas=betas, fused=fused)
+    groups = [g for g in groups if g["params"]]
+    return AdamW(groups, lr=learning_rate, betas=betas, fused=_can_be_fused(model))
+
+
+def _can_be_fused(model: nn.Module) -> bool:
+    """Whether one kernel can make the whole update: it takes no mixture of tensors that are divided
+    among processes with tensors that are not."""
+    return len({type(p.data) for p in model.parameters()}) == 1
 
 
 class Muon(Optimizer):
@@ -367,17 +371,18 @@ def train(
     largest length of the gradient; bf16: compute with half the digits where the hardware can.
 
     What is watched, kept and shown: watch: a `Watch`; folder: gets `last.safetensors`, from which
-    resume=True takes the run up again as if it had never stopped, at each evaluation and at the
-    end, and `best.safetensors`, the weights with the lowest validation loss; max_seconds of
-    training end the run early, and so does an interrupt of the kernel (Ctrl-C), after the step in
-    hand; progress: a line that keeps itself up to date; processes: those that train the model
-    together, each by calling this (chapter 18): batch_size counts the rows of all.
+    resume=True takes the run up again as if it had never stopped (but for what dropout silences in
+    other processes than the first), at each evaluation and at the end, and `best.safetensors`, the
+    weights with the lowest validation loss; max_seconds of training end the run early, and so does
+    an interrupt of the kernel (Ctrl-C), after the step in hand; progress: a line that keeps itself
+    up to date; processes: those that train the model together, each by calling this (chapter 18):
+    batch_size counts the rows of all.
 
     Raises what `get_batch` raises, ValueError for settings that do not fit together and for a
     folder with a GPT that a file cannot give back, FileExistsError for a folder that holds a run
     already, and FloatingPointError when the loss stops being a number.
     AdamW: Loshchilov and Hutter, 2019.
-    Taught in chapter 02, and all of its settings in chapter 10.
+    Taught in chapter 02, and most of its settings in chapter 10.
     """
     _check_settings(steps, learning_rate, optimisers, clip, watch, folder, resume)
     for stream in (data,) if watch is None else (data, watch.data):
@@ -388,7 +393,10 @@ def train(
     data = data.to(device)
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=bf16 and _has_bf16(device))
     sizes = dict(block_size=block_size, batch_size=batch_size)
-    kept = None if folder is None else RunFolder(folder, model, optimisers, generator, sizes)
+    kept = None
+    if folder is not None:
+        same = {**sizes, "text": _checksum(data)}
+        kept = RunFolder(folder, model, optimisers, generator, same)
     run = Run() if kept is None else Run.taken_up(kept.start(resume))
     enough = math.inf if max_seconds is None else max_seconds
     _keep_memory()
@@ -491,12 +499,16 @@ def _expect_one_run(
     processes.expect_same(
         **settings,
         tokens=len(data),
-        text=zlib.crc32(data.cpu().numpy().tobytes()),
+        text=_checksum(data),
         weights=sum(whole(p.detach().norm()).item() for p in model.parameters()),
-        generator=zlib.crc32(generator.get_state().numpy().tobytes()),
+        generator=_checksum(generator.get_state()),
         rates=[group["lr"] for o in optimisers for group in o.param_groups],
         parallel=processes.parallel,
     )
+
+
+def _checksum(numbers: Tensor) -> int:
+    return zlib.crc32(numbers.cpu().numpy().tobytes())
 
 
 def _keep_memory() -> None:
@@ -600,13 +612,16 @@ def fast_gpt(
     settings: others of `GPTConfig`, or other ones than these. No linear map has a bias.
     Every block starts as the identity, and all next tokens start equally likely: what adds to the
     residual stream, and what makes the logits, begins at zero.
-    Raises what `GPT` raises. Jordan et al. 2024, "modded-nanogpt". Taught in chapter 10.
+    Raises what `GPT` raises, and ValueError for tied=True: a head that starts at zero wants a table
+    of its own. Jordan et al. 2024, "modded-nanogpt". Taught in chapter 10.
     """
     chosen = dict(
         mlp=SquaredReLU, position=Rotary, qk_norm=True, convolution=4, bias=False, tied=False
     )
     sizes = (vocab_size, block_size, n_layer, n_head, n_embd)
     model = GPT(GPTConfig(*sizes, **{**chosen, **settings}))
+    if model.config.tied:
+        raise ValueError("the head of fast_gpt starts at zero, and so wants a table of its own")
     for name, p in model.named_parameters():
         if name.endswith("output.weight") or name == "head.weight":
             nn.init.zeros_(p)
@@ -641,5 +656,5 @@ def fast_optimisers(
         groups.append({"params": convolutions, "lr": 10 * other_rate})
     return [
         Muon(matrices, matrix_rate, momentum, weight_decay),
-        AdamW(groups, other_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
+        AdamW(groups, other_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=_can_be_fused(model)),
     ]

@@ -167,6 +167,17 @@ def uneven(parallel, what):
         return "no error"
 
 
+def with_biases():
+    """A step of the fast recipe where some of what is stepped is divided, and some is not."""
+    with Processes.started() as processes:
+        model = fast_gpt(**SIZES, bias=True)
+        processes.using("tensor").spread(model)
+        language_model_loss(model, DATA[None, :8], DATA[None, 1:9]).backward()
+        for optimiser in fast_optimisers(model):
+            optimiser.step()
+        return "no error"
+
+
 def connected_twice():
     with Processes.started():
         pass

@@ -21,6 +21,7 @@ from processes import (
     together,
     trained,
     uneven,
+    with_biases,
     written,
 )
 
@@ -156,6 +157,10 @@ def test_a_killed_process_ends_the_others_and_the_run_goes_on(tmp_path):
     assert (tmp_path / "killed").exists()
     went_on, undisturbed = run("killed", "undisturbed").splitlines()
     assert went_on == undisturbed and len(went_on.split()) == 21
+
+
+def test_biases_are_stepped_beside_divided_matrices():
+    assert together(with_biases) == ["no error"] * 2
 
 
 def test_processes_are_connected_once():

@@ -301,7 +301,8 @@ def refused(folder, model, message, **settings):
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     last = (folder / "last.safetensors").read_bytes()
     random = torch.get_rng_state()
-    settings = {"steps": 4, "learning_rate": 0.01, "generator": generator(), **SIZES, **settings}
+    same = {"steps": 4, "optimisers": [adamw(model, 0.01)], "generator": generator()}
+    settings = {**same, **SIZES, **settings}
     with pytest.raises(ValueError, match=message) as error:
         train(model, DATA, folder=folder, resume=True, **settings)
     assert str(folder / "last.safetensors") in str(error.value)
@@ -348,7 +349,25 @@ def test_a_model_of_another_kind_is_refused(finished):
 )
 def test_other_optimisers_are_refused(finished, make):
     model = plain()
-    refused(finished, model, "had optimisers .*, not", learning_rate=None, optimisers=make(model))
+    refused(finished, model, "had optimisers .*, not", optimisers=make(model))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"learning_rate": 0.02}, {"weight_decay": 0.2}, {"betas": (0.8, 0.95)}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_other_rates_and_decays_are_refused(finished, changes):
+    model = plain()
+    other = [adamw(model, **({"learning_rate": 0.01} | changes))]
+    refused(finished, model, "had hyperparameters .*, not", optimisers=other)
+
+
+def test_another_text_is_refused(finished):
+    model = plain()
+    with pytest.raises(ValueError, match=r"had text .*, not"):
+        train(model, DATA.flip(0), **SIZES, steps=20, optimisers=[adamw(model, 0.01)],
+              generator=generator(), folder=finished, resume=True)  # fmt: skip
 
 
 def damaged(finished, folder, change):
