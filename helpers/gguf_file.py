@@ -74,6 +74,8 @@ def _parts(path: Path, content: mmap.mmap) -> tuple[dict[str, Any], dict[str, St
         sizes = header.numbers(f"{header.numbers('I')[0]}Q")  # the innermost first
         rows.append((name, sizes, *header.numbers("IQ")))
     aligned = about.get("general.alignment", 32)
+    if not isinstance(aligned, int) or aligned < 1:
+        raise ValueError(f"its tensors are aligned to {aligned!r} bytes")
     start = math.ceil(header.place / aligned) * aligned  # of the tensors
     stored = {}
     for name, (width, *others), number, place in rows:

@@ -235,7 +235,7 @@ def gguf(path: str | Path, *, four_bits: bool = False) -> Checkpoint:
             # llama.cpp turns neighbours, our Rotary halves.
             heads = config.n_kv_head if "key" in name else config.n_head
             raw = half_split(raw, heads or config.n_head)
-        if four_bits and _in_four_bits(tensor):
+        if four_bits and _in_four_bits(tensor) and name != "token.weight":
             weights[name] = BlockLinear(_in_blocks(raw))
         elif four_bits and name in ("token.weight", "head.weight"):
             layer = HalfEmbedding if name == "token.weight" else HalfLinear

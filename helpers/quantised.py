@@ -57,9 +57,9 @@ def to_blocks(matrix: Tensor, bits: int) -> Blocks:
 class BlockLinear(nn.Module):
     """x (…, C) times a matrix (N, C) of 4-bit blocks, which stays in them: (…, N).
 
-    fast: compute in bfloat16 with PyTorch's kernel for 4-bit weights, or write the matrix out and
-    multiply in float32; if None, what is faster on this machine. Raises ValueError for numbers
-    above 15. Taught in chapter 15.
+    fast: compute in bfloat16 with PyTorch's kernel for 4-bit weights, which wants a multiple of 16
+    for N, or write the matrix out and multiply in float32; if None, what is faster on this machine.
+    Raises ValueError for numbers above 15. Taught in chapter 15.
     """
 
     def __init__(self, blocks: Blocks, fast: bool | None = None):
@@ -68,7 +68,7 @@ class BlockLinear(nn.Module):
         if numbers.max() > 15:
             raise ValueError(f"numbers of 4 bits are 0 to 15, but one is {numbers.max()}")
         self.out_features, self.in_features = numbers.shape
-        self.fast = has_kernel() if fast is None else fast
+        self.fast = has_kernel() and self.out_features % 16 == 0 if fast is None else fast
         if self.fast:
             # The kernel's numbers are −8 to 7: what it adds is the value of our 8.
             pairs = torch.stack((scale, minimum + 8 * scale), dim=-1)

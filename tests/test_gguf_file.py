@@ -77,3 +77,14 @@ def test_what_is_no_gguf_file_is_explained(path, place, changed, message):
     path.write_bytes(whole)
     with pytest.raises(ValueError, match=message):
         read_gguf(path)
+
+
+@pytest.mark.parametrize("aligned", [0, "32"])
+def test_an_alignment_that_is_none_is_explained(tmp_path, aligned):
+    said = GGUFWriter(tmp_path / "odd.gguf", "llama")
+    (said.add_uint32 if aligned == 0 else said.add_string)("general.alignment", aligned)
+    said.write_header_to_file()
+    said.write_kv_data_to_file()
+    said.close()
+    with pytest.raises(ValueError, match=f"aligned to {aligned!r} bytes"):
+        read_gguf(tmp_path / "odd.gguf")

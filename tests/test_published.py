@@ -473,6 +473,16 @@ def test_the_model_in_four_bits_is_the_one_in_float32(blocky, write_gguf, tmp_pa
     assert want.std() > 0.5 and (got - want).abs().max() < 0.1 * want.std()
 
 
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_table_in_four_bits_is_looked_up(blocky, write_gguf, tmp_path, tied):
+    path = write_gguf(tmp_path / "a.gguf", blocky(tied), table="Q4_1")
+    whole, small = gguf(path).model, gguf(path, four_bits=True).model
+    ids = torch.tensor([[3, 200, 7, 7, 1, 90]])
+    with torch.no_grad():
+        want, got = whole(ids), small(ids)
+    assert (got - want).abs().max() < 0.1 * want.std()
+
+
 def test_a_gguf_tokenizer_cuts_as_its_file_says(blocky, write_gguf, tmp_path):
     single = gguf(write_gguf(tmp_path / "a.gguf", blocky())).tokenizer
     assert single.vocab_size == len(TOKENS) and single.special == {"<|start|>": 0, "<|end|>": 1}

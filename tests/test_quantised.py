@@ -70,6 +70,12 @@ def test_written_out_the_layer_is_exact(shape):
     assert layer.packed.numel() == 16 * BLOCK // 2  # two numbers a byte
 
 
+def test_a_height_that_the_kernel_does_not_take_is_written_out():
+    blocks, x = to_blocks(normal(10, BLOCK), 4), normal(3, BLOCK, seed=1)
+    layer = BlockLinear(blocks)
+    assert not layer.fast and torch.equal(layer(x), F.linear(x, blocks.matrix()))
+
+
 @pytest.mark.skipif(not has_kernel(), reason="this machine has no kernel for 4-bit weights")
 @pytest.mark.parametrize(("rows", "columns"), [(16, 32), (576, 1536), (192, 576), (1536, 576)])
 @pytest.mark.parametrize("T", [1, 3, 70])
