@@ -4,6 +4,7 @@ import json
 import os
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ def write_whole(path: str | Path, content: bytes) -> None:
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     for old in path.parent.glob(f".{path.name}.*.part"):
-        if time.time() - old.stat().st_mtime > FORGOTTEN:
-            old.unlink(missing_ok=True)
+        with suppress(OSError):  # another process may have moved it by now
+            if time.time() - old.stat().st_mtime > FORGOTTEN:
+                old.unlink()
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with temporary.open("xb") as file:

@@ -51,11 +51,14 @@ def likeliest(
 ) -> str:
     """The option that makes the text before + option + after likeliest.
 
-    Raises ValueError if they do not fit into the model's window together. Taught in chapter 14.
+    Raises ValueError if they do not fit into the model's window together, or where there is no text
+    before, or an option and what follows it are no text. Taught in chapter 14.
     """
     start, sums = tokenizer.encode(before), []
     for option in options:
         rest = tokenizer.encode(option + after)
+        if not start or not rest:  # the first token of a text has no surprise
+            raise ValueError("likeliest wants a text before, and one in each option or after it")
         if len(start + rest) > int(model.block_size) + 1:  # type: ignore[arg-type]
             raise ValueError(f"{len(start + rest)} tokens do not fit into {model.block_size}")
         sums.append(surprises(model, torch.tensor(start + rest))[-len(rest) :].sum().item())

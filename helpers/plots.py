@@ -239,8 +239,9 @@ def heatmap(
         raise ValueError(f"a heat map needs a matrix with 2 dimensions, not shape {data.shape}")
     with _drawn(alt, **({"width": 5, "height": 4} | options)) as ax:
         finite = data[np.isfinite(data)]  # a masked score is −∞: its cell stays white
-        largest = np.abs(finite).max(initial=0.0)
-        low, high = limits or (-largest if signed else finite.min(initial=0.0), largest)
+        low, high = limits or (finite.min(initial=0.0), finite.max(initial=0.0))
+        if signed and limits is None:
+            low, high = -max(-low, high), max(-low, high)
         shown, colours = (
             np.where(np.isfinite(data), data, np.nan),
             "RdBu_r" if signed else "viridis",
@@ -405,14 +406,13 @@ def histograms(
     *,
     bins: int = 60,
     limits: tuple[float, float] | None = None,
-    density: bool = False,
     marks: Mapping[str, float] | None = None,
     **options: Any,
 ) -> Picture:
     """How numbers are spread: name → numbers of any shape, with the same bins for all names.
 
     bins: how many, from the smallest to the largest number or between the `limits` (low, high);
-    density: True for areas of 1; marks: name → a number that a coloured line marks.
+    marks: name → a number that a coloured line marks.
     Raises ValueError for more than six names or three marks: they could not be told apart.
     """
     _check_few("samples", samples)
@@ -422,7 +422,7 @@ def histograms(
         edges = np.histogram_bin_edges(np.concatenate(numbers), bins, limits)
         for colour, name, sample in zip(_CYCLE, samples, numbers, strict=False):
             look = {"facecolor": (colour, 0.3), "edgecolor": colour, "linewidth": 1.5}
-            ax.hist(sample, edges, density=density, histtype="stepfilled", label=name, **look)
+            ax.hist(sample, edges, histtype="stepfilled", label=name, **look)
         for colour, (name, mark) in zip((RED, GREEN, PINK), (marks or {}).items(), strict=False):
             ax.axvline(mark, color=colour, linewidth=2.5, label=name)
         return ax.figure

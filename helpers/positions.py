@@ -111,9 +111,10 @@ class Rotary(nn.Module):
             raise ValueError(f"Rotary({self.head_size}) cannot turn vectors of size {x.shape[-1]}")
         end = start + x.shape[-2]
         if len(self._cos) < end:  # in full precision, and for a text that grows not at each token
-            angles = self.angles(max(end, 2 * len(self._cos)))
-            self._cos = angles.cos().repeat(1, 2)
-            self._sin = torch.cat((-angles.sin(), angles.sin()), -1)
+            with torch.inference_mode(False):  # what is kept may be wanted in training
+                angles = self.angles(max(end, 2 * len(self._cos)))
+                signed = torch.cat((-angles.sin(), angles.sin()), -1)
+                self._cos, self._sin = angles.cos().repeat(1, 2), signed
         cos, sin = self._cos[start:end].to(x), self._sin[start:end].to(x)
         # With x = (first, second): (first · cos − second · sin, second · cos + first · sin).
         return x * cos + x.roll(self.head_size // 2, dims=-1) * sin

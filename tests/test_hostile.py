@@ -4,6 +4,7 @@ import json
 import os
 import random
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -312,3 +313,12 @@ def test_one_text_is_not_many_documents():
     tokenizer = BPETokenizer.train(TEXT, 270, special=["<|endoftext|>"])
     with pytest.raises(TypeError, match=r"for one: \[text\]"):
         encode_documents(tokenizer, "the cat")
+
+
+def test_a_file_that_another_process_moves_meanwhile_is_no_error(tmp_path, monkeypatch):
+    def vanishing(self, pattern):
+        yield self / ".own.0.part"  # seen a moment ago
+
+    monkeypatch.setattr(Path, "glob", vanishing)
+    write_whole(tmp_path / "own", b"whole")
+    assert (tmp_path / "own").read_bytes() == b"whole"

@@ -65,3 +65,11 @@ def test_resampled_means_have_the_spread_of_a_mean():
     means = resampled(values, 4000, torch.Generator().manual_seed(1))
     assert means.shape == (4000,) and abs(means.mean() - values.mean()) < 0.01
     assert math.isclose(means.std(), values.std(correction=0) / 50**0.5, rel_tol=0.05)
+
+
+def test_what_has_no_surprise_is_refused(model):
+    tokenizer = CharTokenizer("abcdefghijkl")
+    for before, options in (("", ["ba", "aa"]), ("ab", ["", "b"])):
+        with pytest.raises(ValueError, match="wants a text before, and one in each option"):
+            likeliest(model, tokenizer, before, options)
+    assert likeliest(model, tokenizer, "ab", ["", "b"], after="c") in ("", "b")

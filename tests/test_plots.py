@@ -88,6 +88,10 @@ def test_a_signed_heat_map_is_centred_on_zero():
     assert image(fig).get_cmap().name == "RdBu_r"
 
 
+def test_a_map_below_zero_has_the_colours_for_itself():
+    assert image(plots.heatmap([[-5.0, -1.0]], "Two.")).get_clim() == (-5.0, 0.0)
+
+
 def test_limits_win():
     assert image(plots.heatmap([[1.0]], "One.", limits=(-2, 5))).get_clim() == (-2, 5)
 
@@ -303,14 +307,13 @@ def test_histograms_share_their_bins_and_have_marks():
         {"a": torch.tensor([[0.0, 1.0]]), "b": [9.0, 10.0, 10.0]},
         "Two.",
         bins=10,
-        density=True,
         marks={"here": 5.0},
     )
     (ax,) = fig.axes
     assert legend(ax) == ["a", "b", "here"] and set(ax.lines[0].get_xdata()) == {5.0}
     first, second = (patch.get_path().vertices for patch in ax.patches)
     assert set(first[:, 0]) == set(second[:, 0]) and max(second[:, 0]) == 10
-    assert first[:, 1].max() == 0.5
+    assert first[:, 1].max() == 1 and second[:, 1].max() == 3
 
 
 def test_points_are_named():

@@ -233,3 +233,12 @@ def test_positions_start_at_0(module):
 def test_heads_of_an_odd_size_cannot_be_reordered(rows, n_head):
     with pytest.raises(ValueError, match=f"{rows} rows are not {n_head} heads"):
         half_split(torch.zeros(rows, 4), n_head)
+
+
+def test_rotary_can_be_trained_after_it_was_used_without_gradients():
+    rotary, x = Rotary(4), torch.randn(1, 1, 3, 4)
+    with torch.inference_mode():
+        without = rotary(x).clone()
+    x.requires_grad_()
+    rotary(x).sum().backward()
+    assert x.grad is not None and torch.equal(rotary(x).detach(), without)
