@@ -59,6 +59,7 @@ GAINS = {0.003: -0.01, 0.01: -0.02, 0.02: 0.12, 0.06: 0.41}
         (check.warm_up_pays, (GAINS, [0.06, 0.02])),
         (check.warm_up_pays, [{k: torch.tensor(v) for k, v in GAINS.items()}, (0.02, 0.06)]),
         (check.warm_up_pays, (GAINS | {0.02: 0.04}, [0.06])),
+        (check.warm_up_pays, ({0.003: -0.01, 0.01: -0.01, 0.02: 0.12, 0.06: 0.41}, [0.02, 0.06])),
     ],
 )
 def test_other_right_answers_are_right(exercise, answer):
@@ -103,7 +104,7 @@ def stepped_in_place(parameters, *rest):
         (check.warm_up_pays, GAINS, "to a pair"),
         (check.warm_up_pays, ({0.06: 0.41}, [0.06]), "nothing for 0.003, 0.01, 0.02"),
         (check.warm_up_pays, ({k: 2.4 + v for k, v in GAINS.items()}, []), "losses themselves"),
-        (check.warm_up_pays, (dict.fromkeys(GAINS, 0.1), []), "Two of your gains are equal"),
+        (check.warm_up_pays, (dict.fromkeys(GAINS, 0.1), []), "All your gains are equal"),
         (check.warm_up_pays, ({k: -v for k, v in GAINS.items()}, []), "wrong way round"),
         (check.warm_up_pays, (GAINS | {0.003: 0.1}, [0.06]), "These are not the gains"),
         (check.warm_up_pays, (GAINS | {0.003: -0.051}, [0.02, 0.06]), "f=1.0 in both"),
