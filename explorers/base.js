@@ -231,9 +231,6 @@ function viridis(v) {
 
 const rgb = ([r, g, b]) => `rgb(${r},${g},${b})`;
 
-/** Black or white, whichever can be read on the colour. */
-const inkOn = ([r, g, b]) => (0.3 * r + 0.59 * g + 0.11 * b > 128 ? "#000" : "#fff");
-
 /** A trait of bytes (DataView) as Float32Array. */
 function floats(view) {
   return new Float32Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
@@ -247,14 +244,16 @@ function floats(view) {
     the kernel ignores. */
 function promptly(model, node) {
   const silence = h("p", { class: "warning silence", role: "status" });
-  let timer;
+  let timer, asked = false;
   node.append(silence);
   return {
     get: (name) => model.get(name),
-    set: (name, value) => model.set(name, value),
+    set(name, value) { asked ||= model.get(name) !== value; model.set(name, value); },
     on: (name, callback) => model.on(name, callback),
     off: (name, callback) => model.off(name, callback),
     save_changes() {
+      if (!asked) return; // nothing would be sent, and nothing come back
+      asked = false;
       clearTimeout(timer);
       timer = setTimeout(() => write(silence, "The kernel has not answered yet: it is busy with another "
         + "cell, or it has stopped. What stands here is the answer to the question before."), 1500);

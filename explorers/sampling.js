@@ -119,7 +119,7 @@ function render({ model: bare, el }) {
       slider(model, "top_k", { label: "top-k", min: 1, max: most, show: (k) => (k >= most ? "off" : String(k)) }),
       slider(model, "top_p", { label: "top-p", min: 0.01, max: 1, step: 0.01, show: (p) => (p >= 1 ? "off" : p.toFixed(2)) }),
       h("div", { class: "buttons" }, ...drawing,
-        button("Start again", () => { waiting = draws = 0; last = ""; write(drawn, ""); send(first); })),
+        button("Start again", () => { waiting = draws = 0; last = ""; write(drawn, ""); send(first); paint(); })),
       drawn,
       table,
       h("ul", { class: "legend quiet" }, key("likely", "the chance to be drawn"), key("gone", "cut off: its chance before"),

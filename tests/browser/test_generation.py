@@ -68,6 +68,13 @@ def test_the_browser_and_python_agree(explorer):
         assert abs(float(explorer.locator(".entropy").inner_text()) - bits) < 0.006
 
 
+def test_a_question_that_changes_nothing_waits_for_no_answer(explorer):
+    explorer.page.clock.install()
+    explorer.get_by_role("button", name="Start again").click()  # the prompt is the first one
+    explorer.page.clock.fast_forward(3_000)
+    assert explorer.locator(".silence").inner_text() == ""
+
+
 def test_keys_on_the_sliders_recolour_the_bars(explorer):
     page, picture = explorer.page, explorer.locator("canvas")
     explorer.get_by_role("slider", name="top-p").focus()
