@@ -1,5 +1,5 @@
-// A GPT in plain JavaScript, as helpers.gpt.fast_gpt builds it: RMSNorm before each part, rotary
-// positions, queries and keys of one length, squared ReLU, no biases. It reads what packed.py writes.
+// A GPT in plain JavaScript, as helpers.training.fast_gpt builds it with norm=nn.RMSNorm and without
+// convolutions: RMSNorm before each part, rotary positions, queries and keys of one length, squared ReLU, no biases. It reads what packed.py writes.
 
 /** Dot products of one row of a matrix with four tokens: all that takes time. Addresses are in bytes:
     the row begins at w and ends at `end`, the tokens begin at x and every `step` after it, the four

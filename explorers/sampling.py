@@ -145,7 +145,12 @@ class SamplingExplorer(Explorer):
             self._model.train(was_training)
 
     def probabilities(self) -> torch.Tensor:
-        """The probabilities (V,) that the next token is drawn from, at the present settings."""
+        """The probabilities (V,) that the next token is drawn from, at the present settings.
+
+        Raises ValueError, with what the explorer says, for a prompt that cannot be read.
+        """
+        if self.answer["error"]:
+            raise ValueError(self.answer["error"])
         return next_token_probabilities(
             torch.frombuffer(bytearray(self.answer["logits"]), dtype=torch.float32),
             temperature=self.temperature,

@@ -44,7 +44,7 @@ class Seen(NamedTuple):
 class SentenceExplorer(Explorer):
     """A text on its way through a GPT, computed in the browser, stage after stage.
 
-    model, tokenizer: a `GPT` as `fast_gpt` builds it, and the `BPETokenizer` of its tokens, or
+    model, tokenizer: a `GPT` as gpt.js computes it, and the `BPETokenizer` of its tokens, or
     neither: then GPTMini, which comes with the course; text: what it reads first (its last 32
     tokens); stage: which stage is open, one of "tokens", "vectors", "scores", "weights", "values",
     "sum", "next"; layer, head: the head that is shown; place: the token whose way is shown, −1 for
@@ -98,6 +98,8 @@ class SentenceExplorer(Explorer):
                 f"tokenizer should be a BPETokenizer, not a {type(tokenizer).__name__}"
             )
         self._packed = packed(model, tokenizer)
+        if model.block_size < MOST:
+            raise ValueError(f"{MOST} tokens are shown, but the model reads {model.block_size}")
         self._model, self._tokenizer = rounded(model), tokenizer
         config = model.config
         alphabet, pairs = ids_of_merges(tokenizer)
@@ -140,7 +142,7 @@ class SentenceExplorer(Explorer):
             self.send({"sent": "weights"}, [self._packed])
 
     def _ids(self) -> list[int]:
-        return self._tokenizer.encode(self.text)[-min(MOST, self._model.block_size) :]
+        return self._tokenizer.encode(self.text)[-MOST:]
 
     def _place(self) -> int:
         T = len(self._ids())
@@ -154,6 +156,8 @@ class SentenceExplorer(Explorer):
     def seen(self) -> Seen:
         """All that the model computes for the text, with the heads and the mask as they are set."""
         model, ids = self._model, self._ids()
+        if not ids:
+            raise ValueError("there is no text, and so nothing that the model has seen")
         T, silent = len(ids), torch.tensor(self.off, dtype=torch.int64)
         x = model.token(torch.tensor([ids]))
         later = torch.ones(T, T, dtype=torch.bool).triu(1) & self.masked

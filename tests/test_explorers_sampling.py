@@ -100,6 +100,12 @@ def test_any_model_from_ids_to_logits_will_do():
     widget.close()
 
 
+def test_a_prompt_that_cannot_be_read_has_no_probabilities(explorer):
+    widget = explorer(prompt="to be €")
+    with pytest.raises(ValueError, match="€"):
+        widget.probabilities()
+
+
 def test_the_probabilities_are_those_of_the_sliders(explorer):
     widget = explorer(temperature=0.5, top_k=5, top_p=0.7)
     want = next_token_probabilities(logits(widget), temperature=0.5, top_k=5, top_p=0.7)

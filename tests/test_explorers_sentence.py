@@ -128,6 +128,24 @@ def test_a_model_of_other_parts_is_refused(explorer, changes, reason):
         explorer(small(**changes))
 
 
+def test_a_model_that_reads_less_than_is_shown_is_refused(explorer):
+    torch.manual_seed(0)
+    config = {**small().config.to_dict(), "block_size": MOST - 1}
+    with pytest.raises(
+        ValueError, match=f"{MOST} tokens are shown, but the model reads {MOST - 1}"
+    ):
+        explorer(GPT(GPTConfig.from_dict(config)))
+
+
+def test_without_a_text_nothing_was_seen(explorer):
+    widget = explorer()
+    widget.text = ""
+    assert widget.describe() == "no text"
+    for look in (widget.seen, widget.probabilities):
+        with pytest.raises(ValueError, match="there is no text"):
+            look()
+
+
 def test_other_tokenizers_are_refused(explorer):
     assert "no GPT" in reason_against(nn.Linear(2, 2), TOKENIZER).replace("not a", "no")
     assert "way of its own" in reason_against(MODEL, BPETokenizer(single_digits=True))
