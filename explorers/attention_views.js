@@ -1,4 +1,4 @@
-// The parts of the attention explorer. Each takes the explorer's state `s` (attention_explorer.js)
+// The parts of the attention explorer. Each takes the explorer's state `s` (attention.js)
 // and returns { node, paint, ... }; paint shows the present state.
 
 const STEPS = 60000; // a weight is (step + ½) / STEPS: see attention_maps.py

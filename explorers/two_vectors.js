@@ -1,4 +1,4 @@
-// Positions are tenths of a unit: whole numbers, so that a right angle gives exactly 0.
+// Numbers are reckoned in tenths of a unit: whole numbers, so that a right angle gives exactly 0.
 const REACH = 6, SIZE = 420, UNIT = (SIZE - 40) / (2 * REACH), MIDDLE = SIZE / 2;
 const sx = (x) => MIDDLE + x * UNIT, sy = (y) => MIDDLE - y * UNIT;
 const snap = (v) => Math.min(REACH, Math.max(-REACH, Math.round(v * 10) / 10)) + 0; // + 0: no -0

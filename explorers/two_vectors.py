@@ -43,7 +43,8 @@ class TwoVectors(Explorer):
 
         What needs the direction of a zero vector is NaN: such a vector points nowhere.
         """
-        dot = self.ax * self.bx + self.ay * self.by
+        tenths = [round(10 * v) for v in (self.ax, self.ay, self.bx, self.by)]
+        dot = (tenths[0] * tenths[2] + tenths[1] * tenths[3]) / 100  # exactly 0 at a right angle
         length_a, length_b = math.hypot(self.ax, self.ay), math.hypot(self.bx, self.by)
         lengths = length_a * length_b
         cosine = max(-1.0, min(1.0, dot / lengths)) if lengths else math.nan

@@ -1,4 +1,4 @@
-// A window of block_size + 1 characters over a text (window_explorer.py).
+// A window of block_size + 1 characters over a text (window.py).
 // All cells are drawn on one canvas: hundreds of elements would take the browser 10 ms a step. Over
 // it lie the same rows as text that cannot be seen: to point at, to copy, and for screen readers.
 const ROW = 19, CELL = ROW - 2, GAP = 6; // heights
@@ -32,7 +32,7 @@ function render({ model, el }) {
   const text = [...model.get("text")], ids = model.get("ids"), N = text.length, me = `window-${++windows}`;
   let at = SIZES[0];
 
-  /** (start, T, t) brought into range, as in window_explorer.py. */
+  /** (start, T, t) brought into range, as in window.py. */
   const view = () => {
     const T = Math.min(Math.max(model.get("block_size"), 1), model.get("largest_block"));
     const start = Math.min(Math.max(model.get("start"), 0), N - T - 1);
