@@ -219,6 +219,7 @@ def carry_out(
         else:  # runs of different code are never mixed
             say(f"{path.stem}: {len(before['runs'])} runs of other code are left out")
     planned = list(study.runs())
+    kept = list(done)
     known = [{key: run[key] for key in ("arm", "seed", "settings")} for run in done]
     left = [run for run in planned if run not in known]
     context = multiprocessing.get_context("spawn")
@@ -233,7 +234,13 @@ def carry_out(
                     f"{run['settings']}: {run['numbers']} in {run['seconds']} s"
                 )
         except BaseException:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(
+                cancel_futures=True
+            )  # those that run come to their end, and are kept, too
+            ended = [task for task in tasks if not task.cancelled() and task.exception() is None]
+            kept += [task.result() for task in ended]
+            if kept:
+                write_whole(part, _text(about, kept))
             raise
     order = {json.dumps(run): i for i, run in enumerate(planned)}
     done.sort(key=lambda run: order[json.dumps({k: run[k] for k in ("arm", "seed", "settings")})])

@@ -133,6 +133,17 @@ def test_runs_of_other_code_are_not_mixed(toy, capsys):
     assert len(found.runs) == 12 and found.values("b", "loss")[0] == pytest.approx(0.5)
 
 
+def test_what_runs_beside_one_that_fails_is_kept(toy):
+    slow = TOY.replace("def run", "import time\n\ndef run")
+    toy.write_text(slow.replace("    stop =", '    time.sleep(arm == "b")\n    stop ='))
+    (toy.parent / "stop").touch()
+    with pytest.raises(RuntimeError, match="killed"):
+        studies.carry_out(toy, 2)
+    runs = json.loads((toy.parent / "results" / "toy.part.json").read_text())["runs"]
+    assert [run for run in runs if run["arm"] == "b" and run["seed"] == 1] != []
+    assert len(runs) == 8
+
+
 def test_comments_and_docstrings_are_no_code(toy):
     before = studies.code_of(toy)
     toy.write_text(TOY.replace("Is b below a?", "Is it?") + "# more\n")
