@@ -149,7 +149,7 @@ def main() -> int:
         said = [again(options.again)] if options.again else []
     except ValueError as error:
         parser.error(str(error))
-    print("\n".join(said + prepare()))
+    print("\n".join(said + prepare()), flush=True)  # JupyterLab takes this process over
     return 0 if options.prepare else start(flags)
 
 

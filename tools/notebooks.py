@@ -15,7 +15,6 @@ but the last state of a line of progress), and the links to the chapters before 
 
 import argparse
 import json
-import os
 import re
 import sys
 import time
@@ -29,7 +28,10 @@ import renumber
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+from helpers.files import write_whole
+
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+CHAPTERS = "[0-9][0-9]_*.ipynb"
 STATES = "states"  # the folder beside the chapters with what their explorers hold, for the book
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
@@ -119,7 +121,7 @@ def navigate(notebook: NotebookNode, path: Path, where: dict[str, str] | None = 
 
     where: the home of the course, if it has one: then also what runs the chapter elsewhere.
     """
-    chapters = sorted(path.parent.glob("[0-9][0-9]_*.ipynb"))
+    chapters = sorted(path.parent.glob(CHAPTERS))
     here = chapters.index(path)
     before, after = chapters[max(0, here - 1) : here], chapters[here + 1 : here + 2]
     links = [f"← {_link(chapter)}" for chapter in before]
@@ -161,12 +163,7 @@ def text_of(notebook: NotebookNode) -> str:
 
 def write(path: Path, text: str) -> None:
     """Replace the file in one step: a killed run leaves the old chapter whole."""
-    temporary = path.with_suffix(".tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, text.encode())
 
 
 def main() -> int:
@@ -183,15 +180,15 @@ def main() -> int:
         print("Now run the first chapter again (it lists all), and `make test`.")
         return 0
     if arguments.what == "figures":
-        paths = arguments.notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
+        paths = arguments.notebooks or sorted(NOTEBOOKS.glob(CHAPTERS))
         print(figures.table({path.stem: read(path) for path in paths}))
         return 0
     failed = False
-    for path in arguments.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")):
+    for path in arguments.notebooks or sorted(NOTEBOOKS.glob(CHAPTERS)):
         before = path.read_text(encoding="utf-8")
         notebook = read(path)
         start = time.perf_counter()
-        if path.resolve().parent == NOTEBOOKS:
+        if path.resolve().parent == NOTEBOOKS and path.match(CHAPTERS):
             navigate(notebook, path.resolve(), home.home())
         if arguments.what == "run":
             run(notebook, path.parent)

@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from helpers.files import write_whole
+
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = {".py", ".md", ".ipynb", ".toml", ".cff", ".yml", ".js", ".css", ""}
 EXAMPLES = {"renumber.py", "test_renumber.py"}  # here numbers stand for any others
@@ -119,7 +121,7 @@ def renumber(first: int, by: int = 1, root: Path = ROOT) -> list[str]:
         if after != before:
             contents[path] = after
     for path, after in contents.items():
-        path.write_text(after, encoding="utf-8")
+        write_whole(path, after.encode())
     moves = [(path, path.with_name(renumbered(path.name, number))) for path in chapters]
     for old, new in sorted(moves, reverse=by > 0):  # so that none lands on one still to move
         os.replace(old, new)
