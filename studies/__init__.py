@@ -234,9 +234,8 @@ def carry_out(
                     f"{run['settings']}: {run['numbers']} in {run['seconds']} s"
                 )
         except BaseException:
-            pool.shutdown(
-                cancel_futures=True
-            )  # those that run come to their end, and are kept, too
+            # Those that run come to their end, and are kept, too.
+            pool.shutdown(cancel_futures=True)
             ended = [task for task in tasks if not task.cancelled() and task.exception() is None]
             kept += [task.result() for task in ended]
             if kept:

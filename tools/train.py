@@ -36,8 +36,8 @@ from helpers.training import Watch, estimate_loss, fast_gpt, fast_optimisers, ho
 
 ROOT = Path(__file__).resolve().parent.parent
 BATCH = 16
-# No short convolutions: chapter 11 keeps what attention needs of the past, and nothing else. And
-# the norm that explorers/gpt.js computes.
+# What is shipped does without short convolutions, for chapter 11 caches what attention needs of the
+# past and nothing else, and without LayerNorm, which explorers/gpt.js does not compute.
 PARTS: dict[str, Any] = dict(norm=nn.RMSNorm, convolution=None)
 
 
