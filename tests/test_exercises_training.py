@@ -107,6 +107,12 @@ def stepped_in_place(parameters, *rest):
         (check.warm_up_pays, (dict.fromkeys(GAINS, 0.1), []), "All your gains are equal"),
         (check.warm_up_pays, ({k: -v for k, v in GAINS.items()}, []), "wrong way round"),
         (check.warm_up_pays, (GAINS | {0.003: 0.1}, [0.06]), "These are not the gains"),
+        (check.warm_up_pays, (GAINS | {0.01: 0.1}, [0.01, 0.02, 0.06]), "These are not the gains"),
+        (
+            check.warm_up_pays,
+            ({0.003: 0.2, 0.01: 0.1, 0.02: 0.0, 0.06: 0.0}, [0.003, 0.01]),
+            "These are not the gains",
+        ),  # the task's example
         (check.warm_up_pays, (GAINS | {0.003: -0.051}, [0.02, 0.06]), "f=1.0 in both"),
         (check.warm_up_pays, (GAINS, [0.06]), "worth more than 0.05 at 0.02, 0.06"),
     ],
