@@ -35,6 +35,7 @@ training_flops.mistakes = {
         with_(passes=1),
     "That is twice the forward pass. Backward makes two products for each of forward's, and "
     "forward itself is the third.": with_(passes=2),
+    "Backward is twice forward, so the two are three times forward, not four.": with_(passes=4),
     "Each number of a matrix costs a multiplication and an addition: 2.": with_(two=1),
     "The head is missing: V·C more numbers that each token is multiplied with.": with_(head=0),
     "In a table a row is looked up, and nothing is multiplied: only the head's V·C numbers count.":
@@ -94,6 +95,8 @@ joint_loss.mistakes = {
         lambda losses, rows: mean(losses, rows[::-1]),
         lambda losses, rows: mean(sorted(losses), sorted(rows)),
         lambda losses, rows: mean(sorted(losses), rows)),
+    "A loss is a mean already: multiply it by its rows before you divide by all of them.":
+        lambda losses, rows: sum(losses) / sum(rows),
     "That is the sum of the means.": lambda losses, rows: sum(losses),
     "The rows belong above the line: a process with more of them counts more.":
         lambda losses, rows: sum(loss / n for loss, n in zip(losses, rows, strict=True))
@@ -146,6 +149,12 @@ in_pieces.mistakes = {
         lambda x, up, down, n: torch.stack(
             [torch.relu(x @ up[i::n].T) @ down[:, i::n].T for i in range(n)]),
         lambda *given: pieces(*given).flip(0)),
+    "Each piece is an nth of the whole, and nothing is divided: process i has the rows i of `up` "
+    "only.": lambda x, up, down, n: torch.stack([pieces(x, up, down, 1, whole=True) / n] * n),
+    "You cut the features of x, and bend sums that are not complete: relu(a) + relu(b) is not "
+    "relu(a + b). Cut the *rows* of `up`, the hidden features.":
+        lambda x, up, down, n: torch.stack([torch.relu(part @ columns.T) @ down.T for part, columns
+                                            in zip(x.chunk(n, 1), up.chunk(n, 1), strict=True)]),
     "Each piece is the whole output: process i has the rows i of `up` only.":
         lambda x, up, down, n: torch.stack([pieces(x, up, down, 1, whole=True)] * n),
 }  # fmt: skip
@@ -175,8 +184,9 @@ best_split.mistakes = {
     "The 6 is missing: budget = 6·N·D.": partial(split, six=1.0),
     "That is D, the tokens: return N, the parameters. Or N and D are exchanged in the law.":
         lambda budget, *law: budget / 6 / split(budget, *law),
-    "That is as many parameters as tokens. The lowest loss is wanted: try many N.":
+    "That is as many parameters as tokens, or a twentieth. It depends on the law: try many N.": (
         lambda budget, A, alpha, B, beta: math.sqrt(budget / 6),
+        lambda budget, A, alpha, B, beta: math.sqrt(budget / 120)),
     "That makes both terms equally large, which is not yet the lowest sum: try many N.":
         lambda budget, A, alpha, B, beta: (A / B * (budget / 6) ** beta) ** (1 / (alpha + beta)),
     "alpha and beta are exchanged: alpha belongs to N.":

@@ -50,6 +50,7 @@ def block(scores, value=-torch.inf):
                 [7],
                 [2, 0, 2, 1, 0, 2, 2],
                 [5, 5, 1, 1, 5],
+                [1, -1, 0, 1, -1],
                 [7, -7, 100, 7, -7],
             ]
         )
@@ -131,6 +132,7 @@ mean_by_speaker.mistakes = {
         lambda x, speaker: [0, 1][speaker.max()],
         lambda x, speaker: rows((F.one_hot(speaker) @ F.one_hot(speaker).T).tril()) @ x,
         lambda x, speaker: rows(heard(speaker.abs())) @ x,
+        lambda x, speaker: rows(heard(speaker % (speaker.max() + 1))) @ x,
         lambda x, speaker: torch.zeros(2, 1)[speaker.max()],
         lambda x, speaker: rows(heard(speaker)) @ x * (speaker < 2)[:, None],
         lambda x, speaker: rows(heard(speaker)) @ x * (speaker < len(speaker.unique()))[:, None],
@@ -210,8 +212,11 @@ fading_mean.mistakes = {
         fading_of_means,
     "Only the count fades in yours: the total does, too, before the new token is added.":
         lambda x, d: x.cumsum(0) / running(torch.ones(len(x), 1), d),
-    "With decay = 1 you divide 0 by 0. Keep a running count: it needs no formula.":
+    "With decay = 1 you divide 0 by 0. Keep a running count: it needs no formula.": (
         lambda x, d: running(x, d) * (1 - d) / (1 - torch.tensor(d) ** counts(len(x))),
+        lambda x, d: running(x, d) / torch.tensor(
+            [[(1 - d**n) / (1 - d)] for n in range(1, len(x) + 1)]),
+    ),
     "This is the mean at the last token alone. Return a row for each token, (T, C).":
         lambda x, d: fading_mean.right(x, d)[-1],
     "This is the plain mean of the past: the decay has no effect.":
@@ -233,8 +238,10 @@ fading_mean.mistakes = {
     FUTURE: lambda x, d: fading_mean.right(x.flip(0), d).flip(0),
     ALL: lambda x, d: x.mean(0).expand_as(x),
     "Every row is that of the last token. `+=` and `*=` change a tensor, also where it stands in a "
-    "list already: append `total.clone()`, or write total = decay * total + x[t].":
+    "list already: append `total.clone()`, or write total = decay * total + x[t].": (
         lambda x, d: fading_mean.right(x, d)[-1:].expand_as(x),
+        lambda x, d: running(x, d)[-1:] / running(torch.ones(len(x), 1), d),
+    ),
     "Your columns sum to 1, your rows do not: divide by the count at each *output*.":
         lambda x, d: faded(len(x), d) / faded(len(x), d).sum(0) @ x,
     "The old total is lost at each step: total = decay · total + x[t].": lambda x, d: x.clone(),
@@ -395,6 +402,7 @@ def hears_the_future(answer):
 
     def ask(mix, leaks, x, what, so):
         name = "hears_the_future(mix, x)" + " for an x of one token" * (len(x) == 1)
+        name += " for an x, and weights of the mix, in float64" * (x.dtype == torch.float64)
         got = call(answer, mix, x, name=name)
         expect(not isinstance(got, (str, list, tuple)), ONE_BOOL)
         got = expect_shape(got, (), "hears_the_future(mix, x)")
@@ -408,6 +416,8 @@ def hears_the_future(answer):
 
     ask_all(MIXES)
     ask(mean, False, normal(1, 2, seed=43), "a single token, which has no future", ONE)
+    x = normal(4, 3, seed=48).double()
+    ask(lambda x: causal_mask(len(x)).double() @ x, False, x, "a causal mix of float64", ONE)
     for output, token, T in [(2, 3, 4), (0, 2, 4), *PAIRS]:
         what = f"a mix of {T} tokens in which only output {output} hears token {token}"
         ask(hears(output, token, STRENGTHS), True, normal(T, 8, seed=44), what, EACH)

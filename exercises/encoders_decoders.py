@@ -109,6 +109,8 @@ additive_attention.mistakes = {
     "The bend is missing, or does not go over the sum: v · tanh(q + k). So the query changes no "
     "weight.":
         but(bend=lambda x: x),
+    "Each is bent alone. Add first: v · tanh(q + k), or the query changes no weight.":
+        but(bend=lambda x: x, join=lambda q, k: q.tanh()[:, None] + k.tanh()),
     "The bend should be tanh.": (but(bend=torch.relu), but(bend=torch.sigmoid)),
     "The softmax runs over the decoder's states. Each *query* shares out its weight over the "
     "encoder's states, in scores (T, S) the last dimension.":
@@ -243,6 +245,10 @@ cross_heads.mistakes = {
     "Weights, or values, of padding are set to 0 *after* the softmax: the rest no longer sums to "
     "1. Set the scores to −∞ before it.": otherwise(
         used=lambda mask: torch.ones_like(mask), clear=lambda w, mask: w * mask[:, None, None]),
+    "Padding of 0 is still heard: its score is 0, and e⁰ is 1. Set its *scores* to −∞.": (
+        otherwise(fill=0.0),
+        lambda x, source, mask, *rest: heard(
+            x, source * mask[..., None], torch.ones_like(mask), *rest)),
     "There is a causal mask. The source is all there: no query of cross-attention needs one.":
         otherwise(causal=True),
     "The scores are not divided by √hs.": otherwise(by=lambda q, x: 1),

@@ -292,7 +292,8 @@ write_all.mistakes = {
     "You return the new tokens without the prompts.": changed(lambda ids, p, W: ids[len(p):]),
     "You cropped the text itself, so its beginning is lost. Crop what the model reads, and keep "
     "the text whole.":
-        (changed(lambda ids, p, W: ids[-W:]), changed(lambda ids, p, W: p[-W:] + ids[len(p):])),
+        (changed(lambda ids, p, W: ids[-W:]), changed(lambda ids, p, W: p[-W:] + ids[len(p):]),
+         changed(lambda ids, p, W: ids[-W - 1 :])),
     "You filled up the short prompts at the right, and the model continued the filling.":
         (padded(right=True), padded_each_time),
     "You filled up the short prompts at the left, and the model took the filling for text.":

@@ -107,6 +107,11 @@ def side_by_side(answer):
         "the loss is above 6. `watch_a_leak(32)`, its last entry, the second of the three losses.",
     )
     expect(
+        far > 8 and far_apart > 8,
+        "On articles that it has not read the model gets worse the longer it trains: after 160 "
+        "steps its loss is above 8, at either stride. Take the *last* entry, not the lowest.",
+    )
+    expect(
         right == (far_apart - near_apart < 0.5),
         "Compare the two losses of stride 32: do they differ by less than half a nat?",
     )

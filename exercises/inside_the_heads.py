@@ -113,6 +113,12 @@ def at_its_mean(gathered, head, hs):
     return mean_of(gathered, head, hs)
 
 
+def begun_at_head(gathered, head, hs):
+    x, mine = gathered.clone(), slice(head, head + hs)
+    x[..., mine] = x[..., mine].mean((0, 1))
+    return x
+
+
 at_its_mean.mistakes = {
     "You set the head to 0. Here it keeps its mean.": partial(mean_of, zero=True),
     "You took the mean over the head's features, too: each of its hs numbers has a mean of its "
@@ -132,6 +138,7 @@ at_its_mean.mistakes = {
     "Another head is changed. They count from 0: head · hs to (head + 1) · hs.":
         (lambda gathered, head, hs: mean_of(gathered, 0, hs),
          lambda gathered, head, hs: mean_of(gathered, head - 1, hs)),
+    "The head begins at head · hs. You begin at head.": begun_at_head,
 }  # fmt: skip
 
 

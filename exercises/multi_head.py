@@ -117,7 +117,7 @@ def twins(answer):
         "So low? Twins were not trained here, it seems, or not for 400 steps: copy all three "
         "matrices of head 0 into head 1 *before* the training, return the layer from a function "
         "and hand that function to recall_trained. Copy the numbers, by `copy_`: after `=` the two "
-        "heads are one, which scores about 0.2.",
+        "heads are one, which scores about 0.2. (Or is this the share of *wrong* answers?)",
     )
     expect(
         letter != "a",

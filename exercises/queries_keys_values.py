@@ -267,8 +267,10 @@ window_head.mistakes = {
         (lambda h, x: forward(h, x, lambda T, w: near(T, w) & itself_too(T)),
          lambda h, x: forward(h, x, lambda T, w: near(T, w + 1) & itself_too(T))),
     NO_MASK: lambda h, x: forward(h, x, lambda T, w: everything(T)),
-    AFTER: lambda h, x: scores_of(h.query(x), h.key(x)).softmax(-1) * near(x.shape[1], h.window)
-        @ h.value(x),
+    AFTER: tuple(
+        lambda h, x, ahead=ahead: scores_of(h.query(x), h.key(x)).masked_fill(
+            ahead * ~causal_mask(x.shape[1]), -torch.inf).softmax(-1) * near(x.shape[1], h.window)
+        @ h.value(x) for ahead in (False, True)),
     ZEROS: lambda h, x: forward(h, x, fill=0.0),
     FINITE: tuple(lambda h, x, f=f: forward(h, x, fill=f) for f in (-1.0, -10.0)),
     TURNED: lambda h, x: forward(h, x, lambda T, w: ~near(T, w)),

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from exercises.check import (
     NotYet,
+    call,
     checked,
     exercise,
     expect,
@@ -41,6 +42,14 @@ def block8(raw):
     """block8(raw): the 32 numbers of a block of 34 bytes, a float16 scale and signed bytes."""
     scale, *numbers = struct.unpack("<e32b", raw)
     return [scale * n for n in numbers]
+
+
+@block8.then
+def not_rounded(answer):
+    (raw,) = packed(0.0001, 5)
+    right = [1e4 * number for number in block8.right(raw)]
+    got = [1e4 * float(number) for number in call(answer, raw, name="block8")]
+    expect(same(got, right, 1e-3), "You round. A scale may be as small as 0.0001: keep all digits.")
 
 
 block8.what = lambda given: f"block8({given[0][:4].hex(' ')} …)"  # type: ignore[method-assign]
@@ -137,6 +146,8 @@ cache_bytes.mistakes = {
     "Half as much again: queries are not kept, only keys and values.": partial(kept, both=3),
     "All n_head heads are counted. Kept are the n_kv_head shared ones, if that is not None.":
         partial(kept, heads=lambda c: c.n_head),
+    "Where n_kv_head is None, every head has keys of its own: n_head of them.":
+        partial(kept, heads=lambda c: c.n_kv_head or 1),
     "A head has n_embd / n_head numbers, however many heads of keys there are.":
         partial(kept, hs=lambda c: c.head_size or c.n_embd // (c.n_kv_head or c.n_head)),
     "n_head / n_kv_head is how many heads share one of keys. Kept are n_kv_head of them.":
@@ -287,6 +298,7 @@ def computed(
     gated=lambda gate, up: F.silu(gate) * up, norms=("input", "post_attention"), skip=(1, 1),
     order="qkv", split=split, merge=lambda x: x.transpose(0, 1).flatten(1), layers=layers_of,
     query=F.linear, out=F.linear, second=lambda norm, x, gain, first: norm(x, gain),
+    after=lambda heard, gain: heard,
 ):  # fmt: skip
     x = w["model.embed_tokens.weight"][ids]
     for i in layers(w):
@@ -299,8 +311,10 @@ def computed(
         k, v = share(k, H // K), share(v, H // K)
         scores = q @ k.mT / by(q, x)
         scores[:, torch.ones(len(x), len(x)).triu(1) * mask > 0] = forbidden
-        x = skip[0] * x + out(merge(scores.softmax(-1) @ v), own["self_attn.o_proj.weight"])
-        given = second(norm, x, own[f"{norms[1]}_layernorm.weight"], given)
+        heard = out(merge(scores.softmax(-1) @ v), own["self_attn.o_proj.weight"])
+        gain = own[f"{norms[1]}_layernorm.weight"]
+        x = skip[0] * x + after(heard, gain)
+        given = second(norm, x, gain, given)
         gate, up = (F.linear(given, own[f"mlp.{name}_proj.weight"]) for name in ("gate", "up"))
         x = skip[1] * x + F.linear(gated(gate, up), own["mlp.down_proj.weight"])
     return (norm(x, w["model.norm.weight"]) if last else x) @ w["model.embed_tokens.weight"].T
@@ -343,6 +357,7 @@ llama.mistakes = {
         but(gated=lambda gate, up: gate.sigmoid() * up)),
     "What mlp reads is the new x, after attention is added, through post_attention_layernorm.": (
         but(second=lambda norm, x, gain, first: x),
+        but(second=lambda norm, x, gain, first: x, after=normed),
         but(second=lambda norm, x, gain, first: first)),
     "The gains of the norms are missing.": but(norm=lambda x, gain: normed(x, 1)),
     "The mean is subtracted, as LayerNorm does. RMSNorm only divides.":

@@ -78,6 +78,8 @@ head_weights.mistakes = {
         divided(lambda x, hs: x.shape[-1] ** 0.5),
     "You divide by C, the width of x. It is √hs: the head size, and its root.":
         divided(lambda x, hs: x.shape[-1]),
+    "`hs ** 1 / 2` is hs / 2, for powers come first: write hs ** 0.5.":
+        divided(lambda x, hs: hs / 2),
     "You divide by √T, the number of tokens. It is √hs: how long a query is.":
         divided(lambda x, hs: x.shape[1] ** 0.5),
     "You divide by √3, which is the head size of the example: it is q.shape[-1].":
@@ -163,6 +165,7 @@ right_divisor.mistakes = {
         lambda d, a, b: math.sqrt(d) * a,
         lambda d, a, b: math.sqrt(d) * b,
         lambda d, a, b: math.sqrt(d) * max(a, b),
+        lambda d, a, b: math.sqrt(d) * a * a,
     ),
     "`d ** 1 / 2` is d / 2, for powers come first: write d ** 0.5 or math.sqrt(d).":
         lambda d, a, b: d / 2 * a * b,

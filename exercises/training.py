@@ -20,6 +20,8 @@ def gradients(size, seed, shapes=((3, 4), (5,), (2, 1, 3))):
         (gradients(0.0, seed=0), 1.0),
     ],
     why=[""] * 8 + ["All of it is 0, so its length is 0, and it stays as it is."],
+    meaning={"ZeroDivisionError": "Where all gradients are 0 the length is 0: ask whether it is "
+             "too long before you divide by it."},
     praise="one length for all, and the direction stays.",
 )  # fmt: skip
 def clip(gradients, longest):

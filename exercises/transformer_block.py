@@ -41,8 +41,9 @@ def three(answer):
     )
     got = F.relu(SUMS[:, None] + b_up) @ W_out
     if torch.allclose(got, WANTED, atol=1e-4):
-        enough = "" if len(b_up) <= 3 else f" (you have {len(b_up)} hidden numbers, and 3 will do)"
-        return f"each hidden number turns the line once.{enough}"
+        n = len(b_up)
+        expect(n <= 3, f"All four answers are right, with {n} hidden numbers. As few as can be: 3.")
+        return "each hidden number turns the line once."
     mistakes = {
         "Yours says 1 for two capitals and 0 for one or three: it is the other way round.":
             [0.0, 0.0, 1.0, 0.0],

@@ -183,6 +183,10 @@ def test_status_needs_nothing_but_the_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path))
     (tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf").touch()
     assert data.status()[-1] == ("smollm2", 92.9, "in the cache")
+    for file in ("wikipedia.json", "enwiki-106-articles.xml.bz2"):  # made of the other
+        (tmp_path / file).touch()
+        assert data.status()[-2].where == "in the cache"
+        (tmp_path / file).unlink()
 
 
 def test_import_loads_nothing_heavy():

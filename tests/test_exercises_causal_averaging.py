@@ -175,6 +175,7 @@ WRONG = [
     (check.hears_the_future, lambda mix, x: probe()(mix, x) if len(x) > 1 else None,
      "for an x of one token returned None"),
     (check.hears_the_future, without_a_copy, "changed its input"),
+    (check.hears_the_future, lambda mix, x: probe()(mix, x.float()), "in float64 raised"),
     (check.hears_the_future, in_one_copy, "in a fresh copy"),
     (check.hears_the_future, the_first_t_alone, "only output 2 hears token 3"),
     (check.hears_the_future, the_last_t_wins, "only output 0 hears token 2"),

@@ -41,6 +41,7 @@ LOSSES = {1: (1.5, 9.3), 32: (9.1, 11.7)}
         (check.side_by_side, (LOSSES | {1: (9.3, 1.5)}, False), "The first of two losses"),
         (check.side_by_side, (LOSSES | {1: (5.3, 6.9)}, False), "below 3 nats"),
         (check.side_by_side, (LOSSES | {32: (0.4, 11.7)}, False), "`watch_a_leak(32)`"),
+        (check.side_by_side, ({1: (1.92, 6.93), 32: (6.71, 6.95)}, True), "not the lowest"),
         (check.side_by_side, (LOSSES, None), "True or False"),
         (check.side_by_side, (LOSSES, True), "less than half a nat"),
         (check.batch_of, lambda step, n, B, seed: torch.randperm(n)[:B], "two different results"),

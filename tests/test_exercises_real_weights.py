@@ -76,6 +76,7 @@ def test_each_other_way_to_round_is_told(says, others):
     ("exercise", "wrong", "words"),
     [
         (check.block8, lambda raw: [0.0] * 32, "block8(f0 35 "),
+        (check.block8, lambda raw: [round(n, 3) for n in check.block8.right(raw)], "You round."),
         (check.cache_bytes, lambda c, t, size: 2 * c.n_layer * t * c.n_kv_head * 64 * size,
          "n_kv_head and head_size may be None"),
         (check.cache_bytes, lambda c, t, size: 5, "for n_layer 30, n_head 9, n_embd 576, n_kv_"),

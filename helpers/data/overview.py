@@ -24,6 +24,7 @@ _FETCHED: dict[str, tuple[float, list[str] | None]] = {
     "wikipedia": (27.8, ["enwiki-106-articles.xml.bz2"]),
     "smollm2": (92.9, ["SmolLM2-135M-Instruct.Q4_1.gguf"]),
 }
+_MADE_OF = {"enwiki-106-articles.xml.bz2": "wikipedia.json"}  # which is all that is read then
 
 
 def status() -> list[DataStatus]:
@@ -35,6 +36,7 @@ def status() -> list[DataStatus]:
     def where(files: list[str] | None) -> str:
         if files is None:
             return "shipped"
-        return "in the cache" if all(map(sources.present, files)) else "to be fetched"
+        here = [sources.present(f) or sources.present(_MADE_OF.get(f, f)) for f in files]
+        return "in the cache" if all(here) else "to be fetched"
 
     return [DataStatus(name, size, where(files)) for name, (size, files) in _FETCHED.items()]
