@@ -176,7 +176,7 @@ def bought(answer):
     words = ("wider", "longer", "looking back")
     expect(verdict in words, 'The verdict should be "wider", "longer" or "looking back".')
     expect(verdict == "looking back", "Which of your three shares is the largest?")
-    return "the narrow one that looks back is three times as often right as one four times as wide."
+    return "after 600 steps the narrow one that looks back is right three times as often."
 
 
 # --- 17.4: cross-attention in many heads ----------------------------------------------------------

@@ -55,7 +55,7 @@ NONE = "If no token comes again, the score is 0.0."
             looked(torch.tensor([700, 900, 700, 800, 900, 700, 900]).tolist(), 9)],
     why=[*[""] * 4, NONE, "", NONE, "", ""],
     meaning={"None|ZeroDivisionError|NaN|empty": NONE},
-    praise="one number for a job that no mean over ordinary text would show.",
+    praise="one number for a job, on any text in which tokens come again.",
 )  # fmt: skip
 def induction_score(weights, ids):
     """induction_score(weights, ids): the mean weight on what followed a token the last time."""
