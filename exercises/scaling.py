@@ -78,8 +78,8 @@ head_weights.mistakes = {
         divided(lambda x, hs: x.shape[-1] ** 0.5),
     "You divide by C, the width of x. It is √hs: the head size, and its root.":
         divided(lambda x, hs: x.shape[-1]),
-    "`hs ** 1 / 2` is hs / 2, for powers come first: write hs ** 0.5.":
-        divided(lambda x, hs: hs / 2),
+    "`** 1 / 2` is no root: the power comes first, and then the division. Write ** 0.5.":
+        (divided(lambda x, hs: hs / 2), divided(lambda x, hs: hs * 2)),
     "You divide by √T, the number of tokens. It is √hs: how long a query is.":
         divided(lambda x, hs: x.shape[1] ** 0.5),
     "You divide by √3, which is the head size of the example: it is q.shape[-1].":
