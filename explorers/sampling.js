@@ -259,7 +259,8 @@ function render({ model: bare, el }) {
     last = tokens[ranks[hit(final, n, u)]];
     draws += 1;
     writeShort(drawn, `dart ${u.toFixed(3)} hits “${short(signs(last), 100)}”`, 110);
-    send(prompt + last);
+    if (last) send(prompt + last);
+    else { paint(); step(); } // a token without signs: the prompt is the one that was answered
   }
 
   function read() {

@@ -149,6 +149,32 @@ def test_greedy_sampling_takes_the_likeliest(explorer):
     assert field(explorer).input_value() == written
 
 
+SILENT = """import torch
+class Silent:
+    vocab_size = 2
+    def encode(self, text): return [1] * len(text)
+    def decode(self, ids): return "a" * sum(ids)
+class Hush(torch.nn.Module):
+    context_length = 8
+    def forward(self, ids): return torch.tensor([1.0, 0.0]).expand(*ids.shape, 2)
+explorer = SamplingExplorer(Hush(), Silent(), prompt="aa", temperature=0)
+explorer"""
+
+
+def test_a_token_without_signs_ends_no_series(explorer):
+    assert show_instead(explorer.page, SILENT) == []
+    expect(explorer.locator(".kept")).to_have_text("1 of 2")
+    explorer.get_by_role("button", name="Sample 20").click()
+    expect(explorer.locator(".drawn")).to_contain_text("hits “(empty)”")
+    twenty = explorer.locator(".next").inner_text()
+    explorer.get_by_role("button", name="Start again").click()
+    expect(explorer.locator(".next")).not_to_have_text(twenty)
+    for _ in range(20):
+        explorer.get_by_role("button", name="Sample once").click()
+    expect(explorer.locator(".next")).to_have_text(twenty)
+    expect(field(explorer)).to_have_value("aa")
+
+
 def test_a_prompt_that_cannot_be_read_is_explained(explorer):
     field(explorer).fill("Roméo")
     expect(explorer.locator(".problem")).to_contain_text("é")
