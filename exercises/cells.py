@@ -61,11 +61,6 @@ def outdated() -> tuple[str, str] | None:
     return next(((name, _failed[name]) for name in names), None)
 
 
-def is_solution() -> bool:
-    """Is it the solution's cell that asks?"""
-    return any(name.lower().startswith("solution") for name in judged())
-
-
 def _watch() -> None:
     shell = get_ipython()
     if shell is not None:  # a notebook, not a test

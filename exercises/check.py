@@ -72,22 +72,18 @@ class Report:
     """What a check found, as text for terminals and markup for browsers.
 
     outcome: "right", "not yet" or "not attempted"; message: what the learner reads; done: how much
-    of the chapter is, where that is remembered; solution: is it the solution that was checked?
+    of the chapter is, where that is remembered.
     """
 
     outcome: str
     message: str
     done: str = ""
-    solution: bool = False
 
     def __repr__(self) -> str:
-        whose = "Solution: " * self.solution
         done = f" ({self.done})" * bool(self.done)
-        return f"{whose}{_OUTCOMES[self.outcome][0]} {self.outcome}: {self.message}{done}"
+        return f"{_OUTCOMES[self.outcome][0]} {self.outcome}: {self.message}{done}"
 
-    def _repr_html_(self) -> str | None:
-        if self.solution:  # its output is closed, and JupyterLab then shows the first line of this
-            return None
+    def _repr_html_(self) -> str:
         sign, colour = _OUTCOMES[self.outcome]
         parts = html.escape(self.message).replace("\n", "<br>").split("`")
         body = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
@@ -119,9 +115,8 @@ class Exercise:
                 "what it was before. Mend that cell and run it, then run this cell again.",
             )
         outcome, message = self._outcome(answer)
-        solution = cells.is_solution()
-        done = "" if solution else self._done(right=outcome == "right")
-        return Report(outcome, re.sub(r" at 0x[0-9a-fA-F]+", "", message), done, solution)
+        done = self._done(right=outcome == "right")
+        return Report(outcome, re.sub(r" at 0x[0-9a-fA-F]+", "", message), done)
 
     def _done(self, right: bool) -> str:
         """How much of the chapter is done, this answer counted, where that is remembered."""

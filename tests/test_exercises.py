@@ -16,55 +16,29 @@ from conftest import CHAPTERS
 from torch import nn
 
 from exercises.check import Declared
+from tests.browser.slices import needed, solved
+
+
+@functools.cache
+def read(path):
+    return nbformat.read(path, as_version=4)
 
 
 @functools.cache
 def exercises(path):
-    """name → the sources of its stub, check and solution cells, in the order of the chapter."""
-    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
-    found = {}
-    for i, cell in enumerate(cells):
-        if "exercise" in cell.metadata.get("tags", []):
-            name = re.match(r"check\.(\w+)\(", cells[i + 1].source.strip())[1]
-            found[name] = (cell.source, cells[i + 1].source, cells[i + 2].source)
-    return found
+    """name → the index of its check, in the order of the chapter."""
+    cells = enumerate(read(path).cells)
+    checks = {i: c.source for i, c in cells if "check" in c.metadata.get("tags", [])}
+    names = {i: re.match(r"check\.(\w+)\(", source.strip()) for i, source in checks.items()}
+    return {found[1]: i for i, found in names.items() if found}
 
 
-@functools.cache
-def imports(path):
-    """Every import of the chapter, as source."""
-    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
-    nodes = [n for c in cells for n in ast.walk(ast.parse(c.source))]
-    found = (n for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom)))
-    return "\n".join(dict.fromkeys(map(ast.unparse, found)))
-
-
-def last_value(path, *sources):
-    """Run the sources after the chapter's imports; the value of the last line, as in a notebook."""
-    body = ast.parse("\n".join([imports(path), *sources])).body
+def judged(notebook, check):
+    """What the check says after the statements above it that it needs."""
+    body = ast.parse(f"{needed(notebook, [check])[check]}\n{notebook.cells[check].source}").body
     names = {}
-    exec(compile(ast.Module(body[:-1], []), path.name, "exec"), names)
-    return eval(compile(ast.Expression(body[-1].value), path.name, "eval"), names)
-
-
-@functools.cache
-def made_by(path):
-    """The names that the chapter's own cells make: a solution with one runs its experiment."""
-    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
-    own = [c for c in cells if not {"exercise", "solution"} & set(c.metadata.get("tags", []))]
-    tops = [node for c in own for node in ast.parse(c.source).body]
-    targets = [t for n in tops if isinstance(n, ast.Assign) for t in n.targets]
-    names = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-    return names | {n.name for n in tops if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-
-
-def stands_alone(path, solution):
-    """Does it need nothing of the chapter but its imports?"""
-    tree = ast.parse(solution)
-    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
-    stored = {n.id for n in names if isinstance(n.ctx, ast.Store)}
-    stored |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
-    return not {n.id for n in names if isinstance(n.ctx, ast.Load)} - stored & made_by(path)
+    exec(compile(ast.Module(body[:-1], []), "chapter", "exec"), names)
+    return eval(compile(ast.Expression(body[-1].value), "chapter", "eval"), names)
 
 
 ALL = [
@@ -81,20 +55,13 @@ def exercise(path, name):
 
 @each_exercise
 def test_the_solution_is_right(path, name):
-    solutions = [solution for _, _, solution in exercises(path).values()]
-    here = list(exercises(path)).index(name)
-    if not stands_alone(path, solutions[here]):
-        pytest.skip("it runs the chapter's experiment, as nbval does")
-    # A later exercise may use the answer of an earlier.
-    before = [solution for solution in solutions[:here] if stands_alone(path, solution)]
-    report = last_value(path, *before, solutions[here])
+    report = judged(solved(read(path)), exercises(path)[name])
     assert report.outcome == "right", report.message
 
 
 @each_exercise
 def test_the_stub_is_not_attempted(path, name):
-    stub, check, _ = exercises(path)[name]
-    assert last_value(path, stub, check).outcome == "not attempted"
+    assert judged(read(path), exercises(path)[name]).outcome == "not attempted"
     assert exercise(path, name)(...).outcome == "not attempted"
 
 

@@ -248,12 +248,3 @@ def test_a_cell_that_defines_and_checks_is_judged_as_soon_as_it_is_mended():
 
 def test_what_was_defined_before_the_error_is_judged():
     assert run("def centre(x):\n    return x", f"{RIGHT}\n\n1 / 0", ASK).startswith("✔ right")
-
-
-def test_a_solution_says_so_and_touches_nothing():
-    solution = RIGHT.replace("centre", "solution_centre")
-    asked = "check.centre(solution_centre)"
-    assert run(solution, asked).startswith("Solution: ✔ right")
-    assert run("def centre(x):\n    return ...", f"{solution}\n\n\n{asked}", ASK).startswith(
-        "… not"
-    )

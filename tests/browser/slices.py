@@ -13,8 +13,11 @@ chapter's numbers are compared by nbval.
 
 import ast
 import builtins
+import copy
+import re
 import symtable
 from collections.abc import Iterator
+from itertools import pairwise
 
 import nbformat
 
@@ -29,6 +32,10 @@ def _few(fit):
     return lambda model, draw, steps, *how, **more: fit(model, draw, min(steps, 3), *how, **more)
 _pairs.fit = _few(_pairs.fit)
 """
+_SOLUTION = re.compile(
+    r"<details><summary>Solution</summary>\n\n(?:.+\n\n)?```python\n(.+?)\n```\n\n</details>",
+    re.DOTALL,
+)
 _DEFINITIONS = (ast.Assign, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 
 
@@ -44,7 +51,22 @@ def lively(notebook: nbformat.NotebookNode) -> list[int]:
     shown = {i for i, called in calls if isinstance(called, ast.Name) and called.id in names}
     cells = enumerate(notebook.cells)
     stub = next(i for i, cell in cells if "exercise" in cell.metadata.get("tags", []))
-    return sorted(shown | {stub, stub + 1, stub + 2})  # with its check and its solution
+    return sorted(shown | {stub, stub + 1})  # with its check
+
+
+def solution(task: str) -> str:
+    """The code of the closed solution in the text of an exercise, which has one."""
+    (code,) = _SOLUTION.findall(task)
+    return code
+
+
+def solved(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A copy in which each exercise's stub holds the solution."""
+    result = copy.deepcopy(notebook)
+    for task, stub in pairwise(result.cells):
+        if "exercise" in stub.metadata.get("tags", []):
+            stub.source = solution(task.source)
+    return result
 
 
 def needed(notebook: nbformat.NotebookNode, targets: list[int]) -> dict[int, str]:
