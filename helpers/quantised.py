@@ -37,7 +37,8 @@ def to_blocks(matrix: Tensor, bits: int) -> Blocks:
     its greatest.
 
     Raises ValueError for a C that is no multiple of BLOCK, for bits that are not 1, 2 … 8, and for
-    numbers that are not finite, or so large that float32 cannot hold their differences. With 4 bits the format Q4_1 of llama.cpp. Taught in chapter 15.
+    numbers that are not finite, or so large that float32 cannot hold their differences. With 4 bits
+    the format Q4_1 of llama.cpp. Taught in chapter 15.
     """
     if bits not in range(1, 9) or isinstance(bits, bool):
         raise ValueError(f"bits should be 1 to 8, not {bits!r}")
