@@ -520,11 +520,14 @@ def _expect_planned(
 ) -> None:
     """Raise ValueError unless these are the weights of such a model.
 
-    One block is planned, without memory for its numbers; the others are like it.
+    One block is planned, without memory for its numbers; the others are like it. (Rotary has no
+    weights, and its angles on the device "meta" would load PyTorch's compiler, for seconds.)
     """
+    turned = config.position is Rotary
+    one = replace(config, n_layer=1, position=None if turned else config.position)
     try:
         with torch.device("meta"), _Undrawn():
-            planned = weights_of(GPT(replace(config, n_layer=1)))
+            planned = weights_of(GPT(one))
     except (RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"{source} does not describe a model: {error}") from error
     block = {n.removeprefix("blocks.0"): t for n, t in planned.items() if n.startswith("blocks.0")}
@@ -535,6 +538,11 @@ def _expect_planned(
         if not whole.keys() <= shapes.keys():
             break  # enough is missing: there might be thousands of blocks
     expect_fit(own, {name: SimpleNamespace(shape=shape) for name, shape in shapes.items()}, source)
+    if turned:
+        try:
+            Rotary(config.head_size or config.n_embd // config.n_head, config.rotary_base)
+        except ValueError as error:
+            raise ValueError(f"{source} does not describe a model: {error}") from error
 
 
 def _filled(config: GPTConfig, weights: Mapping[str, Any]) -> GPT:

@@ -3,6 +3,8 @@
 import json
 import pickle
 import random
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -467,6 +469,10 @@ def test_the_config_of_older_versions(their_llama):
         ({"intermediate_size": 10**9}, r"intermediate_size is 1000000000, but .* \(40, 24\)"),
         ({"intermediate_size": None}, "says nothing of intermediate_size"),
         ({"hidden_size": 10**9}, r"hidden_size is 1000000000, but token.weight .* \(37, 24\)"),
+        (
+            {"head_dim": 3, "num_attention_heads": 8, "num_key_value_heads": 4},
+            "does not describe a model: features are rotated in pairs: 3 is not an even number",
+        ),
         ({"head_dim": 10**9}, r"4 heads of 1000000000 \(head_dim\), but .* \(24, 24\)"),
         ({"num_key_value_heads": 4}, r"num_key_value_heads is 4 heads of 6.*, but .* \(12, 24\)"),
         ({"vocab_size": 50}, r"vocab_size is 50, but token.weight has shape \(37, 24\)"),
@@ -743,6 +749,27 @@ def test_a_norm_in_four_bits_is_read(blocky, write_gguf, tmp_path):
     path = write_gguf(tmp_path / "a.gguf", model, norms="Q4_1")
     whole, small = gguf(path).model, gguf(path, four_bits=True).model
     assert torch.equal(whole.norm.weight, small.norm.weight)
+
+
+def test_judging_the_sizes_does_not_load_the_compiler():
+    """Which the device "meta" does for some operations: chapter 15 would begin seconds later."""
+    program = """
+import sys
+from torch import nn
+from helpers.gpt import GPTConfig, SwiGLU
+from helpers.positions import LearnedPosition, Rotary
+from helpers.published import _expect_planned
+for position in (LearnedPosition, Rotary):
+    config = GPTConfig(9, 9, 2, 2, 8, norm=nn.RMSNorm, mlp=SwiGLU, position=position)
+    try:
+        _expect_planned(config, {}, "an empty file")
+    except ValueError as error:
+        print(error)
+assert "sympy" not in sys.modules and "torch._inductor" not in sys.modules
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("an empty file lacks") == 2
 
 
 def test_a_file_that_is_no_gguf(blocky, write_gguf, tmp_path):
