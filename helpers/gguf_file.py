@@ -19,6 +19,7 @@ import numpy as np
 VERSIONS = (2, 3)
 TEXT, ARRAY = 8, 9  # kinds of values; the others are numbers, as `struct` calls them
 NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+POINTER = b"version https://git-lfs.github.com/spec/v1"
 
 
 @dataclass
@@ -31,6 +32,14 @@ class Stored:
     shape: tuple[int, ...]
     place: int
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape of its numbers: (N, C)."""
+        from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
+        of_a_block, its_bytes = GGML_QUANT_SIZES[GGMLQuantizationType[self.kind]]
+        return (*self.shape[:-1], self.shape[-1] // its_bytes * of_a_block)
+
     def read(self) -> np.ndarray:
         """Its bytes: uint8. Read, not mapped: what was mapped counts as memory of this process."""
         return np.fromfile(self.path, np.uint8, math.prod(self.shape), offset=self.place).reshape(
@@ -41,11 +50,15 @@ class Stored:
 def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     """What a file says, and its tensors, both by their names in the file.
 
+    Names and descriptions of the model (`general.…`) may hold bytes that are not UTF-8, which are
+    then replaced; all other text has to be UTF-8.
+
     Raises FileNotFoundError, and ValueError for what is no whole GGUF file.
     """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no GGUF file at {path}")
+    expect_no_pointer(path)
     try:
         with (
             path.open("rb") as file,
@@ -56,22 +69,45 @@ def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
         raise ValueError(f"{path} is not a whole GGUF file: {error}") from error
 
 
+def expect_no_pointer(path: Path) -> None:
+    """Raise ValueError for the few lines that Git leaves in place of a large file."""
+    with path.open("rb") as file:
+        if file.read(len(POINTER)) == POINTER:
+            raise ValueError(
+                f"{path} is a Git LFS pointer, a note where the real file can be found: fetch the "
+                "file itself with `git lfs pull`, or download it again"
+            )
+
+
 def _parts(path: Path, content: mmap.mmap) -> tuple[dict[str, Any], dict[str, Stored]]:
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
     header = _Header(content)
     mark, version = header.numbers("4sI")
-    if mark != b"GGUF" or version not in VERSIONS:
-        raise ValueError(f"it begins with {mark!r}, version {version}")
+    if mark != b"GGUF":
+        raise ValueError(f"it begins with {mark!r}, not with b'GGUF'")
+    if int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS:
+        raise ValueError("its numbers are big-endian, but only little-endian files can be read")
+    if version not in VERSIONS:
+        raise ValueError(f"it is of version {version}, but only {VERSIONS} can be read")
     n_tensors, n_values = header.numbers("QQ")
     about = {}
     for _ in range(n_values):
         name = header.text()
-        about[name] = header.value(*header.numbers("I"))
+        if name in about:
+            raise ValueError(f"{name} occurs twice")
+        header.errors = "replace" if name.startswith("general.") else "strict"
+        try:
+            about[name] = header.value(*header.numbers("I"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{name} holds text that is not UTF-8: {error}") from error
+    header.errors = "strict"
     rows = []
     for _ in range(n_tensors):
         name = header.text()
         sizes = header.numbers(f"{header.numbers('I')[0]}Q")  # the innermost first
+        if not sizes:
+            raise ValueError(f"{name} has no dimensions")
         rows.append((name, sizes, *header.numbers("IQ")))
     aligned = about.get("general.alignment", 32)
     if not isinstance(aligned, int) or aligned < 1:
@@ -95,6 +131,7 @@ class _Header:
 
     def __init__(self, content: mmap.mmap):
         self.content, self.place = content, 0
+        self.errors = "strict"  # what to do with bytes that are not UTF-8
 
     def numbers(self, form: str) -> tuple[Any, ...]:
         found = struct.unpack_from(f"<{form}", self.content, self.place)
@@ -104,7 +141,7 @@ class _Header:
     def text(self) -> str:
         (length,) = self.numbers("Q")
         (written,) = self.numbers(f"{length}s")
-        return str(written, "utf-8")
+        return str(written, "utf-8", self.errors)
 
     def value(self, kind: int) -> Any:
         if kind == TEXT:

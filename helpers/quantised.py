@@ -36,22 +36,28 @@ def to_blocks(matrix: Tensor, bits: int) -> Blocks:
     """Round a matrix (N, C) to 2^bits levels in each block, evenly spaced from its least number to
     its greatest.
 
-    Raises ValueError for a C that is no multiple of BLOCK, for bits outside 1 to 8, and for numbers
-    that are not finite. With 4 bits the format Q4_1 of llama.cpp. Taught in chapter 15.
+    Raises ValueError for a C that is no multiple of BLOCK, for bits that are not 1, 2 … 8, and for
+    numbers that are not finite, or so large that float32 cannot hold their differences. With 4 bits
+    the format Q4_1 of llama.cpp. Taught in chapter 15.
     """
-    if not 1 <= bits <= 8:
-        raise ValueError(f"bits should be 1 to 8, not {bits}")
+    if bits not in range(1, 9) or isinstance(bits, bool):
+        raise ValueError(f"bits should be 1 to 8, not {bits!r}")
     if matrix.dim() != 2 or matrix.shape[1] % BLOCK:
         raise ValueError(
             f"a matrix of shape {tuple(matrix.shape)} cannot be cut into rows of blocks of {BLOCK}"
         )
+    if matrix.is_complex():
+        raise ValueError(f"a matrix of {matrix.dtype} has no least and greatest numbers")
     if not matrix.isfinite().all():
         raise ValueError("there are numbers that are not finite: no scale fits them")
     blocks = matrix.float().unflatten(-1, (-1, BLOCK))
     least, greatest = blocks.aminmax(dim=-1)
     scale = (greatest - least) / (2**bits - 1)
+    if not scale.isfinite().all():
+        raise ValueError("there are numbers too large for float32: no scale fits them")
     steps = (blocks - least[..., None]) / torch.where(scale > 0, scale, 1)[..., None]
-    return Blocks(steps.round().to(torch.uint8).flatten(-2), scale, least)
+    levels = steps.round().clamp(max=2**bits - 1)  # a tiny scale is itself rounded
+    return Blocks(levels.to(torch.uint8).flatten(-2), scale, least)
 
 
 class BlockLinear(nn.Module):
@@ -59,15 +65,24 @@ class BlockLinear(nn.Module):
 
     fast: compute in bfloat16 with PyTorch's kernel for 4-bit weights, which wants a multiple of 16
     for N, or write the matrix out and multiply in float32; if None, what is faster on this machine.
-    Raises ValueError for numbers above 15. Taught in chapter 15.
+    Raises ValueError for numbers above 15, for blocks whose parts do not belong together, and for
+    fast with another N. Taught in chapter 15.
     """
 
     def __init__(self, blocks: Blocks, fast: bool | None = None):
         super().__init__()
         numbers, scale, minimum = blocks.numbers, blocks.scale, blocks.minimum
-        if numbers.max() > 15:
+        shapes = [tuple(part.shape) for part in (numbers, scale, minimum)]
+        if numbers.dtype != torch.uint8 or shapes[1:] != 2 * [_blocks_of(numbers)]:
+            raise ValueError(
+                f"blocks hold uint8 numbers (N, C) and a scale and a minimum (N, C / {BLOCK}), but "
+                f"these are {numbers.dtype} and shapes {shapes}"
+            )
+        if numbers.numel() and numbers.max() > 15:
             raise ValueError(f"numbers of 4 bits are 0 to 15, but one is {numbers.max()}")
         self.out_features, self.in_features = numbers.shape
+        if fast and self.out_features % 16:
+            raise ValueError(f"the kernel wants a multiple of 16 rows, not {self.out_features}")
         self.fast = has_kernel() and self.out_features % 16 == 0 if fast is None else fast
         if self.fast:
             # The kernel's numbers are −8 to 7: what it adds is the value of our 8.
@@ -86,6 +101,8 @@ class BlockLinear(nn.Module):
         return torch.Size((self.out_features, self.in_features))
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.shape[-1] != self.in_features:
+            raise ValueError(f"this layer reads {self.in_features} features, not {x.shape[-1]}")
         if not self.fast:
             return F.linear(x, self.blocks().matrix())
         rows = x.reshape(-1, self.in_features).bfloat16()
@@ -103,6 +120,13 @@ class BlockLinear(nn.Module):
         return f"{self.in_features}, {self.out_features}, fast={self.fast}"
 
 
+def _blocks_of(numbers: Tensor) -> tuple[int, int] | None:
+    """The shape of the scales of such a matrix, None if it cannot be cut into blocks."""
+    if numbers.dim() != 2 or numbers.shape[1] % BLOCK:
+        return None
+    return (numbers.shape[0], numbers.shape[1] // BLOCK)
+
+
 def has_kernel() -> bool:
     """Does this machine have a kernel for 4-bit weights that is faster than writing them out?
 
@@ -114,12 +138,15 @@ def has_kernel() -> bool:
 class HalfLinear(nn.Module):
     """x (…, C) times a matrix (N, C) in float16: (…, N), in the type of x.
 
-    For logits: float16 rounds to eleven bits, bfloat16 to eight. Taught in chapter 15.
+    For logits: float16 rounds to eleven bits, bfloat16 to eight. Raises ValueError for numbers
+    that are too large for float16. Taught in chapter 15.
     """
 
     def __init__(self, matrix: Tensor):
         super().__init__()
         self.matrix, self.shape = matrix.half(), matrix.shape
+        if self.matrix.isinf().any() and not matrix.isinf().any():
+            raise ValueError(f"the matrix holds {matrix.abs().max():.3g}: too large for float16")
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x.half(), self.matrix).to(x.dtype)

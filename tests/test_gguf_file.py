@@ -64,7 +64,7 @@ def test_no_file_that_ends_early_is_read(path):
     [
         (0, b"GGML", "begins with b'GGML'"),
         (4, b"\x01", "version 1"),
-        (4, b"\x00\x00\x00\x03", "version 50331648"),  # the bytes in the other order
+        (4, b"\x00\x00\x00\x03", "its numbers are big-endian"),
         (16, b"\xff" * 8, "not a whole GGUF file"),  # more values than there are bytes
         (24, b"\xff" * 8, "not a whole GGUF file"),  # a name longer than the file
         (24 + 8 + 20, b"\x63", "not a whole GGUF file: 99"),  # a value of an unknown kind
@@ -75,6 +75,28 @@ def test_what_is_no_gguf_file_is_explained(path, place, changed, message):
     assert whole[32:52] == b"general.architecture"
     whole[place : place + len(changed)] = changed
     path.write_bytes(whole)
+    with pytest.raises(ValueError, match=message):
+        read_gguf(path)
+
+
+def test_a_git_lfs_pointer_is_explained(path):
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    with pytest.raises(ValueError, match=r"is a Git LFS pointer.* `git lfs pull`"):
+        read_gguf(path)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("größer", b"gr\xf6\xdfer  ", "words holds text that is not UTF-8"),
+        ("Ġthe", b"\xff\xfethe", "texts holds text that is not UTF-8"),
+        ("exact", b"small", "small occurs twice"),
+    ],
+)
+def test_names_and_texts_have_to_be_exact(path, before, after, message):
+    whole = path.read_bytes()
+    assert whole.count(before.encode()) == 1 and len(before.encode()) == len(after)
+    path.write_bytes(whole.replace(before.encode(), after))
     with pytest.raises(ValueError, match=message):
         read_gguf(path)
 

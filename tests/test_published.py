@@ -3,6 +3,8 @@
 import json
 import pickle
 import random
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from helpers.quantised import BlockLinear
 from helpers.sampling import generate
 from helpers.text.bpe import ALPHABET
 
+LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 SMALL = {"vocab_size": 37, "n_positions": 12, "n_embd": 24, "n_layer": 2, "n_head": 4}
 
 
@@ -178,6 +181,8 @@ def test_an_odd_width_wants_the_number_of_heads(good):
         ({"scale_attn_weights": False}, "scale_attn_weights False"),
         ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx True"),
         ({"n_inner": 48}, "mlp.up.* has shape"),
+        ({"add_cross_attention": True}, "add_cross_attention True is a setting that is not known"),
+        ({"sliding_window": 4}, "sliding_window 4 is a setting that is not known"),
     ],
 )
 def test_settings_that_our_model_does_not_compute_are_refused(theirs, tmp_path, changes, message):
@@ -190,6 +195,108 @@ def test_the_bend_may_have_its_other_name(theirs, tmp_path):
     model = theirs(activation_function="gelu_pytorch_tanh")
     model.save_pretrained(tmp_path)
     assert same(gpt2(tmp_path), model)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"n_layer": 10**9}, "n_layer is 1000000000, but there are weights of 2 blocks"),
+        ({"n_embd": 10**9}, r"n_embd is 1000000000, but token.weight has shape \(37, 24\)"),
+        ({"n_positions": 99}, r"n_positions is 99, but .* has shape \(12, 24\)"),
+        ({"vocab_size": [37]}, r"vocab_size should be a whole number of 1 or more, not \[37\]"),
+        ({"n_head": 4, "num_attention_heads": 3}, "n_head and num_attention_heads are the same"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings should be true or false, not 'no'"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings is false, but there is no lm_head"),
+        ({"model_type": "imagegpt"}, "model_type 'imagegpt'"),
+    ],
+)
+def test_a_config_that_does_not_describe_the_weights_is_refused(good, tmp_path, said, message):
+    save_file(without(good, "lm_head.weight"), tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"n_head": 4, **said}))
+    with pytest.raises(ValueError, match=message):
+        gpt2(tmp_path)
+
+
+def test_the_head_is_the_table_unless_the_config_says_otherwise(theirs, tmp_path):
+    model = theirs(tie_word_embeddings=False)
+    model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": True}))
+    with pytest.raises(ValueError, match=r"lm_head.weight differs from wte.weight"):
+        gpt2(tmp_path)
+
+
+def test_the_keys_of_the_published_gpt2_are_known(theirs, tmp_path):
+    model = theirs()
+    model.save_pretrained(tmp_path)
+    published = {
+        "architectures": ["GPT2LMHeadModel"],
+        "n_ctx": 12,
+        "n_special": 0,
+        "output_past": True,
+        "predict_special_tokens": True,
+        "summary_type": "cls_index",
+        "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}},
+        "transformers_version": "4.26.0",
+        "num_attention_heads": 4,  # the other name of n_head
+    }
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["n_head"]
+    (tmp_path / "config.json").write_text(json.dumps({**config, **published}))
+    assert same(gpt2(tmp_path), model)
+
+
+@pytest.mark.parametrize("read", [gpt2, llama])
+def test_what_stands_in_place_of_the_files_is_explained(good, tmp_path, read):
+    save_file(without(good, "lm_head.weight"), tmp_path / "model.safetensors")
+    (tmp_path / "config.json").mkdir()
+    with pytest.raises(ValueError, match=r"config\.json is a folder, not a file"):
+        read(tmp_path)
+    (tmp_path / "config.json").rmdir()
+    own = SMALL if read is gpt2 else LLAMA
+    (tmp_path / "config.json").write_text(json.dumps(own))
+    (tmp_path / "model.safetensors").write_bytes(LFS_POINTER)
+    with pytest.raises(ValueError, match=r"Git LFS pointer.* `git lfs pull`"):
+        read(tmp_path)
+
+
+def test_a_weight_that_is_there_twice_is_refused(good, tmp_path):
+    with pytest.raises(ValueError, match=r"holds (transformer\.)?wte.weight twice"):
+        gpt2({**good, "wte.weight": torch.zeros(37, 24)}, n_head=4)
+    for number in (1, 2):
+        save_file(
+            without(good, "lm_head.weight"), tmp_path / f"model-0000{number}-of-00002.safetensors"
+        )
+    with pytest.raises(ValueError, match="holds weights that another piece holds"):
+        gpt2(tmp_path, n_head=4)
+
+
+def numpy_arrays(weights):
+    return {name: tensor.numpy() for name, tensor in weights.items()}
+
+
+def whole_numbers(weights):
+    return {name: tensor.to(torch.int8) for name, tensor in weights.items()}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (numpy_arrays, "a state dict holds tensors by name, but under .* ndarray"),
+        (whole_numbers, "holds torch.int8, not floating-point numbers"),
+        (lambda w: {n: t.to("meta") for n, t in w.items()}, "on the device meta"),
+        (lambda w: {**w, "transformer.wpe.weight": torch.tensor(1.0)}, r"should be \(T, C\)"),
+        (lambda w: {**w, "transformer.wpe.weight": torch.zeros(10**9, 0)}, "has shape .* 0"),
+        (lambda w: {**w, "transformer.h.0.attn.c_attn.bias": torch.tensor(1.0)}, "three in one"),
+        (
+            lambda w: {**w, **{f"transformer.h.{i}.x": torch.zeros(1) for i in range(2, 5000)}},
+            r"lacks 16 weights of the model: \['blocks.2.attention",
+        ),
+    ],
+)
+def test_a_state_dict_of_something_else_is_explained(good, change, message):
+    with pytest.raises(ValueError, match=message):
+        gpt2(change(without(good, "lm_head.weight")), n_head=4)
 
 
 @pytest.mark.parametrize("text", ["[]", "5", "{", '{"n_head": "many"}', '{"n_head": 0}'])
@@ -331,18 +438,95 @@ def test_the_config_of_older_versions(their_llama):
         ({"hidden_act": "gelu"}, "hidden_act 'gelu'"),
         ({"rope_scaling": {"rope_type": "yarn", "factor": 4}}, "rope_scaling .*yarn"),
         ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4}}, "rope_type 'llama3'"),
+        (
+            {"rope_parameters": {"type": "linear", "factor": 4.0}},
+            "rope_parameters .* type 'linear'",
+        ),
+        ({"rope_parameters": {"rope_type": "default", "factor": 4.0}}, "factor 4.0 is a setting"),
+        (
+            {"rope_parameters": {"full_attention": {"rope_theta": 1e4}}},
+            "full_attention .*not known",
+        ),
+        ({"rope_parameters": [1]}, r"rope_parameters should hold names and values, not \[1\]"),
+        ({"rope_parameters": {"rope_theta": None}}, "rope_theta should be a number .* not None"),
+        ({"rope_parameters": {"rope_theta": 0}}, "rope_theta should be a number above 0, not 0"),
+        ({"rope_scaling": {"type": "default"}}, "both rope_scaling and rope_parameters"),
+        ({"sliding_window": 4}, "sliding_window 4 is a setting that is not known"),
+        ({"logits_scaling": 8.0}, "logits_scaling 8.0 is not what this GPT computes"),
+        ({"residual_multiplier": 0.22}, "residual_multiplier 0.22"),
+        ({"embedding_multiplier": 12.0}, "embedding_multiplier 12.0"),
+        ({"attention_multiplier": 0.02}, "attention_multiplier 0.02"),
+        ({"attn_logit_softcapping": 50.0}, "attn_logit_softcapping 50.0"),
+        ({"final_logit_softcapping": 30.0}, "final_logit_softcapping 30.0"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config .*'bits': 4"),
+        ({"pretraining_tp": 2}, "pretraining_tp 2"),
+        ({"is_causal": False}, "is_causal False"),
+        ({"from_next_year": 1}, "from_next_year 1 is a setting that is not known here"),
+        ({"rms_norm_eps": None}, "rms_norm_eps should be a number from 0 on, not None"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings should be true or false, not 'no'"),
+        ({"attention_bias": "no", "mlp_bias": "no"}, "attention_bias should be true or false"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000, but .* of 2 blocks"),
+        ({"intermediate_size": 10**9}, r"intermediate_size is 1000000000, but .* \(40, 24\)"),
+        ({"intermediate_size": None}, "says nothing of intermediate_size"),
+        ({"hidden_size": 10**9}, r"hidden_size is 1000000000, but token.weight .* \(37, 24\)"),
+        (
+            {"head_dim": 3, "num_attention_heads": 8, "num_key_value_heads": 4},
+            "does not describe a model: features are rotated in pairs: 3 is not an even number",
+        ),
+        ({"head_dim": 10**9}, r"4 heads of 1000000000 \(head_dim\), but .* \(24, 24\)"),
+        ({"num_key_value_heads": 4}, r"num_key_value_heads is 4 heads of 6.*, but .* \(12, 24\)"),
+        ({"vocab_size": 50}, r"vocab_size is 50, but token.weight has shape \(37, 24\)"),
+        ({"vocab_size": [37]}, r"vocab_size should be a whole number of 1 or more, not \[37\]"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor 0.5"),
         ({"mlp_bias": True}, "biases in attention and mlp, or in neither"),
         ({"num_attention_heads": 5}, "has shape|cannot be split"),
-        ({"num_attention_heads": None}, "n_head should be a whole number, but is None"),
+        ({"num_attention_heads": None}, "says nothing of num_attention_heads"),
         ({"tie_word_embeddings": True}, "the head is the table, but it is another"),
-        ({"intermediate_size": 41}, r"gate.weight has shape \(40, 24\), but the model's has"),
+        ({"intermediate_size": 41}, r"intermediate_size is 41, but .*up.weight has shape \(40, 24"),
     ],
 )
 def test_what_our_llama_would_not_compute_is_refused(their_llama, changes, message):
     model = their_llama()
     with pytest.raises(ValueError, match=message):
         llama(weights(model), {**model.config.to_dict(), **changes})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rope_parameters": None, "rope_scaling": {}},
+        {"rope_parameters": None, "rope_scaling": {"type": "default"}},
+        {"rope_parameters": None, "rope_scaling": {"rope_type": "default", "rope_theta": 1e4}},
+        {"rope_parameters": {"type": "default", "rope_theta": 1e4}, "rope_scaling": None},
+        {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28},
+        {"embedding_multiplier": 1.0, "residual_multiplier": 1, "logits_scaling": 1.0},
+        {"from_next_year": None, "no_such_norm": False, "no_such_scaling": {}, "no_such_list": []},
+        {  # SmolLM2's
+            "architectures": ["LlamaForCausalLM"],
+            "bos_token_id": 1,
+            "initializer_range": 0.041666666666666664,
+            "is_llama_config": True,
+            "rope_interleaved": False,
+            "torch_dtype": "bfloat16",
+            "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16"}},
+            "transformers_version": "4.42.3",
+        },
+    ],
+)
+def test_settings_that_ask_for_nothing_are_accepted(their_llama, said):
+    model = their_llama()
+    assert agree(llama(weights(model), {**model.config.to_dict(), **said}), model)
+
+
+def test_a_llama_from_one_file_needs_its_config(their_llama, tmp_path):
+    model = their_llama()
+    model.save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    with pytest.raises(ValueError, match=r"give the folder that holds it and its config\.json"):
+        llama(file)
+    assert agree(llama(file, model.config.to_dict()), model)
+    with pytest.raises(ValueError, match=r"config should be .* a dict, not LlamaConfig"):
+        llama(file, model.config)
 
 
 def test_a_llama_without_its_config_or_in_another_layout(their_llama, good, tmp_path):
@@ -365,7 +549,7 @@ MERGES = ["h e", "Ġ t", "Ġt he"]
 @pytest.fixture(scope="module")
 def write_gguf():
     """Writes a Llama of transformers as llama.cpp's converter does; changes: of what it says."""
-    from gguf import GGMLQuantizationType, GGUFWriter
+    from gguf import GGMLQuantizationType, GGUFValueType, GGUFWriter
     from gguf.quants import quantize
 
     names = {
@@ -396,7 +580,8 @@ def write_gguf():
         said.add_head_count(size.num_attention_heads)
         said.add_head_count_kv(size.num_key_value_heads)
         said.add_key_length(size.head_dim)
-        said.add_layer_norm_rms_eps(size.rms_norm_eps)
+        if changes.get("eps", True):
+            said.add_layer_norm_rms_eps(size.rms_norm_eps)
         said.add_rope_freq_base(size.rope_parameters["rope_theta"])
         said.add_tokenizer_model(changes.get("cutting", "gpt2"))
         said.add_tokenizer_pre(changes.get("pre", "smollm"))
@@ -408,7 +593,10 @@ def write_gguf():
         if "turned" in changes:
             said.add_rope_dimension_count(changes["turned"])
         for name, value in changes.get("more", {}).items():
-            said.add_string(name, value)
+            kinds = {bool: "BOOL", int: "UINT64", float: "FLOAT32"}
+            kind = GGUFValueType[kinds.get(type(value), "STRING")]
+            said.kv_data[0].pop(name, None)
+            said.add_key_value(name, value, kind)
         for name, tensor in model.state_dict().items():
             if name == "lm_head.weight" and size.tie_word_embeddings:
                 continue
@@ -419,7 +607,8 @@ def write_gguf():
             for theirs, short in names.items():
                 name = name.replace(theirs, short)
             kind = table if name in ("token_embd.weight", "output.weight") else matrices
-            kind = GGMLQuantizationType["F32" if tensor.dim() == 1 else kind]
+            kind = changes.get("norms", "F32") if tensor.dim() == 1 else kind
+            kind = GGMLQuantizationType[kind]
             said.add_tensor(name, quantize(tensor.numpy(), kind), raw_dtype=kind)
         said.write_header_to_file()
         said.write_kv_data_to_file()
@@ -500,6 +689,31 @@ def test_a_gguf_tokenizer_cuts_as_its_file_says(blocky, write_gguf, tmp_path):
         ({"turned": 16}, "llama.rope.dimension_count 16 is not what this GPT computes"),
         ({"tokens": []}, r"says nothing of \['tokenizer.ggml.tokens'\]"),
         ({"more": {"llama.rope.scaling.type": "yarn"}}, "llama.rope.scaling.type 'yarn'"),
+        ({"more": {"llama.rope.scaling.factor": 8.0}}, "llama.rope.scaling.factor 8.0 is not what"),
+        ({"more": {"llama.rope.scale_linear": 4.0}}, "llama.rope.scale_linear 4.0 is not what"),
+        ({"more": {"llama.rope.scaling.attn_factor": 0.5}}, "llama.rope.scaling.attn_factor 0.5"),
+        ({"more": {"llama.attention.sliding_window": 4}}, "llama.attention.sliding_window 4"),
+        ({"more": {"llama.attention.causal": False}}, "llama.attention.causal False"),
+        ({"more": {"llama.attention.value_length": 64}}, "llama.attention.value_length 64"),
+        ({"more": {"llama.logit_scale": 0.5}}, "llama.logit_scale 0.5"),
+        ({"more": {"llama.attn_logit_softcapping": 50.0}}, "llama.attn_logit_softcapping 50.0"),
+        ({"more": {"llama.expert_count": 8}}, "llama.expert_count 8 is a setting"),
+        ({"more": {"llama.from_next_year": 1}}, "llama.from_next_year 1 is a setting .* not known"),
+        ({"eps": False}, r"says nothing of \['llama.attention.layer_norm_rms_epsilon'\]"),
+        ({"more": {"llama.rope.freq_base": 0.0}}, "freq_base should be a number above 0, not 0.0"),
+        (
+            {"more": {"llama.block_count": 10**9}},
+            "llama.block_count is 1000000000, but .* 2 blocks",
+        ),
+        ({"more": {"llama.feed_forward_length": 10**9}}, r"feed_forward_length .* \(96, 64\)"),
+        ({"more": {"llama.attention.head_count": 10**9}}, "attention.head_count is 1000000000"),
+        (
+            {"more": {"llama.attention.key_length": 10**9}},
+            r"1000000000 \(llama.attention.key_length",
+        ),
+        ({"more": {"llama.vocab_size": 7}}, r"llama.vocab_size is 7, but token.weight has shape"),
+        ({"tokens": [*range(len(TOKENS))]}, r"tokens should be a list of texts, not \[0, 1"),
+        ({"tokens": TOKENS[:-1]}, "260 tokenizer.ggml.tokens, but 261"),
         ({"tokens": [*TOKENS[:2], *TOKENS[:1:-1]]}, "not numbered as here"),
     ],
 )
@@ -507,6 +721,55 @@ def test_a_gguf_file_that_asks_for_more_is_refused(blocky, write_gguf, tmp_path,
     path = write_gguf(tmp_path / "a.gguf", blocky(), **changes)
     with pytest.raises(ValueError, match=message):
         gguf(path)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 1.0},
+        {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 0.0},
+        {"llama.rope.scaling.finetuned": False, "llama.attention.sliding_window": 0},
+        {"llama.expert_count": 0, "llama.expert_used_count": 0, "llama.attention.causal": True},
+        {"llama.attention.value_length": 32, "llama.vocab_size": len(TOKENS)},
+        {"general.author": "José".encode("latin-1")},
+    ],
+)
+def test_what_asks_for_nothing_in_a_gguf_file_is_accepted(blocky, write_gguf, tmp_path, more):
+    model = blocky()
+    read = gguf(write_gguf(tmp_path / "a.gguf", model, matrices="F32", table="F32", more=more))
+    ids = torch.tensor([[3, 200, 7, 7, 1, 90]])
+    with torch.no_grad():
+        assert torch.allclose(read.model(ids), model(ids).logits, rtol=0, atol=1e-4)
+    if "general.author" in more:
+        assert read.notes["general.author"] == "Jos�"
+
+
+def test_a_norm_in_four_bits_is_read(blocky, write_gguf, tmp_path):
+    model = blocky()
+    path = write_gguf(tmp_path / "a.gguf", model, norms="Q4_1")
+    whole, small = gguf(path).model, gguf(path, four_bits=True).model
+    assert torch.equal(whole.norm.weight, small.norm.weight)
+
+
+def test_judging_the_sizes_does_not_load_the_compiler():
+    """Which the device "meta" does for some operations: chapter 15 would begin seconds later."""
+    program = """
+import sys
+from torch import nn
+from helpers.gpt import GPTConfig, SwiGLU
+from helpers.positions import LearnedPosition, Rotary
+from helpers.published import _expect_planned
+for position in (LearnedPosition, Rotary):
+    config = GPTConfig(9, 9, 2, 2, 8, norm=nn.RMSNorm, mlp=SwiGLU, position=position)
+    try:
+        _expect_planned(config, {}, "an empty file")
+    except ValueError as error:
+        print(error)
+assert "sympy" not in sys.modules and "torch._inductor" not in sys.modules
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("an empty file lacks") == 2
 
 
 def test_a_file_that_is_no_gguf(blocky, write_gguf, tmp_path):

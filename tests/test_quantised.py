@@ -8,7 +8,20 @@ from gguf import GGMLQuantizationType
 from gguf.quants import dequantize, quantize
 
 from helpers import published
-from helpers.quantised import BLOCK, BlockLinear, HalfEmbedding, HalfLinear, has_kernel, to_blocks
+from helpers.quantised import (
+    BLOCK,
+    BlockLinear,
+    Blocks,
+    HalfEmbedding,
+    HalfLinear,
+    has_kernel,
+    to_blocks,
+)
+
+
+def one_scale(blocks):
+    """Blocks with a scale and a minimum a row, as if the rows were one block long."""
+    return Blocks(blocks.numbers, blocks.scale[:, :1], blocks.minimum[:, :1])
 
 
 def normal(*shape, seed=0):
@@ -61,6 +74,11 @@ def test_the_blocks_of_a_file_are_read_exactly():
     assert torch.equal(half, torch.from_numpy(dequantize(raw, kind)).half())
 
 
+def test_the_smallest_numbers_stay_on_the_levels():
+    matrix = torch.arange(BLOCK)[None] * 1e-45  # the scale is rounded to one digit
+    assert to_blocks(matrix, 4).numbers.max() == 15
+
+
 @pytest.mark.parametrize("shape", [(BLOCK,), (1, BLOCK), (2, 5, BLOCK), (40, BLOCK), (0, BLOCK)])
 def test_written_out_the_layer_is_exact(shape):
     blocks, x = to_blocks(normal(16, BLOCK), 4), normal(*shape, seed=1)
@@ -102,10 +120,16 @@ def test_a_table_in_float16():
     [
         (lambda: to_blocks(normal(4, 32), 0), "bits should be 1 to 8, not 0"),
         (lambda: to_blocks(normal(4, 32), 9), "bits should be 1 to 8, not 9"),
+        (lambda: to_blocks(normal(4, 32), 4.5), "bits should be 1 to 8, not 4.5"),
+        (lambda: to_blocks(torch.tensor([16 * [-3e38, 3e38]]), 4), "too large for float32"),
         (lambda: to_blocks(normal(4, 33), 4), r"shape \(4, 33\) cannot be cut into rows of blocks"),
         (lambda: to_blocks(normal(32), 4), r"shape \(32,\) cannot be cut"),
         (lambda: to_blocks(normal(4, 32) / 0, 4), "not finite"),
         (lambda: BlockLinear(to_blocks(normal(4, 32), 5)), "numbers of 4 bits are 0 to 15"),
+        (lambda: BlockLinear(one_scale(to_blocks(normal(16, 64), 4))), "a scale and a minimum"),
+        (lambda: BlockLinear(to_blocks(normal(10, 32), 4), fast=True), "a multiple of 16 rows"),
+        (lambda: BlockLinear(to_blocks(normal(16, 64), 4))(normal(2, 32)), "reads 64 .* not 32"),
+        (lambda: HalfLinear(1e6 * normal(4, 32)), "too large for float16"),
     ],
 )
 def test_what_cannot_be_quantised_is_explained(make, message):
