@@ -237,7 +237,10 @@ def test_a_published_chapter_gets_the_course_where_it_is_not_at_hand(published):
     assert [cell.id for cell in chapter.cells][1:] == ["navigation-top", "setup", "navigation-end"]
     setup = chapter.cells[2]
     assert setup.metadata["jupyter"]["source_hidden"]
-    bare = hidden(f"{setup.source}\nimport helpers; print(helpers.WHERE)")
+    (published / "other").mkdir()  # anybody may have a module of this name
+    (published / "other" / "helpers.py").write_text("WHERE = 'elsewhere'\n")
+    other = f"sys.path.insert(0, {str(published / 'other')!r})"
+    bare = hidden(f"{other}\n{setup.source}\nimport helpers; print(helpers.WHERE)")
     for _ in range(2):  # the second time, the folder is there
         done = subprocess.run(
             [sys.executable, "-I", "-c", bare], cwd=published, capture_output=True, text=True
