@@ -1,7 +1,11 @@
 """tools/notebooks.py: the committed form of a chapter, how it is reached, and its number."""
 
+import ast
+import re
+import shutil
 import subprocess
 import sys
+from importlib import metadata
 
 import home
 import nbformat
@@ -284,3 +288,55 @@ def test_what_publishing_adds_goes_again_and_is_not_run_in_vain(published):
     assert chapter.cells[2].execution_count is None
     tool.navigate(chapter, path)
     assert [(cell.id, cell.source) for cell in chapter.cells] == plain
+
+
+# --- what is installed ----------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize(
+    ("version", "mac", "chip", "words"),
+    [
+        ((3, 10, 9), "", "x86_64", "Python 3.11, 3.12, 3.13 or 3.14, .* is 3.10. Name another"),
+        ((3, 15, 0), "", "x86_64", "Python 3.11, 3.12, 3.13 or 3.14, .* is 3.15. Name another"),
+        ((3, 12, 0), "15.1", "x86_64", "Apple processor and macOS 14 or newer .* 15.1 on x86_64"),
+        ((3, 12, 0), "13.7.1", "arm64", "Apple processor and macOS 14 or newer .* 13.7.1 on arm64"),
+        ((3, 14, 0), "14.0", "arm64", None),
+        ((3, 11, 7), "", "aarch64", None),
+    ],
+)
+def test_where_there_is_no_pytorch_it_is_said_before_anything_is_installed(
+    tmp_path, version, mac, chip, words
+):
+    for name in ("Makefile", "requirements.txt", "constraints.txt", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!{sys.executable}\nimport platform, sys\nsys.version_info = {version}\n"
+        f"platform.mac_ver, platform.machine = lambda: ({mac!r},), lambda: {chip!r}\n"
+        "exec(sys.argv[2]) if sys.argv[1] == '-c' else sys.exit('installing')\n"
+    )
+    python.chmod(0o755)
+    done = subprocess.run(
+        ["make", ".venv/course", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and not (tmp_path / ".venv").exists()
+    assert re.search(words or "^installing$", done.stderr, re.MULTILINE)
+
+
+def test_all_that_is_imported_is_declared():
+    declared = (ROOT / "requirements.txt").read_text() + (ROOT / "requirements-dev.txt").read_text()
+    names = {line.split("==")[0] for line in declared.splitlines() if "==" in line}
+    imported = set()
+    for path in (p for f in ("helpers", "exercises", "explorers", "studies", "tools", "data")
+                 for p in (ROOT / f).rglob("*.py")):  # fmt: skip
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported.add(node.module.split(".")[0])
+    packages = metadata.packages_distributions()
+    own = "dot-product-to-gpt"
+    for name in imported - set(sys.stdlib_module_names):
+        found = {re.sub("[-_.]+", "-", package).lower() for package in packages.get(name, [])}
+        assert not found - {own} or found & names, f"{name} is not in requirements*.txt"
