@@ -35,7 +35,7 @@ help:
 	@echo "make book          the course as web pages, in build/book"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"
-	@echo "make studies       run the studies whose code has changed; make study NAME=…: one, again"
+	@echo "make studies       run the studies whose own code has changed; make study NAME=…: one, again"
 	@echo "make train         train the shipped models again"
 	@echo "make clean         remove what these commands made (not the data cache)"
 
