@@ -378,3 +378,11 @@ def test_all_that_is_imported_is_declared():
     for name in imported - set(sys.stdlib_module_names):
         found = {re.sub("[-_.]+", "-", package).lower() for package in packages.get(name, [])}
         assert not found - {own} or found & names, f"{name} is not in requirements*.txt"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github" / "workflows").iterdir()), ids=str)
+def test_a_workflow_may_only_read_and_runs_actions_that_cannot_be_exchanged(path):
+    text = path.read_text(encoding="utf-8")
+    assert re.search(r"^permissions:\n  contents: read\n", text, re.MULTILINE)
+    for action in re.findall(r"uses: (.*)", text):
+        assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
