@@ -106,6 +106,7 @@ def _head(path: Path) -> tuple[str, str]:
         content = path.read_bytes() if path.is_file() else b""  # a pipe could be read for ever
         source = json.loads(content)["cells"][0]["source"]
         text = source if isinstance(source, str) else "".join(source)
+        text = text.encode("utf-8", "replace").decode()  # a lone surrogate cannot be shown
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         text = ""
     title, question = re.match(r"# (.+)", text), re.search(r"^\*\*(.+)\*\*$", text, re.M)

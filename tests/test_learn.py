@@ -104,6 +104,9 @@ DAMAGE = {
     "list": b"[]",
     "old": b'{"nbformat": 3, "worksheets": []}',
     "no cells": b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}}',
+    "minor of text": b'{"nbformat": 4, "nbformat_minor": "5", "metadata": {}, "cells": []}',
+    "surrogate": b'{"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [{"cell_type": '
+    rb'"markdown", "metadata": {}, "source": "# \ud800"}]}',
     "cells of numbers": b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1]}',
     "deep": b'{"nbformat": 4, "cells": ' + b"[" * 100_000,
     "rather deep": b'{"nbformat": 4, "nbformat_minor": 5, "cells": [], "metadata": {"a": %s%s}}'
@@ -147,7 +150,8 @@ def test_a_damaged_copy_stays_and_its_chapter_is_put_beside_it(course, kind, mon
     (said,) = learn.prepare(course)
     assert "my/01_words_as_vectors-new.ipynb" in said
     monkeypatch.chdir(course / "my")
-    assert "[01_words_as_vectors]" in progress.road()
+    title = "?" if kind == "surrogate" else "01_words_as_vectors"
+    assert f"[{title}](01_words_as_vectors.ipynb)".encode() in progress.road().encode()
 
 
 def command(root, *arguments, **environment):
