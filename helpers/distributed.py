@@ -10,7 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -267,8 +267,11 @@ def torchrun(script: str, processes: int = 2) -> str:
     script: its text; each process gets one thread, and may import what can be imported here. What
     they print comes back in the order of their ranks: written into one pipe, one's line may stand
     in the middle of another's. Raises RuntimeError, with the end of what was said, if a process
-    fails, and if they have not ended after five minutes. Taught in chapter 18.
+    fails, and if they have not ended after five minutes; ValueError for another number of processes
+    than 1, 2, …. Taught in chapter 18.
     """
+    if not isinstance(processes, int) or processes < 1:
+        raise ValueError(f"processes should be a whole number from 1 on, but is {processes!r}")
     with TemporaryDirectory() as folder:
         file = Path(folder, "script.py")
         file.write_text(script, encoding="utf-8")
@@ -286,7 +289,9 @@ def torchrun(script: str, processes: int = 2) -> str:
             _, complaints = running.communicate(timeout=MINUTES * 60)
         except subprocess.TimeoutExpired:
             running.terminate()
-            _, complaints = running.communicate()
+            complaints = ""
+            with suppress(subprocess.TimeoutExpired):  # what they started may hold the pipe open
+                _, complaints = running.communicate(timeout=60)
             raise RuntimeError(
                 f"{processes} processes had not ended after {MINUTES:g} minutes and were stopped. "
                 "Does one wait for a message that no other sends? A script that takes longer is "

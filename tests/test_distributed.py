@@ -204,3 +204,9 @@ def test_processes_that_do_not_end_are_stopped_with_a_reason(monkeypatch):
 
 def test_bytes_that_are_no_text_are_shown_as_such():
     assert torchrun("import os\nos.write(1, bytes([255, 10]))", processes=1) == "\ufffd\n"
+
+
+@pytest.mark.parametrize("processes", [0, -1, 1.5, "2"])
+def test_a_number_of_processes_that_cannot_be_is_refused(processes):
+    with pytest.raises(ValueError, match="processes should be a whole number from 1 on, but is"):
+        torchrun("", processes)
