@@ -12,6 +12,9 @@ BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
         -c constraints.txt $(PIP_ARGS)
 unexport PYTHONDONTWRITEBYTECODE
+# mwparserfromhell has no build for Python 3.14 yet: where there is no compiler, pip leaves out its
+# part in C, and the articles are made by the part in Python, more slowly, the same.
+export WITH_EXTENSION ?= optional
 
 NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
         --nbval-cell-timeout 300 -n 2 --dist loadscope
@@ -32,7 +35,7 @@ help:
 	@echo "make book          the course as web pages, in build/book"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"
-	@echo "make studies       run the studies whose code has changed; make study NAME=…: one, again"
+	@echo "make studies       run the studies whose own code has changed; make study NAME=…: one, again"
 	@echo "make train         train the shipped models again"
 	@echo "make clean         remove what these commands made (not the data cache)"
 
@@ -113,7 +116,8 @@ clean:
 
 # The marks are written last: an installation that was interrupted is taken up again.
 .venv/course: requirements.txt constraints.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("The course needs Python 3.11 or newer, but $(PYTHON) is %d.%d. Name another one: make lab PYTHON=python3.12" % v[:2])'
+	@$(PYTHON) -c 'import sys; v = sys.version_info; (3, 11) <= v < (3, 15) or sys.exit("The course needs Python 3.11, 3.12, 3.13 or 3.14, for which PyTorch 2.13 is built, but $(PYTHON) is %d.%d. Name another one: make lab PYTHON=python3.12" % v[:2])'
+	@$(PYTHON) -c 'import platform, sys; mac, chip = platform.mac_ver()[0], platform.machine(); mac and (chip != "arm64" or int(mac.split(".")[0]) < 14) and sys.exit("PyTorch 2.13, which the course needs, is built for Macs with an Apple processor and macOS 14 or newer only; here $(PYTHON) finds macOS %s on %s." % (mac, chip))'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing the course into .venv (some minutes the first time) ..."
 	@$(INSTALL) -r requirements.txt || { echo "The installation failed, see above. If an earlier one was" \

@@ -8,11 +8,13 @@ costs no more than itself. Elsewhere (in notebooks/, in CI) nothing is read or w
 `road` lists the chapters of the folder with what is done of each.
 """
 
+import errno
 import json
 import re
 from importlib import import_module
 from pathlib import Path
 
+_MOST = 1_000_000  # bytes; all exercises together make some thousands
 _LINE = re.compile(r"(\w+)\.(\w+)")
 # Not asked, but shown.
 ALL_BUT = {"start_here.average"}
@@ -44,10 +46,15 @@ def _names(topic: str) -> list[str]:
 
 def _read(file: Path) -> tuple[set[str], int]:
     """The names that it holds, and how many of its lines say nothing."""
-    try:
-        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
-    except FileNotFoundError:
+    if not file.exists():
         return set(), 0
+    if not file.is_file():  # a pipe or a device could be read for ever
+        raise OSError(errno.EINVAL, "this is not a file; remove it", str(file))
+    with file.open("rb") as content:
+        text = content.read(_MOST + 1)
+    if len(text) > _MOST:
+        raise OSError(errno.EFBIG, "this is larger than it can be; remove it", str(file))
+    lines = text.decode("utf-8", errors="replace").split("\n")
     filled = [line.strip() for line in lines if line.strip()]
     names = {line for line in filled if _LINE.fullmatch(line)}
     return names, sum(not _LINE.fullmatch(line) for line in filled)
@@ -96,9 +103,11 @@ def road() -> str:
 def _head(path: Path) -> tuple[str, str]:
     """The title of a chapter and its question; the file's name where they cannot be read."""
     try:
-        source = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
+        content = path.read_bytes() if path.is_file() else b""  # a pipe could be read for ever
+        source = json.loads(content)["cells"][0]["source"]
         text = source if isinstance(source, str) else "".join(source)
-    except (OSError, ValueError, LookupError, TypeError):
+        text = text.encode("utf-8", "replace").decode()  # a lone surrogate cannot be shown
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         text = ""
     title, question = re.match(r"# (.+)", text), re.search(r"^\*\*(.+)\*\*$", text, re.M)
     return title[1] if title else path.stem, question[1] if question else "(not to be read)"

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 WAYS = ("data", "sharded", "tensor")
+MINUTES = 5.0  # that `torchrun` waits for its processes
 _connected: list[bool] = []
 
 
@@ -263,26 +264,45 @@ def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
 def torchrun(script: str, processes: int = 2) -> str:
     """What a script prints when torchrun runs it in several processes of this machine.
 
-    script: its text; each process gets one thread. What they print comes back in the order of their
-    ranks: written into one pipe, one's line may stand in the middle of another's. Raises
-    RuntimeError, with the end of what was said, if a process fails, and TimeoutExpired after five
-    minutes. Taught in chapter 18.
+    script: its text; each process gets one thread, and may import what can be imported here. What
+    they print comes back in the order of their ranks: written into one pipe, one's line may stand
+    in the middle of another's. Raises RuntimeError, with the end of what was said, if a process
+    fails, and if they have not ended after five minutes; ValueError for another number of processes
+    than 1, 2, …. Taught in chapter 18.
     """
+    if not isinstance(processes, int) or processes < 1:
+        raise ValueError(f"processes should be a whole number from 1 on, but is {processes!r}")
     with TemporaryDirectory() as folder:
         file = Path(folder, "script.py")
         file.write_text(script, encoding="utf-8")
+        # By address: the name of this machine may lead nowhere, and waiting for it takes minutes.
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        command += [f"--nproc-per-node={processes}", "--redirects=1", f"--log-dir={folder}"]
+        command += ["--local-addr=127.0.0.1", f"--nproc-per-node={processes}"]
+        command += ["--redirects=1", f"--log-dir={folder}"]
+        path = os.pathsep.join(os.path.abspath(place) for place in sys.path)
+        here = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
         running = subprocess.Popen(
-            [*command, str(file)], stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            [*command, str(file)], stderr=subprocess.PIPE, env={**os.environ, **here},
+            encoding="utf-8", errors="replace",
         )  # fmt: skip
         try:
-            _, complaints = running.communicate(timeout=300)
+            _, complaints = running.communicate(timeout=MINUTES * 60)
+        except subprocess.TimeoutExpired:
+            running.terminate()
+            complaints = ""
+            with suppress(subprocess.TimeoutExpired):  # what they started may hold the pipe open
+                _, complaints = running.communicate(timeout=60)
+            raise RuntimeError(
+                f"{processes} processes had not ended after {MINUTES:g} minutes and were stopped. "
+                "Does one wait for a message that no other sends? A script that takes longer is "
+                f"run with torchrun in a terminal.\n{complaints[-3000:]}"
+            ) from None
         finally:
             running.terminate()  # torchrun then ends its processes; one that has ended stays so
             running.wait()
         if running.returncode:
             raise RuntimeError(f"{processes} processes failed:\n{complaints[-3000:]}")
         said = {int(log.parent.name): log for log in Path(folder).glob("*/*/*/stdout.log")}
-        return "".join(said[rank].read_text(encoding="utf-8") for rank in range(processes))
+        return "".join(
+            said[rank].read_text(encoding="utf-8", errors="replace") for rank in range(processes)
+        )

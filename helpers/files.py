@@ -1,7 +1,10 @@
 """Files that are written in one piece or not at all, and JSON that is read without trusting it."""
 
+import errno
+import glob
 import json
 import os
+import re
 import time
 import uuid
 from contextlib import suppress
@@ -16,14 +19,18 @@ def write_whole(path: str | Path, content: bytes) -> None:
 
     Folders are made as needed; where the path is a link, what it leads to is replaced, not the
     link. What earlier processes left when they were killed is swept away.
-    Raises OSError when it cannot be written, and leaves nothing behind.
+    Raises OSError when it cannot be written, as where a pipe or a device is, and leaves nothing
+    behind.
     """
     path = Path(os.path.realpath(path))
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "this is a pipe or a device, not a file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    for old in path.parent.glob(f".{path.name}.*.part"):
-        with suppress(OSError):  # another process may have moved it by now
-            if time.time() - old.stat().st_mtime > FORGOTTEN:
-                old.unlink()
+    for old in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 32}.part"):
+        if re.fullmatch("[0-9a-f]{32}", old.name.split(".")[-2]):
+            with suppress(OSError):  # another process may have moved it by now
+                if time.time() - old.stat().st_mtime > FORGOTTEN:
+                    old.unlink()
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with temporary.open("xb") as file:

@@ -8,8 +8,11 @@ A study is a file `studies/NAME.py`. Its docstring says which sentence it tests;
 Every arm runs with the settings, and once more with each change in `moved`, at every seed. What the
 seed decides (first weights, batches) must be alike in all arms: then differences are *paired*.
 
-`make study NAME=…` runs one again, `make studies` those whose code has changed. The results are in
-`studies/results/NAME.json`; a chapter shows them with ``results("name").table(...)``.
+`make study NAME=…` runs one again and says whether the numbers are the same, `make studies` runs
+those whose code in `studies` has changed. Nearly all of `helpers` is in nearly every study, so its
+changes are not followed: who changes what it computes runs again the studies that use it. The
+results are in `studies/results/NAME.json`; a chapter shows them with
+``results("name").table(...)``.
 """
 
 from __future__ import annotations
@@ -156,7 +159,7 @@ def results(name: str) -> Results:
 
 def code_of(path: Path) -> str:
     """A number that changes with the code of a study, or of a study whose parts it imports, and not
-    with comments and docstrings."""
+    with comments and docstrings, nor with the code of `helpers`."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     others = []
     for node in ast.walk(tree):

@@ -1,4 +1,7 @@
-"""Run studies: `python -m studies NAME …`, or `python -m studies` for those whose code changed."""
+"""Run studies: `python -m studies NAME …`, or `python -m studies` for those whose code changed.
+
+Changes in helpers are not followed: name the studies that use what was changed.
+"""
 
 import argparse
 from collections.abc import Callable

@@ -255,7 +255,6 @@ def test_pip_says_which(course, server, monkeypatch):
     server.answer = (404, {}, b"")
     assert "(not offered)" in failure(WHEEL)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    monkeypatch.setenv("PIP_RETRIES", "1")  # pip tells of a connection only when it tries again
     assert "(no network)" in failure(WHEEL)
     assert course.listing() == []
 
@@ -337,8 +336,54 @@ def test_killed_in_the_middle(course, slow_index, monkeypatch):
     (partial,) = course.cache.glob("partial-*")  # it may be another process at work: not yet ours
     yesterday = time.time() - 2 * sources.STALE
     os.utime(partial, (yesterday, yesterday))
+    own = course.cache / "partial-derivatives"  # somebody's notes, under a name like ours
+    own.mkdir()
+    os.utime(own, (yesterday, yesterday))
     sources.fetch(WHEEL)
-    assert not partial.exists()
+    assert not partial.exists() and own.exists()
+
+
+# Something else than a file
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes with names are a Unix thing")
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_file_is_never_read(course, kind, monkeypatch):
+    def put(path: Path) -> None:
+        make = {
+            "pipe": os.mkfifo,
+            "device": lambda p: p.symlink_to("/dev/zero"),
+            "folder": Path.mkdir,
+        }
+        path.unlink(missing_ok=True)
+        make[kind](path)
+
+    course.cache.mkdir()
+    put(course.cache / MEMBER)
+    assert "is no file" in failure(MEMBER)
+    put(course.cache / "made.json")
+    assert sources.recall("made.json") is None
+    put(course.sources / "shipped.txt")
+    with pytest.raises(DataError, match=r"not a file.*git restore data/sources/shipped\.txt"):
+        sources.known("made.json", b"")
+    monkeypatch.setattr(sources, "FOLDER", course.cache)
+    with pytest.raises(DataError, match=r"not a file.*git restore data/made\.json"):
+        sources.shipped("made.json")
+
+
+@pytest.mark.parametrize("list_of", ["shipped.txt", "registry.txt"])
+@pytest.mark.parametrize("content", [b"one-word\n", b"\xff\xfe", b"a  b  c  d\n", None])
+def test_a_damaged_list_says_how_to_get_it_back(course, list_of, content):
+    path = course.sources / list_of
+    path.unlink(missing_ok=True)
+    if content is not None:
+        path.write_bytes(content)
+    ask = {
+        "shipped.txt": lambda: sources.known("x", b""),
+        "registry.txt": lambda: sources.fetch(PAGE),
+    }
+    with pytest.raises(DataError, match=rf"(damaged|missing).*git restore data/sources/{list_of}"):
+        ask[list_of]()
 
 
 # Read-only, full
@@ -430,6 +475,13 @@ def test_two_processes_at_once(course):
         output, errors = process.communicate(timeout=60)
         assert (process.returncode, output.strip()) == (0, str(course.cache / MEMBER)), errors
     assert course.listing() == [MEMBER]
+
+
+def test_a_file_of_the_learner_is_not_taken_for_pip(course, tmp_path, monkeypatch):
+    (tmp_path / "pip.py").write_text("import pathlib; pathlib.Path('executed').touch()")
+    monkeypatch.chdir(tmp_path)
+    assert sources.fetch(WHEEL).is_file()
+    assert not (tmp_path / "executed").exists()
 
 
 def test_a_python_without_pip(course, tmp_path, monkeypatch):

@@ -176,3 +176,37 @@ for word in (os.environ["RANK"], "at", "leisure"):
     time.sleep(0.5)
 """
     assert torchrun(script) == "0 at leisure 1 at leisure "
+
+
+def test_processes_import_what_can_be_imported_here_wherever_here_is(tmp_path, monkeypatch):
+    """As in Colab, on a machine whose own name leads nowhere, with Windows' encoding."""
+    nowhere = "socket.getfqdn = socket.gethostname = lambda *_: 'nowhere.invalid'"
+    (tmp_path / "sitecustomize.py").write_text(f"import socket\n{nowhere}\n")
+    (tmp_path / "only_here.py").write_text("WORDS = 'é → 😀'\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv("PYTHONIOENCODING", "cp1252")
+    script = """
+from only_here import WORDS
+from helpers.distributed import Processes
+with Processes.started() as processes:
+    print(WORDS)
+"""
+    assert torchrun(script) == "é → 😀\n" * 2
+
+
+def test_processes_that_do_not_end_are_stopped_with_a_reason(monkeypatch):
+    monkeypatch.setattr("helpers.distributed.MINUTES", 0.02)
+    said = "2 processes had not ended after 0.02 minutes and were stopped"
+    with pytest.raises(RuntimeError, match=said):
+        torchrun("import time; time.sleep(99)")
+
+
+def test_bytes_that_are_no_text_are_shown_as_such():
+    assert torchrun("import os\nos.write(1, bytes([255, 10]))", processes=1) == "\ufffd\n"
+
+
+@pytest.mark.parametrize("processes", [0, -1, 1.5, "2"])
+def test_a_number_of_processes_that_cannot_be_is_refused(processes):
+    with pytest.raises(ValueError, match="processes should be a whole number from 1 on, but is"):
+        torchrun("", processes)

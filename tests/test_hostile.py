@@ -128,14 +128,24 @@ def test_numbers_too_large_for_a_type_are_refused(tmp_path, model):
 
 def test_what_a_killed_process_left_is_swept_and_links_stay(tmp_path):
     path, link = tmp_path / "a.bin", tmp_path / "link.bin"
-    old, young = tmp_path / ".a.bin.00.part", tmp_path / ".a.bin.11.part"
-    for left in (old, young):
+    old, young, own = (tmp_path / f".a.bin.{name}.part" for name in ("0" * 32, "1" * 32, "own"))
+    for left in (old, young, own):
         left.write_bytes(b"half")
-    os.utime(old, (time.time() - 7200,) * 2)
+        if left != young:
+            os.utime(left, (time.time() - 7200,) * 2)
     link.symlink_to(path)
     write_whole(link, b"whole")
     assert link.is_symlink() and path.read_bytes() == b"whole"
-    assert not old.exists() and young.exists()
+    assert not old.exists() and young.exists() and own.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes with names are a Unix thing")
+def test_a_pipe_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    with pytest.raises(OSError, match="a pipe or a device"):
+        write_whole(tmp_path / "link", b"whole")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_the_umask_is_heeded(tmp_path):
@@ -317,7 +327,7 @@ def test_one_text_is_not_many_documents():
 
 def test_a_file_that_another_process_moves_meanwhile_is_no_error(tmp_path, monkeypatch):
     def vanishing(self, pattern):
-        yield self / ".own.0.part"  # seen a moment ago
+        yield self / f".own.{'0' * 32}.part"  # seen a moment ago
 
     monkeypatch.setattr(Path, "glob", vanishing)
     write_whole(tmp_path / "own", b"whole")

@@ -42,6 +42,7 @@ def test_copies_have_no_outputs_and_are_the_chapter_otherwise(course):
         chapter = nbformat.read(path, as_version=4)
         copy = nbformat.read(course / "my" / path.name, as_version=4)
         nbformat.validate(copy)
+        assert copy.metadata.course.version == learn.version(chapter)
         assert [cell.source for cell in copy.cells] == [cell.source for cell in chapter.cells]
         assert [cell.metadata for cell in copy.cells] == [cell.metadata for cell in chapter.cells]
         code = [cell for cell in copy.cells if cell.cell_type == "code"]
@@ -94,6 +95,108 @@ def test_beginning_again_keeps_what_was_there(course):
     assert (course / "my/01_words_as_vectors-old2.ipynb").read_text() == "and again"
     with pytest.raises(ValueError, match="no chapter '7': the last is 01"):
         learn.again("7", course)
+
+
+DAMAGE = {
+    "conflict": b"<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> main\n",
+    "empty": b"",
+    "no text": b"\xff\xfe\x00",
+    "list": b"[]",
+    "old": b'{"nbformat": 3, "worksheets": []}',
+    "no cells": b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}}',
+    "minor of text": b'{"nbformat": 4, "nbformat_minor": "5", "metadata": {}, "cells": []}',
+    "surrogate": b'{"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [{"cell_type": '
+    rb'"markdown", "metadata": {}, "source": "# \ud800"}]}',
+    "cells of numbers": b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1]}',
+    "deep": b'{"nbformat": 4, "cells": ' + b"[" * 100_000,
+    "rather deep": b'{"nbformat": 4, "nbformat_minor": 5, "cells": [], "metadata": {"a": %s%s}}'
+    % (b"[" * 900, b"]" * 900),
+    "folder": None,
+    "pipe": None,
+    "device": None,
+}
+
+
+def put(path, kind):
+    """Something damaged in the place of a file."""
+    path.unlink(missing_ok=True)
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_bytes(DAMAGE[kind])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices are a Unix thing")
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_chapter_is_named_and_the_others_are_copied(course, kind):
+    put(course / "notebooks" / "00_start_here.ipynb", kind)
+    (said,) = learn.prepare(course)
+    assert said.startswith("notebooks/00_start_here.ipynb is damaged (")
+    assert "git restore notebooks/00_start_here.ipynb" in said and "\n" not in said
+    assert set(mine(course)) == {"01_words_as_vectors.ipynb"}
+    with pytest.raises(ValueError, match="is damaged"):
+        learn.again("0", course)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices are a Unix thing")
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_copy_stays_and_its_chapter_is_put_beside_it(course, kind, monkeypatch):
+    learn.prepare(course)
+    put(course / "my" / "01_words_as_vectors.ipynb", kind)
+    (said,) = learn.prepare(course)
+    assert "my/01_words_as_vectors-new.ipynb" in said
+    monkeypatch.chdir(course / "my")
+    title = "?" if kind == "surrogate" else "01_words_as_vectors"
+    assert f"[{title}](01_words_as_vectors.ipynb)".encode() in progress.road().encode()
+
+
+def command(root, *arguments, **environment):
+    """What `learn.py` says in a course at another place."""
+    script = (
+        f"import learn, pathlib; learn.ROOT = pathlib.Path({str(root)!r});"
+        "learn.prepare.__defaults__ = learn.again.__defaults__ = (learn.ROOT,); learn.main()"
+    )
+    path = os.pathsep.join([str(ROOT / "tools"), str(ROOT)])
+    return subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=60,
+        env=os.environ | {"PYTHONPATH": path} | environment,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are a Unix thing")
+@pytest.mark.parametrize("kind", ["file", "pipe", "dangling link", "loop", "no rights"])
+def test_a_folder_that_cannot_be_is_a_sentence(course, kind):
+    my = course / "my"
+    if kind == "file":
+        my.touch()
+    elif kind == "pipe":
+        os.mkfifo(my)
+    elif kind == "no rights":
+        my.symlink_to("/proc")  # nobody may write there, not even root
+    else:
+        my.symlink_to("nowhere" if kind == "dangling link" else "my")
+    for arguments in (["--prepare"], ["--prepare", "--again", "1"]):
+        done = command(course, *arguments)
+        assert done.returncode == 1 and done.stdout == "" and "Traceback" not in done.stderr
+        assert done.stderr.startswith(f"your copies of the chapters cannot be made in {my} (")
+
+
+def test_a_course_without_chapters_is_a_sentence(tmp_path):
+    for arguments in ([], ["--prepare"], ["--again", "0"]):
+        done = command(tmp_path, *arguments)
+        assert done.returncode == 2 and "Traceback" not in done.stderr
+        assert "there are no chapters in notebooks/" in done.stderr
+
+
+def test_a_python_without_the_course_is_a_sentence():
+    bare = [sys.executable, "-I", "-S", str(ROOT / "tools" / "learn.py")]
+    done = subprocess.run(bare, capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "has no package nbformat" in done.stderr and "`make lab`" in done.stderr
 
 
 def test_the_address_that_is_printed_leads_to_the_first_chapter(course, tmp_path):
@@ -173,6 +276,21 @@ def test_what_cannot_be_written_is_said(at_work):
     assert report.outcome == "not yet"
     assert report.done.startswith("what is done could not be remembered: ")
     (at_work.parent / "01_words_as_vectors.ipynb").write_text("{}")
+    assert "what is done cannot be read: " in progress.road()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices are a Unix thing")
+@pytest.mark.parametrize("kind", ["pipe", "device", "large"])
+def test_a_file_without_end_is_not_read(at_work, kind):
+    if kind == "large":
+        with at_work.open("wb") as file:
+            file.truncate(10**9)
+    else:
+        put(at_work, kind)
+    (at_work.parent / "01_words_as_vectors.ipynb").write_text("{}")
+    report = words.cosine_matrix(all_cosines)
+    assert report.outcome == "right"
+    assert report.done.startswith("what is done could not be remembered: ")
     assert "what is done cannot be read: " in progress.road()
 
 

@@ -1,7 +1,11 @@
 """tools/notebooks.py: the committed form of a chapter, how it is reached, and its number."""
 
+import ast
+import re
+import shutil
 import subprocess
 import sys
+from importlib import metadata
 
 import home
 import nbformat
@@ -142,6 +146,44 @@ def test_check_finds_a_file_that_is_not_in_the_committed_form(messy, tmp_path, m
     assert [p.name for p in tmp_path.iterdir()] == ["a.ipynb"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "content", "what"),
+    [
+        ("text/html", "<p><script>alert(1)</script></p>", "tag that loads"),
+        ("text/html", "<ScRiPt src=//a.b></sCrIpT>", "tag that loads"),
+        ("text/html", "<img src=x onerror=alert(1)>", "on…="),
+        ("text/html", "<img src=x\nONERROR = 'alert(1)'", "on…="),
+        ("text/html", "<img title='>' onerror=alert(1)>", "onerror="),
+        ("text/html", "<!--><svg/onload=alert(1)>-->", "on…="),
+        ("text/html", "<a href='java&#10;script:alert(1)'>a</a>", "href="),
+        ("text/html", "<a href='&#106;avascript:alert(1)'>a</a>", "href="),
+        ("text/html", "<iframe srcdoc='&lt;p&gt;'></iframe>", "tag that loads"),
+        ("text/html", "<meta http-equiv=refresh content=0>", "tag that loads"),
+        ("text/html", "<object data='data:text/html,a'></object>", "tag that loads"),
+        ("text/markdown", "[a](javascript:alert(1))", "link that runs code"),
+        ("image/svg+xml", "<svg><animate onbegin='alert(1)'/></svg>", "on…="),
+        ("image/svg+xml", "<svg><set to='javascript:alert(1)'/></svg>", "link that runs code"),
+        ("application/javascript", "alert(1)", "not a kind that is shown"),
+        ("application/vnd.mine+json", "{}", "not a kind that is shown"),
+        ("text/html", "<table><td>only = 3, on = 4; a < b > c</td><a href='#x'>y</a>", None),
+        ("text/plain", "<script>alert(1)</script>", None),
+    ],
+)
+def test_an_output_that_would_run_code_is_refused(
+    tmp_path, monkeypatch, capsys, kind, content, what
+):
+    output = v4.new_output("display_data", {"text/plain": "x", kind: content})
+    path = tmp_path / "a.ipynb"
+    notebook = v4.new_notebook(cells=[v4.new_code_cell("f()", id="here", outputs=[output])])
+    tool.normalise(notebook)
+    tool.write(path, tool.text_of(notebook))
+    assert command(monkeypatch, "check", path) == int(what is not None)
+    said = capsys.readouterr().out
+    assert said == "" if what is None else (
+        f"a.ipynb: cell 0 (here) has an output {kind}: " in said and what in said
+    )  # fmt: skip
+
+
 def test_a_file_that_is_in_form_is_not_written_again(messy, tmp_path, monkeypatch):
     path = tmp_path / "a.ipynb"
     tool.normalise(messy)
@@ -237,7 +279,10 @@ def test_a_published_chapter_gets_the_course_where_it_is_not_at_hand(published):
     assert [cell.id for cell in chapter.cells][1:] == ["navigation-top", "setup", "navigation-end"]
     setup = chapter.cells[2]
     assert setup.metadata["jupyter"]["source_hidden"]
-    bare = hidden(f"{setup.source}\nimport helpers; print(helpers.WHERE)")
+    (published / "other").mkdir()  # anybody may have a module of this name
+    (published / "other" / "helpers.py").write_text("WHERE = 'elsewhere'\n")
+    other = f"sys.path.insert(0, {str(published / 'other')!r})"
+    bare = hidden(f"{other}\n{setup.source}\nimport helpers; print(helpers.WHERE)")
     for _ in range(2):  # the second time, the folder is there
         done = subprocess.run(
             [sys.executable, "-I", "-c", bare], cwd=published, capture_output=True, text=True
@@ -281,3 +326,63 @@ def test_what_publishing_adds_goes_again_and_is_not_run_in_vain(published):
     assert chapter.cells[2].execution_count is None
     tool.navigate(chapter, path)
     assert [(cell.id, cell.source) for cell in chapter.cells] == plain
+
+
+# --- what is installed ----------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize(
+    ("version", "mac", "chip", "words"),
+    [
+        ((3, 10, 9), "", "x86_64", "Python 3.11, 3.12, 3.13 or 3.14, .* is 3.10. Name another"),
+        ((3, 15, 0), "", "x86_64", "Python 3.11, 3.12, 3.13 or 3.14, .* is 3.15. Name another"),
+        ((3, 12, 0), "15.1", "x86_64", "Apple processor and macOS 14 or newer .* 15.1 on x86_64"),
+        ((3, 12, 0), "13.7.1", "arm64", "Apple processor and macOS 14 or newer .* 13.7.1 on arm64"),
+        ((3, 14, 0), "14.0", "arm64", None),
+        ((3, 11, 7), "", "aarch64", None),
+    ],
+)
+def test_where_there_is_no_pytorch_it_is_said_before_anything_is_installed(
+    tmp_path, version, mac, chip, words
+):
+    for name in ("Makefile", "requirements.txt", "constraints.txt", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!{sys.executable}\nimport platform, sys\nsys.version_info = {version}\n"
+        f"platform.mac_ver, platform.machine = lambda: ({mac!r},), lambda: {chip!r}\n"
+        "exec(sys.argv[2]) if sys.argv[1] == '-c' else sys.exit('installing')\n"
+    )
+    python.chmod(0o755)
+    done = subprocess.run(
+        ["make", ".venv/course", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and not (tmp_path / ".venv").exists()
+    assert re.search(words or "^installing$", done.stderr, re.MULTILINE)
+
+
+def test_all_that_is_imported_is_declared():
+    declared = (ROOT / "requirements.txt").read_text() + (ROOT / "requirements-dev.txt").read_text()
+    names = {line.split("==")[0] for line in declared.splitlines() if "==" in line}
+    imported = set()
+    for path in (p for f in ("helpers", "exercises", "explorers", "studies", "tools", "data")
+                 for p in (ROOT / f).rglob("*.py")):  # fmt: skip
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported.add(node.module.split(".")[0])
+    packages = metadata.packages_distributions()
+    own = "dot-product-to-gpt"
+    for name in imported - set(sys.stdlib_module_names):
+        found = {re.sub("[-_.]+", "-", package).lower() for package in packages.get(name, [])}
+        assert not found - {own} or found & names, f"{name} is not in requirements*.txt"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github" / "workflows").iterdir()), ids=str)
+def test_a_workflow_may_only_read_and_runs_actions_that_cannot_be_exchanged(path):
+    text = path.read_text(encoding="utf-8")
+    assert re.search(r"^permissions:\n  contents: read\n", text, re.MULTILINE)
+    for action in re.findall(r"uses: (.*)", text):
+        assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action

