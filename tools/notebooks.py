@@ -2,8 +2,7 @@
 
     python tools/notebooks.py run [NOTEBOOK ...]         run in place, then normalise
     python tools/notebooks.py normalise [NOTEBOOK ...]   without running
-    python tools/notebooks.py check [NOTEBOOK ...]       exit 1 if one is not in that form, or if
-                                                         an output would run code in a reader's page
+    python tools/notebooks.py check [NOTEBOOK ...]       exit 1 if one is not in that form
     python tools/notebooks.py figures [NOTEBOOK ...]     how long each is (tools/figures.py)
     python tools/notebooks.py renumber FIRST [--by N]    move chapters FIRST, … on by N (default 1)
 
@@ -19,8 +18,6 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +41,6 @@ WIDGET_TRAITS = {  # what every widget has, and what the book takes from the sou
     "_view_count",
 }
 KEPT_CELL_METADATA = {"tags", "jupyter", "jp-MarkdownHeadingCollapsed"}
-# What a page may show as it is, and what is looked through before: no other kind of output.
-SHOWN = {"text/plain", "text/latex", "image/png", "image/jpeg", "image/gif", WIDGET_VIEW}
-MARKUP = {"text/html", "text/markdown", "image/svg+xml"}
-ACTIVE_TAGS = ["script", "iframe", "frame", "object", "embed", "applet", "base", "link", "meta"]
-RUNS_CODE = "(?:java|vb)script:|data:text/html"
-ACTIVE = {  # looked for in the text, too: browsers and Python do not always agree what a tag is
-    rf"<\s*/?(?:{'|'.join(ACTIVE_TAGS)})\b": "a tag that loads or runs something",
-    r"<[a-z][^<>]*[\s/\"']on\w+\s*=": "an attribute on…=",
-    RUNS_CODE: "a link that runs code",
-}
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -127,35 +114,6 @@ def normalise(notebook: NotebookNode) -> None:
                 output.text = re.sub(r".*\r(?=[^\r\n])", "", output.text)
             if output.output_type in ("display_data", "execute_result"):
                 output["metadata"] = NotebookNode({"image/png": {"alt": alt}} if alt else {})
-
-
-class Markup(HTMLParser):
-    """Finds what a browser would run or load in a piece of HTML, Markdown or SVG."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found = [what for sign, what in ACTIVE.items() if re.search(sign, text, re.IGNORECASE)]
-        self.feed(text + "\n>")  # a tag that is not closed would go on in the page
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            address = re.sub(r"[\x00-\x20]", "", value or "")  # as browsers read it
-            if name.startswith("on"):
-                self.found.append(f"an attribute {name}=")
-            elif re.search(RUNS_CODE, address, re.IGNORECASE):
-                self.found.append(f"a link that runs code, in {name}=")
-
-
-def active(notebook: NotebookNode) -> Iterator[str]:
-    """The outputs that would run or load something in a reader's page: which cell, and what."""
-    for i, cell in enumerate(notebook.cells):
-        for output in cell.get("outputs", []):
-            for kind, content in output.get("data", {}).items():
-                found = [] if kind in SHOWN | MARKUP else ["not a kind that is shown"]
-                if kind in MARKUP:
-                    found = Markup(content).found
-                if found:
-                    yield f"cell {i} ({cell.get('id')}) has an output {kind}: {found[0]}"
 
 
 def navigate(notebook: NotebookNode, path: Path, where: dict[str, str] | None = None) -> None:
@@ -236,10 +194,6 @@ def main() -> int:
             run(notebook, path.parent)
             write_states(path, states(notebook))
             print(f"{path.name}: ran in {time.perf_counter() - start:.1f} s")
-        if arguments.what == "check":
-            for what in active(notebook):
-                failed = True
-                print(f"{path.name}: {what}; the course's pages run nothing but its explorers")
         normalise(notebook)
         after = text_of(notebook)
         if after == before:
