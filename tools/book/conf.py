@@ -2,8 +2,7 @@
 
 project = "From the Dot Product to GPT"
 html_title = project
-copyright = "MIT (code), CC BY 4.0 (text and figures)"
-extensions = ["myst_nb", "mathml", "closed", "marks"]
+extensions = ["myst_nb", "mathml", "closed", "marks", "sections"]
 exclude_patterns = ["LICENSE*"]
 
 nb_execution_mode = "off"  # what is shown is what is committed
@@ -17,6 +16,9 @@ myst_heading_anchors = 4
 # Sphinx's own, which works from a disk too.
 html_theme = "furo"
 # An arrow key that misses an explorer, or scrolls wide code, shall not turn the page.
+html_favicon = "_static/favicon.svg"
+html_show_copyright = False  # a licence has no holder to name: templates/page.html
+templates_path = ["_templates"]
 html_theme_options = {"navigation_with_keys": False, "top_of_page_buttons": []}
 html_static_path = ["_static"]
 html_css_files = ["book.css"]
