@@ -12,8 +12,7 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_dmath_allow_digits = False  # "$5 and $6" is no formula
 myst_heading_anchors = 4
 
-# Furo: no script or font from elsewhere, light and dark, phones, the keyboard, and its search is
-# Sphinx's own, which works from a disk too.
+# Furo: no script or font from elsewhere, light and dark, phones, the keyboard.
 html_theme = "furo"
 # An arrow key that misses an explorer, or scrolls wide code, shall not turn the page.
 html_favicon = "_static/favicon.svg"
@@ -24,7 +23,7 @@ html_static_path = ["_static"]
 html_css_files = ["book.css"]
 html_js_files = ["theme.js", ("live.js", {"defer": "defer"})]
 html_math_renderer = "mathml"
-html_show_search_summary = False  # it would be fetched, which a page on a disk may not
+html_show_search_summary = False  # search.js shows it; fetched, it would fail on a disk
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
