@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import clean
 import home
 import nbformat
 from docutils.nodes import make_id
@@ -47,9 +48,18 @@ ABOUT = {
     "contributing": "Contributing",
 }
 NEED_FILES = {"SentenceExplorer", "WordExplorer"}  # without theirs a page shows the picture
-FILES = ["LICENSE", "LICENSE-text", "CITATION.cff", "docs/explorer.png"]
+FILES = ["LICENSE", "LICENSE-text", "CITATION.cff"]
 
-HINT = '<details class="hint"><summary>Hint'
+HERO = "04_queries_keys_values"  # the chapter whose explorer opens the first page
+HERO_PICTURE = r"!\[[^]]*\]\(explorer\.png\)"
+CLOSED = re.compile(r"<details>\s*<summary>(?=(Hint|Solution))")
+SUMMARY = re.compile(r"(?<=<summary>).*?(?=</summary>)", re.S)
+HERE_YOU_READ = """\
+```{container} web
+This is the web version: the explorers move, but the code does not run. To run it, open the chapter
+[in JupyterLab](install.md)OR.
+```
+"""
 HOW_TO_DO = """\
 ```{admonition} You read; to do them you need Python
 :class: note
@@ -152,16 +162,15 @@ def readable(
         settings = cell.metadata.setdefault("mystnb", {})
         if cell.cell_type == "markdown":
             cell.source = anchored(linked(cell.source, ROOT / "notebooks"))
-            cell.source = cell.source.replace("<details><summary>Hint", HINT)
+            cell.source = CLOSED.sub(
+                lambda found: f'<details class="{found[1].lower()}"><summary>', cell.source
+            )
+            cell.source = SUMMARY.sub(lambda text: clean.summary(text[0]), cell.source)
             if re.match(r"## .*\bExercises\b", cell.source):
                 how = HOW_TO_DO.replace("WITHOUT", binder and f", or open the chapter {binder}")
                 cell.source = cell.source.replace("\n", f"\n\n{how}\n", 1)
             continue
-        if "solution" in tags:  # what it prints gives it away, too
-            tags.append("hide-cell")
-            settings["code_prompt_show"] = "Show a solution"
-            settings["code_prompt_hide"] = "Hide the solution"
-        elif set(tags) & {"check", "setup"}:  # they say something to whoever runs them
+        if set(tags) & {"check", "setup"}:  # they say something to whoever runs them
             tags.append("remove-cell")
         elif cell.metadata.get("jupyter", {}).get("source_hidden"):
             tags.append("hide-input")
@@ -179,13 +188,34 @@ def anchored(text: str) -> str:
 
 
 def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> int:
+def draws(cell: NotebookNode) -> bool:
+    return any("image/png" in output.get("data", {}) for output in cell.outputs)
+
+
+def hero() -> str:
+    """The explorer of a chapter, for the first page."""
+    chapter = ROOT / "notebooks" / f"{HERO}.ipynb"
+    states = kept_states(chapter)
+    for cell in notebooks.read(chapter).cells:
+        for output in cell.get("outputs", []):
+            if show_output(output, {}, iter(states.get(cell.id, []))):
+                return str(output.data["text/html"])
+    raise ValueError(f"{chapter.name} shows no explorer: choose another chapter as HERO")
+
+
     """Make an output one of the book, in place; 1 if it is an explorer that is live, else 0."""
     data = output.get("data", {})
-    if "text/html" in data:  # Sphinx resolves the links in Markdown
-        data["text/html"] = re.sub(r"\b(\d\d_\w+)\.ipynb\b", r"\1.html", data["text/html"])
+    if "text/html" in data:  # Sphinx resolves the links in Markdown cells
+        data["text/html"] = re.sub(
+            r"\b(\d\d_\w+)\.ipynb\b((?:#[\w-]*)?)",
+            lambda link: f"{link[1]}.html{link[2].lower()}",
+            data["text/html"],
+        )
     if "image/png" not in data:
         return 0
     alt = output.metadata.get("image/png", {}).get("alt", "")
+    if "data" in output:
+        output.data = NotebookNode(clean.output(output.data))
     settings["image"] = {"alt": alt}
     words = data.get("text/plain", "")
     made = re.match(r"(\w+)\(", words)
@@ -193,7 +223,8 @@ def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> i
         return 0
     state = next(shown, None)
     # Words that differ are those of another run than the one that stands here.
-    if state and state["words"] == words and answerable(state):
+    same = state is not None and (state["class"], state["words"]) == (made[1], words)
+    if state and same and answerable(state):
         data["text/html"] = live_explorer(state, data["image/png"], alt)
         return 1
     data["text/html"] = still_explorer(data["image/png"], alt)
@@ -204,7 +235,7 @@ def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> i
 
 
 def still(png: str, alt: str) -> str:
-    return f'<img src="data:image/png;base64,{png.strip()}" alt="{escape(alt)}">'
+    return f'<img src="data:image/png;base64,{escape(png.strip())}" alt="{escape(alt)}">'
 
 
 def still_explorer(png: str, alt: str) -> str:
