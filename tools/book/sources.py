@@ -84,7 +84,9 @@ def lay_out(folder: Path) -> int:
         readme = readme.replace(found[0], "")
         text = found[0].replace("\n### ", "\n## ").removeprefix("#")
         (folder / f"{name}.md").write_text(linked(text, ROOT), "utf-8")
-    (folder / "index.md").write_text(linked(readme, ROOT) + contents(), "utf-8")
+    first, pictures = re.subn(HERO_PICTURE, lambda _: hero(), linked(readme, ROOT))
+    assert pictures, "README.md does not show docs/explorer.png"
+    (folder / "index.md").write_text(first + contents(), "utf-8")
     for name, path in DOCUMENTS.items():
         text = linked(path.read_text("utf-8"), path.parent)
         (folder / f"{name}.md").write_text(to_cells(text) if name == "errata" else text, "utf-8")
@@ -92,7 +94,7 @@ def lay_out(folder: Path) -> int:
     for file in FILES:
         shutil.copy(ROOT / file, folder)
     shutil.copytree(ROOT / "data" / "sources", folder / "sources")  # data/README.md links to them
-    return live
+    return live + 1  # with that of the first page
 
 
 def contents() -> str:
@@ -169,25 +171,23 @@ def readable(
             if re.match(r"## .*\bExercises\b", cell.source):
                 how = HOW_TO_DO.replace("WITHOUT", binder and f", or open the chapter {binder}")
                 cell.source = cell.source.replace("\n", f"\n\n{how}\n", 1)
+            elif cell.source.startswith("# "):
+                here = HERE_YOU_READ.replace("OR", binder and f" or {binder}")
+                cell.source = cell.source.replace("\n", f"\n\n{here}\n", 1)
             continue
         if set(tags) & {"check", "setup"}:  # they say something to whoever runs them
             tags.append("remove-cell")
         elif cell.metadata.get("jupyter", {}).get("source_hidden"):
             tags.append("hide-input")
-            settings["code_prompt_show"] = "Show the code"
-            settings["code_prompt_hide"] = "Hide the code"
+            code = "picture's code" if draws(cell) else "code"
+            settings["code_prompt_show"] = f"Show the {code}"
+            settings["code_prompt_hide"] = f"Hide the {code}"
         shown = iter(states.get(cell.id, []))
         for output in cell.outputs:
             live += show_output(output, settings, shown)
     return live
 
 
-def anchored(text: str) -> str:
-    """Links to headings as the book's anchors are: (a.ipynb#The-road) → (a.ipynb#the-road)."""
-    return re.sub(r"(?<=\.ipynb)#[^)\s]+(?=\))", lambda anchor: anchor[0].lower(), text)
-
-
-def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> int:
 def draws(cell: NotebookNode) -> bool:
     return any("image/png" in output.get("data", {}) for output in cell.outputs)
 
@@ -203,7 +203,15 @@ def hero() -> str:
     raise ValueError(f"{chapter.name} shows no explorer: choose another chapter as HERO")
 
 
+def anchored(text: str) -> str:
+    """Links to headings as the book's anchors are: (a.ipynb#The-road) → (a.ipynb#the-road)."""
+    return re.sub(r"(?<=\.ipynb)#[^)\s]+(?=\))", lambda anchor: anchor[0].lower(), text)
+
+
+def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> int:
     """Make an output one of the book, in place; 1 if it is an explorer that is live, else 0."""
+    if "data" in output:
+        output.data = NotebookNode(clean.output(output.data))
     data = output.get("data", {})
     if "text/html" in data:  # Sphinx resolves the links in Markdown cells
         data["text/html"] = re.sub(
@@ -214,8 +222,6 @@ def hero() -> str:
     if "image/png" not in data:
         return 0
     alt = output.metadata.get("image/png", {}).get("alt", "")
-    if "data" in output:
-        output.data = NotebookNode(clean.output(output.data))
     settings["image"] = {"alt": alt}
     words = data.get("text/plain", "")
     made = re.match(r"(\w+)\(", words)
