@@ -121,12 +121,18 @@ def test_what_an_output_shows_survives():
     )
     assert clean.html(report) == report.replace('"><', ';"><').replace('">✘', ';">✘')
     assert clean.html(pandas) == table
-    markdown = "- [02](02_language_modelling.ipynb#The-road) *a* <b>b</b>"
+    markdown = "- [02](02_language_modelling.ipynb#The-road) *a* <b>b</b> $\\sqrt{d}$"
     output = v4.new_output("display_data", {"text/markdown": markdown, "text/latex": "$x$"})
     sources.show_output(output, {}, iter([]))
     assert output.data.keys() == {"text/html"}
     wanted = '<a href="02_language_modelling.html#the-road">02</a> <em>a</em> &lt;b&gt;b&lt;/b&gt;'
-    assert wanted in output.data["text/html"]
+    assert wanted in output.data["text/html"] and "<msqrt>" in output.data["text/html"]
+
+
+@pytest.mark.parametrize("latex", [r"\text{<img/src=x/onerror=f()>}", r"\href{javascript:f()}{x}"])
+def test_no_formula_of_an_output_runs(latex):
+    shown = clean.output({"text/markdown": f"${latex}$"})["text/html"]
+    assert "<math>" in shown and "<img" not in shown and "href" not in shown
 
 
 def test_a_chapter_to_be_read():

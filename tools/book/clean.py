@@ -12,6 +12,8 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 KINDS = {"text/plain", "text/html", "image/png"}  # of the others, the plain text is shown
 TAGS = ALLOWED_TAGS | {"br", "caption", "div", "h1", "h2", "h3", "h4", "hr", "p", "pre", "small"}
 TAGS |= {"span", "sub", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "tr"}
+TAGS |= {"math", "mfrac", "mi", "mn", "mo", "mover", "mrow", "msqrt", "mstyle", "msub", "msubsup"}
+TAGS |= {"msup", "mtext", "munder", "munderover"}
 ATTRIBUTES = {"*": ["style", "title"], "a": ["href"]}
 ATTRIBUTES |= {"td": ["colspan", "rowspan"], "th": ["colspan", "rowspan", "scope"]}
 STYLES = {"background-color", "border", "border-left", "color", "font-size", "font-style"}
@@ -24,9 +26,11 @@ _cleaner = Cleaner(
     css_sanitizer=CSSSanitizer(allowed_css_properties=STYLES),
 )
 _markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-_inline = MarkdownIt().use(
-    dollarmath_plugin, allow_digits=False, renderer=lambda latex, _: mathml.mathml(latex)
-)
+_inline = MarkdownIt()
+for parser in (_markdown, _inline):
+    parser.use(
+        dollarmath_plugin, allow_digits=False, renderer=lambda latex, _: mathml.mathml(latex)
+    )
 
 
 def html(text: str) -> str:
