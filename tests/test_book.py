@@ -3,6 +3,7 @@
 import json
 import re
 
+import clean
 import mathml
 import nbformat
 import pytest
@@ -12,6 +13,7 @@ from nbformat import v4
 
 import explorers
 import notebooks as tool
+from exercises.check import Report
 from studies import results
 
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$])\$([^$\n]+)\$", re.S)
@@ -74,6 +76,91 @@ def test_no_text_of_an_explorer_ends_its_script():
     state = {"class": "Toy", "words": "", "traits": {"x": "</script><b>"}, "buffers": []}
     html = sources.live_explorer(state, "", 'a "b"')
     assert html.count("</script>") == 1 and "<b>" not in html and 'alt="a &quot;b&quot;"' in html
+
+
+def test_no_picture_of_an_explorer_ends_its_element():
+    bundle = {"image/png": 'x" onerror="f()', "text/plain": "TwoVectors(a)"}
+    output = v4.new_output("display_data", bundle, metadata={"image/png": {"alt": '" onload="'}})
+    sources.show_output(output, {}, iter([]))
+    assert "onerror=&quot;" in output.data["text/html"]
+    assert not re.search(r"""\bon\w+=["']""", output.data["text/html"])
+
+
+@pytest.mark.parametrize(
+    ("hostile", "kept"),
+    [
+        ('<a href="JaVa&#9;Script:f()">x</a>', "<a>x</a>"),
+        ('<a href="data:text/html,<script>f()</script>">x</a>', "<a>x</a>"),
+        ("<script>f()", "f()"),
+        ("<b/onclick=f()>x</b>", "<b>x</b>"),
+        ("<svg><style><img src=x onerror=f()></style></svg>x", "x"),
+        ('<form action="//x"><input autofocus onfocus=f()></form>x', "x"),
+        ('<base href="//x"><meta http-equiv=refresh content="0;url=//x">x', "x"),
+        ('<link rel=stylesheet href="//x"><object data="//x"></object>x', "x"),
+        ('<img src="https://x/1.png">x', "x"),
+        ('<b id="furo-main-content" class="explorer" data-class="X">x</b>', "<b>x</b>"),
+        (
+            '<p style="position:fixed;background:url(//x);color:red">x</p>',
+            '<p style="color:red;">x</p>',
+        ),
+        ("<!--[if IE]><script>f()</script><![endif]-->x", "x"),
+    ],
+)
+def test_html_of_an_output_is_harmless(hostile, kept):
+    assert clean.html(hostile).strip() == kept
+
+
+def test_what_an_output_shows_survives():
+    report = Report("not yet", "x < 1 & `x` is\n*there*", done="1 of 4")._repr_html_()
+    table = (
+        '<table><thead><tr style="text-align: right;"><th></th><th>a</th></tr></thead>'
+        "<tbody><tr><th>0</th><td>1.5</td></tr></tbody></table>"
+    )
+    pandas = table.replace(
+        "<table>", '<style scoped>th { top: 0 }</style><table class="dataframe">'
+    )
+    assert clean.html(report) == report.replace('"><', ';"><').replace('">✘', ';">✘')
+    assert clean.html(pandas) == table
+    markdown = "- [02](02_language_modelling.ipynb#The-road) *a* <b>b</b> $\\sqrt{d}$"
+    output = v4.new_output("display_data", {"text/markdown": markdown, "text/latex": "$x$"})
+    sources.show_output(output, {}, iter([]))
+    assert output.data.keys() == {"text/html"}
+    wanted = '<a href="02_language_modelling.html#the-road">02</a> <em>a</em> &lt;b&gt;b&lt;/b&gt;'
+    assert wanted in output.data["text/html"] and "<msqrt>" in output.data["text/html"]
+
+
+@pytest.mark.parametrize("latex", [r"\text{<img/src=x/onerror=f()>}", r"\href{javascript:f()}{x}"])
+def test_no_formula_of_an_output_runs(latex):
+    shown = clean.output({"text/markdown": f"${latex}$"})["text/html"]
+    assert "<math>" in shown and "<img" not in shown and "href" not in shown
+
+
+def test_a_chapter_to_be_read():
+    """It says what it is, names what is closed, and shows Markdown and formulae in a summary."""
+    picture = v4.new_output("display_data", {"image/png": "iVBORw0KGgo="})
+    closed = [v4.new_code_cell("x", outputs=outputs) for outputs in ([picture], [])]
+    for cell in closed:
+        cell.metadata["jupyter"] = {"source_hidden": True}
+    hint, solution, question = (
+        v4.new_markdown_cell(f"<details><summary>{title}</summary>\n\nx\n\n</details>")
+        for title in (
+            "Hint 1 of 2",
+            "Solution",
+            "2. Is *she* in `x < 1` at $\\sqrt{d}$, <em>1</em>?",
+        )
+    )
+    title = v4.new_markdown_cell("# 01 · Words\n\nOne.\n")
+    chapter = v4.new_notebook(cells=[title, *closed, hint, solution, question])
+    sources.readable(chapter, {})
+    assert (
+        title.source.index("# 01") < title.source.index("web version") < title.source.index("One.")
+    )
+    shown = [cell.metadata["mystnb"]["code_prompt_show"] for cell in closed]
+    assert shown == ["Show the picture's code", "Show the code"]
+    assert hint.source.startswith('<details class="hint"><summary>Hint 1 of 2</summary>')
+    assert solution.source.startswith('<details class="solution"><summary>Solution</summary>')
+    assert "<em>she</em> in <code>x &lt; 1</code>" in question.source
+    assert "<msqrt>" in question.source and "<em>1</em>" in question.source
 
 
 def test_the_tables_of_the_chapters_are_those_of_their_studies():

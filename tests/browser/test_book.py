@@ -4,19 +4,27 @@ What a page says of the course is held by the other tests; here: that pages buil
 load nothing from elsewhere, lead nowhere dead, and that their explorers move without a kernel.
 """
 
+import functools
+import http.server
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import lab
+import nbformat
 import pytest
+import sources
 import torch
 from lab import CHAPTERS, ROOT
+from nbformat import v4
 from playwright.sync_api import Browser, Page, expect
 
 from explorers import WordExplorer
@@ -75,7 +83,7 @@ def test_every_chapter_and_document_is_a_page(read):
 
 def test_nothing_is_loaded_from_elsewhere(book, read):
     for name, page in read.items():
-        assert page.loaded, name
+        assert "_static/favicon.svg" in page.loaded, name
         foreign = [address for address in page.loaded if not address.startswith("data:")]
         foreign = [a for a in foreign if urlsplit(a).scheme or urlsplit(a).netloc]
         assert foreign == [], f"{name} loads {foreign}"
@@ -119,7 +127,8 @@ def test_formulae_are_mathml_and_none_is_left_as_latex(book):
 def test_solutions_and_deeper_sections_are_closed(book):
     for path in CHAPTERS:
         text = (book / f"{path.stem}.html").read_text("utf-8")
-        assert text.count("Show a solution") == path.read_text("utf-8").count('"solution"\n')
+        solutions = path.read_text("utf-8").count('"solution"\n')
+        assert text.count('<details class="solution"><summary>') == solutions
         assert not re.search(r"<details[^>]*\bopen\b", text), path.stem
     assert (book / "02_language_modelling.html").read_text("utf-8").count('"deeper"') == 5
 
@@ -179,7 +188,7 @@ def test_every_explorer_is_drawn_and_the_page_is_no_wider_than_the_screen(reader
             assert explorer.locator(".d2g").is_visible()
             assert explorer.evaluate("e => e.scrollWidth <= e.clientWidth"), path.stem
         live += explorers.count()
-    assert live == sum(len(shown) for shown in STATES)
+    assert live == sum(len(shown) for shown in STATES) + 1  # that of the first page
 
 
 @pytest.mark.parametrize(
@@ -223,6 +232,35 @@ def fetched(page: Page) -> list[str]:
     weights = re.compile(r"/([0-9a-f]{16})\.js$")
     page.on("request", lambda request: names.extend(weights.findall(request.url)))
     return names
+
+
+def test_the_first_page_opens_with_an_explorer_that_moves(reader, book):
+    explorer = opened(reader, book, "index").locator(".explorer")
+    expect(explorer).to_be_in_viewport()
+    before = explorer.locator(".d2g").inner_text()
+    explorer.get_by_role("button", name="1 Scores").press("Enter")
+    lab.eventually(lambda: explorer.locator(".d2g").inner_text() != before, True)
+
+
+@pytest.mark.parametrize("chapter", ["00_start_here", "04_queries_keys_values", "13_gptmini"])
+def test_code_of_88_columns_fits_on_a_laptop(reader, book, chapter):
+    reader.set_viewport_size({"width": 1366, "height": 768})
+    opened(reader, book, chapter)
+    rows = reader.locator(".cell_input pre, .solution pre").evaluate_all(
+        """boxes => boxes.map(box => {
+            for (let at = box; (at = at.parentElement.closest("details")); ) at.open = true;
+            box.textContent = "x".repeat(88);
+            return [box.scrollWidth, box.clientWidth]; })"""
+    )
+    assert len(rows) > 20 and all(inside <= box for inside, box in rows)
+
+
+@pytest.mark.parametrize("reader", [(390, "light")], indirect=True, ids=["phone"])
+def test_on_a_phone_the_theme_and_the_contents_have_a_button_each(reader, book):
+    opened(reader, book, "00_start_here")
+    theme = reader.locator(".mobile-header .theme-toggle").bounding_box()
+    contents = reader.locator(".mobile-header .toc-overlay-icon").bounding_box()
+    assert contents["x"] - theme["x"] - theme["width"] >= 8
 
 
 def test_a_sentence_goes_through_the_model_which_is_fetched_when_it_is_first_touched(reader, book):
@@ -348,7 +386,10 @@ def test_paper_is_white_and_shows_nothing_to_click_on(reader, book):
         assert reader.locator(gone).count() > 0 and not any(
             part.is_visible() for part in reader.locator(gone).all()
         ), gone
-    assert not reader.get_by_text("Show a solution").first.is_visible()
+    solution = reader.locator("details.solution").first
+    assert not solution.locator("pre").is_visible()
+    said = "node => getComputedStyle(node, '::after').content"
+    assert "closed" in solution.locator("summary").evaluate(said)
     assert not reader.get_by_text("Hint 1 of").first.is_visible()
     assert reader.locator(".explorer > img").is_visible()  # as it was, not as it is moved
     assert not reader.locator(".explorer .d2g").is_visible()
@@ -358,10 +399,11 @@ def test_paper_is_white_and_shows_nothing_to_click_on(reader, book):
     assert reader.locator(".cell_input pre").evaluate_all(wrapped)
 
 
-def test_without_a_script_the_still_picture_stands_there(browser, book):
+@pytest.mark.parametrize("name", ["index", "04_queries_keys_values"])
+def test_without_a_script_the_still_picture_stands_there(browser, book, name):
     context = browser.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
-    page.goto((book / "04_queries_keys_values.html").as_uri())
+    page.goto((book / f"{name}.html").as_uri())
     assert page.locator(".explorer > img").is_visible()
     context.close()
 
@@ -375,7 +417,140 @@ def test_the_theme_reaches_the_explorers(reader, book):
     lab.eventually(lambda: explorer.evaluate(ink) != light, True)
 
 
-def test_the_search_finds_a_chapter(reader, book):
-    reader.goto((book / "search.html").as_uri() + "?q=entropy")
-    reader.locator("#search-results a").first.wait_for()
-    assert reader.locator("#search-results a").count() > 3
+@pytest.fixture(params=["disk", "server"])
+def address(request: pytest.FixtureRequest, book: Path) -> Iterator[str]:
+    """Where the book's pages lie."""
+    if request.param == "disk":
+        yield book.as_uri()
+        return
+    handler = functools.partial(QuietHandler, directory=str(book))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_the_search_leads_to_sections(browser, address):
+    """Also to one that is closed; the word stands in the line below its title."""
+    page, problems = browser.new_page(), []
+    lab.watch(page, problems)
+    page.goto(f"{address}/index.html")
+    page.locator(".sidebar-search").fill("softmax")
+    page.locator(".sidebar-search").press("Enter")
+    hits = page.locator("#search-results li")
+    expect(hits.first.locator("a")).to_contain_text("softmax")
+    assert hits.count() > 30
+    assert all("softmax" in text.lower() for text in hits.all_inner_texts())
+    assert all("#" in hit.get_attribute("href") for hit in hits.locator("a").all()[:10])
+    page.goto(f"{address}/search.html?q=why+the+gradient+is+p+-+s")
+    hits.first.locator("a").click()
+    page.wait_for_url("**/02_language_modelling.html#deeper-why-the-gradient-is-p-s")
+    expect(page.locator("#deeper-why-the-gradient-is-p-s h2")).to_be_in_viewport()
+    lab.noticed(page)
+    page.close()
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("queries", "By hand: one query"),  # another form of the word
+        ("query", "Where queries, keys and values come from"),
+        ("what is the KV cache?", "The cache"),
+        ("masked_fill", "Common mistakes"),
+        ("2017", "The transformer of 2017"),
+        ("<img src=x onerror=alert(1)>", None),
+        (".*", None),
+        ("__proto__ constructor", None),
+        ("softmaxx", None),
+        ("x" * 3000, None),
+    ],
+)
+def test_the_search_understands_what_is_typed(reader, book, query, wanted):
+    reader.goto(f"{(book / 'search.html').as_uri()}?q={quote(query)}")
+    hits, summary = reader.locator("#search-results li"), reader.locator(".search-summary")
+    if wanted:
+        expect(hits.filter(has_text=wanted).first).to_be_visible()
+    else:
+        expect(summary).to_have_text("No section holds all of these words.")
+        assert hits.count() == 0
+
+
+def test_every_hit_of_the_search_is_there(book, read):
+    script = (book / "searchindex.js").read_text("utf-8")
+    index = json.loads(script.removeprefix("Search.setIndex(").removesuffix(");\n"))
+    assert len(index) > 400
+    for _, address, title, text in index:
+        page, _, anchor = address.partition("#")
+        assert title and (not anchor or anchor in read[page].ids), address
+        assert "\\frac" not in text and "data:image" not in text, address
+
+
+HOSTILE = {
+    "text/html": """<img src=x onerror="hurt()"><script>hurt()</script>
+        <scr<script></script>ipt>hurt()</script><svg onload="hurt()"/>
+        <iframe srcdoc="<script>parent.hurt()</script>"></iframe>
+        <a id="evil" href="java&#115;cript:hurt()">link</a>
+        <details ontoggle="hurt()" open>d</details><div class="explorer"></div>
+        <style>body { display: none }</style><b>shown</b>""",
+    "text/markdown": """<img src=x onerror="hurt()"> [x](javascript:hurt()) <script>hurt()</script>
+
+```{raw} html
+<script>hurt()</script>
+```
+""",
+    "application/javascript": "hurt()",
+    "image/svg+xml": '<svg xmlns="http://www.w3.org/2000/svg" onload="hurt()"/>',
+    "text/latex": r"$\href{javascript:hurt()}{x}$ <img src=x onerror='hurt()'>",
+    "text/plain": "<script>hurt()</script>",
+}
+
+
+def test_no_output_runs_in_a_page(reader, tmp_path):
+    bundles = [{kind: text} for kind, text in HOSTILE.items()] + [HOSTILE]
+    notebook = v4.new_notebook()
+    notebook.cells = [v4.new_markdown_cell("# A chapter")]
+    for bundle in bundles:
+        shown = v4.new_output("display_data", {"text/plain": "plain", **bundle})
+        error = v4.new_output("error", ename="<script>hurt()</script>", evalue="<img onerror>")
+        error.traceback = ["<script>hurt()</script>"]
+        stream = v4.new_output("stream", text="<script>hurt()</script>")
+        notebook.cells.append(v4.new_code_cell("x", outputs=[shown, error, stream]))
+    sources.readable(notebook, {})
+    folder = tmp_path / "sources"
+    shutil.copytree(ROOT / "tools" / "book" / "static", folder / "_static")
+    shutil.copytree(ROOT / "tools" / "book" / "templates", folder / "_templates")
+    shutil.copy(ROOT / "tools" / "book" / "conf.py", folder)
+    (folder / "install.md").write_text("---\norphan: true\n---\n# Install\n", "utf-8")
+    nbformat.write(notebook, folder / "index.ipynb")
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-b",
+        "html",
+        str(folder),
+        str(tmp_path / "out"),
+    ]
+    paths = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tools" / "book")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    reader.add_init_script("window.hurt = () => { window.isHurt = true; }")
+    reader.goto((tmp_path / "out" / "index.html").as_uri())
+    expect(reader.get_by_text("shown", exact=True).first).to_be_visible()
+    reader.get_by_text("link", exact=True).first.click()
+    assert reader.evaluate("window.isHurt") is None
+    assert (
+        reader.locator(".cell_output").locator("script, iframe, svg, style, .explorer").count() == 0
+    )
+    touched = (
+        "nodes => nodes.flatMap(node => node.getAttributeNames()).filter(n => n.startsWith('on'))"
+    )
+    assert reader.locator(".cell_output *").evaluate_all(touched) == []

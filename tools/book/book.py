@@ -29,6 +29,7 @@ def build(folder: Path) -> int:
     live = sources.lay_out(source)
     shutil.copy(HERE / "conf.py", source)
     shutil.copytree(HERE / "static", source / "_static")
+    shutil.copytree(HERE / "templates", source / "_templates")
     sources.write_explorers(source / "_static")
     sources.write_weights(source / "_static")
     arguments = ["-b", "html", "-W", "--keep-going", "-q", "-d", str(kept)]

@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import clean
 import home
 import nbformat
 from docutils.nodes import make_id
@@ -47,9 +48,18 @@ ABOUT = {
     "contributing": "Contributing",
 }
 NEED_FILES = {"SentenceExplorer", "WordExplorer"}  # without theirs a page shows the picture
-FILES = ["LICENSE", "LICENSE-text", "CITATION.cff", "docs/explorer.png"]
+FILES = ["LICENSE", "LICENSE-text", "CITATION.cff"]
 
-HINT = '<details class="hint"><summary>Hint'
+HERO = "04_queries_keys_values"  # the chapter whose explorer opens the first page
+HERO_PICTURE = r"!\[[^]]*\]\(explorer\.png\)"
+CLOSED = re.compile(r"<details>\s*<summary>(?=(Hint|Solution))")
+SUMMARY = re.compile(r"(?<=<summary>).*?(?=</summary>)", re.S)
+HERE_YOU_READ = """\
+```{container} web
+This is the web version: the explorers move, but the code does not run. To run it, open the chapter
+[in JupyterLab](install.md)OR.
+```
+"""
 HOW_TO_DO = """\
 ```{admonition} You read; to do them you need Python
 :class: note
@@ -74,7 +84,9 @@ def lay_out(folder: Path) -> int:
         readme = readme.replace(found[0], "")
         text = found[0].replace("\n### ", "\n## ").removeprefix("#")
         (folder / f"{name}.md").write_text(linked(text, ROOT), "utf-8")
-    (folder / "index.md").write_text(linked(readme, ROOT) + contents(), "utf-8")
+    first, pictures = re.subn(HERO_PICTURE, lambda _: hero(), linked(readme, ROOT))
+    assert pictures, "README.md does not show docs/explorer.png"
+    (folder / "index.md").write_text(first + contents(), "utf-8")
     for name, path in DOCUMENTS.items():
         text = linked(path.read_text("utf-8"), path.parent)
         (folder / f"{name}.md").write_text(to_cells(text) if name == "errata" else text, "utf-8")
@@ -82,7 +94,7 @@ def lay_out(folder: Path) -> int:
     for file in FILES:
         shutil.copy(ROOT / file, folder)
     shutil.copytree(ROOT / "data" / "sources", folder / "sources")  # data/README.md links to them
-    return live
+    return live + 1  # with that of the first page
 
 
 def contents() -> str:
@@ -152,25 +164,43 @@ def readable(
         settings = cell.metadata.setdefault("mystnb", {})
         if cell.cell_type == "markdown":
             cell.source = anchored(linked(cell.source, ROOT / "notebooks"))
-            cell.source = cell.source.replace("<details><summary>Hint", HINT)
+            cell.source = CLOSED.sub(
+                lambda found: f'<details class="{found[1].lower()}"><summary>', cell.source
+            )
+            cell.source = SUMMARY.sub(lambda text: clean.summary(text[0]), cell.source)
             if re.match(r"## .*\bExercises\b", cell.source):
                 how = HOW_TO_DO.replace("WITHOUT", binder and f", or open the chapter {binder}")
                 cell.source = cell.source.replace("\n", f"\n\n{how}\n", 1)
+            elif cell.source.startswith("# "):
+                here = HERE_YOU_READ.replace("OR", binder and f" or {binder}")
+                cell.source = cell.source.replace("\n", f"\n\n{here}\n", 1)
             continue
-        if "solution" in tags:  # what it prints gives it away, too
-            tags.append("hide-cell")
-            settings["code_prompt_show"] = "Show a solution"
-            settings["code_prompt_hide"] = "Hide the solution"
-        elif set(tags) & {"check", "setup"}:  # they say something to whoever runs them
+        if set(tags) & {"check", "setup"}:  # they say something to whoever runs them
             tags.append("remove-cell")
         elif cell.metadata.get("jupyter", {}).get("source_hidden"):
             tags.append("hide-input")
-            settings["code_prompt_show"] = "Show the code"
-            settings["code_prompt_hide"] = "Hide the code"
+            code = "picture's code" if draws(cell) else "code"
+            settings["code_prompt_show"] = f"Show the {code}"
+            settings["code_prompt_hide"] = f"Hide the {code}"
         shown = iter(states.get(cell.id, []))
         for output in cell.outputs:
             live += show_output(output, settings, shown)
     return live
+
+
+def draws(cell: NotebookNode) -> bool:
+    return any("image/png" in output.get("data", {}) for output in cell.outputs)
+
+
+def hero() -> str:
+    """The explorer of a chapter, for the first page."""
+    chapter = ROOT / "notebooks" / f"{HERO}.ipynb"
+    states = kept_states(chapter)
+    for cell in notebooks.read(chapter).cells:
+        for output in cell.get("outputs", []):
+            if show_output(output, {}, iter(states.get(cell.id, []))):
+                return str(output.data["text/html"])
+    raise ValueError(f"{chapter.name} shows no explorer: choose another chapter as HERO")
 
 
 def anchored(text: str) -> str:
@@ -180,9 +210,15 @@ def anchored(text: str) -> str:
 
 def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> int:
     """Make an output one of the book, in place; 1 if it is an explorer that is live, else 0."""
+    if "data" in output:
+        output.data = NotebookNode(clean.output(output.data))
     data = output.get("data", {})
-    if "text/html" in data:  # Sphinx resolves the links in Markdown
-        data["text/html"] = re.sub(r"\b(\d\d_\w+)\.ipynb\b", r"\1.html", data["text/html"])
+    if "text/html" in data:  # Sphinx resolves the links in Markdown cells
+        data["text/html"] = re.sub(
+            r"\b(\d\d_\w+)\.ipynb\b((?:#[\w-]*)?)",
+            lambda link: f"{link[1]}.html{link[2].lower()}",
+            data["text/html"],
+        )
     if "image/png" not in data:
         return 0
     alt = output.metadata.get("image/png", {}).get("alt", "")
@@ -193,7 +229,8 @@ def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> i
         return 0
     state = next(shown, None)
     # Words that differ are those of another run than the one that stands here.
-    if state and state["words"] == words and answerable(state):
+    same = state is not None and (state["class"], state["words"]) == (made[1], words)
+    if state and same and answerable(state):
         data["text/html"] = live_explorer(state, data["image/png"], alt)
         return 1
     data["text/html"] = still_explorer(data["image/png"], alt)
@@ -204,7 +241,7 @@ def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> i
 
 
 def still(png: str, alt: str) -> str:
-    return f'<img src="data:image/png;base64,{png.strip()}" alt="{escape(alt)}">'
+    return f'<img src="data:image/png;base64,{escape(png.strip())}" alt="{escape(alt)}">'
 
 
 def still_explorer(png: str, alt: str) -> str:
