@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from exercises.check import checked, exercise, expect, reported
 
-# --- 11.1: two tokenizers ---------------------------------------------------------------------
+# --- 12.1: two tokenizers ---------------------------------------------------------------------
 
 
 @exercise(
@@ -19,7 +19,7 @@ from exercises.check import checked, exercise, expect, reported
         (205.0, 40, 200),
         (1.0, 7, 9),
     ],
-    praise="the whole text's surprise, shared by other tokens.",
+    praise="The surprise of the whole text, divided among other tokens.",
 )
 def loss_to_beat(perplexity, n_words, n_tokens):
     """loss_to_beat(perplexity, n_words, n_tokens): the loss per token that is exactly as good."""
@@ -27,13 +27,14 @@ def loss_to_beat(perplexity, n_words, n_tokens):
 
 
 loss_to_beat.mistakes = {
-    "That is the loss per word. Your model makes one prediction per token: share the whole text's "
-    "surprise among them.": lambda p, words, tokens: math.log(p),
+    "That is the loss per word. Your model makes one prediction per token: divide the surprise of "
+    "the whole text among them.": lambda p, words, tokens: math.log(p),
     "The ratio is upside down: more tokens share the same surprise, so each has less.":
         lambda p, words, tokens: math.log(p) * tokens / words,
-    "A perplexity is e to the loss, so it cannot be shared out: take the logarithm first.":
+    "A perplexity is e to the loss, so it cannot be divided among tokens: take the logarithm "
+    "first.":
         lambda p, words, tokens: p * words / tokens,
-    "Take the logarithm of the perplexity alone. What is shared out afterwards is the surprise.": (
+    "Take the logarithm of the perplexity alone. Then divide the surprise among the tokens.": (
         lambda p, words, tokens: math.log(p * words / tokens),
         lambda p, words, tokens: math.log(p * words) / tokens,
     ),
@@ -44,7 +45,7 @@ loss_to_beat.mistakes = {
         lambda p, words, tokens: math.log2(p) / words * tokens),
     "That is the logarithm to the base 10. A loss in nats has the natural one, `math.log`.":
         lambda p, words, tokens: math.log10(p) * words / tokens,
-    "That is the surprise of the whole text. Share it among your tokens.":
+    "That is the surprise of the whole text. Divide it by the number of your tokens.":
         lambda p, words, tokens: math.log(p) * words,
     "The paper's loss is a mean over words: multiply it by their number for the whole text.":
         lambda p, words, tokens: math.log(p) / tokens,
@@ -52,12 +53,12 @@ loss_to_beat.mistakes = {
         lambda p, words, tokens: math.log(p) * words // tokens,
         lambda p, words, tokens: math.log(p) * (words // tokens),
     ),
-    "The sign is wrong: a surprise is not below 0.":
+    "The sign is wrong: a surprise is never negative.":
         lambda p, words, tokens: -math.log(p) * words / tokens,
 }  # fmt: skip
 
 
-# --- 11.2: run the experiment and decide ------------------------------------------------------
+# --- 12.2: run the experiment and decide ------------------------------------------------------
 
 # Characters per token on the held-out articles and plays, by what was learnt from.
 PER_TOKEN = {"articles": (2.328, 1.973), "plays": (2.056, 2.273), "both": (2.220, 2.199)}
@@ -86,11 +87,15 @@ def whose_text(answer):
     )
     expect(
         not fits(lambda two: two[::-1]),
-        "Articles and plays are exchanged: the first number of each pair is that on the articles.",
+        "Articles and plays are swapped: the first number of each pair is that on the articles.",
     )
     expect(
         not fits(lambda two: (100_000 / two[0], 100_000 / two[1]), 500),
         "These are numbers of tokens. Divide the characters, 100,000, by them.",
+    )
+    expect(
+        not fits(lambda two: (round(two[0], 1), round(two[1], 1)), 1e-6),
+        "Nearly: give two decimals.",
     )
     wrong = [
         f"{name} on the {text}"
@@ -106,13 +111,13 @@ def whose_text(answer):
     expect(chosen in PER_TOKEN, "The second of the pair should be one of the three names.")
     expect(
         chosen == "both",
-        "By your own numbers that one is best at home, and about 0.3 behind abroad. Which one is "
-        "good at both, and needs the fewest tokens for the two texts together?",
+        "By your own numbers that one is best on its own kind of text, and about 0.3 behind on the "
+        "other. Choose the one that needs the fewest tokens for the two texts together.",
     )
-    return "a tokenizer fits its text: show it a sample of all that it shall read."
+    return "A tokenizer fits its text: train it on a sample of everything that it has to read."
 
 
-# --- 11.3: encode from pieces and ranks -------------------------------------------------------
+# --- 12.3: encode from pieces and ranks -------------------------------------------------------
 
 
 def ranked(*pieces):
@@ -219,7 +224,7 @@ def encode_letters_only(word, rank):
         (b"a", ranked(b"ab")),
         (b"", ranked(b"ab")),
     ],
-    praise="the ranks alone say which two pieces belong together.",
+    praise="The ranks alone say which two pieces belong together.",
     tolerance=0,
 )
 def encode_by_rank(word, rank):
@@ -229,22 +234,22 @@ def encode_by_rank(word, rank):
 
 encode_by_rank.mistakes = {
     "That is the longest match, the trap of section 7. The two neighbours whose joint piece has "
-    "the smallest rank go first, wherever they stand.":
+    "the smallest rank go first, wherever they are.":
         (encode_longest, partial(encode_longest, backwards=True)),
     "That is the cut with the fewest pieces. BPE does not ask how many there are: the smallest "
     "rank goes first.": encode_fewest,
-    "You merge what comes first in the word, or what gets longest. The smallest rank goes first, "
-    "wherever it stands and however short its piece is.":
+    "You merge the leftmost pair, or the one that gives the longest piece. The smallest rank goes "
+    "first, wherever it is and however short its piece.":
         (encode_in_one_walk, merging(lambda fit: fit[0]),
          merging(by=lambda rank, a, b: -len(a + b))),
-    "You merge what comes last in the word. The smallest rank goes first, wherever it stands.":
+    "You merge the rightmost pair. The smallest rank goes first, wherever it is.":
         merging(lambda fit: fit[-1]),
-    "Of equal ranks the left place goes first.":
+    "You merged the rightmost of equal ranks. The leftmost goes first.":
         merging(lambda fit: min(fit, key=lambda one: (one[0], -one[1]))),
     "The rank of what two neighbours make *together* counts, not the ranks that they have.":
         (merging(by=lambda rank, a, b: rank[a] + rank[b]),
          merging(by=lambda rank, a, b: (rank[a], rank[b]))),
-    "0 is a rank, too: ask `piece in rank`, or `is not None`.": merging(known=dict.get),
+    "0 is a rank, too: check `piece in rank`, or `is not None`.": merging(known=dict.get),
     "You take the largest rank, which was learnt last. The smallest goes first.": merging(max),
     "You stop after one merge. A merge makes new neighbours: look again until none fit.":
         merging(times=1),
@@ -252,26 +257,26 @@ encode_by_rank.mistakes = {
         encode_letters_only,
     "You went through the ranks once, upwards. A merge may make a pair of a smaller rank than its "
     "own: after each, look for the smallest of all again.": encode_in_one_sweep,
-    "The id of a piece is its rank, `rank[piece]`, not its place in the dictionary.":
+    "The id of a piece is its rank, `rank[piece]`, not its index in the dictionary.":
         merging(then=lambda pieces, rank: [[*rank].index(piece) for piece in pieces]),
     "The word is bytes, not characters: *é* is two of them. Begin with single bytes.":
         merging(cut=lambda word: [character.encode() for character in word.decode()]),
-    "You take a whole word at once if it has a rank. It must come about by merges of neighbours.":
+    "You take a whole word at once if it has a rank. It must arise from merges of neighbours.":
         lambda word, rank: [rank[word]] if word in rank else encode_by_rank.right(word, rank),
     "Nothing was merged: every byte is a piece of its own.": merging(times=0),
-    "These are the pieces. Give back their ranks, which are the ids.":
+    "These are the pieces. Return their ranks, which are the ids.":
         merging(then=lambda pieces, rank: pieces),
     "`for b in word` gives whole numbers, not pieces: `word[i : i + 1]` is a `bytes` object.":
         lambda word, rank: [rank[b] for b in word],
-    "Not all neighbours make a piece: look only at those of which `left + right in rank` is true.":
+    "Not all neighbours make a piece: look only at those for which `left + right in rank` is true.":
         lambda word, rank: [rank[word[i : i + 2]] for i in range(len(word) - 1)],
-    "No known neighbours are left at the end, and there is no smallest of none: stop then.":
+    "At the end no neighbours can be merged, and `min` of an empty list is an error. Stop then.":
         (lambda word, rank: min([]),
          lambda word, rank: ids if len(ids := merging()(word, rank)) == 1 else min([])),
 }  # fmt: skip
 
 
-# --- 11.4: the whole of 1994 ------------------------------------------------------------------
+# --- 12.4: the whole of 1994 ------------------------------------------------------------------
 
 
 def smaller_of_equals(counts):
@@ -362,7 +367,7 @@ squeeze_it = squeezing()
         ([7], 256),
         ([], 256),
     ],
-    praise="the file squeezer of 1994; read backwards, the pairs give the file back.",
+    praise="The file compressor of 1994. Read backwards, the pairs restore the file.",
     tolerance=0,
 )
 def squeeze(ids, first_id):
@@ -371,13 +376,13 @@ def squeeze(ids, first_id):
 
 
 squeeze.mistakes = {
-    "You counted once and went down the list. Merge one pair, then count anew: a merge makes new "
-    "pairs and takes others away.": count_once,
-    "You went on with pairs that occur once: that saves nothing, the pair has to be noted. Stop "
-    "when no pair occurs twice.": squeezing(least=1),
+    "You counted once and went down the list. Merge one pair, then count again: a merge makes new "
+    "pairs and removes others.": count_once,
+    "You went on with pairs that occur once. That saves nothing, because the pair has to be noted. "
+    "Stop when no pair occurs twice.": squeezing(least=1),
     "You stopped too early. Go on until no pair occurs twice.":
         (squeezing(least=3), squeezing(most=1)),
-    "Of equally frequent pairs you took the one that was met first. Take the smaller pair.":
+    "Of equally frequent pairs you took the one that came first. Take the smaller pair.":
         squeezing(lambda counts: max(counts, key=counts.get)),
     "Of equally frequent pairs you took the larger one. Take the smaller one: with `max` the tie "
     "goes the wrong way, use `min` with the count made negative.":
@@ -392,30 +397,32 @@ squeeze.mistakes = {
     ),
     "You took the smallest pair, however frequent it is. The most frequent goes first.":
         squeezing(min),
-    "You skipped overlapping places in counting. In 5, 5, 5 the pair (5, 5) stands at two places, "
-    "and both count.": squeezing(count=without_overlaps),
+    "You skipped overlapping pairs when you counted. In 5, 5, 5 the pair (5, 5) occurs twice, and "
+    "both count.": squeezing(count=without_overlaps),
     "You replaced from right to left: then 5, 5, 5 becomes 5, 9, not 9, 5.":
         squeezing(replace=from_the_right),
-    "You replaced the first place only. Put the new number at every place.":
+    "You replaced only the first occurrence. Replace every one.":
         squeezing(replace=first_place),
-    "The last number gets lost: it has no neighbour to the right, and must be kept all the same.":
+    "You lost the last number. It has no neighbour to its right, but it must be kept.":
         squeezing(replace=partial(from_the_left, end=1)),
     "You replaced (2, 1), too, where the pair is (1, 2). The order counts.":
         squeezing(replace=either_way),
     "Each merge needs a new number: first_id, then first_id + 1, and so on.": squeezing(step=0),
     "The first new number is first_id itself.": squeezing(start=1),
-    "The two are exchanged: the shortened row comes first, then the pairs.":
+    "The two are swapped: the shortened row comes first, then the pairs.":
         lambda ids, first_id: squeeze_it(ids, first_id)[::-1],
-    "Give back both, the shortened row and the pairs: without them nobody can read the file.":
+    "Return both, the shortened row and the pairs: without them nobody can restore the file.":
         tuple(lambda *given, i=i: squeeze_it(*given)[i] for i in (0, 1)),
-    "The pairs should be a list in the order of merging, each pair alone: (left, right).": tuple(
+    "The pairs should be a list in the order of merging, without the new numbers: (left, right).":
+        tuple(
         lambda ids, first_id, noted=noted: (
             (found := squeeze_it(ids, first_id))[0],
             noted(zip(found[1], range(first_id, 999), strict=False)),
         ) for noted in (dict, list)),
-    "Nothing was squeezed.": lambda ids, first_id: (ids, []),
-    "In an empty row, or in one of a single number, there is no pair, and no most frequent one: "
-    "stop then.": (
+    "You squeezed nothing.": lambda ids, first_id: (ids, []),
+    "An empty row, or one of a single number, has no pairs, and so no most frequent one. Stop "
+    "then.":
+        (
         lambda ids, first_id: squeeze_it(ids, first_id) if ids[1:] else max([]),
         lambda ids, first_id: squeeze_it(ids, first_id) if ids[1:] else min([]),
     ),

@@ -21,8 +21,8 @@ LINE_UP = (
     "What you divide by has shape (T,), which divides column j by the sum of row j. Make it a "
     "column, (T, 1): .sum(1, keepdim=True), or [:, None]."
 )
-FUTURE = "This is the mean of the present and the *future*: token t hears the tokens 0 … t."
-ALL = "Every token hears the whole sequence: token t hears the tokens 0 … t only."
+FUTURE = "This is the mean of the present and the *future*. Token t averages tokens 0 … t."
+ALL = "Every token averages the whole sequence. Token t averages only tokens 0 … t."
 
 
 def counts(T, start=1):
@@ -55,7 +55,7 @@ def block(scores, value=-torch.inf):
             ]
         )
     ],
-    praise="each row has its weight on its own speaker's past, and nobody hears the future.",
+    praise="Each row has its weight on its own speaker's past, and none on the future.",
     clash="The mask must be (T, T), and T is len(x); speaker[:, None] == speaker has that shape.",
     backward=True,
 )
@@ -88,34 +88,35 @@ def speeches(speaker):
 mean_by_speaker.mistakes = {
     "This is the mean of the whole past: who speaks has no effect.":
         lambda x, speaker: x.cumsum(0) / counts(len(x)),
-    "Each token hears its speaker's future, too: token j only for j ≤ i.":
+    "You average the speaker's future, too. Token i averages only tokens j ≤ i.":
         lambda x, speaker: rows(alike(speaker)) @ x,
     "These are the means of what is still to come: j ≤ i is the lower triangle, tril.":
         lambda x, speaker: rows(alike(speaker).triu()) @ x,
-    "These are sums over t + 1 or over T, but token t hears fewer: divide by how many it hears.": (
+    "You divide by t + 1 or by T, but token t averages fewer tokens. Divide by how many they are.":
+        (
         lambda x, speaker: heard(speaker) @ x / counts(len(x)),
         lambda x, speaker: heard(speaker) @ x / len(x),
         lambda x, speaker: block(0 * alike(speaker)).softmax(-1) * alike(speaker) @ x,
     ),
-    "These are sums: divide each by how many tokens are heard.":
+    "These are sums. Divide each by the number of tokens in it.":
         lambda x, speaker: heard(speaker) @ x,
     LINE_UP: lambda x, speaker: heard(speaker) / heard(speaker).sum(1) @ x,
-    "Your columns sum to 1, your rows do not: each row, the last dimension, should.": (
+    "Your columns sum to 1, your rows do not. Normalise each row, the last dimension.": (
         lambda x, speaker: torch.zeros(len(x), len(x)).masked_fill(
             heard(speaker) == 0, -torch.inf).softmax(0) @ x,
         lambda x, speaker: heard(speaker) / heard(speaker).sum(0, keepdim=True) @ x,
     ),
-    "You blocked with 0, and e⁰ = 1: what is not heard still gets weight. Block with −infinity.":
+    "You masked with 0, and e⁰ = 1, so masked tokens still get weight. Mask with −infinity.":
         lambda x, speaker: heard(speaker).softmax(-1) @ x,
-    "Every token hears all the others alike: is nothing blocked, or with 0? e⁰ = 1. Block with "
+    "Every token averages all the others: you masked nothing, or masked with 0 (e⁰ = 1). Mask with "
     "−infinity.": lambda x, speaker: x.mean(0).expand_as(x),
-    "You blocked what may be heard and left the rest: −infinity goes where `~allowed` is true.":
+    "You masked the allowed tokens and left the others. −infinity goes where `~allowed` is true.":
         lambda x, speaker: rows(1 - heard(speaker)) @ x,
     "Token j must be of the past *and* of the same speaker: a & b, not a | b.":
         lambda x, speaker: rows(((alike(speaker) == 1) | causal_mask(len(x))).float()) @ x,
-    "`and`, `or` and `if` want a single truth value. Between two tables of them write a & b.":
+    "`and`, `or` and `if` want a single truth value. For two tables of them write a & b.":
         lambda x, speaker: rows(causal_mask(len(x)) and alike(speaker)) @ x,
-    "Each token hears the *other* speakers, not its own: turn the comparison round, ==.": (
+    "You average the *other* speakers, not the token's own. Compare with ==.": (
         lambda x, speaker: rows((1 - alike(speaker)).tril()) @ x,
         lambda x, speaker: rows((1 - alike(speaker)).tril()).nan_to_num() @ x,
     ),
@@ -123,12 +124,13 @@ mean_by_speaker.mistakes = {
         lambda x, speaker: rows(heard(speaker).tril(-1)) @ x,
         lambda x, speaker: rows(heard(speaker).tril(-1)).nan_to_num() @ x,
     ),
-    "A speaker who was interrupted goes on: he hears all that he has said, not only this speech.":
+    "You start again after an interruption. Average all that the speaker has said, not only this "
+    "speech.":
         lambda x, speaker: rows(heard(speeches(speaker))) @ x,
-    "You keep the tokens of the *last* speaker for everybody: compare each token with each.":
+    "You keep the tokens of the *last* speaker for everybody. Compare each token with every other.":
         lambda x, speaker: rows(((speaker == speaker[-1]) & causal_mask(len(x))).float()) @ x,
-    "These are the weights: multiply x by them.": lambda x, speaker: rows(heard(speaker)),
-    "Is there a place for every speaker? `speaker` holds any whole numbers, −7 as well as 100.": (
+    "These are the weights. Return their product with x.": lambda x, speaker: rows(heard(speaker)),
+    "You assume certain speaker numbers. `speaker` holds any whole numbers, −7 as well as 100.": (
         lambda x, speaker: [0, 1][speaker.max()],
         lambda x, speaker: rows((F.one_hot(speaker) @ F.one_hot(speaker).T).tril()) @ x,
         lambda x, speaker: rows(heard(speaker.abs())) @ x,
@@ -137,14 +139,15 @@ mean_by_speaker.mistakes = {
         lambda x, speaker: rows(heard(speaker)) @ x * (speaker < 2)[:, None],
         lambda x, speaker: rows(heard(speaker)) @ x * (speaker < len(speaker.unique()))[:, None],
     ),
-    "The means are right, but sorted by speaker: output t belongs to token t.":
+    "The means are right, but sorted by speaker. Output t belongs to token t.":
         lambda x, speaker: (rows(heard(speaker)) @ x)[speaker.argsort(stable=True)],
     "The mean runs over the features. Take it over the tokens, dim 0: each feature has its own.":
         (own_past(torch.mean), own_past(lambda said: said.mean(1))),
-    "Half the old mean and half the new token is no mean: keep the sum, and how many there are.":
+    "You average the old mean with the new token, which is not the mean of all. Keep the sum and "
+    "the count.":
         own_past(lambda said: reduce(lambda mean, token: (mean + token) / 2, said)),
-    "Each token hears itself alone, or is not found. Is a tensor the key of a dictionary? Every "
-    "tensor is another key: use int(speaker[t]).":
+    "Each token averages only itself, or is not found. As keys of a dictionary, all tensors are "
+    "different: use int(speaker[t]).":
         (lambda x, speaker: x, lambda x, speaker: {}[speaker[0]]),
 }  # fmt: skip
 
@@ -166,8 +169,8 @@ def faded(T, decay):
             [((5, 3), 0.5), ((4, 4), 0.8), ((6, 2), 1.0), ((1, 2), 0.3), ((40, 2), 0.1)]
         )
     ],
-    praise="two running totals are enough, and with decay = 1 it is the plain mean again.",
-    clash="What you divide by belongs to time, dim 0 of (T, C): one number a token.",
+    praise="Two running totals are enough, and with decay = 1 it is the plain mean again.",
+    clash="Divide by one number per token: time is dim 0 of (T, C).",
 )
 def fading_mean(x, decay):
     """fading_mean(x, decay): (T, C) → (T, C), each step back counts `decay` times as much."""
@@ -199,7 +202,7 @@ fading_mean.mistakes = {
     "You divide by t + 1, but the older tokens count less: the count fades as the total does.":
         lambda x, d: running(x, d) / counts(len(x)),
     "Your weights do not sum to 1: a fading sum times 1 − decay is right only if the past is "
-    "endless. Keep a running count and divide by it.": (
+    "infinite. Keep a running count and divide by it.": (
         lambda x, d: running(x, d) * (1 - d),
         lambda x, d: running(x, d, add=lambda token, d: (1 - d) * token),
     ),
@@ -210,7 +213,7 @@ fading_mean.mistakes = {
         lambda x, d: running(x, d) / running(torch.ones(len(x), 1), d, lambda x: torch.ones(1)),
     "You fade the mean: fade the total and the count, and divide one by the other at each step.":
         fading_of_means,
-    "Only the count fades in yours: the total does, too, before the new token is added.":
+    "Only your count fades. Fade the total, too, before you add the new token.":
         lambda x, d: x.cumsum(0) / running(torch.ones(len(x), 1), d),
     "With decay = 1 you divide 0 by 0. Keep a running count: it needs no formula.": (
         lambda x, d: running(x, d) * (1 - d) / (1 - torch.tensor(d) ** counts(len(x))),
@@ -228,7 +231,7 @@ fading_mean.mistakes = {
         lambda x, d: torch.cat([torch.zeros_like(x[:1]), fading_mean.right(x, d)[:-1]]),
         lambda x, d: torch.cat([x[:1], fading_mean.right(x, d)[:-1]]),
     ),
-    "The present token fades, too: its own weight is 1, that of the one before it decay.": (
+    "Your present token fades, too. Its weight is 1, and that of the token before it is decay.": (
         lambda x, d: running(x, d, add=lambda token, d: d * token)
         / running(torch.ones(len(x), 1), d),
         lambda x, d: d * running(x, d) / running(torch.ones(len(x), 1), d),
@@ -237,8 +240,8 @@ fading_mean.mistakes = {
         lambda x, d: fading_mean.right(x.T, d).T,
     FUTURE: lambda x, d: fading_mean.right(x.flip(0), d).flip(0),
     ALL: lambda x, d: x.mean(0).expand_as(x),
-    "Every row is that of the last token. `+=` and `*=` change a tensor, also where it stands in a "
-    "list already: append `total.clone()`, or write total = decay * total + x[t].": (
+    "Every row is that of the last token. `+=` and `*=` change a tensor in place, even one that is "
+    "already in a list: append `total.clone()`, or write total = decay * total + x[t].": (
         lambda x, d: fading_mean.right(x, d)[-1:].expand_as(x),
         lambda x, d: running(x, d)[-1:] / running(torch.ones(len(x), 1), d),
     ),
@@ -263,9 +266,9 @@ def in_one_pass(answer):
 # Losses for k = 2, 4, 8, measured with seed 0; other machines differ in the fourth digit.
 REACH = {2: 2.323, 4: 2.380, 8: 2.423}
 OTHERWISE = {
-    "These are the losses of an `Averager`, which hears the mean alone: give the present character "
-    "its own votes, `AveragerPlusPresent`.": {2: 2.588, 4: 2.774, 8: 2.907},
-    "These are losses on the text for training: judge on the validation text, `loss_of(model)`.":
+    "These are the losses of an `Averager`, which sees only the mean. Give the present character "
+    "its own logits: `AveragerPlusPresent`.": {2: 2.588, 4: 2.774, 8: 2.907},
+    "These are losses on the training text. Judge on the validation text, `loss_of(model)`.":
         {2: 2.286, 4: 2.343, 8: 2.389},
     "Your weights leave the present token out: the last k tokens are the present one and k − 1 "
     "before it.": {2: 2.338, 4: 2.392, 8: 2.418},
@@ -273,7 +276,7 @@ OTHERWISE = {
         {2: 2.351, 4: 2.403, 8: 2.429},
     "You divide every row by k, but the early rows have fewer tokens: divide each by its own sum.":
         {2: 2.314, 4: 2.366, 8: 2.410},
-    "Your weights are on the *first* k tokens of the text: the last k move with the listener.":
+    "Your weights are on the *first* k tokens of the text: the last k move along with each token.":
         {2: 2.499, 4: 2.490, 8: 2.468},
 }  # fmt: skip
 
@@ -285,8 +288,9 @@ def as_measured(losses, measured):
 @checked
 def how_far_back(answer):
     """how_far: the losses for k = 2, 4, 8 and the best k."""
-    wanted = "how_far should be a pair: the losses {2: …, 4: …, 8: …} and the best k."
+    wanted = "Set how_far to a pair: the losses, {2: …, 4: …, 8: …}, and the best k."
     losses, chosen = reported(answer, (REACH, 2), wanted)
+    expect(losses != {k: round(loss, 1) for k, loss in REACH.items()}, "Nearly: give two decimals.")
     for diagnosis, measured in OTHERWISE.items():
         expect(not as_measured(losses, measured), diagnosis)
     expect(
@@ -296,14 +300,14 @@ def how_far_back(answer):
     expect(
         as_measured(losses, REACH),
         "These are not the losses of this experiment: 400 steps, seed 0, weights that are equal "
-        "for the last k tokens and sum to 1 in each row, and the present character's own votes.",
+        "for the last k tokens and sum to 1 in each row, and the present character's own logits.",
     )
     best = min(losses, key=losses.__getitem__)
     expect(
         chosen == best,
-        "The losses are right. The best is that k, 2, 4 or 8, whose loss is lowest.",
+        "The losses are right. The best k is the one with the lowest loss: 2, 4 or 8.",
     )
-    return "two are best: the longer the mean, the less it says about the character just before."
+    return "Two are best: the longer the mean, the less it says about the character just before."
 
 
 def mean(x):
@@ -367,25 +371,27 @@ MIXES = [  # a mix, does it leak, what it is, and what a tester should do that i
     (lambda x: x.flip(-1) * 2, False, "a mix that treats each token alone", ONE),
     (product, False, "a causal matrix product in half precision",
      "Change the token to ordinary numbers: too large ones become infinite, and 0 · ∞ is NaN."),
-    (lambda x: block(x @ x.T).softmax(-1) @ x, False, "a causal mix with weights by listener",
-     "What only rounding changes is no leak: compare with torch.allclose. " + ONE),
+    (lambda x: block(x @ x.T).softmax(-1) @ x, False, "a causal mix whose weights depend on the "
+    "attending token",
+     "A difference in rounding is not a leak: compare with torch.allclose. " + ONE),
     (to_all, True, "the mean of the whole sequence", "Change each token in turn, and by enough."),
     (lambda x: rows(torch.ones(len(x), len(x)).triu()) @ x, True, "the mean of the future", EACH),
     (lambda x: mean(x) - x.mean(0), True, "a mix that subtracts the mean of the whole sequence "
      "from every output, a quiet leak", EACH),
     (lambda x: mean(x) + 1e-3 * x.mean(0), True, "a mix that leaks one part in a thousand",
-     "A causal one changes nothing at all: let no more pass than rounding errors."),
+     "A causal one changes nothing at all: tolerate no more than rounding errors."),
 ]  # fmt: skip
 BLIND = [  # leaks that some changes of a token leave unseen
     (lambda x: to_all(x - x.mean(1, keepdim=True)), True, "a mix that first takes from each token "
      "the mean of its features", "Adding the same to all features stays unseen. " + DRAWN),
     (lambda x: to_all(layer_norm(x)), True, "a mix that first brings each token to mean 0 and "
-     "spread 1, as many models do", "Adding the same to all features, and making a token longer, "
+    "standard deviation 1, as many models "
+    "do", "Adding the same to all features, and making a token longer, "
      "stay unseen. " + DRAWN),
     (lambda x: to_all(x / x.norm(dim=1, keepdim=True)), True, "a mix of unit vectors",
      "Making a token longer stays unseen. " + DRAWN),
     (lambda x: to_all(x.square().sum(1, keepdim=True).expand_as(x)), True, "a mix of squares",
-     "Turning signs round, or the order of features, stays unseen. " + DRAWN),
+     "Flipping signs, or reordering features, stays unseen. " + DRAWN),
     (lambda x: x.roll(-1, 0) * x.roll(-2, 0), True, "the product of the next two tokens",
      "Change x itself, one token at a time. " + DRAWN),
     (lambda x: mean(x) * x[-1:], True, "a mix that multiplies all by the last token", EACH),
@@ -407,7 +413,7 @@ def hears_the_future(answer):
         expect(not isinstance(got, (str, list, tuple)), ONE_BOOL)
         got = expect_shape(got, (), "hears_the_future(mix, x)")
         expect(float(got) in (0.0, 1.0), ONE_BOOL)
-        expect(bool(got) == leaks, f"your tester says {not leaks} for {what}. {so}")
+        expect(bool(got) == leaks, f"Your tester says {not leaks} for {what}. {so}")
 
     def ask_all(mixes):
         for mix, leaks, what, so in mixes:
@@ -419,7 +425,7 @@ def hears_the_future(answer):
     x = normal(4, 3, seed=48).double()
     ask(lambda x: causal_mask(len(x)).double() @ x, False, x, "a causal mix of float64", ONE)
     for output, token, T in [(2, 3, 4), (0, 2, 4), *PAIRS]:
-        what = f"a mix of {T} tokens in which only output {output} hears token {token}"
+        what = f"a mix of {T} tokens in which only output {output} depends on token {token}"
         ask(hears(output, token, STRENGTHS), True, normal(T, 8, seed=44), what, EACH)
     what = "a mix whose changes cancel in every sum"
     ask(cancelling, True, 12 * normal(4, 8, seed=46).round(), what, ENTRIES)
@@ -433,4 +439,4 @@ def hears_the_future(answer):
     ask(turned, True, normal(4, 3, seed=47), what, ENTRIES)
     what = "a mix of x + 1, for an x of zeros"
     ask(lambda x: to_all(x + 1) * len(x), True, torch.zeros(3, 2), what, DRAWN)
-    return "your tester finds every leak and accuses nobody innocent."
+    return "Your tester finds every leak and accuses no innocent mix."

@@ -18,7 +18,7 @@ from exercises.check import (
     same,
 )
 
-# --- 17.1: nobody hears padding -------------------------------------------------------------------
+# --- 17.1: nobody attends to padding --------------------------------------------------------------
 
 
 def lengths(*numbers):
@@ -29,7 +29,7 @@ def lengths(*numbers):
     inputs=[(lengths(3, 1), 3), (lengths(2, 5, 4), 5), (lengths(1, 2, 3, 4), 4), (lengths(2), 6),
             (lengths(0, 2), 3)],
     clash="`lengths[:, None]` is (B, 1): compared with (S,) it gives (B, S).",
-    praise="one row of it for each text, the same for all heads and queries.",
+    praise="One row for each text, the same for all heads and queries.",
     tolerance=0,
 )  # fmt: skip
 def padding_mask(lengths, S):
@@ -42,22 +42,22 @@ def places(lengths, S, compare=torch.lt, shape=lambda mask: mask[:, None, None],
 
 
 padding_mask.mistakes = {
-    "It is the wrong way round: True is where a key may be heard, False where padding is.":
+    "It is the wrong way round: True where a key may be attended to, False where it is padding.":
         partial(places, compare=torch.ge),
-    "One place too many is heard: a row of length 3 has the places 0, 1 and 2 (<, not <=).":
+    "You allow one position too many: a row of length 3 has positions 0, 1 and 2 (<, not <=).":
         partial(places, compare=torch.le),
-    "The last letter of each row is not heard: places count from 0, so place s is real if "
-    "s < length.":
+    "You mask the last token of each row. Positions count from 0, so position s is real if s < "
+    "length.":
         partial(places, first=1),
     "That is (B, S). Heads and queries need a dimension each: (B, 1, 1, S).":
         partial(places, shape=lambda mask: mask),
-    "The dimensions of length 1 stand in the wrong place: (B, 1, 1, S), the keys last.":
+    "The dimensions of length 1 are in the wrong order: (B, 1, 1, S), the keys last.":
         (partial(places, shape=lambda mask: mask[:, :, None, None]),
          partial(places, shape=lambda mask: mask[:, None, :, None]),
          partial(places, shape=lambda mask: mask[None, None])),
     "One dimension is missing: (B, 1, 1, S), for heads and for queries.":
         partial(places, shape=lambda mask: mask[:, None]),
-    "The padding stands at the end, not at the beginning: place s is real if s < length.":
+    "The padding is at the end, not at the beginning: position s is real if s < length.":
         lambda lengths, S: places(lengths, S).flip(-1),
 }  # fmt: skip
 
@@ -67,8 +67,8 @@ def is_a_mask(answer):
     mask = answer(*padding_mask.inputs[0])
     expect(
         isinstance(mask, torch.Tensor) and mask.dtype == torch.bool,
-        "The right places, but attention takes a bool tensor of torch: compare (`<`) or end with "
-        "`.bool()`.",
+        "The right positions, but attention takes a bool tensor of torch: compare (`<`) or end "
+        "with `.bool()`.",
     )
 
 
@@ -85,7 +85,7 @@ def states(T, S, C, A, seed, large=1.0):
             states(5, 2, 6, 3, 30), states(3, 1, 5, 2, 50), states(3, 3, 3, 7, 40, large=20.0)],
     clash="q is (T, A), k is (S, A): q[:, None] + k is (T, S, A). Weights are (T, S), times the "
     "states (S, C).",
-    praise="a hidden layer for each pair of states.",
+    praise="A hidden layer for each pair of states.",
     backward=True,
 )  # fmt: skip
 def additive_attention(h, states, W, U, v):
@@ -106,25 +106,25 @@ def but(**changes):
 
 
 additive_attention.mistakes = {
-    "The bend is missing, or does not go over the sum: v · tanh(q + k). So the query changes no "
-    "weight.":
+    "The tanh is missing, or is not applied to the sum, v · tanh(q + k). So the query changes "
+    "no weight.":
         but(bend=lambda x: x),
-    "Each is bent alone. Add first: v · tanh(q + k), or the query changes no weight.":
+    "You applied tanh to each alone. Add first: v · tanh(q + k), or the query changes no weight.":
         but(bend=lambda x: x, join=lambda q, k: q.tanh()[:, None] + k.tanh()),
-    "The bend should be tanh.": (but(bend=torch.relu), but(bend=torch.sigmoid)),
-    "The softmax runs over the decoder's states. Each *query* shares out its weight over the "
-    "encoder's states, in scores (T, S) the last dimension.":
+    "The activation function should be tanh.": (but(bend=torch.relu), but(bend=torch.sigmoid)),
+    "The softmax runs over the decoder's states. Each *query* distributes its weight over the "
+    "encoder's states, the last dimension of the scores (T, S).":
         but(weigh=lambda scores: scores.softmax(0)),
     "There is no softmax: scores are not weights yet.": but(weigh=lambda scores: scores),
     "The scores are divided by √A. Additive scores are not scaled: v can be as small as it needs.":
         lambda h, states, W, U, v: found(h, states, W, U, v, scale=len(v) ** -0.5),
     "That is a product of query and key inside tanh. Additive: their sum.":
         but(join=lambda q, k: q[:, None] * k),
-    "Queries and keys are exchanged: W makes queries of h, U makes keys of the states.":
+    "Queries and keys are swapped: W makes queries of h, U makes keys of the states.":
         lambda h, states, W, U, v: found(h, states, U, W, v),
     "The values should be the states themselves, not the keys made of them.":
         but(values=lambda states, U: states @ U.T),
-    "Without weights: that is the mean of all states.":
+    "That is the mean of all states. Weigh them by the softmax of the scores.":
         but(weigh=lambda scores: torch.full_like(scores, 1 / scores.shape[-1])),
 }  # fmt: skip
 
@@ -156,16 +156,17 @@ OTHERWISE = {
 @checked
 def bought(answer):
     """bought: three mean shares (wider, longer, looking back), and which of them bought most"""
-    wanted = "Set bought to four things: three shares, and your verdict."
+    wanted = "Set bought to four things: three fractions, and your verdict."
     *numbers, verdict = reported(answer, (*BOUGHT, "wider"), wanted)
     expect(
         not same([number / 100 for number in numbers], BOUGHT, 2e-3),
-        "These are percentages. Take the shares, between 0 and 1.",
+        "These are percentages. Give fractions between 0 and 1.",
     )
     expect(
         not same([numbers[1], numbers[0], numbers[2]], BOUGHT, 2e-3),
-        "The first two are exchanged: wider, longer, looking back, in this order.",
+        "The first two are swapped: wider, longer, looking back, in this order.",
     )
+    expect(numbers != [round(one, 1) for one in BOUGHT], "Nearly: give two decimals.")
     if not same(numbers, BOUGHT, 2e-3):
         for says, others in OTHERWISE.items():
             expect(not same(numbers, others, 5e-4), says)
@@ -175,8 +176,8 @@ def bought(answer):
         )
     words = ("wider", "longer", "looking back")
     expect(verdict in words, 'The verdict should be "wider", "longer" or "looking back".')
-    expect(verdict == "looking back", "Which of your three shares is the largest?")
-    return "after 600 steps the narrow one that looks back is right three times as often."
+    expect(verdict == "looking back", "Which of your three numbers is the largest?")
+    return "After 600 steps the narrow one that looks back is right three times as often."
 
 
 # --- 17.4: cross-attention in many heads ----------------------------------------------------------
@@ -197,10 +198,8 @@ def read(B, T, S, C, H, heard, seed, large=0.7):
             read(2, 3, 3, 16, 4, (2, 3), 40), read(2, 3, 4, 8, 2, ((0, 2, 3), (1, 3)), 50),
             read(2, 1, 4, 8, 2, (4, 2), 70), read(2, 3, 1, 8, 2, (1, 1), 80),
             read(2, 6, 3, 8, 2, (1, 1), 60, large=7.0)],
-    why=[*[""] * 8, "Some scores are large here: e to such a number is infinite. `softmax` first "
-         "takes the largest score away."],
     clash="Queries are (B, H, T, hs), keys and values (B, H, S, hs), the mask (B, 1, 1, S).",
-    praise="the output is as long as the queries.",
+    praise="There is one output for each query.",
     backward=True,
 )  # fmt: skip
 def cross_heads(x, source, mask, Wq, Wk, Wv, Wo, n_head):
@@ -215,8 +214,8 @@ def split(x, heads):
 def heard(
     x, source, mask, Wq, Wk, Wv, Wo, n_head, linear=F.linear, by=lambda q, x: q.shape[-1] ** 0.5,
     split=split, merge=lambda out: out.transpose(1, 2).flatten(2), out=True, causal=False,
-    used=lambda mask: mask, of=lambda x, source: (x, source, source), clear=lambda w, mask: w,
-    fill=-math.inf,
+    used=lambda mask: mask, of=lambda x, source: (x, source, source), fill=-math.inf,
+    weigh=lambda scores, mask: scores.softmax(-1),
 ):  # fmt: skip
     q, k, v = (split(linear(t, W), n_head)
                for t, W in zip(of(x, source), (Wq, Wk, Wv), strict=True))  # fmt: skip
@@ -225,7 +224,7 @@ def heard(
     if causal:
         ahead = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
         scores = scores.masked_fill(ahead, -math.inf)
-    y = merge(clear(scores.softmax(-1), mask) @ v)
+    y = merge(weigh(scores, mask[:, None, None]) @ v)
     return linear(y, Wo) if out else y
 
 
@@ -233,35 +232,48 @@ def strided(x, heads):
     return x.unflatten(-1, (-1, heads)).permute(0, 3, 1, 2)
 
 
+def normalised(weights):
+    return weights / weights.sum(-1, keepdim=True)
+
+
 def otherwise(**changes):
     return partial(heard, **changes)
 
 
 cross_heads.mistakes = {
-    "Padding is heard: `mask` is not used.":
-        otherwise(used=lambda mask: torch.ones_like(mask)),
+    "Padding gets weight, because `mask` is not used.":
+        otherwise(used=torch.ones_like),
     "`masked_fill` fills where its mask is True, and that should be the padding: `~mask`.":
         (otherwise(used=lambda mask: ~mask), otherwise(used=lambda mask: ~mask, fill=-1e9)),
-    "Weights, or values, of padding are set to 0 *after* the softmax: the rest no longer sums to "
-    "1. Set the scores to −∞ before it.": otherwise(
-        used=lambda mask: torch.ones_like(mask), clear=lambda w, mask: w * mask[:, None, None]),
-    "Padding of 0 is still heard: its score is 0, and e⁰ is 1. Set its *scores* to −∞.": (
+    "You set the weights, or the values, of padding to 0 *after* the softmax: the rest no longer "
+    "sums to 1. Set the scores to −∞ before it.": otherwise(
+        used=torch.ones_like, weigh=lambda scores, mask: scores.softmax(-1) * mask),
+    "Padding of 0 still gets weight: its score is 0, and e⁰ is 1. Set its *scores* to −∞.": (
         otherwise(fill=0.0),
         lambda x, source, mask, *rest: heard(
             x, source * mask[..., None], torch.ones_like(mask), *rest)),
-    "There is a causal mask. The source is all there: no query of cross-attention needs one.":
+    "exp of a large score is infinite, and ∞/∞ is NaN. `softmax` subtracts the largest score "
+    "first.":
+        (otherwise(weigh=lambda scores, mask: normalised(scores.exp())),
+         otherwise(used=torch.ones_like,
+                   weigh=lambda scores, mask: normalised(scores.exp() * mask))),
+    "You subtract the largest score while padding is still among the scores. Where padding has it, "
+    "e to all others rounds to 0, and 0/0 is NaN: set padding's scores to −∞ before that.":
+        otherwise(used=torch.ones_like, weigh=lambda scores, mask: normalised(
+            (scores - scores.amax(-1, keepdim=True)).exp() * mask)),
+    "You use a causal mask. The whole source is there, so cross-attention needs none.":
         otherwise(causal=True),
     "The scores are not divided by √hs.": otherwise(by=lambda q, x: 1),
     "The scores are divided by hs. It is √hs.": otherwise(by=lambda q, x: q.shape[-1]),
     "The scores are divided by √C. A head has hs = C / n_head numbers: √hs.":
         otherwise(by=lambda q, x: x.shape[-1] ** 0.5),
-    "There is one head: split the features into n_head of them.":
+    "You use one head: split the features into n_head of them.":
         otherwise(split=lambda x, heads: x[:, None]),
-    "The heads take every n_head-th feature. Neighbouring features make a head: "
-    "unflatten(-1, (n_head, -1)).": (
+    "Your heads take every n_head-th feature. Neighbouring features make a head: unflatten(-1, "
+    "(n_head, -1)).": (
         otherwise(split=strided),
         otherwise(split=strided, merge=lambda out: out.permute(0, 2, 3, 1).flatten(2))),
-    "That is another number of heads. n_head is how many there are, not how many numbers each has: "
+    "You use another number of heads. n_head is how many there are, not how many numbers each has: "
     "unflatten(-1, (n_head, -1)).": otherwise(
         split=lambda x, heads: x.unflatten(-1, (-1, heads)).transpose(1, 2)),
     "`view` or `reshape` straight to (B, H, T, hs) mixes the tokens: split the last dimension, "
@@ -270,7 +282,7 @@ cross_heads.mistakes = {
     "The heads are put together without a transpose back: that mixes the tokens.":
         otherwise(merge=lambda out: out.reshape(len(out), out.shape[2], -1)),
     "The output matrix is missing: `Wo` mixes the heads.": otherwise(out=False),
-    "A matrix is applied as x @ W. Apply all as x @ W.T, or F.linear(x, W).": (
+    "You apply a matrix as x @ W. Apply each as x @ W.T, or F.linear(x, W).": (
         otherwise(linear=torch.matmul),
         lambda x, source, mask, Wq, *rest: heard(x, source, mask, Wq.T, *rest),
         lambda x, source, mask, Wq, Wk, Wv, Wo, n: heard(x, source, mask, Wq, Wk, Wv, Wo.T, n)),
@@ -281,11 +293,11 @@ cross_heads.mistakes = {
     "Keys *and* values come from the source.": (
         otherwise(of=lambda x, source: (x, x, source)),
         otherwise(of=lambda x, source: (x, source, x))),
-    "Queries come from x, keys and values from the source; here it is the other way round.":
+    "It is the wrong way round: queries come from x, keys and values from the source.":
         (lambda x, source, mask, *rest: heard(
             source, x, torch.ones(x.shape[:2], dtype=torch.bool), *rest),
          otherwise(of=lambda x, source: (source, x, x))),
-    "Keys and values are exchanged: Wk makes keys, Wv values.":
+    "Keys and values are swapped: Wk makes keys, Wv values.":
         lambda x, source, mask, Wq, Wk, Wv, *rest: heard(x, source, mask, Wq, Wv, Wk, *rest),
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ TAUS = (1.0, 1.5, 2.0, 3.0, 5.0)
 RIGHT = (4.773, 3.734, 3.382, 3.277, 3.462)
 WRONG = {
     (1.349, 1.363, 1.492, 1.857, 2.497):
-        "These are the losses on the plays as they stand. In capitals: `.upper()`.",
+        "These are the losses on the plays as they are. Take them in capitals: `.upper()`.",
     (1.559, 1.518, 1.621, 1.956, 2.561): "These are the losses in lower case: `.upper()`.",
     (4.528, 3.543, 3.217, 3.146, 3.376):
         "These are the losses on the plays that the model was trained on. Take \"validation\".",
@@ -50,7 +50,7 @@ def capitals(answer):
     expect(chosen in TAUS, "The second of the pair should be one of the five temperatures.")
     best = min(TAUS, key=losses.__getitem__)
     expect(chosen == best, "By your own numbers another temperature is better.")
-    return "sure and wrong: at τ = 1 it does worse here than a die with 69 faces (ln 69 = 4.23)."
+    return "Sure and wrong: at τ = 1 it does worse here than a die with 69 faces (ln 69 = 4.23)."
 
 
 def to_forbid(length, symbols, n, seed):
@@ -67,7 +67,7 @@ def to_forbid(length, symbols, n, seed):
         (normal(4, seed=30), [2, 2, 2], 2), (normal(4, seed=31), [1, 1, 1, 1], 3),
         (normal(13, seed=32), [12, 3, 1, 2], 3), (normal(13, seed=33), [11, 2, 3, 1, 2], 3),
     ],
-    praise="no piece of n tokens comes twice.",
+    praise="No piece of n tokens occurs twice.",
 )  # fmt: skip
 def no_repeat(logits, ids, n):
     """no_repeat(logits, ids, n): logits (V,) with −∞ where a piece of n tokens would come again."""
@@ -114,13 +114,14 @@ def any_order(ids, n):
 
 
 no_repeat.mistakes = {
-    "Nothing is forbidden.": lambda logits, ids, n: logits.clone(),
-    "You forbid every token that has occurred. Only those that would complete a piece of n tokens "
-    "a second time go.": forbidding(lambda ids, n: ids),
+    "You forbid nothing. Set each forbidden logit to −∞.": lambda logits, ids, n: logits.clone(),
+    "You forbid every token that has occurred. Forbid only those that would complete a piece of n "
+    "tokens for a second time.": forbidding(lambda ids, n: ids),
     "For n = 1 all that has occurred is forbidden. The last n − 1 tokens are none then, but "
     "`ids[-0:]` is the whole list: count from the front, `ids[len(ids) - (n - 1):]`.":
         forbidding(lambda ids, n: ends_a_piece(ids, n) if n > 1 else []),
-    "A zero is a logit like others. What is forbidden gets −∞: `-math.inf`.": forbidding(fill=0.0),
+    "Zero is a logit like any other. Set forbidden logits to −∞: `-math.inf`.":
+        forbidding(fill=0.0),
     "A large negative number is not −∞: `-math.inf`.":
         (forbidding(fill=-1e9), forbidding(fill=-1e4), forbidding(fill=-100.0)),
     "Your pieces are one token too long: n − 1 tokens, and the one that follows.":
@@ -129,22 +130,23 @@ no_repeat.mistakes = {
         forbidding(sized(-1)),
     "Your pieces have three tokens, as in the example. Take n.":
         forbidding(lambda ids, n: ends_a_piece(ids, 3)),
-    "You forbid all tokens of the piece. Only the one that would complete it goes.":
+    "You forbid all tokens of the piece. Forbid only the one that would complete it.":
         forbidding(whole_pieces),
-    "The last n − 1 tokens must have stood there in the same order.": forbidding(any_order),
-    "You found one place only. What stands at the end may have occurred several times, each time "
-    "with another token after it.":
+    "You ignore the order. The last n − 1 tokens must have occurred in the same order.":
+        forbidding(any_order),
+    "You used only one earlier occurrence. The last n − 1 tokens may have occurred several times, "
+    "each time followed by another token.":
         (forbidding(lambda ids, n: ends_a_piece(ids, n)[:1]),
          forbidding(lambda ids, n: ends_a_piece(ids, n)[-1:])),
     "You missed the piece that ends where `ids` ends: the last one begins at len(ids) − n, and the "
     "end of a range does not belong to it.": forbidding(partial(ends_a_piece, less=1)),
     "Written as text, tokens run together: 1, 2 is found in 12 and in 11, 2. Compare lists or "
     "tuples of numbers.": tuple(forbidding(partial(as_text, between=sign)) for sign in ("", " ")),
-    "You forbid what may come, and leave what may not.":
+    "It is the wrong way round: you forbid the tokens that are allowed.":
         forbidding(lambda ids, n: list(set(ids) - set(ends_a_piece(ids, n)))),
-    "These are probabilities. Give logits: the softmax comes later.":
+    "These are probabilities. Return logits: the softmax comes later.":
         lambda logits, ids, n: no_repeat.right(logits, ids, n).softmax(-1),
-    "These are the forbidden tokens. Give the logits, with −∞ at them.":
+    "These are the forbidden tokens. Return the logits, with −∞ at those tokens.":
         lambda logits, ids, n: ends_a_piece(ids, n),
 }  # fmt: skip
 
@@ -190,7 +192,7 @@ def to_write(lengths, n, window, stop, seed):
         [((3, 5), 9, 6, 4), ((9, 2, 9), 4, 5, 0), ((1,), 5, 8, 7), ((4, 4), 6, 4, 2),
          ((3, 1), 0, 8, 1), ((2, 6), 3, 1, 10), ((5, 1, 3), 12, 5, 3),
          ((2, 7, 4, 2), 12, 7, 6)], 1)],
-    praise="each text is what its prompt alone would give, to the stop or to the last token.",
+    praise="Each text is exactly what its prompt would give alone.",
     meaning={"expected sequence of length": "Prompts of different lengths make no tensor: write "
              "each alone, or those of one length together."},
 )  # fmt: skip
@@ -294,12 +296,13 @@ write_all.mistakes = {
     "the text whole.":
         (changed(lambda ids, p, W: ids[-W:]), changed(lambda ids, p, W: p[-W:] + ids[len(p):]),
          changed(lambda ids, p, W: ids[-W - 1 :])),
-    "You filled up the short prompts at the right, and the model continued the filling.":
+    "You padded the short prompts on the right, and the model continued the padding.":
         (padded(right=True), padded_each_time),
-    "You filled up the short prompts at the left, and the model took the filling for text.":
+    "You padded the short prompts on the left, and the model took the padding for text.":
         padded(right=False),
     "Texts go on after `stop`: each ends with it.": (writing(ends=False), filled_with_stop),
-    "A text ends when `stop` is written, whatever the others do.": until_all_stop,
+    "You wait until all texts have stopped. A text ends when it writes `stop`, whatever the others "
+    "do.": until_all_stop,
     "All texts end when the first one has written `stop`. The others go on.":
         (until_one_stops, ended_by_the_first),
     "`stop` belongs to the text that it ends: append it before you leave the loop.":
@@ -307,22 +310,22 @@ write_all.mistakes = {
     "A `stop` in the prompt ends nothing: only one that is written does.": tuple(
         lambda *given, n=n: [p if given[4] in p[-n:] else t for p, t in zip(
             given[1], write_all.right(*given), strict=True)] for n in (99, 1)),
-    "The logits are those of the first place. What comes next is told at the last one.":
+    "You used the logits of the first position. The last position predicts the next token.":
         writing(choose=lambda rows: int(rows[0].argmax())),
-    "You take the least likely token: argmax, not argmin.":
+    "You take the least probable token: argmax, not argmin.":
         writing(choose=lambda rows: int(rows[-1].argmin())),
-    "You cropped the wrong end: the model reads the first tokens for ever. Take the last, "
+    "You cropped the wrong end: the model always reads the first tokens. Take the last, "
     "`ids[-block_size:]`.": writing(lambda ids, window: ids[:window]),
-    "You gave the model the last token alone. There is no cache here, so it needs the tokens "
-    "before it.": writing(lambda ids, window: ids[-1:]),
-    "You read one token less than fits. A text of block_size tokens can be read whole.":
+    "You gave the model only the last token. There is no cache here, so it needs the tokens before "
+    "it, too.": writing(lambda ids, window: ids[-1:]),
+    "You read one token fewer than fits. A text of block_size tokens can be read whole.":
         writing(lambda ids, window: ids[-max(window - 1, 1):]),
     "You wrote one token too many: n_tokens at most.": writing(more=1),
     "You wrote one token too few: n_tokens, unless `stop` comes.": writing(more=-1),
     "You write until a text has n_tokens in all. Write n_tokens more.":
         lambda model, prompts, n, W, stop: [
             write_all.right(model, [p], max(0, n - len(p)), W, stop)[0] for p in prompts],
-    "You gave the prompts back: nothing was written.": changed(lambda ids, p, W: list(p)),
+    "You returned the prompts: nothing was written.": changed(lambda ids, p, W: list(p)),
     "The prompts are lists, and so are the texts: one list for each, not one for all.":
         lambda *given: [t for text in write_all.right(*given) for t in text],
 }  # fmt: skip

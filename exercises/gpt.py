@@ -20,8 +20,8 @@ def logits_and_ids(B, T, V, scale, seed):
     inputs=[logits_and_ids(*sizes, seed) for seed, sizes in enumerate(
         [(2, 5, 7, 2), (3, 4, 11, 2), (1, 8, 3, 2), (2, 6, 6, 2), (4, 2, 5, 2), (2, 3, 4, 0),
          (2, 4, 5, 900)])],  # the last: logits far apart
-    clash="Row t is about token t + 1: the last row and the first token have no partner.",
-    praise="each token is judged by the row before it.",
+    clash="Row t predicts token t + 1: the last row and the first token have no partner.",
+    praise="Each token is scored by the row before it.",
 )  # fmt: skip
 def surprises(logits, ids):
     """surprises(logits, ids): (B, T, V) and (B, T) to (B, T − 1), −ln p of each token."""
@@ -55,19 +55,21 @@ def reshaped(z, ids):
 
 
 CUT = (
-    "reshape(B, V, T) cuts the rows to pieces. To bring the symbols to dim 1, as cross_entropy "
-    "wants them, turn the table: `.transpose(1, 2)`."
+    "reshape(B, V, T) mixes up the rows. To move the symbols to dim 1, as cross_entropy wants "
+    "them, use `.transpose(1, 2)`."
 )
+EPSILONS = [10.0**-digits for digits in (*range(3, 17), 20)]
 surprises.mistakes = {
-    "You compare row t with token t, which the model has just read. Row t is about token t + 1."
-    " (And the first token has no row.)": own,
-    "You compare row t with token t, which the model has just read. Row t is about token "
+    "You compare row t with token t, the token that the model has just read. Row t predicts token "
+    "t + 1. (No row predicts the first token.)": own,
+    "You compare row t with token t, the token that the model has just read. Row t predicts token "
     "t + 1.": lambda z, ids: own(z, ids)[:, :-1],
     "You compare row t with token t: shift them by one.": lambda z, ids: own(z, ids)[:, 1:],
-    "You shifted the wrong way: you compare row t + 1 with token t, which is behind it.":
+    "You shifted the wrong way: you compare row t + 1 with token t, which comes before it.":
         lambda z, ids: own(z[:, 1:], ids[:, :-1]),
-    "The last row has no token. Leave it out.": lambda z, ids: own(z, ids.roll(-1, 1)),
-    "The first token has no surprise: (B, T − 1).": result(lambda s: F.pad(s, (1, 0))),
+    "The last row predicts a token that is not here. Leave it out.":
+        lambda z, ids: own(z, ids.roll(-1, 1)),
+    "The first token has no surprise: return (B, T − 1).": result(lambda s: F.pad(s, (1, 0))),
     "The sign is missing: these are log-probabilities. A surprise is −ln p.": result(torch.neg),
     "These are probabilities. A surprise is −ln p.":
         (result(lambda s: (-s).exp()), result(lambda s: -(-s).exp())),
@@ -86,26 +88,29 @@ surprises.mistakes = {
         with_log_p(lambda z: z.softmax(-1).log_softmax(-1)),
     "Where logits are far apart a softmax is exactly 0, and its logarithm −∞. `log_softmax` does "
     "both at once.": (
-        with_p(lambda z: z.softmax(-1)), with_p(lambda z: z.softmax(-1) + 1e-9),
-        with_p(lambda z: z.softmax(-1).clamp(1e-9))),
-    "exp of a large logit is infinite. `log_softmax` takes the largest away first.": (
+        with_p(lambda z: z.softmax(-1))),
+    "You added a small number to p, or clamped it. That keeps the surprise finite, but makes it "
+    "wrong: it may be 1000. `log_softmax` needs no such help.": (
+        *(with_p(lambda z, e=e: z.softmax(-1) + e) for e in EPSILONS),
+        *(with_p(lambda z, e=e: z.softmax(-1).clamp(e)) for e in EPSILONS)),
+    "exp of a large logit is infinite. `log_softmax` subtracts the largest first.": (
         with_p(lambda z: z.exp() / z.exp().sum(-1, keepdim=True)),
         with_log_p(lambda z: z - z.exp().sum(-1, keepdim=True).log())),
     CUT: (
         lambda z, ids: reshaped(z[:, :-1], ids[:, 1:]), lambda z, ids: reshaped(z, ids)[:, 1:],
         with_log_p(lambda z: z.reshape(len(z), z.shape[2], -1).log_softmax(1).mT)),
-    CUT + " And row t is about token t + 1.": reshaped,
+    CUT + " Also, row t predicts token t + 1.": reshaped,
     "You averaged. Keep a number for each token.": result(torch.mean),
     "You averaged over each text. Keep a number for each token.": result(lambda s: s.mean(1)),
     "You summed. Keep a number for each token.": (result(torch.sum), result(lambda s: s.sum(1))),
-    "Right numbers, but all in a row (cross_entropy wants that). Give them the shape "
-    "(B, T − 1) again.": result(torch.flatten),
+    "The right numbers, but all in one row, as cross_entropy wants them. Reshape them to (B, T − "
+    "1).": result(torch.flatten),
     "Drop the last dimension, of size 1, and no other one: `[..., 0]`.":
         (result(lambda s: s[..., None]), result(torch.squeeze)),
-    "Right numbers, but (T − 1, B): texts come first.": result(torch.t),
-    "These are the surprises at all symbols. Pick the one that came, with gather.":
+    "The right numbers, but as (T − 1, B): texts come first.": result(torch.t),
+    "These are the surprises of all symbols. Pick the one that came, with gather.":
         (lambda z, _: -z[:, :-1].log_softmax(-1), lambda z, _: -z.log_softmax(-1)),
-    "These are surprises at the likeliest symbols. Take the tokens that came.":
+    "These are the surprises of the most probable symbols. Take the tokens that came.":
         lambda z, _: -z[:, :-1].log_softmax(-1).amax(-1),
     "These are bits, log₂. A nat is −ln p.": result(lambda s: s / math.log(2)),
 }  # fmt: skip
@@ -125,8 +130,8 @@ def deep_or_wide(answer):
     )
     expect(
         all(1.9 < loss < 3.2 for loss in losses.values()),
-        "These are no losses of such a model after 300 steps: they lie between 2 and 3 nats. "
-        "Untrained it has 4.2. Measure on held_out, in nats, and keep the mask.",
+        "Such a model cannot have these losses after 300 steps: they lie between 2 and 3 nats (4.2 "
+        "if untrained). Measure on held_out, in nats, and keep the mask.",
     )
     expect(
         len({round(loss, 6) for loss in losses.values()}) == 3,
@@ -141,9 +146,10 @@ def deep_or_wide(answer):
         chosen in (1, 4, 16),
         "The second of the pair should be a number of blocks: 1, 4 or 16.",
     )
-    expect(chosen != 16, "You took the one with the highest loss. The lowest is wanted.")
+    expect(chosen != 16, "You chose the one with the highest loss. Choose the lowest.")
     expect(chosen == 1, "By your own numbers another one is better.")
-    return "in so short a run, at one seed and one rate. What a number says depends on its budget."
+    return "For a run this short, with one seed and one learning rate. A result only holds for its "
+    "budget."
 
 
 # --- 9.3: GPT-2 from its tensors ------------------------------------------------------------------
@@ -274,34 +280,35 @@ BIASES = "c_attn.bias", "attn.c_proj.bias", "c_fc.bias", "mlp.c_proj.bias"
 gpt2.mistakes = {
     "The positions are missing: add the rows of wpe to those of wte.":
         with_other(torch.zeros_like, "wpe.weight"),
-    "The mask is missing: every token hears the future.": but(hidden=None),
-    "The mask hides a diagonal too few or too many: each token hears itself, but not the next one.":
+    "The mask is missing: every token attends to the future.": but(hidden=None),
+    "The mask is off by one diagonal: each token attends to itself, but not to the next one.":
         (but(hidden=2), but(hidden=0)),
     "The scores are not divided by √hs.": but(scale=False),
     "The scores are divided by √C: each head has hs = C / n_head numbers.":
         lambda w, ids, H: computed(w, ids, H, by=w["wte.weight"].shape[1]),
-    "c_attn gives queries, keys and values in this order: yours is another.":
+    "c_attn gives queries, keys and values, in this order. Yours is different.":
         tuple(but(order=order) for order in ((0, 2, 1), (1, 0, 2), (2, 1, 0), (1, 2, 0))),
-    "The attention part has no skip: x + attention(norm(x)).":
+    "The attention part has no skip connection: x + attention(norm(x)).":
         but(skip=(nothing, stream)),
-    "The feed-forward part has no skip: x + feed-forward(norm(x)).":
+    "The feed-forward part has no skip connection: x + feed-forward(norm(x)).":
         but(skip=(stream, nothing)),
-    "The skips are missing: each part adds to the stream.": but(skip=(nothing, nothing)),
-    "A part adds to norm(x) in yours. Keep x itself: only what the part reads is normed.": tuple(
+    "The skip connections are missing: each part adds to the residual stream.":
+        but(skip=(nothing, nothing)),
+    "You add a part to norm(x). Add it to x itself: only what the part reads is normed.": tuple(
         but(skip=skip) for skip in
         ((what_it_read, what_it_read), (what_it_read, stream), (stream, what_it_read))),
     "The last norm, ln_f, is missing.": but(last=False),
     "The norms come before the parts: x + part(norm(x)), not norm(x + part(x)).": but(after=True),
-    "The norms of a block are exchanged: ln_1 before attention, ln_2 before the feed-forward part.":
+    "The norms of a block are swapped: ln_1 before attention, ln_2 before the feed-forward part.":
         but(norms=("ln_2", "ln_1")),
     "Both parts use one norm: ln_1 before attention, ln_2 before the feed-forward part.":
         (but(norms=("ln_1", "ln_1")), but(norms=("ln_2", "ln_2"))),
     "The feed-forward part reads the stream as it is *after* attention, not before.":
         but(parallel=True),
-    "The bend is missing in the feed-forward part.": but(bend=lambda x: x),
-    "GPT-2's bend is GELU, not ReLU.": but(bend=F.relu),
+    "The activation function is missing in the feed-forward part.": but(bend=lambda x: x),
+    "GPT-2's activation function is GELU, not ReLU.": but(bend=F.relu),
     "This is the exact GELU. Use GPT-2's: approximate=\"tanh\".": but(bend=F.gelu),
-    "attn.c_proj is turned. It is square, so nothing complains: use x @ W as it is.":
+    "attn.c_proj is transposed. No error was raised because it is square: use x @ W as it is.":
         with_other(torch.t, "attn.c_proj.weight"),
     "A bias is missing: x @ W + b, four times in a block.": (
         with_other(torch.zeros_like, *BIASES),
@@ -311,18 +318,19 @@ gpt2.mistakes = {
         (but(blocks=lambda n: range(1)), but(blocks=lambda n: [0] * n)),
     "The blocks were not used at all.": but(blocks=lambda n: ()),
     "The last block is missing.": but(blocks=lambda n: range(n - 1)),
-    "h.10 comes after h.9: with eleven blocks it is lost in yours, or comes too early.": (
+    "h.10 comes after h.9: with eleven blocks you lose it, or use it too early.": (
         but(blocks=lambda n: range(min(n, 10))), but(blocks=lambda n: sorted(range(n), key=str))),
     "The heads are cut from the wrong dimension: unflatten the last one into (n_head, hs), then "
-    "exchange heads and time.": but(split=lambda x, H: x.reshape(len(x), H, x.shape[1], -1)),
+    "swap heads and time.": but(split=lambda x, H: x.reshape(len(x), H, x.shape[1], -1)),
     "The heads were merged without the transpose: (B, H, T, hs) → (B, T, H, hs) → (B, T, C).":
         but(merge=lambda o: o.reshape(len(o), o.shape[2], -1)),
-    "The number of heads is always the same in yours: cut queries, keys and values into n_head.":
+    "You always use the same number of heads: cut queries, keys and values into n_head.":
         (lambda w, ids, H: computed(w, ids, 1), lambda w, ids, H: computed(w, ids, 2)),
-    "These are probabilities. The logits are wanted, before any softmax.":
+    "These are probabilities. Return the logits, before any softmax.":
         result(lambda z: z.softmax(-1)),
     "The head is missing: multiply what ln_f gives by wte.weight.T.": but(head=False),
-    "These are logits of the last place only. Give all: (B, T, V).": result(lambda z: z[:, -1]),
+    "These are the logits of the last position only. Return all: (B, T, V).":
+        result(lambda z: z[:, -1]),
     "The gains and shifts of the norms are missing.":
         but(to=lambda x, shape, *_: F.layer_norm(x, shape)),
 }  # fmt: skip

@@ -20,7 +20,7 @@ from exercises.check import call, checked, exercise, expect, reported
         ([1, 2, 3], 3, 1),
         ([1, 2, 3, 4], 3, 5),
     ],
-    praise="every whole window, and none that is short.",
+    praise="Every full window, and no partial ones.",
     tolerance=0,
 )
 def windows_of(ids, T, stride):
@@ -61,19 +61,21 @@ windows_of.mistakes = {
     "y is `stride` later than x. The targets are one id later.":
         lambda ids, T, stride: windows_at(shift=stride)(ids, T, stride),
     "y is two ids later than x. The targets are one id later.": windows_at(shift=2),
-    "y is a single id in yours. Each of the T places has its target.": (
+    "Your y is a single id. Each of the T positions has its own target.": (
         lambda *given: [(x, y[-1:]) for x, y in windows_of.right(*given)],
         lambda *given: [(x, y[-1]) for x, y in windows_of.right(*given)],
     ),
-    "You went on by one, not by `stride`.": windows_at(lambda n, T, stride: range(n - T)),
-    "You went on by T, not by `stride`.": windows_at(lambda n, T, stride: range(0, n - T, T)),
-    "x and y have changed places.": lambda ids, T, stride: [
+    "Your windows move by one. They should move by `stride`.":
+        windows_at(lambda n, T, stride: range(n - T)),
+    "Your windows move by T. They should move by `stride`.":
+        windows_at(lambda n, T, stride: range(0, n - T, T)),
+    "x and y are swapped.": lambda ids, T, stride: [
         (y, x) for x, y in windows_of.right(ids, T, stride)],
     "These are windows of T + 1 ids. Make x and y of each: all but the last, all but the first.":
         lambda ids, T, stride: [ids[i : i + T + 1] for i in whole(len(ids), T, stride)],
     "x and y are one id too short: a window has T + 1 ids.": lambda ids, T, stride: [
         (x[:-1], y[:-1]) for x, y in windows_of.right(ids, T, stride)],
-    "Your x and y have T + 1 ids. It is the window that has so many, x and y have T.":
+    "Your x and y have T + 1 ids. A window has that many; x and y have T.":
         lambda ids, T, stride: [
             (ids[i : i + T + 1], ids[i + 1 : i + T + 2]) for i in whole(len(ids), T, stride)],
     "All x come first, then all y. Return one pair (x, y) for each window.":
@@ -98,13 +100,17 @@ def side_by_side(answer):
     expect(
         near < far and near_apart < far_apart,
         "The first of two losses is that on held-out windows, the second that on held-out "
-        "articles, and on other articles the model is worse.",
+        "articles, where the model is worse.",
     )
-    expect(near < 3, "With stride 1 the held-out windows are known by heart: below 3 nats.")
+    expect(
+        near < 3,
+        "With stride 1 the model has memorised the held-out windows: their loss is below 3 nats.",
+    )
     expect(
         near_apart > 6,
-        "In windows that do not overlap with training nothing is known by heart: after 160 steps "
-        "the loss is above 6. `watch_a_leak(32)`, its last entry, the second of the three losses.",
+        "Windows that do not overlap with the training text are not memorised: after 160 steps "
+        "their loss is above 6. Take the last entry of `watch_a_leak(32)`, and the second of its "
+        "three losses.",
     )
     expect(
         far > 8 and far_apart > 8,
@@ -115,7 +121,7 @@ def side_by_side(answer):
         right == (far_apart - near_apart < 0.5),
         "Compare the two losses of stride 32: do they differ by less than half a nat?",
     )
-    return "windows of one article share its names and phrases, overlap or not: split by article."
+    return "Windows of one article share its names and phrases, overlap or not: split by article."
 
 
 @exercise(
@@ -124,7 +130,7 @@ def side_by_side(answer):
         (22, 9, 2, 2), *((step, 10, 3, 7) for step in (3, 0, 1, 2, 8, 13, 25, 4)),
         (5, 12, 4, 0), (11, 12, 4, 1), (4, 5, 5, 3), (10, 9, 2, 2), (3, 11, 3, 7),
     ],
-    praise="the same batch whenever you ask, so that resuming needs the step alone.",
+    praise="The same batch whenever you ask, so that resuming a run needs only the step.",
     tolerance=0,
 )  # fmt: skip
 def batch_of(step, n, B, seed):
@@ -179,7 +185,7 @@ def from_place(take):
 batch_of.mistakes = {
     "Every epoch has the same order: seed the generator with `seed + epoch`.":
         dealt(order=lambda n, seed, epoch: shuffled(n, seed)),
-    "A new order for every step: then windows come twice in an epoch. Seed with `seed + epoch` "
+    "You shuffle for every step, so that windows occur twice in an epoch. Seed with `seed + epoch` "
     "and deal the order out.": (
         lambda step, n, B, seed: shuffled(n, seed + step)[:B],
         dealt(epoch=lambda step, *_: step),
@@ -198,33 +204,37 @@ batch_of.mistakes = {
         dealt(epoch=lambda step, steps, n, B: step // n), dealt(lambda n, B: n),
         lambda step, n, B, seed: shuffled(n, seed + step // n)[step * B % n : step * B % n + B],
     ),
+    "You took 3 from the example: use B, and `n // B` batches in an epoch.":
+        (dealt(lambda n, B: 3), lambda step, n, B, seed: batch_of.right(step, n, 3, seed)),
     "An epoch has `n // B` steps, not B.":
         (dealt(epoch=lambda step, steps, n, B: step // B), dealt(lambda n, B: B)),
     "The steps are counted from 0: the first batch is that of step 0.":
         lambda step, n, B, seed: batch_of.right(step - 1, n, B, seed),
     "One generator, seeded once, goes on from epoch to epoch: an order then depends on those "
     "before it. Seed a new one with `seed + epoch`.": dealt(order=with_one_generator),
-    "The place goes on after the first epoch: it begins again at 0 with each.": (
+    "You keep counting batches after the first epoch. Start again at 0 in each.": (
         dealt(epoch=lambda *_: 0, place=lambda step, _: step), dealt(place=lambda step, _: step),
     ),
     "The epoch is counted from 0: the first seed is `seed` itself.":
         dealt(order=lambda n, seed, epoch: shuffled(n, seed + epoch + 1)),
-    "Nothing is shuffled.": dealt(order=lambda n, seed, epoch: list(range(n))),
-    "You took every `n // B`-th window: deal B neighbours.":
+    "You did not shuffle: an epoch's order is a `torch.randperm`.":
+        dealt(order=lambda n, seed, epoch: list(range(n))),
+    "You took every `n // B`-th window. Take B neighbours of the order.":
         from_place(lambda order, place, n, B: order[place :: n // B][:B]),
     "Neighbouring batches overlap: batch number `place` begins at place · B.":
         from_place(lambda order, place, n, B: order[place : place + B]),
-    "The last batches come first: deal the order out from the front.":
+    "Your last batches come first. Deal the order out from the front.":
         from_place(lambda order, place, n, B: order[(k := n // B - 1 - place) * B : (k + 1) * B]),
     "The batch is sorted. Its windows come in the order in which they are dealt.":
         from_place(lambda order, place, n, B: sorted(order[place * B : (place + 1) * B])),
     "The batches are shuffled, not the windows: neighbours would always come together.":
         lambda step, n, B, seed: [
             shuffled(n // B, seed + step // (n // B))[step % (n // B)] * B + i for i in range(B)],
-    "The seed is not used.": dealt(order=lambda n, seed, epoch: shuffled(n, epoch)),
+    "You did not use the seed: add the epoch to it.":
+        dealt(order=lambda n, seed, epoch: shuffled(n, epoch)),
     "The seed is multiplied by the epoch. Add them: `seed + epoch`.":
         dealt(order=lambda n, seed, epoch: shuffled(n, seed * epoch)),
-    "Windows are drawn here: some come twice, others never. Deal out a `torch.randperm`.": (
+    "You draw windows at random: some come twice, others never. Deal out a `torch.randperm`.": (
         lambda step, n, B, seed: drawn(n, B, seed + step // (n // B)),
         dealt(order=lambda n, seed, epoch: drawn(n, n, seed + epoch))),
     "You shuffle only as many windows as fill batches. The order is of all n: what is left over at "
@@ -244,6 +254,6 @@ def leaves_others_draws_alone(answer):
     call(answer, 0, 10, 3, 7, name="batch_of")
     expect(
         torch.equal(before, torch.get_rng_state()),
-        "torch's own generator has changed: whatever else draws from it (dropout) would notice. "
+        "You changed torch's own generator: whatever else draws from it (dropout) would notice. "
         "Seed a `torch.Generator()` of your own.",
     )

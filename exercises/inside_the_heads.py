@@ -27,15 +27,15 @@ def nothing_found(seed):
 
 def score(
     weights, ids, pick=lambda earlier: earlier[-1:], step=1, every=False, total=False,
-    turned=False, twice=False,
+    turned=False, twice=False, apart=0, before=False,
 ):  # fmt: skip
     """The mean weight on what followed the last earlier place of a token, or a mistaken one."""
     found = []
     for i, token in enumerate(ids):
-        earlier = [j for j in range(i) if ids[j] == token]
+        earlier = [j for j in range(i - apart) if ids[j] == token]
         if twice and ids.count(token) != 2:
             continue
-        places = [j + step for j in pick(earlier) if j + step < len(ids)]
+        places = [j + step for j in pick(earlier) if j + step < (i if before else len(ids))]
         found += [weights[j, i] if turned else weights[i, j] for j in places]
         if every and not earlier:
             found.append(torch.tensor(0.0))
@@ -44,7 +44,7 @@ def score(
     return sum(found) if total else sum(found) / len(found)
 
 
-NONE = "If no token comes again, the score is 0.0."
+NONE = "If no token occurs twice, the score is 0.0."
 
 
 @exercise(
@@ -55,7 +55,7 @@ NONE = "If no token comes again, the score is 0.0."
             looked(torch.tensor([700, 900, 700, 800, 900, 700, 900]).tolist(), 9)],
     why=[*[""] * 4, NONE, "", NONE, "", ""],
     meaning={"None|ZeroDivisionError|NaN|empty": NONE},
-    praise="one number for a job, on any text in which tokens come again.",
+    praise="One score per head, for any text with repeated tokens.",
 )  # fmt: skip
 def induction_score(weights, ids):
     """induction_score(weights, ids): the mean weight on what followed a token the last time."""
@@ -63,26 +63,29 @@ def induction_score(weights, ids):
 
 
 induction_score.mistakes = {
-    "You look at the earlier token itself. Induction looks at the one that *followed* it: the "
-    "place after.": partial(score, step=0),
+    "You look at the earlier token itself. Induction looks at the token that *followed* it, one "
+    "position later.": partial(score, step=0),
     "You look at the token before the earlier one, not at the one after it.":
         partial(score, step=-1),
-    "You take the first earlier place of a token, or another. The task asks for the last one.":
+    "You take an earlier position of the token, but not the last one.":
         (partial(score, pick=lambda earlier: earlier[:1]),
          partial(score, pick=lambda earlier: earlier[-2:][:1])),
-    "You count all earlier places of a token. The task asks for the last one alone.":
+    "You count all earlier positions of a token. Count only the last one.":
         partial(score, pick=lambda earlier: earlier),
-    "You count only tokens that come exactly twice, as section 4 did. Here a token may come more "
-    "often: each place but its first counts.": partial(score, twice=True),
-    "Place 0 is a place, too: is it taken for nothing, as in `if j:`?":
+    "You count only tokens that occur exactly twice, as section 4 did. Here a token may occur more "
+    "often: each position but its first counts.": partial(score, twice=True),
+    "You leave out position 0, as `if j:` does. Write `if j is not None`.":
         partial(score, pick=lambda earlier: [j for j in earlier[-1:] if j]),
-    "You divide by all places. A token that has not come before has nothing to follow: leave it "
-    "out of the mean.": partial(score, every=True),
-    "This is the sum. Divide by how many places counted.": partial(score, total=True),
-    "You get 0. Either rows and columns are exchanged (weights[i, j] is what place i gives to "
-    "place j), or a place counts as its own earlier place, or you look for later ones, or nothing "
-    "is collected.":
+    "You divide by the number of all positions. A token without an earlier occurrence has nothing "
+    "to follow: leave it out of the mean.": partial(score, every=True),
+    "This is the sum. Divide by the number of positions that count.": partial(score, total=True),
+    "Rows and columns are swapped: weights[i, j] is the weight that position i gives to j.":
         partial(score, turned=True),
+    "Your score is always 0. For each position i look for *earlier* positions of its token, j < i, "
+    "and collect weights[i, j + 1].": lambda weights, ids: 0.0,
+    "You leave out tokens that occur twice in a row. There j + 1 is i, and the weight that i gives "
+    "to itself counts.": (
+        partial(score, apart=1), partial(score, before=True)),
 }  # fmt: skip
 
 
@@ -106,7 +109,7 @@ def mean_of(
 @exercise(
     inputs=[(normal(2, 5, 12, seed=1), 1, 4), (normal(3, 4, 12, seed=2), 0, 3),
             (normal(1, 6, 8, seed=3), 3, 2), (normal(4, 1, 10, seed=4), 1, 5)],
-    praise="it still says something, but the same for every token.",
+    praise="The head still adds something, but the same for every token.",
 )  # fmt: skip
 def at_its_mean(gathered, head, hs):
     """at_its_mean(gathered, head, hs): one head's numbers at their mean over texts and tokens."""
@@ -120,22 +123,23 @@ def begun_at_head(gathered, head, hs):
 
 
 at_its_mean.mistakes = {
-    "You set the head to 0. Here it keeps its mean.": partial(mean_of, zero=True),
+    "You set the head to 0. Set it to its mean.": partial(mean_of, zero=True),
     "You took the mean over the head's features, too: each of its hs numbers has a mean of its "
     "own.": partial(mean_of, dims=(0, 1, 2)),
     "You took the mean over the tokens of each text alone. It goes over texts and tokens.":
         partial(mean_of, dims=1),
-    "You took the mean over the texts at each place alone. It goes over texts and tokens.":
+    "You took the mean over the texts at each position alone. It goes over texts and tokens.":
         partial(mean_of, dims=0),
     "You took the mean over the features of each token. It goes over texts and tokens.":
         partial(mean_of, dims=2),
-    "You took every H-th number. A head's hs numbers stand side by side: head · hs to "
-    "(head + 1) · hs.": partial(mean_of, strided=True),
-    "You changed the other heads and left this one.": partial(mean_of, others=True),
-    "You changed all heads.": lambda gathered, head, hs: mean_of(gathered, 0, gathered.shape[-1]),
-    "That is the sum over texts and tokens. Their mean is wanted.":
+    "You took every H-th number. A head's hs numbers are side by side: head · hs to (head + 1) · "
+    "hs.": partial(mean_of, strided=True),
+    "You changed the other heads. Change only this one.": partial(mean_of, others=True),
+    "You changed all heads. Change only this one.":
+        lambda gathered, head, hs: mean_of(gathered, 0, gathered.shape[-1]),
+    "That is the sum over texts and tokens. Take their mean.":
         partial(mean_of, how=torch.sum),
-    "Another head is changed. They count from 0: head · hs to (head + 1) · hs.":
+    "You changed another head. Heads count from 0: head · hs to (head + 1) · hs.":
         (lambda gathered, head, hs: mean_of(gathered, 0, hs),
          lambda gathered, head, hs: mean_of(gathered, head - 1, hs)),
     "The head begins at head · hs. You begin at head.": begun_at_head,
@@ -148,7 +152,7 @@ def goes_back_into_the_model(answer):
     changed = answer(x, *rest)
     expect(
         isinstance(changed, torch.Tensor) and changed.dtype == x.dtype,
-        "The right numbers, but the hook puts them back into the model: return a tensor of the "
+        "The numbers are right, but the hook puts them back into the model: return a tensor of the "
         "same type as `gathered`.",
     )
 
@@ -184,7 +188,8 @@ def needed(answer):
     expect(turned != set(LOST), "Layer first, then head: (26, 0) is head 0 of layer 26.")
     expect(
         set(found) != {(26, 0), (28, 7)},
-        "(28, 7) looks at the subject. The question is what is lost without it.",
+        "(28, 7) attends to the subject. The question is which heads of layers 26 and 27 cost the "
+        "most when they are ablated.",
     )
     expect(
         all(layer in (26, 27) and 0 <= head < 9 for layer, head in found),
@@ -196,11 +201,11 @@ def needed(answer):
         "heads: the mean preference with all heads, less that without it.",
     )
     lost, want = [found[head] for head in LOST], list(LOST.values())
-    for times, says in ((-1, "turn the sign: a loss is what all heads have more"),
+    for times, says in ((-1, "change the sign: a loss is what all heads have more"),
                         (1 / math.log(2), "these are bits: the logits' differences are nats"),
                         (40, "this is the sum: divide by the forty beginnings")):  # fmt: skip
         expect(not same(lost, [times * x for x in want], 0.02), f"The right heads; {says}.")
-    expect(not same(lost, want[::-1], 0.05), "The right heads, their losses exchanged.")
+    expect(not same(lost, want[::-1], 0.05), "The right heads, but their losses are swapped.")
     apart = max(abs(a - b) for a, b in zip(lost, want, strict=True))
     expect(apart < 0.011 or not same(lost, want, 0.03), "Nearly: give two decimals.")
     expect(
@@ -208,4 +213,4 @@ def needed(answer):
         "The right heads, but these are not the nats: the mean over the forty beginnings of "
         "(right verb − wrong verb), with all heads, less the same without the head.",
     )
-    return "the head that is, are needs is the head that has, have needs."
+    return "The head that *is* and *are* need is also the one that *has* and *have* need."

@@ -36,10 +36,10 @@ def large(*logits, y):
             enumerate([(2, 3, 5), (4, 1, 3), (1, 6, 6), (3, 3, 3), (4, 2, 7)])]
     + [large([1.0, 0.0], [0.0, 1.0], y=[0, 0]), large([1.0, 0.0], [0.0, 0.0], y=[0, 1]),
        large([-1.0, -1.0, -1.0], y=[2])],
-    clash="`gather` keeps the axis with length 1: take it off, `[..., 0]`, to have (B, T) again.",
+    clash="`gather` keeps the axis, with length 1. Remove it with `[..., 0]` to get (B, T).",
     why=[""] * 5 + ["Logits of 1000 are too large for exp, and a probability may round to 0: "
-                    "`log_softmax` computes both steps in one safe one."] * 3,
-    praise="the mean of −ln p of the true tokens, also for large logits.",
+    "`log_softmax` computes both in one safe step."] * 3,
+    praise="The mean of −ln p of the true tokens, also for large logits.",
 )  # fmt: skip
 def cross_entropy(logits, y):
     """cross_entropy(logits, y): the mean surprise in nats; logits (B, T, V), y (B, T)."""
@@ -69,8 +69,8 @@ cross_entropy.mistakes = {
     "You subtract one maximum from all logits. Each position needs its own: `log_softmax` sees to "
     "that.": (lambda z, y: ((z - z.max()).exp().sum(-1).log() - at(z - z.max(), y)).mean(),
               lambda z, y: ((s := z - z.amax((1, 2), True)).exp().sum(-1).log() - at(s, y)).mean()),
-    "A small number, or a bound, keeps yours finite and spoils it: logits of 1000 can have a "
-    "surprise of 1000, and `log_softmax` needs no such help.":
+    "You added a small number, or clamped. That keeps the loss finite, but makes it wrong: with "
+    "logits of 1000 a surprise can be 1000. `log_softmax` needs no such help.":
         (*(lambda z, y, e=e: -at((z.softmax(-1) + e).log(), y).mean() for e in EPSILONS),
          *(lambda z, y, e=e: -at(z.softmax(-1).clamp(e).log(), y).mean() for e in EPSILONS),
          lambda z, y: -at(z.softmax(-1).log().nan_to_num(), y).mean(),
@@ -86,9 +86,9 @@ cross_entropy.mistakes = {
         lambda z, y: loss(z, y) / z.shape[-1],
     "This is the perplexity, e^loss. Return the loss itself.":
         (lambda z, y: loss(z, y).exp(), lambda z, y: 2 ** loss(z, y)),
-    "The sign is missing: the logarithm of a probability is never positive, a surprise is minus "
-    "that.": lambda z, y: -loss(z, y),
-    "You added the logit of the true token: it is subtracted, logsumexp − logit.":
+    "The sign is missing: a surprise is *minus* the logarithm of a probability.":
+        lambda z, y: -loss(z, y),
+    "You added the logit of the true token. Subtract it: logsumexp − logit.":
         lambda z, y: (z.logsumexp(-1) + at(z, y)).mean(),
     "This is in bits (log2), or in log10. Nats use the natural logarithm.":
         (lambda z, y: loss(z, y) / math.log(2), lambda z, y: loss(z, y) / math.log(10)),
@@ -98,24 +98,24 @@ cross_entropy.mistakes = {
          lambda z, y: -at(z.flatten().log_softmax(0).view_as(z), y).mean()),
     "You averaged the logits of the true tokens: turn the logits into probabilities with softmax "
     "first.": (lambda z, y: -at(z, y).mean(), lambda z, y: at(z, y).mean()),
-    "The logarithm of the logits is not that of probabilities: softmax comes first.":
+    "You took the logarithm of the logits. Take it of probabilities: softmax comes first.":
         (lambda z, y: -at(z.log(), y).mean(), lambda z, y: -at(z, y).mean().log()),
     "The logarithm is missing: you averaged probabilities, not surprises.":
         (lambda z, y: at(z.softmax(-1), y).mean(), lambda z, y: -at(z.softmax(-1), y).mean(),
          lambda z, y: 1 - at(z.softmax(-1), y).mean()),
     "You took the logarithm of the mean probability. The loss is the mean of the logarithms.":
         lambda z, y: -at(z.softmax(-1), y).mean().log(),
-    "Softmax twice: the logits went through softmax before, and then the loss took the softmax of "
-    "those probabilities.": lambda z, y: loss(z.softmax(-1), y),
-    "The logits are not divided by the sum of the exponentials of all V: use `log_softmax`.":
+    "You applied softmax twice: the loss took the softmax of probabilities.":
+        lambda z, y: loss(z.softmax(-1), y),
+    "This is only the logsumexp of the logits. Subtract the logit of the true token from it.":
         lambda z, y: z.exp().sum(-1).log().mean(),
-    "`[..., y]` picks every target at every position: pick one entry at each position, that of its "
-    "own target.": lambda z, y: -z.log_softmax(-1)[..., y].mean(),
-    "This has the surprise at all V symbols in it. Only that of the true token counts.":
+    "`[..., y]` picks every target at every position. Pick only each position's own target, with "
+    "`gather`.": lambda z, y: -z.log_softmax(-1)[..., y].mean(),
+    "You used the surprise of all V symbols. Only that of the true token counts.":
         (lambda z, y: -z.log_softmax(-1).mean(), lambda z, y: -z.log_softmax(-1).sum(-1).mean()),
-    "This is the entropy of the guesses. The surprise is that at the true token.":
+    "This is the entropy of the predictions. Take the surprise of the true token.":
         lambda z, y: -(z.softmax(-1) * z.log_softmax(-1)).sum(-1).mean(),
-    "This is the surprise at the likeliest token. Take that at the true one, y.":
+    "This is the surprise of the most probable token. Take that of the true one, y.":
         lambda z, y: -z.log_softmax(-1).amax(-1).mean(),
     "You shifted the targets. y[b, t] belongs to logits[b, t] already.":
         (lambda z, y: surprises(z[:, :-1], y[:, 1:]).mean(),
@@ -124,14 +124,14 @@ cross_entropy.mistakes = {
         lambda z, y: surprises(z.flatten(0, 1), y.T.flatten()).mean(),
     "`view` or `reshape` does not move an axis: logits (B, T, V) → (B, V, T) needs `transpose`.":
         lambda z, y: surprises(z.reshape(len(z), z.shape[2], -1).mT, y).mean(),
-    "Only the last position, or the first text, counts in it. The loss is the mean over all.":
+    "You used only the last position, or only the first text. The loss is the mean over all.":
         (lambda z, y: surprises(z, y)[:, -1].mean(), lambda z, y: surprises(z, y)[0].mean()),
-    "This is the largest or the middle surprise. The loss is the mean of all.":
+    "This is the largest or the median surprise. The loss is the mean of all.":
         (lambda z, y: surprises(z, y).max(), lambda z, y: surprises(z, y).median()),
     "These are the surprises of all positions. The loss is their mean, one number.":
         (surprises, lambda z, y: surprises(z, y)[..., None], lambda z, y: surprises(z, y).flatten(),
          lambda z, y: -surprises(z, y), lambda z, y: -surprises(z, y)[..., None]),
-    "This is one number for each text, or place in it. The loss is one for the whole batch.":
+    "This is one number per text, or per position. The loss is one number for the whole batch.":
         (lambda z, y: surprises(z, y).mean(1), lambda z, y: surprises(z, y).sum(1),
          lambda z, y: surprises(z, y).mean(0)),
 }  # fmt: skip
@@ -152,8 +152,8 @@ def by_hand_and_differentiable(answer):
             enumerate([(2, 3, 8), (4, 1, 6), (1, 6, 4), (3, 3, 5), (3, 2, 9)])]
     + [(normal(2, 2, 4, seed=7), torch.tensor([[0, 2], [1, 1]])),
        large([1.0, 0.0], [0.0, 0.0], y=[0, 1])],
-    praise="probability minus truth, at every place, shared out over all places.",
-    clash="softmax and targets must have one shape: `F.one_hot(y, V)` is (B, T, V).",
+    praise="Probability minus truth at every position, divided by the number of positions.",
+    clash="The softmax and the targets must have the same shape: `F.one_hot(y, V)` is (B, T, V).",
 )  # fmt: skip
 def logit_gradient(logits, y):
     """logit_gradient(logits, y): the gradient of the cross-entropy at the logits, (B, T, V)."""
@@ -167,8 +167,9 @@ def truth(logits, y):
 
 logit_gradient.mistakes = {
     "This is the gradient of the *sum* of the surprises. The loss is their mean: divide by the "
-    "number of places, B · T.": lambda z, y: z.softmax(-1) - truth(z, y),
-    "The sign is turned round: predicted minus true. A step goes *against* the gradient.": (
+    "number of positions, B · T.": lambda z, y: z.softmax(-1) - truth(z, y),
+    "The sign is reversed: the gradient is predicted minus true. A step goes *against* the "
+    "gradient.": (
         lambda z, y: (truth(z, y) - z.softmax(-1)) / y.numel(),
         lambda z, y: truth(z, y) - z.softmax(-1),
     ),
@@ -176,35 +177,37 @@ logit_gradient.mistakes = {
         (lambda z, y: z.softmax(-1), lambda z, y: z.softmax(-1) / y.numel()),
     "Mind the brackets: p minus the truth is what is divided, not p alone.":
         lambda z, y: z.softmax(-1) / y.numel() - truth(z, y),
-    "Right for small logits, but logits of 1000 give infinity or NaN: `softmax` sees to that.":
+    "Right for small logits, but logits of 1000 give infinity or NaN: use `softmax`, which avoids "
+    "that.":
         lambda z, y: (z.exp() / z.exp().sum(-1, keepdim=True) - truth(z, y)) / y.numel(),
-    "You averaged over the places: each place keeps its own share, the difference over B · T.":
+    "You averaged over the positions. Each position keeps its own difference, divided by B · T.":
         lambda z, y: (z.softmax(-1) - truth(z, y)).mean((0, 1)),
-    "B and T are one axis in yours: bring them back to (B, T, V).":
+    "You return B and T as one axis. Reshape to (B, T, V).":
         lambda z, y: logit_gradient.right(z, y).flatten(0, 1),
-    "`[..., y]` are the columns of all targets, at every place: each place has its own target.":
+    "`[..., y]` picks the columns of all targets at every position. Each position has its own "
+    "target.":
         lambda z, y: (z.softmax(-1) - truth(z, y).amax((0, 1))) / y.numel(),
-    "This is how the probability of the target changes. The loss is −ln of it: p − 1 at the "
-    "target.": tuple(
+    "This is the gradient of the target's probability. The loss is −ln of it, with the gradient p "
+    "− 1 at the target.": tuple(
         lambda z, y, by=by: by * z.softmax(-1) * (z.softmax(-1) - truth(z, y)) / y.numel()
         for by in (1, -1)),
     "Your probabilities are sigmoids, one logit at a time: take the softmax over all symbols.":
         lambda z, y: (z.sigmoid() - truth(z, y)) / y.numel(),
-    "You subtracted from the logits: take their softmax first.":
+    "You subtracted the targets from the logits. Take the softmax first.":
         (lambda z, y: (z - truth(z, y)) / y.numel(), lambda z, y: z - truth(z, y)),
-    "You used the logarithms of the probabilities: the gradient has the probabilities themselves.":
+    "You used log-probabilities. The gradient uses the probabilities themselves.":
         (lambda z, y: (z.log_softmax(-1) - truth(z, y)) / y.numel(),
          lambda z, y: z.log_softmax(-1) - truth(z, y)),
-    "You divided by B or by T alone: the mean runs over B · T places.": tuple(
+    "You divided by B or by T alone: the mean runs over B · T positions.": tuple(
         lambda z, y, dim=dim: (z.softmax(-1) - truth(z, y)) / y.shape[dim] for dim in (0, 1)),
-    "You divided by V, or by B · T · V: a place is one example, whatever V is.": tuple(
+    "You divided by V, or by B · T · V: a position is one example, whatever V is.": tuple(
         lambda z, y, start=start: (z.softmax(-1) - truth(z, y)) / z[start].numel()
         for start in ((0, 0), ...)),
     "The softmax runs over the wrong axis: the symbols are the last one.":
         (lambda z, y: (z.softmax(1) - truth(z, y)) / y.numel(),
          lambda z, y: (z.softmax(0) - truth(z, y)) / y.numel()),
-    "Only the targets have a gradient in yours: the logits of all symbols have one, p at the "
-    "others.": lambda z, y: (z.softmax(-1) - 1) * truth(z, y) / y.numel(),
+    "Your gradient is 0 except at the targets. All other logits have one, too: p.":
+        lambda z, y: (z.softmax(-1) - 1) * truth(z, y) / y.numel(),
     "You left the targets out: their gradient is p − 1, a negative number.":
         lambda z, y: z.softmax(-1) * (1 - truth(z, y)) / y.numel(),
     "You subtracted 1 everywhere: only at the targets.":
@@ -222,15 +225,16 @@ def by_the_rule(answer):
 # The best reach when only one part in … of the text is counted, on the validation text.
 REACH = {1000: 2, 100: 3, 10: 4, 1: 5}
 OTHERWISE = {
-    "These are the best of tables that are smoothed (leave `smoothing` out, so that they back "
-    "off), or all one too low: row 0 of `surprises` is for no character back.":
+    "These are the best reaches of smoothed tables (leave `smoothing` out, so that they back off), "
+    "or each is one too low: row 0 of `surprises` is for no character back.":
         {1000: 1, 100: 2, 10: 3, 1: 4},
-    "Each is the longest that you tried. On a text that was counted a longer past always looks "
-    "better: judge on `validation_ids`.": {1000: 7, 100: 7, 10: 7, 1: 7},
-    "These are the worst: the lowest loss is the best.": {1000: 0, 100: 0, 10: 0, 1: 0},
+    "Each is the longest reach that you tried. On the text that was counted, a longer past always "
+    "looks better: judge on `validation_ids`.": {1000: 7, 100: 7, 10: 7, 1: 7},
+    "These reaches have the highest loss. Take those with the lowest.":
+        {1000: 0, 100: 0, 10: 0, 1: 0},
     "These are one too high: row k of `surprises` is for k characters back, and row 0 for none.":
         {part: k + 1 for part, k in REACH.items()},
-    "They are turned round: 1000 stands for a thousandth of the text, 1 for all of it.":
+    "They are in reverse order: 1000 stands for a thousandth of the text, 1 for all of it.":
         {1000: 5, 100: 4, 10: 3, 1: 2},
 }  # fmt: skip
 
@@ -239,7 +243,7 @@ OTHERWISE = {
 def best_reach(answer):
     """reach: part of the text (one in 1000, 100, 10, 1) → the best number of characters back."""
     wanted = (
-        "reach should be a dictionary: {1000: …, 100: …, 10: …, 1: …}, the best reach for each."
+        "Set reach to a dictionary, {1000: …, 100: …, 10: …, 1: …}: the best reach for each part."
     )
     found = reported(answer, REACH, wanted)
     for diagnosis, wrong in OTHERWISE.items():
@@ -253,10 +257,10 @@ def best_reach(answer):
         expect(
             found[part] == REACH[part],
             f"With `ids[: len(ids) // {part}]` another reach is better. Count that text with a "
-            "reach of 7, take the mean of each row of `surprises(validation_ids)`, and of these "
-            "the place of the lowest.",
+            "reach of 7, take the mean of each row of `surprises(validation_ids)`, and then the "
+            "index of the lowest.",
         )
-    return "ten times the text, one character more: a longer past needs more to read."
+    return "Ten times the text, one character more: a longer past needs more data."
 
 
 def no_choice(*after):
@@ -273,7 +277,7 @@ def no_choice(*after):
     ],
     why=["This table leaves no choice: after each id only one can come."] * 8,
     draws=True,
-    praise="each id is drawn from the row of the one before, and the frequencies fit the table.",
+    praise="Each id is drawn from the row of the one before, and the frequencies fit the table.",
 )
 def generate(table, start, n):
     """generate(table, start, n): n ids, each drawn from the row of the one before."""
@@ -308,13 +312,13 @@ generate.mistakes = {
          lambda table, start, n: [walk(table, (start + t) % len(table), 1)[0] for t in range(n)]),
     "One id too many: n are asked for.": lambda table, start, n: walk(table, start, n + 1),
     "One id too few: n are asked for.": lambda table, start, n: walk(table, start, n - 1),
-    "Only one id: does `return` stand inside the loop?":
+    "Only one id: is `return` inside the loop?":
         (lambda table, start, n: walk(table, start, 1),
          lambda table, start, n: walk(table, start, 1)[0]),
-    "This is the last id only. Return the list of all n.":
+    "This is only the last id. Return the list of all n.":
         (lambda table, start, n: walk(table, start, n)[-1],
          lambda table, start, n: walk(table, start, n)[-1:]),
-    "The start alone, again and again: append the id that you have drawn.":
+    "You append the start again and again. Append the id that you have drawn.":
         lambda table, start, n: [start] * n,
     "Each id is a list or a tensor with one entry. Take the number out: `[0]`, or `.item()`.":
         (lambda table, start, n: [[i] for i in walk(table, start, n)],
@@ -341,31 +345,31 @@ def by_chance(answer):
     ids = [tensor(text, "the ids").long() for text in drawn]
     expect(all(text.shape == (n,) for text in ids), f"generate(table, 0, {n}) should give {n} ids.")
     whole = not torch.as_tensor(drawn[0]).is_floating_point()
-    expect(whole, "the ids are right, but with a decimal point: ids are whole numbers.")
+    expect(whole, "The ids are right, but they have a decimal point: ids are whole numbers.")
     ids = torch.stack(ids)
-    expect(bool(((ids >= 0) & (ids < 3)).all()), "the ids should be 0, 1 or 2 for a table of 3.")
+    expect(bool(((ids >= 0) & (ids < 3)).all()), "The ids should be 0, 1 or 2 for a table of 3.")
     before, after = ids[:, :-1].flatten(), ids[:, 1:].flatten()
     expect(
         not torch.equal(after, table.argmax(1)[before]),
-        "you always take the most probable id (argmax), which runs in a circle. Draw with the "
+        "You always take the most probable id (argmax), which runs in a circle. Draw with the "
         "probabilities: `torch.multinomial`.",
     )
     expect(
         not torch.equal(ids[0], ids[1]),
-        "two calls gave the same text: draw by chance, and do not seed inside the function.",
+        "Two calls gave the same text: draw at random, and do not seed inside the function.",
     )
     counts = torch.bincount(3 * before + after, minlength=9).view(3, 3).float()
     got = counts / counts.sum(1, keepdim=True).clamp_min(1)
     worst = float((got - table).abs().max())
     if worst > 0.05:
         for diagnosis, wrong in {
-            "every id that can follow comes equally often: draw with the probabilities of the row.":
+            "Every id that can follow comes equally often. Draw with the probabilities of the row.":
                 torch.full((3, 3), 1 / 3),
-            "you took the softmax of the row. Its numbers are probabilities already.":
+            "You took the softmax of the row. Its numbers are probabilities already.":
                 table.softmax(1),
         }.items():  # fmt: skip
             expect(float((got - wrong).abs().mean()) > 0.035, diagnosis)
         raise NotYet(
-            f"in {texts * n} draws the frequencies differ from the table by up to {worst:.1f}: "
+            f"In {texts * n} draws the frequencies differ from the table by up to {worst:.1f}: "
             "draw each id with the probabilities of the row of the one before."
         )

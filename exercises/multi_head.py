@@ -46,9 +46,9 @@ def head_distances(maps):
 
 distances = head_distances.right
 head_distances.mistakes = {
-    "Twice too large: the half is missing. What one head has more, the other has less, and it "
-    "is counted twice.": lambda maps: 2 * distances(maps),
-    "All 0: without the absolute value more and less cancel, since all rows sum to 1.": (
+    "Twice too large: the ½ is missing. Where one head has more weight, the other has less, and "
+    "both are counted.": lambda maps: 2 * distances(maps),
+    "All 0: without the absolute value the differences cancel, because all rows sum to 1.": (
         lambda maps: apart(maps).sum(-1).mean((0, 3)) / 2,
         lambda maps: apart(maps).sum(-1).abs().mean((0, 3)) / 2,
     ),
@@ -79,23 +79,22 @@ head_distances.mistakes = {
         lambda maps: apart(maps).square().sum(-1).mean((0, 3)) / 2,
         lambda maps: apart(maps).square().mean((0, 3, 4)),
     ),
-    "You took the largest. Sum over the keys, and take the mean over texts and rows.":
+    "You took the largest difference. Sum over the keys, and take the mean over texts and rows.":
         (lambda maps: half(maps).amax((0, 3)), lambda maps: half(maps).amax(3).mean(0),
          lambda maps: apart(maps).abs().amax(-1).mean((0, 3))),
-    "You added over the queries, or took T for S: T queries, S keys, and they differ. The distance "
-    "of two rows adds over the keys, dim=-1.":
+    "You summed over the queries. The distance of two rows is a sum over the keys, dim=-1.":
         lambda maps: apart(maps).abs().sum(-2).mean((0, 3)) / 2,
     "One number comes back. Keep the pairs of heads apart: an (H, H) table.":
         lambda maps: half(maps).mean(),
     "You compare the texts, or the rows. Compare the heads, dim 1: an (H, H) table.":
         tuple(lambda maps, dim=dim: distances(maps.transpose(1, dim)) for dim in (0, 2)),
     "Halved twice: once is enough.": lambda maps: distances(maps) / 2,
-    "This says how alike the heads are. Their distance is 1 minus it.":
+    "This is the similarity of the heads. Their distance is 1 minus it.":
         lambda maps: 1 - distances(maps),
     "The texts or the rows are still there: average over both.":
         (lambda maps: half(maps).mean(3), lambda maps: half(maps).mean(0),
          lambda maps: half(maps).mean(0).movedim(2, 0), half),
-    "Each pair stands there once only: a distance is the same in both directions.":
+    "You filled in only half of the table. A distance is the same in both directions.":
         (lambda maps: distances(maps).triu(), lambda maps: distances(maps).tril()),
 }  # fmt: skip
 
@@ -110,14 +109,14 @@ def twins(answer):
     expect(letter in ("a", "b", "c"), 'The second of the pair should be "a", "b" or "c".')
     expect(
         0 <= score <= 1,
-        "A score is a share of right answers, between 0 and 1: 97% is 0.97.",
+        "A score is the fraction of right answers, between 0 and 1: 97% is 0.97.",
     )
     expect(
         score > 0.9,
-        "So low? Twins were not trained here, it seems, or not for 400 steps: copy all three "
-        "matrices of head 0 into head 1 *before* the training, return the layer from a function "
-        "and hand that function to recall_trained. Copy the numbers, by `copy_`: after `=` the two "
-        "heads are one, which scores about 0.2. (Or is this the share of *wrong* answers?)",
+        "Too low for twins that were trained for 400 steps. Copy all three matrices of head 0 into "
+        "head 1 *before* the training, return the layer from a function, and pass that function to "
+        "recall_trained. Copy the numbers, with `copy_`: after `=` the two heads are one, which "
+        "scores about 0.2. (Or is this the fraction of *wrong* answers?)",
     )
     expect(
         letter != "a",
@@ -126,11 +125,11 @@ def twins(answer):
     )
     expect(
         letter != "c",
-        "Rounding alone needs more than 200 steps to part heads, if it does at all (the study). "
-        "Score the twins after 50 steps: they have parted long before. What differs from the first "
-        "step on?",
+        "Rounding alone needs more than 200 steps to make heads differ, if it does at all (the "
+        "study). Score the twins after 50 steps: they have differed for long. What differs from "
+        "the first step on?",
     )
-    return "alike heads stay alike only if all that follows them is alike, too."
+    return "Identical heads stay identical only if everything after them is identical, too."
 
 
 # --- 6.3 ------------------------------------------------------------------------------------------
@@ -140,7 +139,7 @@ INTERLEAVED = (
     "different heads (…, hs, H). Head h owns the features h·hs … (h+1)·hs − 1: (…, H, hs)."
 )
 ALONG_T = (
-    "You cut along the time: each of your heads holds some of the tokens with all their features. "
+    "You cut along time: each of your heads holds some of the tokens with all their features. "
     "Every head needs all tokens and hs of the features: first (B, T, H, hs), then swap T and H."
 )
 SCRAMBLE = (
@@ -148,7 +147,7 @@ SCRAMBLE = (
     "holds several tokens of one head. Swap H and T first: `transpose(1, 2)`."
 )
 BEHIND = (
-    "The heads of one token listen to each other in yours: attention works on the last two "
+    "The heads of one token attend to each other, because attention works on the last two "
     "dimensions. Swap H and T after the split, (B, H, T, hs)."
 )
 OVER_HEADS = (
@@ -235,7 +234,7 @@ def run(mask=torch.tril, thirds=in_three, uses="qkvo", cut=split, join=merge, sc
             (1, 3, 4, 4),  # heads of size 1
         ]
     ],
-    praise="one product for all queries, keys and values of all heads.",
+    praise="One product for all queries, keys and values of all heads.",
     clash="Are q, k and v (B, H, T, hs), and the mask (T, T)?",
     backward=True,
 )  # fmt: skip
@@ -267,13 +266,14 @@ fused_multi_head.mistakes = {
         cut=behind_the_tokens,
         join=lambda out: out.flatten(2),
     )(x, *rest),
-    "These are the outputs of the single heads, or their sum: put them side by side, then comes "
-    "W_o.": (run(uses="qkv1", join=lambda out: out), run(uses="qkv1", join=lambda out: out.sum(1))),
+    "These are the outputs of the single heads, or their sum: put them side by side, then multiply "
+    "by W_o.":
+        (run(uses="qkv1", join=lambda out: out), run(uses="qkv1", join=lambda out: out.sum(1))),
     "You squeeze dimensions away: a single text or token keeps its own, of length 1.":
         lambda *a: run()(*a).squeeze(),
     "You divide the scores by √C, the whole width. A head's dot product has hs = C/H terms: "
     "divide by √hs, or the weights are too even.": run(scale=lambda C, hs: C**0.5),
-    "The scale is missing, or turned round: divide the scores by √hs.":
+    "The scale is missing, or inverted: divide the scores by √hs.":
         (run(scale=lambda C, hs: 1), run(scale=lambda C, hs: hs**-0.5)),
     "You divide by hs, or scale twice (`attention` divides by √hs already). Divide by √hs, once.":
         run(scale=lambda C, hs: hs),
@@ -286,7 +286,7 @@ fused_multi_head.mistakes = {
         lambda *a: run()(*a[:-1], 1),
         lambda *a: run(scale=lambda C, hs: (C / a[-1]) ** 0.5)(*a[:-1], 1),
     ),
-    "You took n_head for the size of a head. It is their number: hs = C // n_head.":
+    "You took n_head for the size of a head. It is the number of heads: hs = C // n_head.":
         lambda *a: run()(*a[:-1], len(a[-2]) // a[-1]),
     "You cut into heads first, and each head into q, k and v. That is another layout of the same "
     "matrix: here the first C columns make the queries of all heads, the next the keys, the last "
@@ -303,7 +303,7 @@ fused_multi_head.mistakes = {
     "keys, the last the values.":
         tuple(run(uses=w + "o") for w in ("qqv", "kkv", "qkk", "qkq", "qvv", "vkv", "qqq")),
     "You multiply by W_o.T. Here a projection is `x @ W`, W_o included.": run(uses="qkvO"),
-    "You added x. The skip is for a later chapter: here only the attention is asked for.":
+    "You added x. The skip connection is for a later chapter: return the attention alone.":
         lambda *a: a[0] + run()(*a),
     "The future is not hidden: this is self-attention in a GPT, mask it with a lower triangle.":
         run(mask=None),
@@ -319,9 +319,9 @@ fused_multi_head.mistakes = {
         (run(mask=lambda ones: ones.tril(1)), run(mask=lambda ones: ones.tril(1), hide=-1e9)),
     "You mask after the softmax, so the rows no longer sum to 1. Mask the scores, with −inf.":
         run(late=True),
-    "The hidden scores are 0 in yours, and e⁰ = 1: they still count. Hide them with −inf.":
+    "You set the hidden scores to 0, and e⁰ = 1: they still get weight. Set them to −inf.":
         run(hide=0),
-    "No token listens to another: these are its own values. Attention is missing.":
+    "No token attends to another: these are its own values. Attention is missing.":
         lambda x, W, o, H: in_three(x @ W)[2] @ o,
 }  # fmt: skip
 
@@ -341,8 +341,8 @@ def _refuse_heads_that_do_not_fit(answer):
             continue
         except Exception as error:
             raise NotYet(
-                f"{what}. What your function raises then is {type(error).__name__}: check the "
-                "numbers first, and raise ValueError."
+                f"{what}. Your function raises {type(error).__name__} instead of ValueError: check "
+                "the numbers first."
             ) from None
         if got is ...:
             raise NotAttempted
@@ -351,6 +351,6 @@ def _refuse_heads_that_do_not_fit(answer):
         shape = getattr(got, "shape", None)
         given = f"returns {got!r:.40}" if shape is None else f"gives a tensor of shape {(*shape,)}"
         raise NotYet(
-            f"{what}, but your function {given} without a word. Raise ValueError when n_head does "
-            "not divide C."
+            f"{what}, but your function {given} without an error. Raise ValueError when n_head "
+            "does not divide C."
         )

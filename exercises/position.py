@@ -30,7 +30,7 @@ def touching(row, feature, by):
     return lambda x: x + by * torch.eye(len(x))[row][:, None] * torch.eye(x.shape[1])[feature]
 
 
-ALL = "Shuffle by `order`, and compare every number of every row, with its sign, at its place."
+ALL = "Shuffle with `order`, and compare every number of every row, with its sign, at its position."
 JUDGED = {  # name → (function, what to say about it)
     "attention": (heard, "Attention without positions is equivariant."),
     "attention_with_positions": (numbered, "The rows carry their numbers, so order matters."),
@@ -75,7 +75,7 @@ for name, (function, _) in JUDGED.items():
     ],
     why=[*(why for _, why in JUDGED.values()), JUDGED["attention"][1],
          "Row 4 stays where it is in this order: use `order` as it is given.", OWN_X],
-    praise="the outputs move with the inputs: equivariant, which is not invariant.",
+    praise="The outputs move with the inputs: equivariant, which is not invariant.",
 )  # fmt: skip
 def is_equivariant(f, x, order):
     """is_equivariant(f, x, order): does f give shuffled outputs for shuffled rows?"""
@@ -97,16 +97,18 @@ is_equivariant.mistakes = {
     "f(x)[order].": lambda f, x, order: close(f(x[order]), f(x)),
     "One side is shuffled the other way round: compare f(x[order]) with f(x)[order].":
         lambda f, x, order: close(f(x[order])[order], f(x)),
-    "Both sides are f of the same rows in yours. One side is f(x[order]), the other f(x)[order].":
+    "You compute f of the same rows on both sides. One side is f(x[order]), the other f(x)[order].":
         lambda f, x, order: close(f(x), f(x)[order]),
     "Attention gives equal outputs only up to rounding, because it adds in another order: compare "
     "with torch.allclose, not with == or torch.equal.":
         lambda f, x, order: torch.equal(f(x[order]), f(x)[order]),
-    "You say True to everything: one side has to be f of the shuffled rows, the other the shuffled "
-    "rows of f(x).": lambda *_: True,
-    "You say False to everything: attention without positions is equivariant.": lambda *_: False,
-    "is_equivariant should return one True or False, and you have one for each number: "
-    "torch.allclose gives one for whole tensors.": (
+    "You return True for everything. Compare f of the shuffled rows with the shuffled rows of "
+    "f(x).":
+        lambda *_: True,
+    "You return False for everything, but attention without positions is equivariant.":
+        lambda *_: False,
+    "You return a True or False for each number. Return one for whole tensors: torch.allclose "
+    "gives one.": (
         lambda f, x, order: f(x[order]) == f(x)[order],
         lambda f, x, order: torch.isclose(f(x[order]), f(x)[order], atol=1e-6),
         lambda f, x, order: (f(x[order]) - f(x)[order]).abs() < 1e-6,
@@ -117,17 +119,17 @@ is_equivariant.mistakes = {
         (comparing(torch.sum), comparing(lambda y: y.sum(0)), comparing(lambda y: y.mean(-1)),
          lambda f, x, order: bool((f(x[order]) - f(x)[order]).mean() < 1e-5),
          comparing(lambda y: y.norm(dim=-1))),
-    "You say True where the rows of the output are the same but stand at other places: they have "
-    "to be shuffled as the input is.":
+    "You return True where the output has the same rows in another order. They have to be shuffled "
+    "as the input is.":
         comparing(lambda y: y.sort(0).values),
-    "You compare one row only, or one feature. Compare all of them.":
+    "You compare only one row, or only one feature. Compare all of them.":
         (comparing(lambda y: y[0]), comparing(lambda y: y[-1]), comparing(lambda y: y[:, 0])),
     "A negative difference is a difference: take `.abs()` before the maximum.":
         lambda f, x, order: bool((f(x[order]) - f(x)[order]).max() < 1e-5),
     "Your tolerance is too wide: a difference of 0.0002 is more than rounding. Take atol=1e-6.": (
         lambda f, x, order: close(f(x[order]), f(x)[order], 1e-2),
         lambda f, x, order: close(f(x[order]), f(x)[order], 1e-3)),
-    "It is the other way round: True if the outputs are shuffled alike.":
+    "It is the wrong way round: return True if the outputs are shuffled alike.":
         lambda f, x, order: not close(f(x[order]), f(x)[order]),
     "You shuffle in an order of your own. Use `order`, on both sides.": tuple(
         lambda f, x, order, own=own: close(f(x[own(order)]), f(x)[own(order)])
@@ -149,22 +151,31 @@ BASES = (1e4, 1e5, 1e6, 1e7)
 @checked
 def best_base(answer):
     """best_base: the losses of four bases at the places 64 to 127, and the base you would take."""
+    powers = isinstance(answer, (list, tuple)) and answer and isinstance(answer[0], dict)
+    expect(
+        not powers or set(answer[0]) != {4, 5, 6, 7},
+        "Your keys are 4, 5, 6, 7. They should be the bases: 1e4, 1e5, 1e6, 1e7.",
+    )
     losses, chosen = reported(
         answer,
         (dict.fromkeys(BASES, 2.9), 1e5),
         "Set best_base to a pair: the losses, base → loss, and the base that you would take, "
-        "({1e4: 2.92, …}, 1e5).",
+        "({1e4: 4.0, 1e5: 4.0, 1e6: 4.0, 1e7: 4.0}, 1e4).",
+    )
+    expect(
+        set(losses.values()) != {4.0},
+        "These are the numbers of the example. Measure the losses of the four readers.",
     )
     expect(
         all(1.5 < loss < 4.5 for loss in losses.values()),
-        "These are no losses of such a reader: its best are a little above 2, and random guessing "
-        "has about 4.2. Take the mean over the places: not their sum, and not e to it.",
+        "Such a reader cannot have these losses: its best are a little above 2, and guessing gets "
+        "about 4.2. Take the mean over the positions: not the sum, and not e to the mean.",
     )
     expect(
         losses[1e4] > 2.45,
-        "With its own base, 10,000, the reader has a loss above that of the bigram here. A lower "
-        "one is from places 0 to 31, where it was trained, or you asked a reader trained on longer "
-        "texts: take the places 64 to 127 of 256.",
+        "With its own base, 10,000, the reader's loss is above the bigram's here. A lower loss "
+        "means that you measured positions 0 to 31, on which it was trained, or a reader trained "
+        "on longer texts. Take positions 64 to 127 of 256.",
     )
     expect(
         len({round(loss, 6) for loss in losses.values()}) == 4,
@@ -173,21 +184,20 @@ def best_base(answer):
     )
     expect(
         losses[1e4] - losses[1e6] > 0.35 and losses[1e6] < min(losses[1e5], losses[1e7]),
-        "These are not the losses of the trained reader at the places 64 to 127: there the base "
-        "1,000,000 is ahead of 10,000 by about half a nat. Take [64:128] of the 256 losses, and "
-        "put the bases in by `with_base`, without training anew.",
+        "These are not the losses of the trained reader at positions 64 to 127. Take [64:128] of "
+        "the 256 losses, and put in each base with `with_base`, without training again.",
     )
     best = min(BASES, key=losses.__getitem__)
     expect(
         chosen in BASES,
-        "The second of the pair should be one of the four bases, not its loss or its place.",
+        "The second of the pair should be one of the four bases, not its loss or its index.",
     )
     expect(
         chosen != max(BASES, key=losses.__getitem__),
-        "You took the base with the highest loss. The lowest is wanted.",
+        "You chose the base with the highest loss. Choose the lowest.",
     )
     expect(chosen == best, f"By your own numbers another base is better: {best:,.0f}.")
-    return "slower clocks stay longer on the part of the dial that they know."
+    return "Slower clocks stay longer on the part of the dial that they know."
 
 
 # --- 7.3: the other layout --------------------------------------------------------------------
@@ -196,7 +206,7 @@ def best_base(answer):
 @exercise(
     inputs=[(normal(H * hs, C, seed=90 + hs + C), H) for H, hs, C in
             ((3, 8, 4), (2, 6, 12), (4, 10, 7), (6, 6, 36), (1, 6, 5), (5, 4, 1), (3, 2, 5))],
-    praise="a weight from one world now fits into the other.",
+    praise="A weight from one world now fits into the other.",
 )  # fmt: skip
 def to_halves(weight, n_head):
     """to_halves(weight, n_head): rows from interleaved pairs to two halves, in every head."""
@@ -209,7 +219,7 @@ def heads(weight, H):
 
 
 to_halves.mistakes = {
-    "You return the rows as they were.": (
+    "You return the rows in their old order.": (
         lambda weight, H: weight,
         lambda weight, H: weight.unflatten(0, (H, 2, -1)).flatten(0, 2)),
     "This is the way back, from two halves to interleaved pairs.":
@@ -246,14 +256,14 @@ to_halves.mistakes = {
         (lambda weight, H: half_split(weight.T, H).T,
          lambda weight, H: half_split(weight.T, 1).T,
          lambda weight, H: torch.cat((weight[:, 0::2], weight[:, 1::2]), 1)),
-    "The result lies on its side: rows stay rows.": lambda weight, H: half_split(weight, H).T,
+    "Your result is transposed: rows stay rows.": lambda weight, H: half_split(weight, H).T,
     "Rows run backwards: first rows 0, 2, 4, … of a head, then rows 1, 3, 5, … of it.":
         (lambda weight, H: torch.cat((heads(weight, H)[:, :, 0],
                                       heads(weight, H)[:, :, 1].flip(1)), 1).flatten(0, 1),
          lambda weight, H: weight.flip(0), lambda weight, H: half_split(weight, H).flip(0),
          lambda weight, H: heads(weight, H).flip(1).transpose(1, 2).flatten(0, 2),
          lambda weight, H: heads(weight, H).flip(1, 2).transpose(1, 2).flatten(0, 2)),
-    "Each half has changed its sign: rows only move.": (
+    "You changed signs. Rows only move.": (
         lambda weight, H: torch.cat((-heads(weight, H)[:, :, 1], heads(weight, H)[:, :, 0]), 1)
         .flatten(0, 1)),
 }  # fmt: skip
@@ -355,7 +365,7 @@ def with_mask(hidden, fill):
             ((1, 2, 5, 6), (2, 1, 3, 8), (2, 3, 4, 8), (2, 2, 4, 4), (3, 3, 3, 2), (2, 3, 1, 4),
              (1, 1, 40, 8))],
     clash="q, k and v are (B, H, T, hs): the scores compare the last dimension, q @ k.mT.",
-    praise="positions are in the scores, and only there.",
+    praise="Positions are in the scores, and only there.",
     backward=True,
 )  # fmt: skip
 def rotary_attention(q, k, v):
@@ -369,9 +379,9 @@ def by_power(power):
 
 
 rotary_attention.mistakes = {
-    "You rotate the values too. Then the output depends on where the tokens stand, not "
-    "only on how far apart: rotate q and k only.": attending(to_v=turned),
-    "You rotate the queries or the keys only: the scores depend on distances only if both are "
+    "You rotate the values too. Then the output depends on where the tokens are, not only on how "
+    "far apart: rotate only q and k.": attending(to_v=turned),
+    "You rotate only the queries or only the keys: the scores depend on distances only if both are "
     "rotated.": (attending(to_k=unchanged), attending(to_q=unchanged)),
     "Rotate q and k, both of them, and leave v alone.": (
         attending(unchanged, unchanged, turned), attending(turned, unchanged, turned),
@@ -382,16 +392,17 @@ rotary_attention.mistakes = {
         attending(unchanged, unchanged, then=turned),
     "The output is rotated once more: only q and k are.":
         (attending(then=turned), attending(then=back)),
-    "The mask is missing: every token hears the future.": attending(mask=lambda T: None),
+    "The mask is missing: every token attends to the future.": attending(mask=lambda T: None),
     "The mask is missing, and v is rotated: rotate q and k only, and pass causal_mask(T).":
         attending(to_v=turned, mask=lambda T: None),
     "The mask is missing, and so are rotations: rotate q and k, both of them.":
         (attending(unchanged, unchanged, mask=lambda T: None),
          attending(turned, unchanged, mask=lambda T: None),
          attending(unchanged, turned, mask=lambda T: None)),
-    "The mask is the wrong way round: a token hears itself and the *past*.":
+    "The mask is the wrong way round: a token attends to itself and the *past*.":
         attending(mask=lambda T: causal_mask(T).T),
-    "The mask leaves a token nothing to hear: each hears itself and what came before it.": (
+    "The mask leaves a token nothing to attend to: each attends to itself and what came before it.":
+        (
         attending(mask=lambda T: ~causal_mask(T)), with_mask(causal_mask, -torch.inf),
         with_mask(causal_mask, -1e9), with_mask(itself_or_later, -torch.inf),
         with_mask(itself_or_later, -1e9)),
@@ -426,13 +437,12 @@ rotary_attention.mistakes = {
          attending(*[lambda x: x + torch.cat((of(x).sin(), of(x).cos()), -1)] * 2)),
     "A sign is wrong, so that nothing is turned: (a, b) becomes (a cos − b sin, a sin + b cos).":
         tuple(attending(*[lambda x, s=s: mirrored(x, *s)] * 2) for s in ((1, 1), (-1, -1))),
-    "θᵢ is 10000^(−2i/hs): in yours the 2 is missing, or 100 is the base, so that the clocks are "
-    "too fast.":
+    "θᵢ is 10000^(−2i/hs). The 2 is missing, or your base is 100, so that the clocks are too fast.":
         by_power(0.5),
     "The exponent of θ is −2i/hs, i = 0, 1, …: not +2i/hs, not twice that, and i not from 1.": (
         by_power(-1), by_power(2),
         attending(*[lambda x: turn(x, of(x) * 10_000 ** (-2 / x.shape[-1]))] * 2)),
-    "All your pairs turn alike: pair i turns by θᵢ = 10000^(−2i/hs) a place.": by_power(0),
+    "All your pairs turn alike: pair i turns by θᵢ = 10000^(−2i/hs) per position.": by_power(0),
     "The base is 10,000: θᵢ = 10000^(−2i/hs).": tuple(
         attending(*[lambda x, base=base: turn(x, of(x, base))] * 2) 
         for base in (1000.0, 500.0, 1e5, 1e6)),
@@ -440,7 +450,7 @@ rotary_attention.mistakes = {
         *(of_others(attending(), order) for order in
           ((1, 0, 2), (0, 0, 2), (1, 1, 2), (0, 1, 1), (0, 1, 0), (2, 2, 2), (0, 0, 0), (0, 2, 1))),
         *(of_others(attending(to_v=turned), order) for order in ((0, 1, 1), (0, 1, 0)))),
-    "Heads and time are exchanged: tokens attend to tokens, within each head.": (
+    "Heads and time are swapped: tokens attend to tokens, within each head.": (
         lambda *qkv: attending(*[unchanged] * 2)(*(x.transpose(1, 2) for x in qkv)).transpose(1, 2),
         lambda *qkv: attending()(*(x.transpose(1, 2) for x in qkv)).transpose(1, 2),
         lambda q, k, v: attending(*[unchanged] * 2)(
@@ -457,9 +467,9 @@ rotary_attention.mistakes = {
     "−∞ before it.": lambda q, k, v: masked(scores(q, k).softmax(-1), 0) @ v,
     "You add the values to the output: attention is their weighted sum alone.":
         lambda q, k, v: attending()(q, k, v) + v,
-    "Every token hears the past evenly: the weights come from the scores of q and k.":
+    "Every token averages the past evenly: the weights come from the scores of q and k.":
         attending(torch.zeros_like),
-    "You gave back the values: each output is a weighted sum of them.": lambda q, k, v: v,
+    "You returned the values: each output is a weighted sum of them.": lambda q, k, v: v,
     "Keep the heads apart: the output has the shape (B, H, T, hs).":
         (attending(then=lambda out: out.transpose(1, 2)),
          attending(then=lambda out: out.transpose(1, 2).flatten(2)),

@@ -32,13 +32,13 @@ AFTER = (
     "and the hidden future still takes its share. Put -inf into the scores before the softmax."
 )
 ZEROS = (
-    "You put 0 into the scores where looking is forbidden. But e⁰ = 1, so the future still gets "
+    "You put 0 into the scores where attending is forbidden. But e⁰ = 1, so the future still gets "
     "weight. Put -inf there: e^(-inf) is 0."
 )
 NO_MASK = "The future is not hidden: row i has weight on columns after i. Mask the scores."
 TURNED = (
-    "Your mask is the wrong way round, so the last row has nothing to look at: NaN. masked_fill "
-    "writes where its mask is True, and causal_mask is True where looking is allowed: use ~mask."
+    "Your mask is the wrong way round, so the last row has nothing to attend to: NaN. masked_fill "
+    "writes where its mask is True, and causal_mask is True where attending is allowed: use ~mask."
 )
 FINITE = (
     "The future gets in: your stand-in for -inf is a finite number, and scores can be as low. "
@@ -73,12 +73,12 @@ def ask_for_the_verb(answer):
     expect(
         bool(met > 0.8 or loud <= 0.8),
         f'Without the scale, "met" would have {shown(loud)}. But scores are divided by √4 = 2, and '
-        f"that leaves {shown(met)}. A longer query asks louder.",
+        f"that leaves {shown(met)}. A longer query gives larger scores.",
     )
     expect(
         bool(met > 0.8),
-        f'"met" has weight {shown(met)}, more than any other, but not above 0.8. Ask louder, or '
-        "ask against the others.",
+        f'"met" has weight {shown(met)}, more than any other, but not above 0.8. Make the '
+        "query longer, or let it point away from the other keys.",
     )
     return f'"met" gets {shown(met)} of the weight.'
 
@@ -107,10 +107,10 @@ LEAKS = {
 WHY = {
     "keys_centred": "The mean of the keys adds q · mean to *all* scores of a query, and what is "
     "added to a whole row changes no weight, but for rounding.",
-    "values_centred": "The mean of the values holds the later tokens, and it is taken away from "
+    "values_centred": "The mean of the values includes the later tokens, and it is subtracted from "
     "every output. Draw new values for token 4, too.",
-    "largest_subtracted": "The largest score of the row may lie in the future, but it is added to "
-    "the whole row, and that changes no weight. Was it rounding that you saw?",
+    "largest_subtracted": "The largest score of the row may lie in the future, but it is "
+    "subtracted from the whole row, and that changes no weight. A millionth is rounding.",
     "divided_by_largest": "The largest score of the row may lie in the future, and a row that is "
     "divided by more has flatter weights. Try several draws.",
     "roles_swapped": "The scores are k · q instead of q · k, another function; but in row i they "
@@ -121,20 +121,24 @@ WHY = {
 
 # What all six say when the test, not an attention, is misread: how many are True, how many wrong.
 ALL_LEAK = (
-    "Not all six leak. Compare the outputs *before* token 4 only, [:4], and let a millionth pass: "
+    "Not all six leak. Compare only the outputs *before* token 4, [:4], and ignore a millionth: "
     "that is rounding."
 )
 NONE_LEAKS = (
     "Some of the six leak. Are row 4 of q, of k *and* of v other numbers the second time, in "
     "copies (`q.clone()`)? And is it the largest change of several draws?"
 )
-TURNED_ROUND = "All six are the other way round: True says that it leaks."
+TURNED_ROUND = "All six are the wrong way round: True says that it leaks."
 
 
 @checked
 def which_leak(answer):
     """A dictionary: each of six attentions → does an output hear a later token?"""
     wanted = f"Give a dictionary with a True or False for each of {', '.join(LEAKS)}."
+    if isinstance(answer, dict):
+        still_open = [name for name, leaks in answer.items() if leaks is ...]
+        if 0 < len(still_open) < len(answer):
+            raise NotYet(f"Still to be filled in, with True or False: {', '.join(still_open)}.")
     said = reported(answer, LEAKS, wanted)
     wrong = [name for name, leaks in LEAKS.items() if said[name] != leaks]
     leaking = sum(said.values())
@@ -144,7 +148,8 @@ def which_leak(answer):
     if wrong:
         more = f" ({len(wrong)} of the six are not yet right.)" * (len(wrong) > 1)
         raise NotYet(f"{wrong[0]}: look again. {WHY[wrong[0]]}{more}")
-    return "what is added to a whole row is harmless; what scales it, or meets the values, leaks."
+    return "What is added to a whole row is harmless. What scales a row, or changes the values, "
+    "leaks."
 
 
 def formula(q, k, v, scale=None, allowed=causal_mask, fill=-math.inf, softmax=F.softmax, dim=-1):
@@ -163,13 +168,13 @@ SHARES = {"softmax": (0.95, 1.0), "own queries": (0.25, 0.40), "width": (0.65, 0
 NOT_SO = {
     "softmax": "Is the future multiplied by 0 (−∞ without a softmax stays −∞), and are the scores "
     "themselves multiplied with the values?",
-    "own queries": "All tokens should ask the same, so that the question cannot say what it asks "
+    "own queries": "All tokens should use one query, so that the question cannot say what it asks "
     "for: `self.one.expand_as(x)` takes the place of `self.query(x)`, and the keys stay.",
     "width": "Queries and keys should have one number each, the values 32. (Two are enough: try.)",
 }
 GUESSED = (
-    "one in eight is guessing. Does `share_right` get what `learn` returns? And is no weight NaN, "
-    "as −∞ · 0 is?"
+    "Guessing gets one in eight right. Pass what `learn` returns to `share_right`, and check for "
+    "weights that are NaN, as −∞ · 0 is."
 )
 
 
@@ -184,30 +189,33 @@ def what_recall_needs(answer):
     shares, needed = reported(
         answer,
         (dict.fromkeys(SHARES, 0.5), ["width"]),
-        f"taken_away should be a pair: one share for each of {', '.join(SHARES)}, "
+        f"Set taken_away to a pair: one fraction for each of {', '.join(SHARES)}, "
         '{"softmax": 0.5, …}, and the list of needed parts.',
     )
     percent = any(share > 1.001 for share in shares.values())
-    expect(not percent, "Give shares between 0 and 1, as `share_right` does.")
+    expect(not percent, "Give fractions between 0 and 1, as `share_right` does.")
     three = list(shares.values())
-    expect(not fit([1 - x for x in three]), "These are the shares of *wrong* answers.")
+    expect(not fit([1 - x for x in three]), "These are the fractions of *wrong* answers.")
     exchanged = not fit(three) and any(map(fit, permutations(three)))
-    expect(not exchanged, "Shares like these come out, but not of these parts: are two exchanged?")
+    expect(
+        not exchanged, "These are the right numbers, but for other parts: are two of them swapped?"
+    )
     for part, (low, high) in SHARES.items():
         expect(not 0.1 < shares[part] < 0.15, f'"{part}": {GUESSED}')
         expect(low <= shares[part] <= high, f'"{part}": {NOT_SO[part]}')
     expect(
         all(part in SHARES for part in needed),
-        "The shares are right. Second comes a list of the needed parts, by their names in the "
-        "first: those without which the share is below 0.9.",
+        "The numbers are right. Second comes a list of the needed parts, with the same names: "
+        "those without which the fraction is below 0.9.",
     )
     expect(
         set(needed) == {part for part, share in shares.items() if share < 0.9},
-        "The shares are right. Needed are the parts without which the share is below 0.9.",
+        "The numbers are right. The needed parts are those without which the fraction is below "
+        "0.9.",
     )
     return (
-        "the question must say what it looks for; with one number it learns more slowly (75 "
-        "to 85 % in these 600 steps); the scores find without a softmax, too."
+        "The question must say what it looks for. With one number per query the head learns more "
+        "slowly (75 to 85% in these 600 steps). Without a softmax it still solves the task."
     )
 
 
@@ -237,19 +245,20 @@ window_head = exercise(
         for C, hs, window, B, T in [(6, 4, 3, 2, 7), (5, 5, 2, 2, 4), (6, 4, 3, 2, 2),
                                     (4, 3, 1, 2, 5), (4, 2, 5, 1, 40)]
     ],
-    praise="itself and the window before, no older token and no future.",
-    clash="Is the mask made in `__init__`, or is T that of the batch? Make it in `forward`, (T, T) "
-    "for T = x.shape[1].",
+    praise="Each token attends to itself and to the window before it, to no older token and no "
+    "future.",
+    clash="Make the mask in `forward`, (T, T) for T = x.shape[1], not in `__init__`, and not from "
+    "the size of the batch.",
     backward=True,
 )(WindowHead)  # fmt: skip
 
 forward = WindowHead.forward
 window_head.mistakes = {
-    "The window is one too long: window tokens in all, the token itself among them.":
+    "The window is one too long: it has `window` tokens in all, the token itself among them.":
         lambda h, x: forward(h, x, lambda T, w: near(T, w + 1)),
     "The window is one too short: the token itself and window - 1 before it.":
         lambda h, x: forward(h, x, lambda T, w: near(T, w - 1)),
-    "This looks at the whole past: older tokens than the window are not hidden.":
+    "Your head attends to the whole past: tokens older than the window are not hidden.":
         lambda h, x: forward(h, x, lambda T, w: causal_mask(T)),
     "Your window is a fixed one, whatever `window` says: keep it as self.window.":
         lambda h, x: forward(h, x, lambda T, w: near(T, 3)),
@@ -257,11 +266,12 @@ window_head.mistakes = {
         lambda h, x: forward(h, x, lambda T, w: near(T, w) | near(T, w).T),
     "Your window ends in the past, but reaches over the whole future: keep j <= i.":
         lambda h, x: forward(h, x, lambda T, w: ~causal_mask(T).tril(-w)),
-    "Your window lies in the future: token i sees i, i + 1 … Turn i - j round.":
+    "Your window lies in the future: token i attends to i, i + 1, … Turn i - j round.":
         lambda h, x: forward(h, x, lambda T, w: near(T, w).T),
     "This hides the window and keeps the older tokens: turn the second part of the mask round.":
         lambda h, x: forward(h, x, lambda T, w: causal_mask(T) & causal_mask(T).tril(-w)),
-    "Your windows are blocks that lie side by side. Each token has its own, which ends with it.":
+    "Your windows are blocks that lie side by side. Each token has its own, which ends at that "
+    "token.":
         lambda h, x: forward(h, x, lambda T, w: causal_mask(T) & (blocks(T, w) == blocks(T, w).T)),
     "Your window hides the token itself: it is one of the `window` tokens.":
         (lambda h, x: forward(h, x, lambda T, w: near(T, w) & itself_too(T)),
@@ -278,7 +288,7 @@ window_head.mistakes = {
     "Two of query, key and value are swapped: a query meets keys, and the values are mixed.":
         tuple(lambda h, x, order=order: forward(h, x, change=lambda *qkv: [qkv[i] for i in order])
               for order in ((1, 0, 2), (0, 2, 1), (2, 1, 0))),
-    "You cut the text to the window. Each token has a window of its own: all T come out.":
+    "You cut the text to the window. Each token has a window of its own: return all T.":
         lambda h, x: forward(h, x[:, -h.window :]),
     NO_SCALE: lambda h, x: forward(h, x, scale=1),
     SCALE_HS: lambda h, x: forward(h, x, scale=1 / h.query.out_features),

@@ -89,16 +89,16 @@ block8.mistakes = {
     "numbers.": (reading(least=1), reading(numbers=lambda raw: signed(raw[4:]), least=1)),
     "The first two numbers are missing: they begin at byte 2, right after the scale.":
         reading(numbers=lambda raw: signed(raw[4:])),
-    "Your scale is made of the last two bytes. It is the first two.": (
+    "You read the scale from the last two bytes. It is in the first two.": (
         reading(lambda raw: float16(raw[-2:])),
         reading(lambda raw: float16(raw[-2:]), lambda raw: signed(raw[:-2]))),
-    "The scale is read as another kind of number. Its two bytes are a float16, `e` in `struct`.": (
+    "You read the scale as another type of number. Its two bytes are a float16, `e` in `struct`.": (
         reading(lambda raw: int.from_bytes(raw[:2], "little")),
         reading(lambda raw: int.from_bytes(raw[:2], "little", signed=True)),
         reading(lambda raw: struct.unpack("<f", bytes(2) + raw[:2])[0])),  # bfloat16
     "The two bytes of the scale are in the wrong order: `<` in `struct`, little-endian.":
         reading(lambda raw: float16(raw[:2], ">")),
-    "The scale is missing: these are the whole numbers. Multiply each by it.":
+    "The scale is missing: these are whole numbers. Multiply each by the scale.":
         (reading(lambda raw: 1), reading(lambda raw: 1, lambda raw: raw[2:])),
     "The scale is still among your numbers: they begin at byte 2.": reading(numbers=signed),
 }  # fmt: skip
@@ -115,7 +115,7 @@ def sized(layers, heads, width, shared=None, head_size=None):
     inputs=[(sized(30, 9, 576, 3), 8192, 4), (sized(9, 12, 768), 99, 8), (sized(6, 4, 64, 1), 9, 2),
             (sized(28, 16, 1024, 8, 128), 99, 2), (sized(3, 5, 40, None, 24), 7, 1),
             (sized(30, 12, 96, 2), 131_072, 4)],
-    praise="two numbers a feature, for the heads that there are.",
+    praise="A key and a value in each layer, for the heads that keep them.",
     meaning={"NoneType": "n_kv_head and head_size may be None: then there are n_head heads of "
              "keys, and a head has n_embd / n_head numbers."},
     tolerance=0,
@@ -142,31 +142,33 @@ def kept(
 
 
 cache_bytes.mistakes = {
-    "Half is missing: keys *and* values are kept.": partial(kept, both=1),
-    "Half as much again: queries are not kept, only keys and values.": partial(kept, both=3),
-    "All n_head heads are counted. Kept are the n_kv_head shared ones, if that is not None.":
+    "Half is missing: the cache holds keys *and* values.": partial(kept, both=1),
+    "You count queries, too. The cache holds only keys and values.": partial(kept, both=3),
+    "You count all n_head heads. The cache holds only n_kv_head of them, unless that is None.":
         partial(kept, heads=lambda c: c.n_head),
     "Where n_kv_head is None, every head has keys of its own: n_head of them.":
         partial(kept, heads=lambda c: c.n_kv_head or 1),
     "A head has n_embd / n_head numbers, however many heads of keys there are.":
         partial(kept, hs=lambda c: c.head_size or c.n_embd // (c.n_kv_head or c.n_head)),
-    "n_head / n_kv_head is how many heads share one of keys. Kept are n_kv_head of them.":
+    "n_head / n_kv_head is how many heads share the same keys. The cache holds n_kv_head of them.":
         partial(kept, heads=lambda c: c.n_head // c.n_kv_head if c.n_kv_head else c.n_head),
-    "Keys or values are counted for all n_head heads. Both are shared by n_kv_head.":
+    "You count keys or values for all n_head heads. The cache holds only n_kv_head of each.":
         lambda *given: (kept(*given) + partial(kept, heads=lambda c: c.n_head)(*given)) / 2,
-    "You count n_embd numbers for a key. It is heads of keys · size of a head.":
+    "You count n_embd numbers for a key. It should be (heads of keys) × (head size).":
         partial(kept, heads=lambda c: 1, hs=lambda c: c.n_embd),
-    "A head has n_embd numbers with you. It has head_size, or else n_embd / n_head.":
+    "You count n_embd numbers for a head. It has head_size, or n_embd / n_head if that is None.":
         (partial(kept, hs=lambda c: c.n_embd), partial(kept, hs=lambda c: c.head_size or c.n_embd)),
-    "head_size is ignored where it is given: n_embd / n_head holds only for None.":
+    "You ignore head_size where it is given: n_embd / n_head is only for None.":
         partial(kept, hs=lambda c: c.n_embd // c.n_head),
-    "That is one layer. All n_layer keep keys and values.": partial(kept, layers=False),
+    "That is one layer. All n_layer layers keep keys and values.": partial(kept, layers=False),
     "That is one token. Each of `tokens` keeps its own.": lambda c, _, size: kept(c, 1, size),
     "That is how many numbers there are. Each takes `size` bytes.":
         lambda c, tokens, size: kept(c, tokens, 1),
     "You always take 2 or 4 bytes. A number takes `size` bytes.":
         tuple(lambda c, tokens, _, n=n: kept(c, tokens, n) for n in (2, 4)),
     "These are bits. `size` is in bytes: no 8.": partial(kept, both=16),
+    "These are kilobytes, megabytes or gigabytes. Return bytes.": tuple(
+        lambda *given, unit=unit: kept(*given) / unit for unit in (1e3, 1e6, 1e9, 2**20, 2**30)),
 }  # fmt: skip
 
 
@@ -177,16 +179,16 @@ RIGHT, TOKENS = "last", 140  # of 600 characters
 OTHERS = {  # diagnosis → the second and third number that are otherwise
     "The second and third are what rounding *adds*. Give the bits themselves, all three.":
         (0.1091, 0.3257),
-    "The second and the third are exchanged: first block 15, then block 29.": (1.3266, 1.1100),
+    "The second and the third are swapped: first block 15, then block 29.": (1.3266, 1.1100),
     "In your third number both blocks are rounded: put block 15 back first.": (1.1100, 1.4268),
-    "Only the four matrices of attention are rounded. The three of `mlp` belong to the block, too.":
+    "You rounded only the four matrices of attention. Round the three of `mlp`, too.":
         (1.0510, 1.0321),
-    "Only the three matrices of `mlp` are rounded. The four of attention belong to the block, too.":
+    "You rounded only the three matrices of `mlp`. Round the four of attention, too.":
         (1.0583, 1.3191),
     "Blocks are counted from 0: these are 14 and 28.": (1.0619, 1.0413),
     "These are all 30 blocks in 2 bits. Round one and leave the others.": (4.4485, 4.4485),
     "That is rounding to 3 bits. Take 2.": (1.0126, 1.0701),
-    "Rounding changes nothing here. In 4 bits they are already: take 2. Or were the rounded "
+    "Rounding changes nothing here. They are in 4 bits already: take 2. Or were the rounded "
     "numbers not put into the model (`part.weight.data = …`)?": (1.0009, 1.0009),
 }  # fmt: skip
 
@@ -201,13 +203,14 @@ def dearer(answer):
         '(1.5, 1.6, 1.7, "middle").',
     )
     for unit, factor in {
-        "nats a character. Divide by ln 2": math.log(2),
-        "bits a token. Divide by the characters, 600": 600 / TOKENS,
-        "nats a token. Divide by the characters, 600, and by ln 2": math.log(2) * 600 / TOKENS,
+        "nats per character. Divide by ln 2": math.log(2),
+        "bits per token. Divide by the characters, 600": 600 / TOKENS,
+        "nats per token. Divide by the characters, 600, and by ln 2": math.log(2) * 600 / TOKENS,
     }.items():
         as_bits = [number / factor for number in found]
         expect(not same(as_bits, BITS, 0.005), f"These are {unit}.")
-    whole = "The untouched model needs 1.00 bits a character here. If a block stayed rounded, read "
+    whole = "The untouched model needs 1.00 bits per character here. If a block stayed rounded, "
+    "read "
     expect(abs(found[0] - BITS[0]) < 0.015, f"{whole}the model from its file again.")
     expect(found != [round(bits, 1) for bits in BITS], "Nearly: give two decimals.")
     if not same(found, BITS, 0.003):
@@ -219,7 +222,7 @@ def dearer(answer):
         )
     expect(verdict in ("middle", "last"), "The verdict should be middle or last.")
     expect(verdict == RIGHT, "More bits are worse: which of the two adds more?")
-    return "three times as dear, and nearly all of it in its feed-forward part."
+    return "Three times as dear, and nearly all of it in its feed-forward part."
 
 
 # --- 15.4: a Llama from its tensors ---------------------------------------------------------------
@@ -249,7 +252,7 @@ def read(V, T, L, C, H, K, hidden, base, seed, small=1.0):
             read(10, 8, 1, 16, 4, 2, 21, 50.0, seed=60, small=0.02)],
     clash="Matrices are (out, in): x @ W.T or F.linear(x, W). Keys and values have n_kv_head "
     "heads; a norm's mean wants keepdim=True.",
-    praise="a Llama, from its tensors alone.",
+    praise="A Llama, from its tensors alone.",
     tolerance=1e-3,
 )  # fmt: skip
 def llama(w, ids, n_head, n_kv_head, base):
@@ -325,11 +328,11 @@ def but(**changes):
 
 
 llama.mistakes = {
-    "Nothing is turned: the places of the tokens are missing. Turn queries and keys.":
+    "Nothing is turned, so the positions of the tokens are missing. Turn queries and keys.":
         but(turns=(0, 0, 0)),
-    "Values are turned, too. Only queries and keys are.": but(turns=(1, 1, 1)),
-    "Only the queries are turned. Keys, too.": but(turns=(1, 0, 0)),
-    "Only the keys are turned. Queries, too.": but(turns=(0, 1, 0)),
+    "You turn the values, too. Turn only queries and keys.": but(turns=(1, 1, 1)),
+    "You turn only the queries. Turn the keys, too.": but(turns=(1, 0, 0)),
+    "You turn only the keys. Turn the queries, too.": but(turns=(0, 1, 0)),
     "You turn neighbours, features 0 and 1, 2 and 3. This layout pairs i with i + hs/2.":
         but(turn=neighbours_turned),
     "You turn backwards. (a, b) becomes (a cos − b sin, b cos + a sin).":
@@ -343,15 +346,15 @@ llama.mistakes = {
         but(turn=lambda x, base: split(
             turned(x.transpose(0, 1).flatten(1)[None], base)[0], len(x))),
         but(turn=lambda x, base: turned(x.transpose(0, 1), base).transpose(0, 1))),
-    "The mask is missing: every token hears the future.": but(mask=0),
-    "A score of 0 forbids nothing, for e⁰ is 1. What is in the future gets −∞.": but(forbidden=0),
+    "The mask is missing: every token attends to the future.": but(mask=0),
+    "A score of 0 hides nothing, because e⁰ is 1. Set future scores to −∞.": but(forbidden=0),
     "The scores are not divided by √hs.": but(by=lambda q, x: 1),
     "The scores are divided by √C. A head has hs = C / n_head numbers: √hs.":
         but(by=lambda q, x: x.shape[-1] ** 0.5),
-    "gate and up are exchanged: silu(gate) · up.": but(gated=lambda gate, up: F.silu(up) * gate),
+    "gate and up are swapped: silu(gate) · up.": but(gated=lambda gate, up: F.silu(up) * gate),
     "SiLU is missing: silu(gate) · up.": but(gated=torch.mul),
     "up is missing: silu(gate) · up.": but(gated=lambda gate, up: F.silu(gate)),
-    "The gate has another function. SiLU is x · sigmoid(x), `F.silu`.": (
+    "Your gate uses another activation function. SiLU is x · sigmoid(x), `F.silu`.": (
         but(gated=lambda gate, up: F.gelu(gate) * up),
         but(gated=lambda gate, up: F.relu(gate) * up),
         but(gated=lambda gate, up: gate.sigmoid() * up)),
@@ -364,26 +367,27 @@ llama.mistakes = {
         but(norm=lambda x, gain: F.layer_norm(x, x.shape[-1:], gain)),
     "The norms divide by the whole length. Take the *mean* of the squares, not the sum.":
         but(norm=lambda x, gain: x / (x.square().sum(-1, keepdim=True) + 1e-5).sqrt() * gain),
-    "The norms' small number is not 1e-5, or not inside the root, beside the mean of the squares.":
+    "Your norms do not add 1e-5 to the mean of the squares, inside the root.":
         tuple(but(norm=partial(normed, eps=eps)) for eps in (0, 1.1920929e-7, 1e-6)),
     "The last norm, model.norm, is missing.": but(last=False),
-    "The norms of a layer are exchanged: input_layernorm before attention, the other before mlp.":
+    "The norms of a layer are swapped: input_layernorm before attention, the other before mlp.":
         but(norms=("post_attention", "input")),
-    "A part's result replaces the stream. It is added: x + part(norm(x)).":
+    "A part's result replaces the residual stream. Add it: x + part(norm(x)).":
         (but(skip=(0, 1)), but(skip=(1, 0)), but(skip=(0, 0))),
-    "Keys and values are exchanged.": but(order="qvk"),
-    "q_proj or o_proj is the wrong way round. They are square, so nothing complains: x @ W.T.":
+    "Keys and values are swapped.": but(order="qvk"),
+    "q_proj or o_proj is transposed. No error was raised because they are square: use x @ W.T.":
         (but(out=torch.matmul), but(query=torch.matmul), but(out=torch.matmul, query=torch.matmul)),
-    "o_proj is missing.": but(out=lambda x, W: x),
+    "o_proj is missing: the merged heads go through it before they are added.":
+        but(out=lambda x, W: x),
     "The heads are cut wrongly: (T, C) → (T, heads, hs) → (heads, T, hs), and back the same way.": (
         but(split=lambda x, heads: x.reshape(heads, len(x), -1)),
         but(merge=lambda x: x.reshape(x.shape[1], -1))),
     "The layers are sorted as text: 0, 1, 10, 2 … Sort them as numbers.":
         but(layers=lambda w: sorted(layers_of(w), key=str)),
-    "Of eleven layers you use ten: is 10 read as 1?": but(layers=lambda w: layers_of(w)[:10]),
+    "You use ten of eleven layers: is 10 read as 1?": but(layers=lambda w: layers_of(w)[:10]),
     "Not all layers are used.":
         (but(layers=lambda w: layers_of(w)[:-1]), but(layers=lambda w: [0])),
-    "These are probabilities. The logits are wanted.":
+    "These are probabilities. Return the logits.":
         lambda *given: computed(*given).softmax(-1),
 }  # fmt: skip
 

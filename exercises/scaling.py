@@ -59,8 +59,8 @@ def scaled(x, query, key):
             [(2, 5, 12, 3), (3, 4, 6, 20), (1, 4, 8, 2), (2, 6, 4, 6), (3, 6, 6, 5), (1, 1, 5, 2)]
         )
     ],
-    praise="the head size, not the width of x, and before the softmax.",
-    clash="Turn the keys first: q @ k.transpose(-2, -1) gives (B, T, T).",
+    praise="Scaled by the head size, not by the width of x, and before the softmax.",
+    clash="Transpose the keys first: q @ k.transpose(-2, -1) gives (B, T, T).",
     backward=True,
 )
 def head_weights(x, query, key):
@@ -78,13 +78,14 @@ head_weights.mistakes = {
         divided(lambda x, hs: x.shape[-1] ** 0.5),
     "You divide by C, the width of x. It is √hs: the head size, and its root.":
         divided(lambda x, hs: x.shape[-1]),
-    "`** 1 / 2` is no root: the power comes first, and then the division. Write ** 0.5.":
+    "`** 1 / 2` is not a root: the power comes first, and then the division. Write ** 0.5.":
         (divided(lambda x, hs: hs / 2), divided(lambda x, hs: hs * 2)),
-    "You divide by √T, the number of tokens. It is √hs: how long a query is.":
+    "You divide by √T, where T is the number of tokens. Divide by √hs, hs the length of a query.":
         divided(lambda x, hs: x.shape[1] ** 0.5),
-    "You divide by √3, which is the head size of the example: it is q.shape[-1].":
+    "You divide by √3, where 3 is the head size of the example. Take q.shape[-1].":
         divided(lambda x, hs: 3**0.5),
-    "You divide by the length or the spread of what happens to come. √hs is the same for all.": (
+    "You divide by the length or the standard deviation of these very numbers. √hs is the same for "
+    "all inputs.": (
         lambda x, q, k: (unit(q(x)) @ unit(k(x)).mT).softmax(-1),
         lambda x, q, k: (raw(x, q, k) / spread(raw(x, q, k))).softmax(-1),
     ),
@@ -119,12 +120,13 @@ head_weights.mistakes = {
     ),
     "The bias of the layer is missing, because you used only its `weight`. Call it: query(x).":
         lambda x, q, k: ((x @ q.weight.T) @ (x @ k.weight.T).mT / q.out_features**0.5).softmax(-1),
-    "The keys are not turned: q @ k fits only by chance, where T equals hs. k.transpose(-2, -1).":
+    "The keys are not transposed: q @ k works only by chance, where T equals hs. Use "
+    "k.transpose(-2, -1).":
         lambda x, q, k: (q(x) @ k(x) / q.out_features**0.5).softmax(-1),
     "You reshape the keys to (B, hs, T), which mixes up their numbers. Swap the two dimensions: "
     "k.transpose(-2, -1).": lambda x, q, k: (
         q(x) @ k(x).reshape(len(x), -1, x.shape[1]) / q.out_features**0.5).softmax(-1),
-    "You masked the future. Here no mask is asked for: every query sees all keys.":
+    "You masked the future. No mask is needed here: every query attends to all keys.":
         lambda *a: scaled(*a).masked_fill(torch.ones_like(scaled(*a)).triu(1) > 0, -math.inf)
         .softmax(-1),
     "You squeeze dimensions away: a single text is still (1, T, T).":
@@ -138,7 +140,7 @@ head_weights.mistakes = {
 
 @exercise(
     inputs=[(64, 0.5, 3.0), (9, 2.5, 2.0), (100, 0.1, 0.3), (7, 1.3, 0.4), (1, 2.0, 3.0)],
-    praise="√d · std_q · std_k.",
+    praise="The standard deviation of q·k: √d · std_q · std_k.",
 )
 def right_divisor(d, std_q, std_k):
     """right_divisor(d, std_q, std_k): the number that gives q·k a standard deviation of 1."""
@@ -156,7 +158,7 @@ right_divisor.mistakes = {
         lambda d, a, b: math.sqrt(d * a * b),
     "You squared std_q and std_k, but did not take the root of the squares.":
         lambda d, a, b: math.sqrt(d) * a**2 * b**2,
-    "This is what q·k must be multiplied by. Asked for is the divisor.":
+    "This is what q·k must be multiplied by. Return the divisor.":
         lambda d, a, b: 1 / (math.sqrt(d) * a * b),
     "You divide by √d, or by std_q and std_k: more products, and larger entries, need a larger "
     "divisor.": (lambda d, a, b: math.sqrt(d) / (a * b), lambda d, a, b: a * b / math.sqrt(d)),
@@ -167,7 +169,7 @@ right_divisor.mistakes = {
         lambda d, a, b: math.sqrt(d) * max(a, b),
         lambda d, a, b: math.sqrt(d) * a * a,
     ),
-    "`d ** 1 / 2` is d / 2, for powers come first: write d ** 0.5 or math.sqrt(d).":
+    "`d ** 1 / 2` is d / 2, because powers come first: write d ** 0.5 or math.sqrt(d).":
         lambda d, a, b: d / 2 * a * b,
     "Multiply std_q and std_k, do not divide one by the other.":
         (lambda d, a, b: math.sqrt(d) * a / b, lambda d, a, b: math.sqrt(d) * b / a),
@@ -202,7 +204,7 @@ OTHER_FACTORS = {
     "The queries *and* the keys are multiplied: with 1/√32 for each the scores shrink by 32.":
         32**-0.5,
     "You multiply by more than 1, and the scores grow. They should shrink by √32.": 32**0.25,
-    "This is what the scores are divided by, √32. Asked for is the factor of each first matrix.":
+    "This is what the scores are divided by, √32. Give the factor of each first matrix.":
         32**0.5,
     "With 1/32 for the queries and for the keys the scores shrink by 1024.": 1 / 32,
     "This is the factor for a head of 64: f · f is 1/√64. Here it has 32.": 64**-0.25,
@@ -230,16 +232,17 @@ def start_or_steps(answer):
     )
     expect(
         1 <= heard < 15,
-        "How many of the sixteen tokens are heard `run` returns third, for each step: [2][20].",
+        "The number of tokens heard, of sixteen, is the third thing that `run` returns, step by "
+        "step: take [2][20].",
     )
     expect(
         heard < 12,
-        "That many are heard before the first step. After 20 steps: run(...)[2][20].",
+        "That is the number before the first step. After 20 steps it is run(...)[2][20].",
     )
     expect(
         heard < 5,
-        "That is what the divided head of 32 hears, or a head of 4. Asked for is the head of 32 "
-        "without a divisor, with your factor.",
+        "That is the number of the divided head of 32, or of a head of 4. Give that of the head of "
+        "32 without a divisor, with your factor.",
     )
     expect(
         heard < 2.7,
@@ -247,7 +250,8 @@ def start_or_steps(answer):
     )
     expect(
         heard < 2.33,
-        "Is that a loss? `run` returns it second. How many are heard comes third: run(...)[2][20].",
+        "This looks like the loss, which `run` returns second. The number of tokens heard comes "
+        "third: run(...)[2][20].",
     )
     expect(
         heard > 1.35,
@@ -269,8 +273,8 @@ def start_or_steps(answer):
         "their losses are alike.",
     )
     return (
-        "the divisor does two things, an even start and shorter steps of the scores; "
-        "with 4 numbers the steps are short enough without it."
+        "The divisor does two things: it makes the start even and the steps of the scores shorter. "
+        "With 4 numbers the steps are short enough without it."
     )
 
 
@@ -311,13 +315,16 @@ OTHER_TARGETS = {
         lambda s, d: entropy((s / d)[0].softmax(-1)),
     "Your flattest row hits the target. It is meant for the mean over all rows.":
         lambda s, d: entropy((s / d).softmax(-1)).max(),
-    "You return an entropy, that asked for or reached. Return the divisor that gives it.":
+    "You return an entropy, the target or the one that was reached. Return the divisor that gives "
+    "it.":
         lambda s, d: d,
-    "e to your entropy hits the target: that is the number of tokens heard. The target is in nats.":
+    "e to your entropy hits the target: that is the effective number of tokens. The target is in "
+    "nats.":
         lambda s, d: entropy((s / d).softmax(-1)).mean().exp(),
     "Your softmax runs over the queries (dim 0). Each row is a distribution: dim=-1.":
         lambda s, d: entropy((s / d).softmax(0)).mean(),
-    "Your number is right on top of a division by √S. The scores come undivided.":
+    "Your number is right after a division by √S. The scores come undivided: divide by nothing "
+    "else.":
         lambda s, d: entropy((s / d / s.shape[1] ** 0.5).softmax(-1)).mean(),
 }  # fmt: skip
 TOO_EXACT = (
@@ -342,7 +349,7 @@ def find_divisor(answer):
         )
         expect(2 * often <= len(off), says)
         say_where_it_ends(answer, *given[off[0]], tried[off[0]][2])
-    return "sharp enough and flat enough, for scores of any size."
+    return "Sharp enough and flat enough, for scores of any size."
 
 
 def mean_entropy(scores, divisor):
@@ -372,22 +379,29 @@ def divisor(answer, scores, target):
 
 def say_where_it_ends(answer, scores, target, found):
     """Raise what a search that did not arrive shows from outside."""
-    heard = float(mean_entropy(scores.double(), found))
-    flat = heard > target
+    reached = float(mean_entropy(scores.double(), found))
+    flat = reached > target
     easy = normal(8, 16, seed=1)
-    falls = divisor(answer, easy, 1.5) > divisor(answer, easy, 2.5) * 1.0001
+    sharper, flatter = (divisor(answer, easy, nats) for nats in (1.5, 2.5))
     expect(
-        not (falls or (flat and found > 999) or (not flat and found < 0.00101)),
+        not (
+            sharper > flatter * 1.0001 or (flat and found > 999) or (not flat and found < 0.00101)
+        ),
         "Your search runs away from the target. Where the weights are too flat, the divisor is too "
-        "large: lower `high`. Where they are too sharp, raise `low`. And is the entropy right that "
-        "you compare with `target` itself: in nats, positive, a sum along each row over all keys "
-        "(no mask), also where a weight is 0?",
+        "large: lower `high`. Where they are too sharp, raise `low`. If you do that already, check "
+        "your entropy: a sum along each row, positive, and not NaN where a weight is 0.",
     )
-    stuck = divisor(answer, scores, target * 0.98) == found
-    raise NotYet(
-        f"For a target of {target} your divisor {found:.4g} gives a mean entropy of {heard:.3f}, "
+    where = (
+        f"For a target of {target} your divisor {found:.4g} gives a mean entropy of {reached:.3f}, "
         f"too {'flat: divide by less' if flat else 'sharp: divide by more'}."
-        + " A lower target gives the same divisor: is `target` used, are there enough steps, does "
-        "the search end at 0.005 nats, not before, and do `low` and `high` lie as far apart as "
-        "0.001 and 1000?" * stuck
     )
+    expect(sharper != flatter, f"{where} Two targets give the same divisor: use `target`.")
+    if divisor(answer, scores, target * 0.98) != found:
+        raise NotYet(where)
+    further = target / 2 if flat else (target + math.log(scores.shape[1])) / 2
+    end = ("below", "low = 0.001") if flat else ("above", "high = 1000")
+    expect(
+        abs(divisor(answer, scores, further) / found - 1) > 0.001,
+        f"{where} Your search never gets {end[0]} that: begin with {end[1]}, and take more steps.",
+    )
+    raise NotYet(f"{where} Your search stops too early: take more steps.")

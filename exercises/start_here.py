@@ -41,7 +41,7 @@ def spread(x, less=1):
 @exercise(
     inputs=[(normal(T, C, seed=seed) + 2,) for seed, (T, C) in enumerate([(4, 4), (3, 5), (2, 1)])],
     praise="Every row has the mean 0, on square tables and on others.",
-    clash="The means of the rows need to be a column, (T, 1): keepdim=True.",
+    clash="The row means must be a column, (T, 1): use keepdim=True.",
 )
 def centre(x):
     """centre(x): (T, C) → (T, C), minus the mean of each row."""
@@ -56,31 +56,32 @@ centre.mistakes = {
     ),
     "These are the means themselves: subtract them from x.": (mean, lambda x: x.mean(1)),
     "You subtracted the sum of the row: take the mean.": lambda x: x - x.sum(1, keepdim=True),
-    "The sign is the other way round: x minus the mean, please.": lambda x: mean(x) - x,
+    "The sign is reversed: subtract the mean from x.": lambda x: mean(x) - x,
     "You divided by the mean: subtract it.": lambda x: x / mean(x),
-    "You divided by the spread of the row, too: only subtract the mean.": (
+    "You also divided by the row's standard deviation. Only subtract the mean.": (
         lambda x: (x - mean(x)) / spread(x),
         lambda x: (x - mean(x)) / spread(x, less=0),
     ),
-    "You subtracted another middle (the median, or halfway between the smallest and the largest): "
-    "the mean is the sum, divided by how many there are.": (
+    "You subtracted the median, or the midpoint of the smallest and the largest. The mean is the "
+    "sum divided by the number of entries.": (
         lambda x: x - x.median(1, keepdim=True).values,
         lambda x: x - (x.amax(1, keepdim=True) + x.amin(1, keepdim=True)) / 2,
     ),
-    "The mean of a row is its sum divided by C, by how many numbers it has: not by 2 (as in "
-    "the example), by C − 1, or by T, the number of rows.": (
+    "Divide the sum of a row by C, the number of its entries: not by 2 (as in the example), by C − "
+    "1, or by T, the number of rows.": (
         lambda x: x - x.sum(1, keepdim=True) / 2,
         lambda x: x - x.sum(1, keepdim=True) / len(x),
         lambda x: x - x.sum(1, keepdim=True) / max(x.shape[1] - 1, 1),
-        lambda x: x - mean(x[:, :2]),
     ),
-    "You took off the means of the columns, too: only those of the rows.": lambda x: (
+    "You took the mean of the first two columns only. Take it over all C of them.": (
+        lambda x: x - mean(x[:, :2]),
+        lambda x: x - (x[:, :1] + x[:, 1:2]) / 2,
+    ),
+    "You subtracted the column means, too. Subtract only the row means.": lambda x: (
         x - mean(x) - (x - mean(x)).mean(0)
     ),
-    "The table is on its side: give it back as (T, C), rows as rows.": lambda x: (x - mean(x)).T,
-    "You gave back x itself: subtract the mean of each row.": torch.clone,
-    "The means of the rows were laid along the columns: x is square here, so "
-    "broadcasting found nothing wrong. Keep the dimension with keepdim=True.": lambda x: (
-        x - x.mean(1)
-    ),
+    "Your result is transposed. Return it as (T, C), with rows as rows.": lambda x: (x - mean(x)).T,
+    "You returned x itself. Subtract the mean of each row.": torch.clone,
+    "The row means were broadcast along the columns. No error was raised because x is square. Keep "
+    "the dimension with keepdim=True.": lambda x: x - x.mean(1),
 }

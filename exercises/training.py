@@ -19,10 +19,10 @@ def gradients(size, seed, shapes=((3, 4), (5,), (2, 1, 3))):
         (gradients(0.3, seed=25), 10.0),  # its square is below 10 as well
         (gradients(0.0, seed=0), 1.0),
     ],
-    why=[""] * 8 + ["All of it is 0, so its length is 0, and it stays as it is."],
-    meaning={"ZeroDivisionError": "Where all gradients are 0 the length is 0: ask whether it is "
-             "too long before you divide by it."},
-    praise="one length for all, and the direction stays.",
+    why=[""] * 8 + ["All gradients are 0, so their length is 0, and they stay as they are."],
+    meaning={"ZeroDivisionError": "Where all gradients are 0 the length is 0: check whether it is "
+    "too long before you divide by it."},
+    praise="One length for all, and the direction stays.",
 )  # fmt: skip
 def clip(gradients, longest):
     """clip(gradients, longest): all tensors together shortened to at most that length."""
@@ -53,19 +53,20 @@ def if_long(share):
 
 ROOT = "The length is the root of the sum of squares"
 clip.mistakes = {
-    "You cut each entry off. That bends the direction: shorten all by one factor.": (
+    "You clipped each entry. That changes the direction: shorten all tensors by one factor.": (
         lambda gs, c: [g.clamp(-c, c) for g in gs], lambda gs, c: [g.clamp(max=c) for g in gs]),
-    "Each tensor goes by its own length. They are one vector, shortened if too long.": (
+    "You shortened each tensor by its own length. Together they are one vector with one length.": (
         lambda gs, c: [clip.right([g], c)[0] for g in gs],
         lambda gs, c: [g * c / g.norm() for g in gs]),
     "You always bring the length to `longest`. Gradients that are shorter stay as they are.": (
         lambda gs, c: times(gs, c / length(gs)), lambda gs, c: times(gs, c / (length(gs) + 1e-6))),
-    "The factor is longest / length, where the length is above `longest`. Yours is another.": (
+    "Your factor is wrong. It is longest / length where the length is above `longest`.": (
         lambda gs, c: times(gs, 1 / length(gs)), if_long(lambda n, c: 1 / n),
         if_long(lambda n, c: 1 / c), if_long(lambda n, c: c), if_long(lambda n, c: n / c)),
-    "You lengthen what is short and leave what is long: it is min, not max (or >, not <).":
+    "You lengthen short gradients and leave long ones: use min, not max (or >, not <).":
         lambda gs, c: times(gs, max(1.0, c / length(gs)) if length(gs) else 1.0),
-    "Where the length is 0 you divide 0 by 0, which is NaN. Shorten only what is too long.":
+    "Where the length is 0 you divide 0 by 0, which is NaN. Shorten only gradients that are too "
+    "long.":
         lambda gs, c: [g / length(gs) * min(c, length(gs)) for g in gs],
     "You did not shorten anything.": lambda gs, c: list(gs),
     "You divide by the square of the length: take the root.": measured(lambda gs: length(gs) ** 2),
@@ -84,10 +85,11 @@ clip.mistakes = {
         measured(lambda gs: gs[-1].norm())),
     f"You added without squaring. {ROOT}.":
         (measured(lambda gs: row(gs).abs().sum()), measured(lambda gs: row(gs).sum().abs())),
-    "All in one row: give a list, each tensor in its shape.": lambda gs, c: row(clip.right(gs, c)),
-    "You flattened them: each keeps its shape.":
+    "You return one long vector. Return a list, with each tensor in its own shape.":
+        lambda gs, c: row(clip.right(gs, c)),
+    "You flattened the tensors. Each keeps its shape.":
         lambda gs, c: [g.flatten() for g in clip.right(gs, c)],
-    "This is the factor, or the length. Give the list of the shortened tensors.":
+    "This is the factor, or the length. Return the list of the shortened tensors.":
         (lambda gs, c: min(1.0, c / length(gs)), lambda gs, c: length(gs)),
 }  # fmt: skip
 
@@ -95,8 +97,9 @@ clip.mistakes = {
 @exercise(
     inputs=[(3 * normal(4, 4, seed=1),), (3 * normal(3, 6, seed=2),), (3 * normal(7, 2, seed=3),),
             (normal(1, 5, seed=4),), (torch.diag(torch.tensor([5.0, 0.1])),)],
-    clash="Is `full_matrices=False` missing? Or did you turn Wt, which svd gives transposed?",
-    praise="all singular values are 1, and the directions are kept.",
+    clash="Is `full_matrices=False` missing? Or did you transpose Wt, which svd returns transposed "
+    "already?",
+    praise="All singular values are 1, and the directions are kept.",
     tolerance=1e-3,
 )  # fmt: skip
 def equalised(matrix):
@@ -133,29 +136,31 @@ equalised.mistakes = {
     "out: U Wᵀ.": lambda m: m / m.norm(),
     "The matrix divided by its largest singular value: leave all of them out.":
         lambda m: m / svd(m)[1][0],
-    "All singular values are alike, but not 1: U Wᵀ alone.":
+    "All singular values are equal, but not 1: return U Wᵀ alone.":
         (of_parts(lambda U, S, Wt: U @ Wt * S.mean()), of_parts(lambda U, S, Wt: U @ Wt * S[0]),
          of_parts(lambda U, S, Wt: U @ Wt * max(1, len(U) / len(Wt.T)) ** 0.5)),
-    "You cut singular values off at 1: the small ones are small still. Leave them out: U Wᵀ.":
+    "You clamped the singular values at 1, so the small ones stay small. Leave them out: U Wᵀ.":
         of_parts(lambda U, S, Wt: U * S.clamp(max=1) @ Wt),
-    "These are roots of the singular values.": of_parts(lambda U, S, Wt: U * S.sqrt() @ Wt),
+    "You took the roots of the singular values. Leave them out: U Wᵀ.":
+        of_parts(lambda U, S, Wt: U * S.sqrt() @ Wt),
     "These are the signs of the entries. Make the singular values 1, not the entries.": torch.sign,
     "This is the transposed matrix.": lambda m: equalised.right(m).T,
     "You scaled each row to length 1. The rows should also be perpendicular: U Wᵀ.":
         lambda m: m / m.norm(dim=1, keepdim=True),
     "You scaled each column to length 1. Columns should also be perpendicular: U Wᵀ.":
         lambda m: m / m.norm(dim=0, keepdim=True),
-    "This is the inverse with the directions turned round: each singular value is 1 / itself.":
+    "This is the transposed inverse: each singular value is 1 / itself, not 1.":
         lambda m: torch.linalg.pinv(m).T,
     "This is the (pseudo-)inverse: each singular value is 1 / itself, not 1.": torch.linalg.pinv,
-    "QR gives perpendicular directions, too, but others, which depend on the order of the columns. "
-    "Use torch.linalg.svd: U Wᵀ.": (
+    "QR gives perpendicular directions, too, but different ones, which depend on the order of the "
+    "columns. Use torch.linalg.svd: U Wᵀ.": (
         lambda m: torch.linalg.qr(m).Q, wide(lambda m: torch.linalg.qr(m.T).Q.T),
         lambda m: (qr := torch.linalg.qr(m)).Q * qr.R.diagonal().sign()),
-    "torch.linalg.svd gives Wᵀ already: you turned it.": of_parts(lambda U, S, Wt: U @ Wt.T),
-    "You turned U round: U Wᵀ.": of_parts(lambda U, S, Wt: U.T @ Wt),
+    "torch.linalg.svd returns Wᵀ already. You transposed it again.":
+        of_parts(lambda U, S, Wt: U @ Wt.T),
+    "You transposed U: it is U Wᵀ.": of_parts(lambda U, S, Wt: U.T @ Wt),
     "The order is wrong: U Wᵀ, not Wᵀ U.": of_parts(lambda U, S, Wt: Wt @ U),
-    "This is one of the parts, or all. Multiply U by Wᵀ.":
+    "This is one of the parts, or all three. Multiply U by Wᵀ.":
         (svd, *(lambda m, part=part: svd(m)[part] for part in range(3))),
     "Muon's five multiplications only come near. Use torch.linalg.svd.": wide(quintic),
     "This is the identity. The directions U and Wᵀ should stay.": lambda m: torch.eye(*m.shape),
@@ -184,22 +189,21 @@ def warm_up_pays(answer):
     )
     expect(
         min(gains[0.02], gains[0.06]) > -0.1,
-        "At the large rates your warm-up does harm. Is the difference the wrong way round? "
-        "Without minus with.",
+        "At the large rates your warm-up does harm. The difference seems to be reversed: take "
+        "without minus with.",
     )
     expect(
         max(gains[0.02], gains[0.06]) > 0.05 > max(gains[0.003], gains[0.01])
         and gains[0.003] > -0.035,  # with a fall it is -0.051
-        "These are not the gains of the small GPT from this seed: at large rates warm-up is worth "
-        "something, at small ones next to nothing. `stepped` gives (run, loss): take the loss, "
-        "with w=40 of 200 steps in one of the two, and f=1.0 in both.",
+        "These are not the gains of the small GPT from this seed. `stepped` gives (run, loss): "
+        "take the loss, with w=40 of 200 steps in one of the two, and f=1.0 in both.",
     )
     best = [rate for rate in RATES if gains[rate] > 0.05]
     expect(
         sorted(pays) == best,
         f"By your own gains warm-up is worth more than 0.05 at {', '.join(map(str, best))}.",
     )
-    return "warm-up pays where the rate is too high."
+    return "Warm-up pays where the rate is too high."
 
 
 # --- the whole task: clip, warm up, average, decay, step ----------------------------------------
@@ -261,8 +265,8 @@ def task(
         task(7, 6, 0.1, 2, 1.0, 0.7, shapes=((5,), (1, 4))),
         task(4, 7, 0.1, 2, 1.0, 0.5, change=lambda g: 0.001 * g.relu()),  # epsilon counts
     ],
-    praise="clip, warm up, two averages, decay of the matrices, and a step: that is a training "
-    "run's whole machinery.",
+    praise="Clip, warm up, two averages, decay of the matrices, and a step: that is the whole "
+    "machinery of a training run.",
 )  # fmt: skip
 def optimised(parameters, gradients, rate, warmup, longest, decay):
     """optimised(parameters, gradients, rate, warmup, longest, decay): after all steps of AdamW."""
@@ -283,44 +287,46 @@ optimised.mistakes = {
         walk(clipped=lambda gs, c: gs),
     "You clipped each tensor by itself. All gradients of a step are one vector.":
         walk(clipped=lambda gs, c: [clip.right([g], c)[0] for g in gs]),
-    "You cut each number off. That bends the direction: shorten all gradients by one factor.":
+    "You clipped each number. That changes the direction: shorten all gradients by one factor.":
         walk(clipped=lambda gs, c: [g.clamp(-c, c) for g in gs]),
     "You always bring the length to `longest`. Shorter gradients stay as they are.":
         walk(clipped=lambda gs, c: times(gs, c / length(gs))),
-    "The warm-up is missing: step n has the share (n + 1) / warmup of the rate, at most 1.":
+    "The warm-up is missing: multiply the rate of step n by (n + 1) / warmup, at most by 1.":
         walk(share=lambda n, w: 1.0),
-    "Your first step has the rate 0: count it as 1, share (n + 1) / warmup.":
+    "Your first step has the rate 0. Its factor is (n + 1) / warmup, with n = 0.":
         walk(share=lambda n, w: min(1.0, n / w)),
-    "Your share goes on growing: it is at most 1.": walk(share=lambda n, w: (n + 1) / w),
+    "Your warm-up factor keeps growing. It is at most 1.": walk(share=lambda n, w: (n + 1) / w),
     "The averages start at 0 and are too small at first: divide by 1 − βⁿ, n from 1 on.":
         walk(hat=lambda mean, beta, n: mean),
-    "You divide by 1 − β at every step: it is 1 − β to the power n, the number of the step from 1.":
+    "You divide by 1 − β at every step. Divide by 1 − βⁿ, where n counts the steps from 1.":
         walk(hat=lambda mean, beta, n: mean / (1 - beta)),
     "You count the steps from 0 in 1 − βⁿ, so the first one divides by 0. Count from 1.": walk(
         hat=lambda mean, beta, n: mean / (1 - beta**n)),
-    "Your betas are others: 0.9 for the gradient, 0.95 for its square (PyTorch's is 0.999).":
+    "Your betas differ from those asked for: 0.9 for the gradient, 0.95 for its square (PyTorch's "
+    "is 0.999).":
         tuple(walk(betas=betas) for betas in ((0.9, 0.999), (0.9, 0.9), (0.95, 0.9))),
     "You step by the last gradient. Step by the average of the gradients, corrected.":
         walk(betas=(0.0, 0.95)),
-    "Your averages start anew at every step: keep them from one step to the next.":
+    "Your averages start again at every step. Keep them from one step to the next.":
         walk(fresh=True),
     "The root is missing: divide by √ŝ, not by ŝ.": walk(step=lambda m, s: m / (s + 1e-8)),
-    "Divide by √ŝ + ε: epsilon is added, outside of the root.": (
+    "Divide by √ŝ + ε: epsilon is added outside the root.": (
         walk(step=lambda m, s: m / (s + 1e-8).sqrt()), walk(step=lambda m, s: m / s.sqrt())),
-    "You go by the average of the gradient alone, without dividing by √ŝ.":
+    "You step by the average of the gradient alone. Divide it by √ŝ + ε.":
         walk(step=lambda m, s: m),
-    "The vectors decay in yours. Only what has two dimensions does.":
+    "Your vectors decay too. Only tensors with two dimensions should.":
         (walk(decays=lambda p: True), walk(decays=lambda p: p.dim() < 2)),
-    "Nothing decays in yours: matrices lose the share rate · decay of themselves.":
+    "Your matrices do not decay. At each step they should shrink by rate · decay of themselves.":
         walk(decays=lambda p: False),
-    "The decay takes the full rate in yours. It takes this step's rate, warm-up included.":
+    "Your decay uses the full rate. It should use this step's rate, warm-up included.":
         walk(shrink=lambda rate, full: full),
-    "The decay is not multiplied by the rate.": walk(shrink=lambda rate, full: 1.0),
+    "Your decay is not multiplied by the rate. Multiply it by this step's rate.":
+        walk(shrink=lambda rate, full: 1.0),
     "The decay has the wrong sign: your matrices grow.": walk(shrink=lambda rate, full: -rate),
     "You add the decay to the gradient (Adam's way, before AdamW): then it is divided by √ŝ, too. "
     "Shrink the parameter itself.": walk(into_gradient=True),
     "You go uphill: subtract the step.": walk(step=lambda m, s: -m / (s.sqrt() + 1e-8)),
     "You stop after the first step: is `return` in the loop?": walk(steps=1),
-    "These are the parameters as they came: did you change copies, and return others?":
+    "These are the parameters as they were given: did you change copies, and return others?":
         walk(steps=0),
 }  # fmt: skip

@@ -15,7 +15,7 @@ from exercises.check import (
 )
 from exercises.multi_head import fused_multi_head, run
 
-# --- 8.1: the answers of a bend, by hand ----------------------------------------------------------
+# --- 8.1: a feed-forward part by hand -----------------------------------------------------------
 
 SUMS = torch.arange(4, dtype=torch.float64)  # how many of the three are capitals
 WANTED = torch.tensor([0.0, 1.0, 0.0, 1.0], dtype=torch.float64)
@@ -28,7 +28,7 @@ def written(numbers):
 @checked
 def three(answer):
     """three: b_up and W_out of a feed-forward part that says 1 for one capital of three, or all."""
-    if isinstance(answer, (tuple, list)) and ... in tuple(answer):
+    if isinstance(answer, (tuple, list)) and any(part is ... for part in answer):
         raise NotAttempted
     expect(
         isinstance(answer, (tuple, list)) and len(answer) == 2,
@@ -42,10 +42,10 @@ def three(answer):
     got = F.relu(SUMS[:, None] + b_up) @ W_out
     if torch.allclose(got, WANTED, atol=1e-4):
         n = len(b_up)
-        expect(n <= 3, f"All four answers are right, with {n} hidden numbers. As few as can be: 3.")
-        return "each hidden number turns the line once."
+        expect(n <= 3, f"All four answers are right, but you use {n} hidden numbers: 3 are enough.")
+        return "Each hidden number bends the line once."
     mistakes = {
-        "Yours says 1 for two capitals and 0 for one or three: it is the other way round.":
+        "Yours gives 1 for two capitals and 0 for one or three: it is the wrong way round.":
             [0.0, 0.0, 1.0, 0.0],
         "Two capitals should give 0, and yours gives 1.": [0.0, 1.0, 1.0, 1.0],
         "The weights add to the *slope*: to turn it from +1 to −1 takes −2, and back again +2.":
@@ -65,10 +65,10 @@ def three(answer):
     )
     expect(
         not torch.allclose(got[:3], WANTED[:3], atol=1e-4),
-        f"Right for none, one and two capitals; for three yours says {written(got[3:])}. From "
+        f"Right for none, one and two capitals; for three yours gives {written(got[3:])}. From "
         "s = 2 on the line has to rise by 1 again.",
     )
-    raise NotYet(f"For 0, 1, 2, 3 capitals yours says {written(got)}; wanted are 0, 1, 0, 1.")
+    raise NotYet(f"For 0, 1, 2, 3 capitals yours gives {written(got)}. It should give 0, 1, 0, 1.")
 
 
 # --- 8.2: run the experiment and decide -----------------------------------------------------------
@@ -82,7 +82,7 @@ def deeper(answer):
     expect(letter in ("a", "b", "c"), 'The third of the triple should be "a", "b" or "c".')
     expect(
         all(LOWEST < loss < 4.5 for loss in (twice, quiet)),
-        "These are no losses of such a reader: it had a little above 2 before.",
+        "Such a reader cannot have these losses: it had a little above 2 before.",
     )
     expect(
         quiet < BLOCKLESS or twice > quiet,
@@ -91,8 +91,8 @@ def deeper(answer):
     )
     expect(
         twice - quiet > -APART,
-        "They are the other way round, it seems: first the loss with the copy, then that with the "
-        "silenced one.",
+        "The two seem to be swapped: first the loss with the copy, then the loss with the silenced "
+        "one.",
     )
     expect(
         quiet < HIGHEST and twice < 3,
@@ -101,8 +101,9 @@ def deeper(answer):
     )
     expect(
         twice - quiet > APART,
-        "The copy adds what it has learned once more, to a stream that it has never seen, and the "
-        "loss rises, unlike yours. (`silenced` changes the block itself: measure the copy first.)",
+        "The copy adds once more what it has learned, to a stream that it has never seen, so the "
+        "loss rises. Yours does not. (`silenced` changes the block itself: measure the copy "
+        "first.)",
     )
     expect(
         letter != "a",
@@ -114,7 +115,7 @@ def deeper(answer):
         "What lies before a zero matrix gets its gradient through it, times 0. Print the "
         "gradients of `query` or `up`, and of `output`.",
     )
-    return "it is nothing at first, and has all it needs to become something."
+    return "It adds nothing at first, and has all it needs to learn."
 
 
 LOWEST, HIGHEST, BLOCKLESS, APART = 1.9, 2.2, 2.8, 0.03
@@ -177,7 +178,7 @@ def weights(C, h, seed):
                                      zip(weights(8, 6, 50), (1, 0, 1, 0), strict=True)), 2),
     ],
     why=[*[""] * 6, "W_o and W_out are zero here: only x is left."],
-    praise="one norm, two readers, and the stream passes.",
+    praise="One norm for both parts, and the residual stream passes.",
     clash="Are q, k and v (B, H, T, hs), and the two of the norm (B, T, 1), with keepdim=True?",
     backward=True,
 )  # fmt: skip
@@ -192,15 +193,15 @@ parallel_block.mistakes = {
     "That is the block of section 8, one part after the other. Here the feed-forward part reads "
     "the same norm(x) as attention.":
         parallel(join=lambda x, a, f, n: (s := x + a(n(x))) + f(n(s))),
-    "The feed-forward part comes first in yours, and attention reads its result. Here both read "
-    "the same norm(x).": parallel(join=lambda x, a, f, n: (s := x + f(n(x))) + a(n(s))),
-    "The skip is missing: add x.": parallel(join=lambda x, a, f, n: a(n(x)) + f(n(x))),
-    "The skip starts from norm(x). It starts from x itself: only the parts read the norm.":
+    "Your feed-forward part comes first, and attention reads its result. Here both read the same "
+    "norm(x).": parallel(join=lambda x, a, f, n: (s := x + f(n(x))) + a(n(s))),
+    "The skip connection is missing: add x.": parallel(join=lambda x, a, f, n: a(n(x)) + f(n(x))),
+    "Your skip connection adds norm(x). Add x itself: only the parts read the norm.":
         parallel(join=lambda x, a, f, n: n(x) + a(n(x)) + f(n(x))),
     "x is added twice.": parallel(join=lambda x, a, f, n: x + x + a(n(x)) + f(n(x))),
-    "What attention wrote is added twice.":
+    "The output of attention is added twice.":
         parallel(join=lambda x, a, f, n: x + 2 * a(n(x)) + f(n(x))),
-    "The feed-forward part reads what attention wrote. Here both read norm(x).": (
+    "The feed-forward part reads the output of attention. Here both read norm(x).": (
         parallel(join=lambda x, a, f, n: x + f(a(n(x)))),
         parallel(join=lambda x, a, f, n: x + a(n(x)) + f(a(n(x)))),
         parallel(join=lambda x, a, f, n: x + a(n(x)) + f(n(a(n(x))))),
@@ -216,16 +217,16 @@ parallel_block.mistakes = {
         parallel(join=lambda x, a, f, n: x + n(a(x)) + n(f(x))),
     "Attention is missing.": parallel(join=lambda x, a, f, n: x + f(n(x))),
     "The feed-forward part is missing.": parallel(join=lambda x, a, f, n: x + a(n(x))),
-    "You gave back x itself.": lambda x, *_: x,
-    "You normed over the time (dim 1): every token moves the mean of all, and the future "
-    "leaks. Use the features, dim -1.": parallel(norm=lambda x: standardised(x, 1)),
+    "You returned x itself. Add both parts to it.": lambda x, *_: x,
+    "You normed over time (dim 1): every token moves the mean of all, and the future leaks. Use "
+    "the features, dim -1.": parallel(norm=lambda x: standardised(x, 1)),
     "You normed over the batch (dim 0): a text would depend on its neighbours. Use the "
     "features, dim -1.": parallel(norm=lambda x: standardised(x, 0)),
     "You normed over all numbers at once. Each token has its own mean and variance: dim -1, "
     "with keepdim=True.": (parallel(norm=lambda x: standardised(x, (0, 1, 2))),
                            parallel(norm=lambda x: standardised(x, (1, 2)))),
-    "Your variance divides by C − 1, PyTorch's habit. LayerNorm divides by C: "
-    "`x.var(-1, correction=0, keepdim=True)`.":
+    "Your variance divides by C − 1, PyTorch's default. LayerNorm divides by C: `x.var(-1, "
+    "correction=0, keepdim=True)`.":
         parallel(norm=lambda x: standardised(x, correction=1)),
     "You divide by the variance. Divide by its root.":
         parallel(norm=lambda x: (x - mean(x)) / (variance(x) + EPS)),
@@ -235,13 +236,13 @@ parallel_block.mistakes = {
     "You only subtract the mean. Divide by the root of the variance, too.":
         parallel(norm=lambda x: x - mean(x)),
     EPSILON: parallel(norm=lambda x: (x - mean(x)) / (variance(x).sqrt() + EPS)),
-    "Epsilon is missing, or another: sqrt(variance + 1e-5).": tuple(
+    "Epsilon is missing or different: sqrt(variance + 1e-5).": tuple(
         parallel(norm=lambda x, eps=eps: standardised(x, eps=eps)) for eps in (0, 1e-6, 1e-8)),
-    "The bend is missing: gelu(norm(x) @ W_up) @ W_out.": parallel(bend=lambda z: z),
+    "The activation function is missing: gelu(norm(x) @ W_up) @ W_out.": parallel(bend=lambda z: z),
     "This is the exact GELU. Use GPT-2's: approximate=\"tanh\".": parallel(bend=F.gelu),
-    "This bend is a relu. Use F.gelu.": parallel(bend=F.relu),
-    "This bend is a silu. Use F.gelu.": parallel(bend=F.silu),
-    "The bend belongs between the two matrices: gelu(norm(x) @ W_up) @ W_out.":
+    "Your activation function is ReLU. Use F.gelu.": parallel(bend=F.relu),
+    "Your activation function is SiLU. Use F.gelu.": parallel(bend=F.silu),
+    "The activation function belongs between the two matrices: gelu(norm(x) @ W_up) @ W_out.":
         (parallel(join=lambda x, a, f, n: x + a(n(x)) + gelu(f(n(x)))),
          lambda x, q, o, u, W, H: x + run()(standardised(x), q, o, H)
          + gelu(standardised(x) @ u @ W)),

@@ -32,9 +32,9 @@ def spread(E):
             [(4, 6, 3), (1, 7, 2), (4, 4, 4), (5, 5, 8), (2, 3, 1), (3, 4, 4), (4, 3, 4)], 20
         )
     ],
-    praise="all n × m cosines in one matrix product.",
-    clash="The lengths of the rows need to be a column, (n, 1): keepdim=True. And the columns of "
-    "B.T are the rows of B.",
+    praise="All n × m cosines in one matrix product.",
+    clash="The row lengths must be a column, (n, 1): use keepdim=True. The columns of B.T are the "
+    "rows of B.",
 )
 def cosine_matrix(A, B):
     """cosine_matrix(A, B) of (n, d) and (m, d) is (n, m)."""
@@ -43,24 +43,26 @@ def cosine_matrix(A, B):
 
 cosine_matrix.mistakes = {
     "These are raw dot products: no row has been divided by its length.": lambda A, B: A @ B.T,
-    "Rows and columns are swapped: row i belongs to row i of A.": lambda A, B: unit(B) @ unit(A).T,
+    "Rows and columns are swapped: row i of the result belongs to row i of A.":
+        lambda A, B: unit(B) @ unit(A).T,
     "You divided by the lengths of the columns (dim=0). Vectors are rows: dim=1.":
         lambda A, B: unit(A, 0) @ unit(B, 0).T,
-    "You used one length for all rows, not dim=1.": lambda A, B: A @ B.T / (A.norm() * B.norm()),
-    "The rows of B still have their lengths.": lambda A, B: unit(A) @ B.T,
-    "The rows of A still have their lengths.": lambda A, B: A @ unit(B).T,
-    "The lengths were laid along the columns: where n = d, broadcasting finds nothing wrong. Keep "
-    "the dimension with keepdim=True.": lambda A, B: (A / lengths(A)) @ (B / lengths(B)).T,
-    "Entry (i, j) is divided by the length of row i of A, a column `[:, None]`, and by that of row "
-    "j of B, a row.":
+    "You used one length for the whole matrix. Each row has its own: dim=1.":
+        lambda A, B: A @ B.T / (A.norm() * B.norm()),
+    "You did not divide the rows of B by their lengths.": lambda A, B: unit(A) @ B.T,
+    "You did not divide the rows of A by their lengths.": lambda A, B: A @ unit(B).T,
+    "The row lengths were broadcast along the columns. No error was raised where n = d. Keep the "
+    "dimension with keepdim=True.": lambda A, B: (A / lengths(A)) @ (B / lengths(B)).T,
+    "Divide entry (i, j) by the length of row i of A, a column (`[:, None]`), and by the length of "
+    "row j of B, a row.":
         (lambda A, B: A @ B.T / (lengths(A) * lengths(B)),
          lambda A, B: A @ B.T / (lengths(A) * lengths(B))[:, None],
          lambda A, B: A @ B.T / (lengths(A) * lengths(B)[:, None])),
     "B is not transposed: the cosines are `A @ B.T` of unit rows.":
         (lambda A, B: unit(A) @ unit(B), lambda A, B: unit(A).T @ unit(B)),
-    "You compared row i with row i only. Each row of A meets each row of B.":
+    "You compared row i of A only with row i of B. Compare each row of A with each row of B.":
         lambda A, B: (unit(A) * unit(B)).sum(1),
-    "A or B is never used.":
+    "You never used A, or you never used B.":
         (lambda A, B: unit(A) @ unit(A).T, lambda A, B: unit(B) @ unit(B).T),
     "You divided by the squared lengths: take the square root.":
         lambda A, B: A @ B.T / (lengths(A)[:, None] * lengths(B)) ** 2,
@@ -70,22 +72,23 @@ cosine_matrix.mistakes = {
         lambda A, B: A @ B.T * lengths(A)[:, None] * lengths(B),
     "Mind the brackets: P / la * lb divides by la and *multiplies* by lb.":
         lambda A, B: A @ B.T / lengths(A)[:, None] * lengths(B),
-    "The length of a row is the root of the sum of its squares, not its sum or its spread (std).":
+    "The length of a row is the root of the sum of its squares, not its sum or its standard "
+    "deviation.":
         (lambda A, B: (A / A.sum(1, keepdim=True)) @ (B / B.sum(1, keepdim=True)).T,
          lambda A, B: A @ B.T / (A.norm(1, dim=1)[:, None] * B.norm(1, dim=1)),
          lambda A, B: A @ B.T / (spread(A)[:, None] * spread(B))),
-    "You subtracted a mean first. The cosine takes the vectors as they are.":
+    "You subtracted a mean first. The cosine uses the vectors as they are.":
         (lambda A, B: unit(A - A.mean(1, keepdim=True)) @ unit(B - B.mean(1, keepdim=True)).T,
          lambda A, B: unit(A - A.mean(0)) @ unit(B - B.mean(0)).T),
     "These are the angles. Return their cosines.":
         lambda A, B: (unit(A) @ unit(B).T).clamp(-1, 1).acos(),
-    "You divided the products by the lengths of *their* rows: divide by those of A and of B.":
+    "You divided by the row lengths of the product. Divide by the row lengths of A and of B.":
         lambda A, B: unit(A @ B.T),
     "This is 1 − cosine, a distance. Return the cosines themselves.":
         lambda A, B: 1 - unit(A) @ unit(B).T,
     "These are distances. The cosine is the dot product of unit rows.":
         (lambda A, B: torch.cdist(A, B), lambda A, B: torch.cdist(unit(A), unit(B))),
-    "The sign is lost: an obtuse angle has a negative cosine.":
+    "You dropped the sign. An obtuse angle has a negative cosine.":
         (lambda A, B: (unit(A) @ unit(B).T).abs(), lambda A, B: (unit(A) @ unit(B).T).relu()),
 }  # fmt: skip
 
@@ -126,7 +129,7 @@ def cosines(E, rows):
         *(group(9, 4, 1, 2, 5, 7), group(12, 3, 2, 11, 0, 4, 6)),
         *(ten_of(seed) for seed in (239, 428, 1271, 550, 220, 368)),
     ],
-    praise="who fits in a group, from one matrix product.",
+    praise="The odd one out, from one matrix product.",
 )
 def odd_one_out(E, rows):
     """odd_one_out(E, rows): of these rows the one whose mean cosine with the others is smallest."""
@@ -134,9 +137,9 @@ def odd_one_out(E, rows):
 
 
 odd_one_out.mistakes = {
-    "You return its place in the list. Return the row number that stands there: `rows[place]`.":
+    "You return its index in the list. Return the row number at that index: `rows[place]`.":
         lambda E, rows: cosines(E, rows).sum(1).argmin(),
-    "That is the row that fits *best*: the smallest mean cosine is asked for.":
+    "That is the row that fits *best*. Return the one with the smallest mean cosine.":
         lambda E, rows: rows[cosines(E, rows).sum(1).argmax()],
     "You used raw dot products, so the lengths of the rows decide. Use the cosine.":
         (lambda E, rows: rows[(E[rows] @ E[rows].T).sum(1).argmin()],
@@ -144,42 +147,44 @@ odd_one_out.mistakes = {
     "You compared each unit row with the mean of the raw rows, in which long rows count more. Make "
     "all rows one unit long first.":
         lambda E, rows: rows[(unit(E[rows]) @ E[rows].sum(0)).argmin()],
-    "You compared each with some of the others only. Each is to be compared with all others.":
+    "You compared each row with only some of the others. Compare it with all of them.":
         (lambda E, rows: rows[cosines(E, rows)[0].argmin()],
          lambda E, rows: rows[cosines(E, rows)[-1].argmin()],
          lambda E, rows: rows[cosines(E, rows).triu(1).sum(1).argmin()],
          lambda E, rows: rows[cosines(E, rows).tril(-1).sum(1).argmin()],
          lambda E, rows: rows[(unit(E[rows]) * unit(E[rows]).roll(1, 0)).sum(1).argmin()]),
-    "You compared with every row of the table: only those in `rows` count.":
+    "You compared with every row of the table. Compare only the rows in `rows`.":
         lambda E, rows: rows[(unit(E[rows]) @ unit(E).T).sum(1).argmin()],
-    "You took the single smallest cosine, which belongs to two rows. Take the mean of each row's.":
+    "You took the single smallest cosine, which belongs to two rows. Take the mean of each row's "
+    "cosines.":
         (lambda E, rows: rows[cosines(E, rows).min(1).values.argmin()],
          lambda E, rows: rows[cosines(E, rows).argmin() // len(rows)],
          lambda E, rows: rows[cosines(E, rows).argmin() % len(rows)]),
-    "You took each row's nearest other row alone. Take the mean of its cosines with all others.":
+    "You used only each row's nearest neighbour. Take the mean of its cosines with all others.":
         lambda E, rows: rows[cosines(E, rows).fill_diagonal_(-2).max(1).values.argmin()],
-    "The sign is lost: an opposite row fits least of all.":
+    "You dropped the sign of the cosines. An opposite row fits least of all.":
         lambda E, rows: rows[cosines(E, rows).abs().sum(1).argmin()],
     "You compared by distance (the length of the difference). Use the cosine.":
         (lambda E, rows: rows[torch.cdist(E[rows], E[rows]).sum(1).argmax()],
          lambda E, rows: rows[torch.cdist(unit(E[rows]), unit(E[rows])).sum(1).argmax()]),
-    "You took the median of the cosines. Asked is their mean.":
+    "You took the median of the cosines. Take their mean.":
         lambda E, rows: rows[cosines(E, rows).median(1).values.argmin()],
     "You divided by one length only: make all rows one unit long.":
         lambda E, rows: rows[(E[rows] @ unit(E[rows]).T).sum(1).argmin()],
     "You divided by the lengths of the columns (dim=0). Vectors are rows: dim=1.":
         lambda E, rows: rows[(unit(E[rows], 0) @ unit(E[rows], 0).T).sum(1).argmin()],
-    "With −∞ on the diagonal each sum is −∞, and the first wins. Leave the 1s in: they are alike "
-    "for all.": lambda E, rows: rows[0],
-    "These are the mean cosines, or their sums. Return the row number of the smallest.":
+    "With −∞ on the diagonal every sum is −∞, and the first row wins. Leave the 1s in: they are "
+    "the same for every row.": lambda E, rows: rows[0],
+    "These are the mean cosines, or their sums. Return the number of the row with the smallest "
+    "one.":
         (lambda E, rows: cosines(E, rows).mean(1), lambda E, rows: cosines(E, rows).sum(1),
          lambda E, rows: cosines(E, rows).mean(1).min(),
          lambda E, rows: cosines(E, rows).sum(1).min(),
          lambda E, rows: (cosines(E, rows).sum(1) - 1) / (len(rows) - 1)),
     "This is the row itself. Return its number.": lambda E, rows: E[odd_one_out.right(E, rows)],
-    "A number, please, not a list with one number in it.":
+    "You return a list with one number in it. Return the number.":
         lambda E, rows: [odd_one_out.right(E, rows)],
-    "You left the odd one out, and return the others. Return the odd one.":
+    "You return all rows but the odd one. Return the odd one.":
         lambda E, rows: [r for r in rows if r != odd_one_out.right(E, rows)],
 }  # fmt: skip
 
@@ -195,8 +200,8 @@ def along(E, u):
         *((table(6, 3, 11), 2 * normal(3, seed=12)), (table(4, 4, 13), normal(4, seed=14) / 3)),
         *((table(1, 5, 15), normal(5, seed=16)), (table(7, 2, 17), torch.tensor([0.0, -3.0]))),
     ],
-    praise="nothing is left along u, and all else is what it was.",
-    clash="The dot products need to be a column, (V, 1): `[:, None]`.",
+    praise="Nothing is left along u, and everything else is unchanged.",
+    clash="The dot products must be a column, (V, 1): `[:, None]`.",
 )
 def without(E, u):
     """without(E, u): the rows of E (V, d), each minus its projection on u (d,)."""
@@ -206,14 +211,15 @@ def without(E, u):
 without.mistakes = {
     "You did not divide by u · u: that is right only if u is one unit long.":
         lambda E, u: E - (E @ u)[:, None] * u,
-    "You divided by the length of u once. It is in the dot product and in u: divide by u · u.":
+    "You divided by the length of u once. It is a factor of the dot product and of u: divide by u "
+    "· u.":
         lambda E, u: E - along(E, u)[:, None] * u,
     "Divide by u · u, the squared length of u, not by the number of its entries.":
         lambda E, u: E - (E @ u)[:, None] * u / len(u),
     "You set a column to 0. That is right only if u lies along this axis.":
         (lambda E, u: E * (torch.arange(len(u)) != u.abs().argmax()),
          lambda E, u: E * (torch.arange(len(u)) != 0)),
-    "You divided by the length of u four times: `u @ u` is its square already.":
+    "You divided by the length of u four times: `u @ u` is the squared length already.":
         lambda E, u: E - (E @ u)[:, None] * u / (u @ u) ** 2,
     "These are the projections. Subtract them from E.":
         lambda E, u: along(E, u)[:, None] * unit(u),
@@ -232,18 +238,19 @@ without.mistakes = {
          lambda E, u: E - along(unit(E), u)[:, None] * u),
     "You made the rows one unit long. Leave their lengths as they are.":
         (lambda E, u: without.right(unit(E), u), lambda E, u: unit(without.right(E, u))),
-    "The sign is lost: a row can go against u, and has a projection to be subtracted then, too.":
+    "You dropped the sign. A row can point against u, and then its projection must be subtracted, "
+    "too.":
         (lambda E, u: E - along(E, u).abs()[:, None] * unit(u),
          lambda E, u: E - along(E, u).relu()[:, None] * unit(u)),
     "You projected u on the rows. Project the rows on u: divide by u · u.":
         (lambda E, u: E - (E @ u / (E * E).sum(1))[:, None] * E,
          lambda E, u: E - (E @ u / (E * E).sum(1))[:, None] * u),
-    "The dot products were laid along the columns: where V = d, broadcasting finds nothing wrong. "
-    "Make them a column: `[:, None]`.":
+    "The dot products were broadcast along the columns. No error was raised where V = d. Make them "
+    "a column: `[:, None]`.":
         (lambda E, u: E - (E @ u) * u / (u @ u), lambda E, u: E - (E @ u) / (u @ u) * u),
-    "You multiplied entry by entry and did not add up: the dot product is one number a row.":
+    "You multiplied entry by entry and did not add up: the dot product is one number per row.":
         lambda E, u: E - E * u * u / (u @ u),
-    "You took out the mean of all rows' projections: each row has its own.":
+    "You subtracted the mean of all projections. Each row has its own.":
         lambda E, u: E - along(E, u).mean() * unit(u),
 }  # fmt: skip
 
@@ -275,7 +282,7 @@ def judged(E, said):
         judged(table(7, 3, 23), "ab3 az9 cd5 ef1 gz0 bg7 af8.1 yc4 ce6 df8 ag2.5 xz8 be0.7"),
         judged(table(8, 5, 24), "ah5 bg5 cf1 xd3 de9 ac1.3 eh6 bf2 gd7 ab4 ce6.4 fh1 dx8"),
     ],
-    praise="a judge in one number: 0.5 would be a coin.",
+    praise="A judge in one number: 0.5 would be a coin toss.",
     tolerance=1e-3,
 )
 def order_agreement(E, row, rated):
@@ -310,7 +317,7 @@ def distances(E, row, rated):
 
 
 order_agreement.mistakes = {
-    "Pairs with a word that is not in `row` are to be left out: ask `word in row` of both words.":
+    "Leave out pairs with a word that is not in `row`: check `word in row` for both words.":
         (lambda E, row, rated: [row[a] + row[b] for a, b, _ in rated]
          and order_agreement.right(E, row, rated),
          lambda E, row, rated: [row[b] for a, b, _ in rated if a in row]
@@ -321,7 +328,7 @@ order_agreement.mistakes = {
              torch.cat([unit(E), torch.zeros(1, E.shape[1])]),
              {word: -1 for *pair, _ in rated for word in pair} | row, rated),
              torch.tensor([rating for *_, rating in rated]))),
-    "Comparisons of equal ratings have no right answer: leave them out. You count them, too.":
+    "You count comparisons of equal ratings, too. They have no right answer: leave them out.":
         (lambda E, row, rated: (alike(E, row, rated) * (signs(E, row, rated)[1] != 0)).mean(),
          lambda E, row, rated: torch.triu(
              alike(E, row, rated) * (signs(E, row, rated)[1] != 0), 1).sum()
@@ -332,34 +339,34 @@ order_agreement.mistakes = {
     "ratings differ.": lambda E, row, rated: alike(E, row, rated).mean(),
     "You used raw dot products, so long rows decide. Use the cosine.":
         lambda E, row, rated: agreement(raw(E, row, rated), pairs(E, row, rated)[1]),
-    "You compared distances: a *small* distance is much alike. Use the cosine.":
+    "You compared distances. A *small* distance means similar: use the cosine.":
         (lambda E, row, rated: agreement(distances(E, row, rated), pairs(E, row, rated)[1]),
          lambda E, row, rated: agreement(-distances(E, row, rated), pairs(E, row, rated)[1])),
-    "That is the share where they *disagree*.":
+    "That is the fraction of comparisons that *disagree*.":
         (lambda E, row, rated: 1 - order_agreement.right(E, row, rated),
          lambda E, row, rated: agreement(-pairs(E, row, rated)[0], pairs(E, row, rated)[1])),
-    "That is the number of comparisons that agree. Return their share.":
+    "That is the number of comparisons that agree. Return their fraction.":
         (lambda E, row, rated: order_agreement.right(E, row, rated)
          * (signs(E, row, rated)[1] != 0).sum(),
          lambda E, row, rated: order_agreement.right(E, row, rated)
          * (signs(E, row, rated)[1] > 0).sum()),
     "You count each agreement once, but each comparison twice.":
         lambda E, row, rated: order_agreement.right(E, row, rated) / 2,
-    "A share from 0 to 1, please, not per cent.":
+    "You return a percentage. Return a fraction between 0 and 1.":
         lambda E, row, rated: 100 * order_agreement.right(E, row, rated),
-    "You compare each pair with the next in the list alone. Compare every two.":
+    "You compare each pair only with the next in the list. Compare any two pairs.":
         lambda E, row, rated: (
             lambda x, y: (x.diff().sign() == y.diff().sign())[y.diff() != 0].double().mean()
         )(*pairs(E, row, rated)),
-    "The sign of the cosine is lost: opposite vectors are not alike.":
+    "You dropped the sign of the cosine. Opposite vectors are not similar.":
         lambda E, row, rated: agreement(pairs(E, row, rated)[0].abs(), pairs(E, row, rated)[1]),
-    "This goes from −1 to 1: agreements minus disagreements. Return the share that agrees.":
+    "This goes from −1 to 1: agreements minus disagreements. Return the fraction that agrees.":
         lambda E, row, rated: 2 * order_agreement.right(E, row, rated) - 1,
-    "That is a correlation, of the values or of their ranks. Compare every two pairs: return the "
-    "share that agrees.":
+    "That is a correlation, of the values or of their ranks. Compare any two pairs, and return the "
+    "fraction that agrees.":
         (lambda E, row, rated: torch.corrcoef(torch.stack(pairs(E, row, rated)))[0, 1],
          lambda E, row, rated: torch.corrcoef(torch.stack(
              [x.argsort().argsort().float() for x in pairs(E, row, rated)]))[0, 1]),
-    "You return the share of each pair of words. Return one number for all comparisons.":
+    "You return a fraction for each pair of words. Return one number for all comparisons.":
         lambda E, row, rated: alike(E, row, rated).mean(1),
 }  # fmt: skip

@@ -140,11 +140,12 @@ def test_the_mixture_is_right_in_every_form(how):
         ((changed(lambda a, b: a), "both"), "two numbers"),
         ((changed(lambda a, b: (a, b, b)), "both"), "two numbers"),
         ((changed(lambda a, b: (1 / a, 1 / b)), "both"), "tokens per character"),
-        ((changed(lambda a, b: (b, a)), "both"), "exchanged"),
+        ((changed(lambda a, b: (b, a)), "both"), "swapped"),
         ((changed(lambda a, b: (1e5 / a, 1e5 / b)), "both"), "numbers of tokens"),
         (({**FOUND, "plays": (2.056, 2.5)}, "both"), "Measure again: plays on the plays"),
+        ((changed(lambda a, b: (round(a, 1), round(b, 1))), "both"), "two decimals"),
         ((FOUND, "all"), "one of the three names"),
-        ((FOUND, "articles"), "good at both"),
+        ((FOUND, "articles"), "for the two texts together"),
     ],
 )
 def test_a_choice_that_does_not_follow(answer, words):

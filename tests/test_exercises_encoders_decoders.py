@@ -100,6 +100,7 @@ def test_the_right_heads_are_those_of_the_helpers(given):
         (check.cross_heads, by_kernel),
         (check.cross_heads, feature_by_feature),
         (check.bought, [*check.BOUGHT, "looking back"]),
+        (check.bought, [*(round(one, 2) for one in check.BOUGHT), "looking back"]),
         (check.bought, (*map(torch.tensor, check.BOUGHT), "looking back")),
     ],
 )
@@ -115,7 +116,7 @@ def test_other_right_answers_are_right(exercise, right):
         (check.additive_attention, letter_by_letter, "without a loop"),
         (check.additive_attention, number_by_number, "without a loop"),
         (check.cross_heads, one_letter_squeezed, "should have shape (2, 1, 8)"),
-        (check.cross_heads, without_softmax, "takes the largest score away"),
+        (check.cross_heads, without_softmax, "subtracts the largest score first"),
         (check.cross_heads, head_by_head, "without a loop over heads"),
         (check.cross_heads, by_helpers, "use torch alone"),
         (check.cross_heads, lambda x, source, mask, *rest: cross_heads(
@@ -163,10 +164,11 @@ def test_the_numbers_are_those_of_the_study():
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        ([*check.BOUGHT, "wider"], "Which of your three shares"),
+        ([*check.BOUGHT, "wider"], "Which of your three numbers"),
         ([*check.BOUGHT, "dot product"], "The verdict should be"),
         ([100 * wider, 100 * longer, 100 * back, "looking back"], "percentages"),
         ([longer, wider, back, "looking back"], "in this order"),
+        ([round(wider, 1), round(longer, 1), round(back, 1), "looking back"], "two decimals"),
         (check.BOUGHT, "four things"),
         ([*map(str, check.BOUGHT), "looking back"], "a number belongs"),
         *(([*others, "looking back"], says) for says, others in check.OTHERWISE.items()),

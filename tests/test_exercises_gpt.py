@@ -93,7 +93,7 @@ def test_deep_or_wide_is_a_matter_of_ones_own_numbers():
         (LOSSES, "to a pair"),
         ((1, LOSSES), "to a pair"),
         (({1: 2.3}, 1), "nothing for 4, 16"),
-        (({**LOSSES, 1: 4.2}, 1), "no losses of such a model"),
+        (({**LOSSES, 1: 4.2}, 1), "cannot have these losses"),
         (({**LOSSES, 1: 0.2}, 1), "keep the mask"),
         (({**LOSSES, 1: 2.4}, 1), "Two of your losses are equal"),
         (({**LOSSES, 1: 2.5}, 4), "in another order"),

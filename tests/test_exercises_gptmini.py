@@ -46,7 +46,7 @@ LOSSES = {1: (1.5, 9.3), 32: (9.1, 11.7)}
         (check.side_by_side, (LOSSES, True), "less than half a nat"),
         (check.batch_of, lambda step, n, B, seed: torch.randperm(n)[:B], "two different results"),
         (check.batch_of, one_after_the_other(), "two different results"),
-        (check.batch_of, on_torchs_own_generator, "own generator has changed"),
+        (check.batch_of, on_torchs_own_generator, "You changed torch's own generator"),
         (check.batch_of, lambda step, n, B, seed: [0] * B, "should be"),
         (check.batch_of, lambda *given: 0, "but is 0"),
     ],

@@ -104,7 +104,7 @@ def from_anywhere(table, start, n):
         (check.generate, lambda t, *of: walk((t > 0).float(), *of), "equally often"),
         (check.generate, lambda t, *of: walk((99 * (t == 1) + t).softmax(1), *of), "softmax"),
         (check.generate, lambda t, *of: walk(t**3, *of), "frequencies differ"),
-        (check.generate, seeded(walk), "two calls"),
+        (check.generate, seeded(walk), "Two calls"),
         (check.generate, lambda t, *of: walk(torch.ones_like(t), *of), "leaves no choice"),
         (check.generate, lambda t, s, n: [0, 2, 3, 1, 0, 2], "leaves no choice"),
         (check.generate, lambda t, *of: walk(t + 0.005, *of), "leaves no choice"),

@@ -105,7 +105,7 @@ def stepped_in_place(parameters, *rest):
         (check.warm_up_pays, ({0.06: 0.41}, [0.06]), "nothing for 0.003, 0.01, 0.02"),
         (check.warm_up_pays, ({k: 2.4 + v for k, v in GAINS.items()}, []), "losses themselves"),
         (check.warm_up_pays, (dict.fromkeys(GAINS, 0.1), []), "All your gains are equal"),
-        (check.warm_up_pays, ({k: -v for k, v in GAINS.items()}, []), "wrong way round"),
+        (check.warm_up_pays, ({k: -v for k, v in GAINS.items()}, []), "seems to be reversed"),
         (check.warm_up_pays, (GAINS | {0.003: 0.1}, [0.06]), "These are not the gains"),
         (check.warm_up_pays, (GAINS | {0.01: 0.1}, [0.01, 0.02, 0.06]), "These are not the gains"),
         (
