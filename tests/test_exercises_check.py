@@ -29,7 +29,7 @@ def row_sums(answer):
 def test_right():
     report = row_sums(lambda x: x.sum(1))
     assert report.outcome == "right"
-    assert repr(report) == "✔ right: well done."
+    assert repr(report) == "✔ right: Well done."
     assert "✔" in report._repr_html_()
 
 
@@ -73,8 +73,8 @@ class Odd:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (None, "wants the function itself, but got a NoneType"),
-        (3, "got a int"),
+        (None, "The check wants the function itself, but got a NoneType"),
+        (3, "got an int"),
         ("text", "got a str"),
         (f.normal(3, seed=1), "got a Tensor"),
         (lambda: 1, "raised TypeError"),
@@ -82,7 +82,7 @@ class Odd:
         (lambda x: None, "did you forget `return`?"),
         (lambda x: print, "should be numbers, but is a builtin_function_or_method"),
         (lambda x: "seven", "should be numbers, but is 'seven'"),
-        (lambda x: Odd(), "should be numbers, but is a Odd"),
+        (lambda x: Odd(), "should be numbers, but is an Odd"),
         (lambda x: [None], "should be numbers, but is a list"),
         (lambda x: [[1.0], [1.0, 2.0]], "should be numbers, but is a list"),
         (lambda x: float("nan"), "should have shape (3,), but has ()"),
@@ -116,7 +116,7 @@ def test_a_check_that_stumbles_over_an_odd_object_says_so():
         f.expect(answer == 3, "It is 3.")
 
     assert "an Odd" not in equal(4).message and equal(4).message == "It is 3."
-    assert "a Odd, cannot be checked: RuntimeError: odd" in equal(Odd()).message
+    assert "an Odd, cannot be checked: RuntimeError: odd" in equal(Odd()).message
 
 
 def test_what_a_learner_wrote_is_never_read_as_markup():
@@ -134,7 +134,10 @@ def test_an_exercise_says_how_to_use_it():
 
 def test_two_numbers_that_differ_are_written_with_the_digits_that_do():
     problem = f.difference(torch.tensor([-1.6524, 2.0]), torch.tensor([-1.6519, 2.0]), "it")
-    assert problem == "it should be -1.651900e+00 at index [0], but is -1.652400e+00."
+    assert (
+        problem
+        == "it should be -1.651900e+00 at index [0], but is -1.652400e+00 (to within 0.0001)."
+    )
 
 
 def test_the_random_stream_is_untouched():
@@ -305,7 +308,7 @@ def test_after_a_call_without_end_no_other_is_made(monkeypatch):
             pass
 
     report = exercise(inputs=[(1,), (2,), (3,)])(lambda n: n)(endless)
-    assert "does a loop never end?" in report.message and calls == [1]
+    assert "Is there an infinite loop?" in report.message and calls == [1]
 
 
 @pytest.mark.parametrize(
