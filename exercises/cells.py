@@ -132,7 +132,9 @@ def renamed(exercise: str, guess: bool) -> str:
             if run is not same_cell:
                 new = [other for other in new if _similarity(other, name) >= _ALIKE]
             if new:
-                found = max(new, key=lambda other: _similarity(other, name))
+                # Helper functions stand above what uses them.
+                similar = [other for other in new if _similarity(other, name) >= _ALIKE]
+                found = (similar or new)[-1]
                 return f"You defined `{found}`; this check looks for `{name}`."
     return ""
 

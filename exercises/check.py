@@ -144,13 +144,14 @@ class Exercise:
         self.name, self.__doc__ = check.__name__, check.__doc__
         self.topic = check.__module__.rpartition(".")[2]
         self._check = check
+        self._failed: tuple = ()
 
     def __repr__(self) -> str:
         return f"<exercise {self.name}: call it with your answer>"
 
     def __call__(self, answer: Any = _NOTHING, *more: Any) -> Report:
         """Check `answer`; returns a report that shows itself, and never raises."""
-        self._failed: tuple = ()
+        self._failed = ()
         if answer is _NOTHING or more:
             return Report(
                 "not yet",
