@@ -1,6 +1,7 @@
 """How exercises answer: three outcomes, useful words, and never an exception."""
 
 import random
+import time
 import warnings
 from collections import namedtuple
 from fractions import Fraction
@@ -740,3 +741,13 @@ def test_a_report_that_is_half_filled_in_says_what_is_left():
     assert said.outcome == "not attempted"
     assert said.message.startswith("Your answer still has a ... at `[0]['b']`, `[1][0]`.")
     assert report(({"a": ..., "b": ...}, [...])).message.startswith("replace the ... in the cell")
+
+
+def test_many_calls_may_take_longer_than_one(monkeypatch):
+    monkeypatch.setattr(f, "SECONDS", 0.5)
+
+    def slowly(n):
+        time.sleep(0.2)
+        return n
+
+    assert exercise(inputs=[(n,) for n in range(5)])(lambda n: n)(slowly).outcome == "right"
