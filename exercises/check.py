@@ -668,7 +668,8 @@ def _cut(text: str) -> str:
 def _told(error: BaseException) -> str:
     """The exception's name and its text, which may be of any length, or fail itself."""
     try:
-        return f"{type(error).__name__}: {_cut(str(error))}"
+        said = _cut(str(error))
+        return f"{type(error).__name__}: {said}" if said else type(error).__name__
     except (KeyboardInterrupt, TimeIsUp):
         raise
     except BaseException:
@@ -741,7 +742,8 @@ def plain(value: Any) -> Any:
         return {plain(key): plain(item) for key, item in value.items()}
     if isinstance(value, Tensor):
         with torch._C.DisableTorchFunctionSubclass():  # a subclass may compare as it likes
-            value = Tensor.detach(value).as_subclass(Tensor)
+            value = Tensor.detach(value)
+            value = value if type(value) is Tensor else value.as_subclass(Tensor)
         return value if value.layout == torch.strided else value.to_dense()
     if isinstance(value, float):
         return float.__float__(value)
