@@ -24,13 +24,17 @@ Messages hold only numbers that do not depend on the machine, so that nbval can 
 
 import html
 import inspect
+import io
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -41,13 +45,25 @@ from exercises import cells, progress
 from exercises.watch import TimeIsUp, calls_of, executed, modules_of, time_limit
 
 SECONDS = 10.0  # what one call of a learner's function may take
+ALLOWANCE = 1.2  # times SECONDS: what the judging of a result may take
+MOST = 10**6  # entries of a result
+_judging: list[Callable[[], None]] = []  # lets the time of the check that runs begin anew
+_LENGTH = 600  # characters of an exception's text or of what was printed
 Diagnosis = str
 Answer = Callable[..., Any]
 _SHAPES_CLASH = r"must match the size|cannot be multiplied|Expected size for first two dimensions"
 
 
 class NotYet(Exception):
-    """The answer is wrong; the message is the diagnosis that the learner reads."""
+    """The answer is wrong; the message is the diagnosis that the learner reads.
+
+    detail: what is shown below it. failed: the function that raised an exception, and its
+    arguments.
+    """
+
+    def __init__(self, message: str, detail: str = "", failed: tuple[Any, tuple] | None = None):
+        super().__init__(message)
+        self.detail, self.failed = detail, failed
 
 
 class TooLong(NotYet):
@@ -55,7 +71,8 @@ class TooLong(NotYet):
 
 
 class NotAttempted(Exception):
-    """The stub is untouched: it is, returns or raises the placeholder."""
+    """The stub is untouched: it is, returns or raises the placeholder. A message says where one is
+    left."""
 
 
 # --- what is shown ----------------------------------------------------------------------------
@@ -71,27 +88,54 @@ _OUTCOMES = {
 class Report:
     """What a check found, as text for terminals and markup for browsers.
 
-    outcome: "right", "not yet" or "not attempted"; message: what the learner reads; done: how much
-    of the chapter is, where that is remembered.
+    outcome: "right", "not yet" or "not attempted"; message: what the learner reads, with `code` and
+    *emphasis*; done: how much of the chapter is, where that is remembered; detail: how many inputs
+    are right, how to repeat the failure, what the answer printed.
     """
 
     outcome: str
     message: str
     done: str = ""
+    detail: str = ""
 
     def __repr__(self) -> str:
         done = f" ({self.done})" * bool(self.done)
-        return f"{_OUTCOMES[self.outcome][0]} {self.outcome}: {self.message}{done}"
+        said = _marked(self.message, lambda code: f"`{code}`", r"\1")
+        detail = f"\n{self.detail}" * bool(self.detail)
+        return f"{_OUTCOMES[self.outcome][0]} {self.outcome}: {said}{done}{detail}"
 
     def _repr_html_(self) -> str:
         sign, colour = _OUTCOMES[self.outcome]
-        parts = html.escape(self.message).replace("\n", "<br>").split("`")
-        body = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
+        said, detail = (
+            _marked(html.escape(text), "<code>{}</code>".format, r"<em>\1</em>").replace(
+                "\n", "<br>"
+            )
+            for text in (self.message, self.detail)
+        )
+        detail = f"<br>{detail}" * bool(detail)
         done = f"<br><small>{html.escape(self.done)}</small>" * bool(self.done)
         return (
             f'<div style="border-left:4px solid {colour};padding:.3em .8em;margin:.2em 0">'
-            f'<b><span style="color:{colour}">{sign}</span> {self.outcome}</b> · {body}{done}</div>'
+            f'<b><span style="color:{colour}">{sign}</span> {self.outcome}</b> · '
+            f"{said}{detail}{done}</div>"
         )
+
+
+_EMPHASIS = re.compile(r"(?<![\w*])\*(\w(?:[^*\n]*\w)?)\*(?![\w*])")
+
+
+def _marked(text: str, code: Callable[[str], str], emphasis: str) -> str:
+    """The text with what stands in backticks put through `code`, and elsewhere *this* replaced."""
+    *parts, last = text.split("`")
+    if len(parts) % 2:  # a backtick without a second one
+        last = f"{parts.pop()}`{last}"
+    return "".join(
+        code(part) if i % 2 else _EMPHASIS.sub(emphasis, part)
+        for i, part in enumerate([*parts, last])
+    )
+
+
+_NOTHING = object()
 
 
 class Exercise:
@@ -101,22 +145,37 @@ class Exercise:
         self.name, self.__doc__ = check.__name__, check.__doc__
         self.topic = check.__module__.rpartition(".")[2]
         self._check = check
+        self._failed: tuple = ()
 
     def __repr__(self) -> str:
         return f"<exercise {self.name}: call it with your answer>"
 
-    def __call__(self, answer: Any) -> Report:
+    def __call__(self, answer: Any = _NOTHING, *more: Any) -> Report:
         """Check `answer`; returns a report that shows itself, and never raises."""
-        if stale := cells.outdated():
-            name, error = stale
+        self._failed = ()
+        if answer is _NOTHING or more:
             return Report(
                 "not yet",
-                f"the cell that should define `{name}` stopped with {error}, so `{name}` is still "
-                "what it was before. Mend that cell and run it, then run this cell again.",
+                f"`check.{self.name}` takes one answer, in its parentheses: "
+                f"`check.{self.name}(your_answer)`.",
             )
-        outcome, message = self._outcome(answer)
+        if stale := cells.outdated(self.name):
+            return Report("not yet", cells.renamed(self.name, guess=True) or stale)
+        with _own_surroundings() as printed:
+            outcome, message, detail = self._outcome(answer)
+        if outcome != "right" and (
+            other := cells.renamed(self.name, guess=outcome == "not attempted")
+        ):
+            return Report("not yet", other)
+        if printed.text.strip():
+            detail = f"{detail}\nDuring the check your answer printed: {printed}".strip()
         done = self._done(right=outcome == "right")
-        return Report(outcome, re.sub(r" at 0x[0-9a-fA-F]+", "", message), done)
+        return Report(outcome, _clean(message), done, _clean(detail))
+
+    @property
+    def failed_input(self) -> tuple:
+        """The arguments with which the last answer failed, anew each time; () if it did not."""
+        return fresh(self._failed)
 
     def _done(self, right: bool) -> str:
         """How much of the chapter is done, this answer counted, where that is remembered."""
@@ -127,40 +186,87 @@ class Exercise:
                 progress.remember(self.topic, self.name)
             done = progress.of(self.topic)
         except OSError as error:
-            return f"what is done could not be remembered: {error}"
-        return f"exercises done in this chapter: {done}" if done else ""
+            return f"What you have solved could not be remembered: {error}"
+        return f"Exercises solved in this chapter: {done}" if done else ""
 
-    def _outcome(self, answer: Any) -> tuple[str, str]:
-        with _own_randomness():
-            try:
-                if answer is ...:
-                    raise NotAttempted
-                outcome, message = "right", self._check(answer) or "well done."
-            except NotAttempted:
-                outcome = "not attempted"
-                message = "replace the ... in the cell above and run it, then run this cell again."
-            except NotYet as diagnosis:
-                outcome, message = "not yet", str(diagnosis)
-            except Exception as error:  # an object so odd that comparing it fails
-                outcome = "not yet"
-                message = (
-                    f"your answer, a {type(answer).__name__}, cannot be checked: "
-                    f"{type(error).__name__}: {error}"
-                )
-        return outcome, message
+    def _outcome(self, answer: Any) -> tuple[str, str, str]:
+        """The outcome, the message and its detail."""
+        began = time.monotonic()
+        try:
+            with time_limit(ALLOWANCE * SECONDS) as begin_anew:
+                _judging[:] = [begin_anew]
+                return self._judged(answer)
+        except TimeIsUp:
+            message = (
+                f"The check was stopped after {time.monotonic() - began:.0f} seconds. Is your "
+                "answer very slow, or does something in it, or in what it returns, never end?"
+            )
+            return "not yet", message, ""
+
+    def _judged(self, answer: Any) -> tuple[str, str, str]:
+        try:
+            _expect_moderate(answer, "Your answer")
+            if answer is ...:
+                raise NotAttempted
+            return "right", self._check(answer) or "Well done.", ""
+        except NotAttempted as left:
+            untouched = "replace the ... in the cell above and run it, then run this cell again."
+            return "not attempted", str(left) or untouched, ""
+        except NotYet as diagnosis:
+            detail = diagnosis.detail
+            if diagnosis.failed and diagnosis.failed[0] is answer:
+                self._failed = diagnosis.failed[1]
+                detail = f"{detail} {self._try_it()}".strip()
+            return "not yet", str(diagnosis), detail
+        except (KeyboardInterrupt, TimeIsUp):
+            raise
+        except BaseException as error:  # an object so odd that comparing it fails
+            message = f"Your answer, {_a_kind(answer)}, cannot be checked: {_told(error)}"
+            return "not yet", message, ""
+
+    def _try_it(self) -> str:
+        """How to repeat the failure in a cell."""
+        called = (re.match(r"\w+", self.__doc__ or "") or [self.name])[0]
+        return f"Try it: `{called}(*check.{self.name}.failed_input)`"
 
 
 @contextmanager
-def _own_randomness() -> Iterator[None]:
-    """What an answer draws is the same each time, and the notebook's own draws do not notice."""
+def _own_surroundings() -> Iterator["_Printed"]:
+    """What an answer draws is the same each time, and the notebook does not notice: its random
+    numbers, its default type of numbers and its output stay as they were."""
     before = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng(devices=[]):
-        _begin_to_draw()
-        try:
-            yield
-        finally:
-            random.setstate(before[0])
-            np.random.set_state(before[1])
+    numbers, tracing, profiling = torch.get_default_dtype(), sys.gettrace(), sys.getprofile()
+    printed = _Printed()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with (
+            torch.random.fork_rng(devices=[]),
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            redirect_stdout(printed),
+        ):
+            _begin_to_draw()
+            yield printed
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+        torch.set_default_dtype(numbers)
+        sys.settrace(tracing)
+        sys.setprofile(profiling)
+
+
+class _Printed(io.TextIOBase):
+    """The beginning of what an answer prints, which may be without end."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        self.text += text[: _LENGTH + 1 - len(self.text)]
+        return len(text)
+
+    def __str__(self) -> str:
+        return _cut(self.text.strip())
 
 
 def _begin_to_draw(seed: int = 0) -> None:
@@ -236,6 +342,7 @@ class Declared(Exercise):
         if not wrong:
             return
         given = next((t for t in wrong if not t.error), wrong[0])
+        self._failed = self._arguments(given.given)
         explained = [
             (says, [t for t in tried if t.is_given_by(mistake, self.tolerance)])
             for says, mistake in self.each_mistake()
@@ -255,13 +362,21 @@ class Declared(Exercise):
         if explained:
             raise NotYet(max(explained, key=lambda found: len(found[1]))[0])
         first = wrong[0]
+        self._failed = self._arguments(first.given)
+        right = len(tried) - len(wrong)
+        some = f"{right} of {len(tried)} inputs are right." if right else ""
         if first.error:
-            raise NotYet(str(first.error))
+            again = self._try_it() if first.error.failed else ""
+            raise NotYet(str(first.error), f"{some} {again}".strip())
         if not self.draws:
             self._expect_the_same_again(answer, first)
         why = self.why[tried.index(first)] if self.why else ""
         problem = difference(first.got, first.want, self.what(first.given), self.tolerance)
-        raise NotYet(f"{problem} {why}".strip())
+        again = "" if self.is_value else self._try_it()
+        raise NotYet(f"{problem} {why}".strip(), f"{some} {again}".strip())
+
+    def _arguments(self, given: tuple) -> tuple:
+        return given
 
     def _expect_the_same_again(self, answer: Any, first: "Tried") -> None:
         again = self._try(answer, first.given, seed=1)
@@ -295,7 +410,8 @@ class Declared(Exercise):
         try:
             got = answer if self.is_value else call(answer, *given, name=self.called)
             return Tried(given, want, plain(got))
-        except TooLong:
+        except TooLong as error:
+            error.detail = f"The call: {self.what(given)}"
             raise
         except NotYet as error:
             return Tried(given, want, error=self._explained(error))
@@ -305,7 +421,8 @@ class Declared(Exercise):
         for pattern, meaning in self.meaning.items():
             if re.search(pattern, str(error)):
                 said = str(error).rstrip(".")
-                return NotYet(f"{said}{'' if said.endswith('?') else '.'} {meaning}")
+                said += "" if said.endswith("?") else "."
+                return NotYet(f"{said} {meaning}", failed=error.failed)
         return error
 
     def expect_backward(self, answer: Any, given: tuple) -> None:
@@ -318,7 +435,7 @@ class Declared(Exercise):
             raise NotYet(
                 f"{self.what(given)} has the right values, but no gradient comes back "
                 "through it. Compute with tensors only, and make new ones instead of "
-                f"changing one in place (as `x += …` does). PyTorch says: {error}"
+                f"changing one in place (as `x += …` does). PyTorch says: {_cut(str(error))}"
             ) from None
 
     def _expect_gradients(self, answer: Any, given: tuple) -> None:
@@ -349,6 +466,18 @@ class ModuleExercise(Declared):
         for says, wrong in self.each_mistake():
             yield says, type(self.name, (self.right,), {"forward": wrong})
 
+    def _arguments(self, given: tuple) -> tuple:
+        made, *rest = given
+        return (made.made_of, *rest)
+
+    def _try_it(self) -> str:
+        if not self._failed or not isinstance(self._failed[0], tuple):  # made, but not called
+            return super()._try_it()
+        return (
+            f"Try it: `made, *given = check.{self.name}.failed_input; torch.manual_seed(0); "
+            f"{self.called}(*made)(*given)`"
+        )
+
     def what(self, given: tuple) -> str:
         made, *rest = given
         settings = getattr(made, "made_of", made)
@@ -357,6 +486,7 @@ class ModuleExercise(Declared):
 
     def _try(self, answer: Any, given: tuple, seed: int = 0) -> "Tried":
         settings, *rest = given
+        _begin_to_draw(seed)
         module = call(answer, *settings, name=self.called)
         expect(isinstance(module, nn.Module), f"{self.called} should be made from nn.Module.")
         right = self.right(*settings)
@@ -373,7 +503,7 @@ class ModuleExercise(Declared):
         right.made_of = settings  # for `what`
         again = (right, *rest)
         try:
-            got = call(module, *rest, name="its forward")
+            got = call(module, *rest, name="Its `forward`")
         except TooLong:
             raise
         except NotYet as error:
@@ -449,7 +579,7 @@ class Tried:
             with torch.no_grad():
                 value = plain(mistake(*fresh(self.given)))
         except Exception as error:
-            return f" raised {type(error).__name__}: {error}" in str(self.error)
+            return f" raised {_told(error)}" in str(self.error)
         return self.error is None and same(self.got, value, tolerance)
 
 
@@ -458,10 +588,10 @@ class Tried:
 
 def normal(*shape: int, seed: int) -> Tensor:
     """Fresh standard-normal numbers of the given shape, the same on every machine."""
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float32)
 
 
-def call(function: Any, *args: Any, name: str = "your function") -> Any:
+def call(function: Any, *args: Any, name: str = "Your function") -> Any:
     """Call the learner's function with copies of args; what can go wrong becomes a diagnosis.
 
     Raises NotAttempted for the untouched stub, NotYet for a non-function, an exception, a
@@ -469,24 +599,29 @@ def call(function: Any, *args: Any, name: str = "your function") -> Any:
     """
     if not callable(function):
         raise NotYet(
-            f"the check wants the function itself, but got a {type(function).__name__}. "
+            f"The check wants the function itself, but got {_a_kind(function)}. "
             "Pass it without parentheses."
         )
-    given = fresh(args)
+    for begin_anew in _judging:  # a slow machine may need long for many calls
+        begin_anew()
+    given, began = fresh(args), time.monotonic()
+    name = f"`{name}`" if name.isidentifier() else name
     try:
         with time_limit(SECONDS):
             result = function(*given)
     except TimeIsUp:
-        raise TooLong(
-            f"{name} was stopped after {SECONDS:g} seconds: does a loop never end? Look at what "
-            "ends it, and whether that can come."
-        ) from None
-    except (Exception, SystemExit) as error:
+        raise TooLong(_stopped(name, time.monotonic() - began)) from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        said = _told(error)
         # torch, too, raises NotImplementedError, but says for which operation and type.
         untouched = type(error) is NotImplementedError and not str(error)
-        if untouched or (isinstance(error, TypeError) and "ellipsis" in str(error)):
+        if untouched or (isinstance(error, TypeError) and "ellipsis" in said):
             raise NotAttempted from None  # the placeholder itself was computed with
-        raise NotYet(f"{name} raised {type(error).__name__}: {error}") from None
+        raise NotYet(f"{name} raised {said}", failed=(function, args)) from None
+    for value, what in ((result, "returned"), (given, "made of its input")):
+        _expect_moderate(value, f"What {name} {what}")
     if result is ... or (isinstance(result, (tuple, list)) and any(r is ... for r in result)):
         raise NotAttempted
     if result is None:
@@ -499,6 +634,65 @@ def call(function: Any, *args: Any, name: str = "your function") -> Any:
             also = " and on new tensors" * inside
             raise NotYet(f"{name} changed its input in place: work on a new {kind}{also} instead.")
     return result
+
+
+def _stopped(name: str, took: float) -> str:
+    if took > SECONDS + 2:
+        return (
+            f"{name} ran for {took:.0f} seconds: {SECONDS:g} are allowed, but it could not be "
+            "stopped earlier. Does it wait, as `time.sleep` does, or is a single step of it so "
+            "long?"
+        )
+    return (
+        f"{name} was stopped after {SECONDS:g} seconds. Is there an infinite loop? Check its exit "
+        "condition and whether it can ever be met."
+    )
+
+
+def _a_kind(value: Any) -> str:
+    """ "an int", "a list"."""
+    name = _cut(type(value).__name__)
+    return f"{'an' if name[:1] in tuple('AEIOaeio') else 'a'} {name}"
+
+
+def _clean(text: str) -> str:
+    """Without what differs from run to run, and without halves of characters."""
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"
+
+
+def _told(error: BaseException) -> str:
+    """The exception's name and its text, which may be of any length, or fail itself."""
+    try:
+        said = _cut(str(error))
+        return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    except (KeyboardInterrupt, TimeIsUp):
+        raise
+    except BaseException:
+        return f"{type(error).__name__}, whose text cannot be shown"
+
+
+def _expect_moderate(value: Any, what: str) -> None:
+    """Raise NotYet if a value has more than `MOST` entries, at all depths together: to compare or
+    show it would take the memory, and cannot be stopped."""
+    waiting, number = [value], 0
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Tensor):
+            number += one.numel()
+        elif isinstance(one, np.ndarray):
+            number += one.size
+        elif isinstance(one, Sized):
+            number += len(one)
+            if number <= MOST and isinstance(one, (list, tuple, dict)):
+                held = one.values() if isinstance(one, dict) else one
+                waiting += islice(held, MOST)  # one of their own may have no end
+        if number > MOST:
+            raise NotYet(f"{what} has more than {MOST:,} entries: that is too long to be checked.")
 
 
 def fresh(value: Any) -> Any:
@@ -534,6 +728,8 @@ def plain(value: Any) -> Any:
     """Arrays as tensors, NumPy's single numbers and fractions as Python's: one kind of each."""
     if value is ...:
         raise NotAttempted
+    if isinstance(value, np.ma.MaskedArray):
+        value = np.ma.filled(value.astype(float), np.nan)  # what is masked is no number
     if isinstance(value, np.ndarray) and value.dtype != object:
         return torch.from_numpy(np.ascontiguousarray(value))  # strides may be negative
     if isinstance(value, np.generic):
@@ -544,14 +740,21 @@ def plain(value: Any) -> Any:
         return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
     if isinstance(value, dict):
         return {plain(key): plain(item) for key, item in value.items()}
-    return value.detach() if isinstance(value, Tensor) else value
+    if isinstance(value, Tensor):
+        with torch._C.DisableTorchFunctionSubclass():  # a subclass may compare as it likes
+            value = Tensor.detach(value)
+            value = value if type(value) is Tensor else value.as_subclass(Tensor)
+        return value if value.layout == torch.strided else value.to_dense()
+    if isinstance(value, float):
+        return float.__float__(value)
+    return int.__int__(value) if isinstance(value, int) and type(value) is not bool else value
 
 
 def tensor(value: Any, what: str) -> Tensor:
     """`value` as a float64 tensor, so that numbers, lists, arrays and tensors can be compared."""
     value = plain(value)
     if isinstance(value, (str, bytes)) or value is None:
-        raise NotYet(f"{what} should be numbers, but is {value!r:.60}")
+        raise NotYet(f"{what} should be numbers, but is {_shown(value):.60}")
     if isinstance(value, list) and any(isinstance(x, Tensor) and x.dim() for x in value):
         raise NotYet(f"{what} is a list of tensors: make one of them with `torch.stack(…)`.")
     try:
@@ -559,7 +762,7 @@ def tensor(value: Any, what: str) -> Tensor:
         if not isinstance(value, Tensor) and numbers.dtype == torch.float32:
             numbers = torch.as_tensor(value, dtype=torch.float64)  # Python's floats, all digits
     except (TypeError, ValueError, RuntimeError):
-        raise NotYet(f"{what} should be numbers, but is a {type(value).__name__}") from None
+        raise NotYet(f"{what} should be numbers, but is {_a_kind(value)}") from None
     if numbers.is_complex():
         raise NotYet(f"{what} should be real numbers, but they are complex")
     return numbers.to(torch.float64)
@@ -638,7 +841,8 @@ def _numbers_differ(
     if isinstance(want, list) and value.dim() == target.dim() <= 1 and target.numel() <= 40:
         wanted, found = _shown(want), _shown(_whole(value.tolist()))
         if not wanted.endswith("…"):  # what is cut off may be what differs
-            return f"{what} should be {wanted}, but is {found}."
+            within = "" if _is_whole(want) else _within(tolerance)
+            return f"{what} should be {wanted}, but is {found}{within}."
     if value.shape != target.shape:
         return f"{what} should have shape {tuple(target.shape)}, but has {tuple(value.shape)}."
     if torch.isfinite(target).all() and not torch.isfinite(value).all():
@@ -649,12 +853,17 @@ def _numbers_differ(
     told_apart = (d for d in (".3f", ".3e", ".6e") if f"{pair[0]:{d}}" != f"{pair[1]:{d}}")
     digits = next(told_apart, ".9e")
     where = f" at index {place}" if place else ""
+    within = _within(tolerance) if np.isfinite(pair).all() else ""
     if pair[0].is_integer() and pair[1].is_integer():
-        digits = ",.0f"
+        digits, within = ",.0f", ""
     elif max(map(abs, pair)) >= 1e7:
         digits = ".6g"
-    written = (f"{x:{digits}}" for x in pair)
-    return f"{what} should be {next(written)}{where}, but is {next(written)}."
+    wanted, found = (f"{x:{digits}}" for x in pair)
+    return f"{what} should be {wanted}{where}, but is {found}{within}."
+
+
+def _within(tolerance: float) -> str:
+    return f" (to within {tolerance:g})" if tolerance else ""
 
 
 def _is_numbers(value: Any) -> bool:
@@ -708,7 +917,10 @@ def _shown(value: Any, most: int = 6) -> str:
         return f"{value:.6g}"
     if callable(value):
         return getattr(value, "__name__", type(value).__name__)
-    text = repr(_whole(value) if isinstance(value, list) else value)
+    try:
+        text = repr(_whole(value) if isinstance(value, list) else value)
+    except ValueError:  # a whole number of more than 4,300 digits
+        text = _a_kind(value)
     return text if len(text) <= 120 else text[:117] + "…"
 
 
@@ -756,15 +968,30 @@ def reported(answer: Any, example: Any, wanted: str) -> Any:
 
     Raises NotYet, and NotAttempted where a ... is left.
     """
-    if _has_dots(answer):
+    left, filled = _open(answer)
+    if left and filled:
+        places = ", ".join(f"`{place}`" for place in left)
+        raise NotAttempted(
+            f"Your answer still has a ... at {places}. Replace it and run that cell, then run this "
+            "cell again."
+        )
+    if left:
         raise NotAttempted
     return _part(answer, example, wanted)
 
 
-def _has_dots(value: Any) -> bool:
+def _open(value: Any, place: str = "") -> tuple[list[str], bool]:
+    """Where a ... is left, as [index] or [key] of the answer; and is there anything else?"""
     if isinstance(value, Mapping):
-        return any(map(_has_dots, value.values()))
-    return value is ... or (isinstance(value, (list, tuple, set)) and any(map(_has_dots, value)))
+        items = list(value.items())
+    elif isinstance(value, (list, tuple)):
+        items = list(enumerate(value))
+    elif isinstance(value, set):
+        return ([place], False) if ... in value else ([], True)
+    else:
+        return ([place], False) if value is ... else ([], True)
+    found = [_open(item, f"{place}[{_shown(key)}]") for key, item in items]
+    return [one for left, _ in found for one in left], any(filled for _, filled in found)
 
 
 def _unwrapped(value: Any) -> Any:

@@ -4,7 +4,8 @@ import ctypes
 import inspect
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType
@@ -19,8 +20,10 @@ class TimeIsUp(BaseException):
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Iterator[Callable[[], None]]:
     """Raise TimeIsUp in the block when it has run for that long, on every system and in any thread.
+
+    Gives a function that lets the time begin anew.
 
     Python delivers it between two instructions: it ends any loop written in Python, but not a
     single endless call inside a C library, and a loop that catches *every* exception outlives it
@@ -28,12 +31,19 @@ def time_limit(seconds: float) -> Iterator[None]:
     module behind: the time begins anew. The thread that waits has ended when the block has.
     """
     thread, done, over = threading.get_ident(), threading.Event(), threading.Lock()
-    sent = False
+    sent, began = False, time.monotonic()
+
+    def begin_anew() -> None:
+        nonlocal began
+        began = time.monotonic()
 
     def send() -> None:
         nonlocal sent
         wait = seconds
         while not done.wait(wait):
+            if (left := began + seconds - time.monotonic()) > 0:
+                wait = left
+                continue
             if _is_importing(thread):
                 wait = seconds
                 continue
@@ -46,7 +56,7 @@ def time_limit(seconds: float) -> Iterator[None]:
     watch = threading.Thread(target=send, daemon=True)
     watch.start()
     try:
-        yield
+        yield begin_anew
     finally:
         while True:
             try:

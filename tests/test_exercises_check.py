@@ -1,6 +1,7 @@
 """How exercises answer: three outcomes, useful words, and never an exception."""
 
 import random
+import time
 import warnings
 from collections import namedtuple
 from fractions import Fraction
@@ -29,7 +30,7 @@ def row_sums(answer):
 def test_right():
     report = row_sums(lambda x: x.sum(1))
     assert report.outcome == "right"
-    assert repr(report) == "✔ right: well done."
+    assert repr(report) == "✔ right: Well done."
     assert "✔" in report._repr_html_()
 
 
@@ -73,8 +74,8 @@ class Odd:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (None, "wants the function itself, but got a NoneType"),
-        (3, "got a int"),
+        (None, "The check wants the function itself, but got a NoneType"),
+        (3, "got an int"),
         ("text", "got a str"),
         (f.normal(3, seed=1), "got a Tensor"),
         (lambda: 1, "raised TypeError"),
@@ -82,7 +83,7 @@ class Odd:
         (lambda x: None, "did you forget `return`?"),
         (lambda x: print, "should be numbers, but is a builtin_function_or_method"),
         (lambda x: "seven", "should be numbers, but is 'seven'"),
-        (lambda x: Odd(), "should be numbers, but is a Odd"),
+        (lambda x: Odd(), "should be numbers, but is an Odd"),
         (lambda x: [None], "should be numbers, but is a list"),
         (lambda x: [[1.0], [1.0, 2.0]], "should be numbers, but is a list"),
         (lambda x: float("nan"), "should have shape (3,), but has ()"),
@@ -116,7 +117,7 @@ def test_a_check_that_stumbles_over_an_odd_object_says_so():
         f.expect(answer == 3, "It is 3.")
 
     assert "an Odd" not in equal(4).message and equal(4).message == "It is 3."
-    assert "a Odd, cannot be checked: RuntimeError: odd" in equal(Odd()).message
+    assert "an Odd, cannot be checked: RuntimeError: odd" in equal(Odd()).message
 
 
 def test_what_a_learner_wrote_is_never_read_as_markup():
@@ -134,7 +135,10 @@ def test_an_exercise_says_how_to_use_it():
 
 def test_two_numbers_that_differ_are_written_with_the_digits_that_do():
     problem = f.difference(torch.tensor([-1.6524, 2.0]), torch.tensor([-1.6519, 2.0]), "it")
-    assert problem == "it should be -1.651900e+00 at index [0], but is -1.652400e+00."
+    assert (
+        problem
+        == "it should be -1.651900e+00 at index [0], but is -1.652400e+00 (to within 0.0001)."
+    )
 
 
 def test_the_random_stream_is_untouched():
@@ -305,7 +309,7 @@ def test_after_a_call_without_end_no_other_is_made(monkeypatch):
             pass
 
     report = exercise(inputs=[(1,), (2,), (3,)])(lambda n: n)(endless)
-    assert "does a loop never end?" in report.message and calls == [1]
+    assert "Is there an infinite loop?" in report.message and calls == [1]
 
 
 @pytest.mark.parametrize(
@@ -561,3 +565,189 @@ def test_a_loop_of_an_object_that_is_called_is_seen():
 )
 def test_whole_numbers_are_compared_to_the_letter(got, want, alike):
     assert f.same(got, want) is alike
+
+
+def endless(*_):
+    while True:
+        pass
+
+
+def odd(**methods):
+    return type("Odd", (), methods)()
+
+
+class EqualToAll(str):
+    def __eq__(self, other):
+        return True
+
+    __hash__ = str.__hash__
+
+
+class Liar(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, *_, **__):
+        return True
+
+
+class OwnError(BaseException):
+    def __str__(self):
+        raise self
+
+
+def itself():
+    result = []
+    result.append(result)
+    return result
+
+
+@exercise(inputs=[([1.0, 2.0],), ([3.0, 4.0],)])
+def halves(numbers):
+    "halves(numbers): half of each."
+    return torch.tensor(numbers) / 2
+
+
+@exercise(inputs=[([1.0],)])
+def same_text(numbers):
+    "same_text(numbers): a."
+    return "a"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda: odd(__repr__=endless),
+        lambda: odd(__array__=endless),
+        lambda: odd(__len__=endless, __getitem__=endless),
+        lambda: odd(__len__=lambda _: 10**9, __getitem__=lambda *_: 1.0),
+        lambda: odd(__repr__=raises(GeneratorExit())),
+        lambda: range(10**8),
+        lambda: [0] * 10**7,
+        lambda: "x" * 10**8,
+        itself,
+        lambda: torch.zeros(1).expand(10**12),
+        lambda: torch.eye(2).to_sparse(),
+        lambda: torch.zeros(2).as_subclass(Liar),
+        lambda: np.ma.masked_all(2),
+        lambda: np.ma.array([0.5, 1.0], mask=[True, False]),
+        lambda: EqualToAll("b"),
+        lambda: [10**5000],
+        lambda: "\ud800",
+        raises(GeneratorExit()),
+        raises(OwnError()),
+        raises(ValueError("x" * 10**7)),
+        endless,
+    ],
+)
+@pytest.mark.parametrize("asked", [halves, same_text])
+def test_an_odd_result_ends_in_a_short_report(monkeypatch, asked, result):
+    monkeypatch.setattr(f, "SECONDS", 0.5)
+    report = asked(lambda _: result())
+    assert report.outcome == "not yet"
+    assert len(report._repr_html_().encode()) < 2_000
+
+
+def test_what_ends_late_is_not_said_to_have_been_stopped_early():
+    assert "ran for 60 seconds: 10 are allowed" in f._stopped("`f`", 60.2)
+    assert "was stopped after 10 seconds" in f._stopped("`f`", 10.1)
+
+
+def test_the_settings_of_the_notebook_decide_nothing_and_stay():
+    @exercise(inputs=[(f.normal(2, 3, seed=1),)], backward=True)
+    def projected(x):
+        "projected(x): x times ones."
+        return x @ torch.ones(3, 2)
+
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad():
+            assert projected(lambda x: x @ torch.ones(3, 2)).outcome == "right"
+            assert torch.get_default_dtype() == torch.float64 and not torch.is_grad_enabled()
+        assert f.normal(2, seed=1).dtype == torch.float32
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_a_failure_can_be_repeated_in_a_cell():
+    def half(numbers):
+        return torch.tensor(numbers) / (2 if numbers[0] == 1 else 0)
+
+    report = halves(half)
+    assert report.message == "halves([3, 4]) contains NaN or infinity."
+    says = "1 of 2 inputs are right. Try it: `halves(*check.halves.failed_input)`"
+    assert report.detail == says and says in repr(report)
+    assert torch.isinf(half(*halves.failed_input)).all()
+    halves.failed_input[0].clear()
+    assert halves.failed_input == ([3.0, 4.0],)
+    assert "Try it" in halves(lambda numbers: numbers / 2).detail
+    assert halves(halves.right).detail == "" and halves.failed_input == ()
+
+    class Line(nn.Module):
+        "Line(n): a line."
+
+        def __init__(self, n):
+            super().__init__()
+            self.line = nn.Linear(n, 1)
+
+        def forward(self, x):
+            return self.line(x)
+
+    class Twice(Line):
+        def forward(self, x):
+            return 2 * self.line(x)
+
+    line = f.exercise(inputs=[((2,), f.normal(1, 2, seed=1))])(Line)
+    report = line(Twice)
+    code = report.detail.split("`")[1].replace("check.Line", "line").split("; ")
+    names = {"line": line, "torch": torch, "Line": Twice}
+    with torch.random.fork_rng():
+        exec("; ".join(code[:-1]), names)
+        got = eval(code[-1], names).item()
+    assert f"but is {got:.3f}" in report.message
+
+
+def test_what_an_answer_prints_is_shown_as_its_own(capsys):
+    def prints(numbers):
+        print("<b>", numbers)
+        return torch.tensor(numbers) / 2
+
+    report = halves(prints)
+    assert report.outcome == "right" and capsys.readouterr().out == ""
+    assert report.detail == ("During the check your answer printed: <b> [1.0, 2.0]\n<b> [3.0, 4.0]")
+    assert "&lt;b&gt; [1.0, 2.0]<br>" in report._repr_html_()
+
+
+def test_a_check_without_an_answer_says_how_to_give_it():
+    for report in (row_sums(), row_sums(1, 2)):
+        assert report.message == (
+            "`check.row_sums` takes one answer, in its parentheses: `check.row_sums(your_answer)`."
+        )
+
+
+def test_emphasis_and_code_are_marked_and_nothing_else():
+    told = checked(lambda answer: "Of *each column*, not 2 * a * b, `x*y*z` or f(*x, *y) <i>.")(1)
+    assert repr(told) == "✔ right: Of each column, not 2 * a * b, `x*y*z` or f(*x, *y) <i>."
+    assert (
+        "Of <em>each column</em>, not 2 * a * b, <code>x*y*z</code> or f(*x, *y) &lt;i&gt;."
+        in told._repr_html_()
+    )
+
+
+def test_a_report_that_is_half_filled_in_says_what_is_left():
+    @checked
+    def report(answer):
+        f.reported(answer, ({"a": 1.0, "b": 1.0}, [2.0]), "Set it.")
+
+    said = report(({"a": 1.0, "b": ...}, [...]))
+    assert said.outcome == "not attempted"
+    assert said.message.startswith("Your answer still has a ... at `[0]['b']`, `[1][0]`.")
+    assert report(({"a": ..., "b": ...}, [...])).message.startswith("replace the ... in the cell")
+
+
+def test_many_calls_may_take_longer_than_one(monkeypatch):
+    monkeypatch.setattr(f, "SECONDS", 0.5)
+
+    def slowly(n):
+        time.sleep(0.2)
+        return n
+
+    assert exercise(inputs=[(n,) for n in range(5)])(lambda n: n)(slowly).outcome == "right"

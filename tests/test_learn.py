@@ -245,9 +245,9 @@ def at_work(course, monkeypatch):
 
 def test_what_is_right_is_remembered_and_counted_once(at_work):
     assert progress.of("words_as_vectors") == "0 of 4"
-    assert words.cosine_matrix(all_cosines).done == "exercises done in this chapter: 1 of 4"
-    assert words.cosine_matrix(all_cosines).done == "exercises done in this chapter: 1 of 4"
-    assert words.without(lambda E, u: E - u).done == "exercises done in this chapter: 1 of 4"
+    assert words.cosine_matrix(all_cosines).done == "Exercises solved in this chapter: 1 of 4"
+    assert words.cosine_matrix(all_cosines).done == "Exercises solved in this chapter: 1 of 4"
+    assert words.without(lambda E, u: E - u).done == "Exercises solved in this chapter: 1 of 4"
     assert words.without(...).outcome == "not attempted"
     assert progress.of("words_as_vectors") == "1 of 4"
     assert at_work.read_text().split() == ["words_as_vectors.cosine_matrix"]
@@ -271,10 +271,10 @@ def test_what_cannot_be_written_is_said(at_work):
     at_work.mkdir()
     report = words.cosine_matrix(all_cosines)
     assert report.outcome == "right"
-    assert report.done.startswith("what is done could not be remembered: ")
+    assert report.done.startswith("What you have solved could not be remembered: ")
     report = words.cosine_matrix(None)
     assert report.outcome == "not yet"
-    assert report.done.startswith("what is done could not be remembered: ")
+    assert report.done.startswith("What you have solved could not be remembered: ")
     (at_work.parent / "01_words_as_vectors.ipynb").write_text("{}")
     assert "what is done cannot be read: " in progress.road()
 
@@ -333,36 +333,86 @@ def test_every_check_of_a_chapter_is_counted(path):
 # --- the cells of a notebook ----------------------------------------------------------------------
 
 
-def run(*cells):
-    """The text of the last output of a notebook of these cells."""
-    script = "\n".join(
-        ["from IPython.core.interactiveshell import InteractiveShell",
-         "shell = InteractiveShell.instance()",
-         "shell.run_cell('from exercises import start_here as check', store_history=True)",
-         *(f"last = shell.run_cell({cell!r}, store_history=True).result" for cell in cells),
-         "import json; print(json.dumps(repr(last)))"]
+def runs(*notebooks):
+    """The text of the last output of each notebook: its cells in order, or (id, source) of each."""
+    script = """
+import json, sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_cell("from exercises import start_here as check")
+own = dict(shell.user_ns)
+for cells in json.loads(sys.stdin.read()):
+    shell.user_ns.clear()
+    shell.user_ns.update(own)
+    for cell in cells:
+        name, source = cell if isinstance(cell, list) else (None, cell)
+        last = shell.run_cell(source, store_history=True, cell_id=name).result
+    print("said:", json.dumps(repr(last)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=json.dumps(notebooks), cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    said = [line for line in done.stdout.splitlines() if line.startswith("said: ")]
+    return [json.loads(line.removeprefix("said: ")) for line in said]
 
 
 RIGHT = "def centre(x):\n    return x - x.mean(dim=1, keepdim=True)"
 ASK = "check.centre(centre)"
+STUB, BROKEN = "def centre(x):\n    return ...", "def centre(x):\n    return x -"
+RENAMED = RIGHT.replace("centre", "center")
+OTHER = RIGHT.replace("centre", "subtracted")
+HELPER = "def mean_of_rows(x):\n    return x.mean(dim=1, keepdim=True)"
+LOOKS_FOR = "✘ not yet: You defined `{}`; this check looks for `centre`."
+OUTDATED = (
+    "✘ not yet: The cell that defines `centre` failed with a {}, so `centre` still has its old "
+    "definition. Fix and rerun that cell, then rerun this one."
+)
+UNTOUCHED = (
+    "… not attempted: replace the ... in the cell above and run it, then run this cell again."
+)
+YES = "✔ right: "
 
 
-def test_a_cell_that_failed_is_not_judged_by_its_version_before():
-    said = run(RIGHT, "def centre(x):\n    return x -", ASK)
-    assert said.startswith("✘ not yet: the cell that should define `centre` stopped with SyntaxErr")
-    assert run("def centre(x):\n    return x -", RIGHT, ASK).startswith("✔ right")
-    said = run("centre = 1", "centre = 1 / 0", ASK)
-    assert "stopped with ZeroDivisionError" in said
-
-
-def test_a_cell_that_defines_and_checks_is_judged_as_soon_as_it_is_mended():
-    broken, mended = f"def centre(x):\n    return x -\n\n{ASK}", f"{RIGHT}\n\n{ASK}"
-    assert run(RIGHT, broken, mended).startswith("✔ right")
-
-
-def test_what_was_defined_before_the_error_is_judged():
-    assert run("def centre(x):\n    return x", f"{RIGHT}\n\n1 / 0", ASK).startswith("✔ right")
+def test_a_check_knows_what_became_of_the_cell_of_the_answer():
+    told = [
+        # A cell that failed is not judged by its version before.
+        ([RIGHT, BROKEN, ASK], OUTDATED.format("SyntaxError")),
+        ([BROKEN, RIGHT, ASK], YES),
+        (["centre = 1", "centre = 1 / 0", ASK], OUTDATED.format("ZeroDivisionError")),
+        ([RIGHT, BROKEN, "centre = lambda x: x - x.mean(1, True)", ASK], YES),
+        ([RIGHT, BROKEN, f"globals().update(centre=lambda x: x - x.mean(1, True))\n{ASK}"], YES),
+        # A cell that defines and checks is judged as soon as it is mended.
+        ([RIGHT, f"{BROKEN}\n\n{ASK}", f"{RIGHT}\n\n{ASK}"], YES),
+        # What was defined before the error is judged.
+        (["def centre(x):\n    return x", f"{RIGHT}\n\n1 / 0", ASK], YES),
+        # Another name.
+        ([STUB, RENAMED, ASK], LOOKS_FOR.format("center")),
+        ([STUB, RENAMED, ASK, ASK], LOOKS_FOR.format("center")),
+        ([STUB, BROKEN, RENAMED, ASK], LOOKS_FOR.format("center")),
+        ([STUB, f"{HELPER}\n\n{RENAMED}", ASK], LOOKS_FOR.format("center")),
+        ([STUB, "class Centre:\n    pass", ASK], LOOKS_FOR.format("Centre")),
+        (["centre = ...", "centre_ = 3", ASK], LOOKS_FOR.format("centre_")),
+        ([["a", STUB], ["a", OTHER], ["b", ASK]], LOOKS_FOR.format("subtracted")),
+        ([["a", STUB], ["a", f"{HELPER}\n\n{OTHER}"], ["b", ASK]],
+         LOOKS_FOR.format("subtracted")),
+        ([["a", RIGHT], ["a", BROKEN], ["a", OTHER], ["b", ASK]],
+         LOOKS_FOR.format("subtracted")),
+        ([["a", RIGHT.replace("1", "0")], ["a", RENAMED], ["b", ASK]],
+         LOOKS_FOR.format("center")),
+        ([["a", "centre = ..."], ["a", "answer = 3"], ["b", ASK]], LOOKS_FOR.format("answer")),
+        # No other name: it is there, was given by hand, or what else is defined is not the answer.
+        ([STUB, HELPER, ASK], UNTOUCHED),
+        ([["a", STUB], ["c", HELPER], ["b", ASK]], UNTOUCHED),
+        ([STUB, "losses = [1.0, 2.0]", ASK], UNTOUCHED),
+        ([["a", STUB], ["a", f"{HELPER}\n\n{RIGHT}"], ["b", ASK]], YES),
+        ([["a", STUB], ["a", RENAMED], ["b", "check.centre(center)"]], YES),
+        ([["a", STUB], ["a", RENAMED], ["b", f"centre = center\n{ASK}"]], YES),
+        ([["a", RIGHT], ["c", RENAMED], ["b", ASK]], YES),
+        ([["a", f"{HELPER}\n\n{STUB}"], ["c", RIGHT], ["a", HELPER], ["b", ASK]], YES),
+        ([STUB, RENAMED, RIGHT, ASK], YES),
+    ]  # fmt: skip
+    said = runs(*(notebook for notebook, _ in told))
+    for (notebook, expected), found in zip(told, said, strict=True):
+        assert found.startswith(expected), (notebook, found)
