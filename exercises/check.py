@@ -537,12 +537,19 @@ def _expect_parameters(module: nn.Module, right: nn.Module) -> None:
         {name: tuple(p.shape) for name, p in m.named_parameters(remove_duplicate=False)}
         for m in (module, right)
     )
-    for name, shape in ours.items():
-        expect(name in theirs, f"The parameter {name} {shape} is missing: make it in `__init__`.")
-        found = theirs[name]
-        expect(found == shape, f"{name} should have shape {shape}, but has {found}.")
     extra = sorted(theirs.keys() - ours.keys())
-    expect(not extra, f"There is a parameter too many: {', '.join(extra)}.")
+    for name, shape in ours.items():
+        if name not in theirs and (other := [n for n in extra if theirs[n] == shape]):
+            raise NotYet(
+                f"The parameter `{name}` {shape} is missing, but there is `{other[0]}` of that "
+                "shape: give your layers the names that the task states."
+            )
+        expect(name in theirs, f"The parameter `{name}` {shape} is missing: make it in `__init__`.")
+        found = theirs[name]
+        expect(found == shape, f"`{name}` should have shape {shape}, but has {found}.")
+    bias = " Pass `bias=False`." * any(name.endswith("bias") for name in extra)
+    named = ", ".join(f"`{name}`" for name in extra)
+    expect(not extra, f"Your class has parameters that it should not have: {named}.{bias}")
     first: dict[int, str] = {}
     for name, p in module.named_parameters(remove_duplicate=False):
         other = first.setdefault(id(p), name)
@@ -1042,16 +1049,24 @@ def expect_gradients(
     if any(w is not None for w in want) and all(g is None for g in got):
         raise NotYet(
             f"{what} has the right values, but no gradient comes back through it, so nothing "
-            "before it could learn. `.detach()`, `.item()`, `.data`, `no_grad`, NumPy and "
-            "`torch.tensor(...)` cut it: compute with tensors only."
+            "before it could learn. `.detach()`, `.item()`, `.data`, `no_grad`, NumPy, "
+            "`torch.tensor(...)` and `nn.Parameter(...)` cut it: compute with tensors only."
         )
     for g, w in zip(got, want, strict=True):
         if w is None or not w.any():
             continue
+        size = tuple(w.shape)
         expect(
-            g is not None and same(g, w, 1e-3),
-            f"{what} has the right values, but a wrong gradient comes back through it: is a part "
-            "cut off, by `.detach()`, `.item()`, `no_grad` or `torch.tensor(...)`?",
+            g is not None,
+            f"{what} has the right values, but no gradient reaches one of its tensors, of shape "
+            f"{size}: is it cut off, by `.detach()`, `.item()`, `no_grad`, `torch.tensor(...)` or "
+            "`nn.Parameter(...)`?",
+        )
+        expect(
+            same(g, w, 1e-3),
+            f"{what} has the right values, but a wrong gradient reaches one of its tensors, of "
+            f"shape {size}: is a part cut off, by `.detach()`, `.item()`, `no_grad` or "
+            "`torch.tensor(...)`?",
         )
 
 

@@ -84,7 +84,7 @@ def squeeze_for_ever(ids, first_id):
         (check.loss_to_beat, lambda p, words, tokens: 2.0, "should be"),
         (check.encode_by_rank, lambda word, rank: rank.clear() or [], "changed its input"),
         (check.encode_by_rank, lambda word, rank: b"", "should be"),
-        (check.squeeze, squeeze_for_ever, "does a loop never end?"),
+        (check.squeeze, squeeze_for_ever, "Is there an infinite loop?"),
         (check.squeeze, lambda ids, first: (ids.clear() or [], []), "changed its input"),
         (check.squeeze, lambda ids, first: [squeeze(ids, first)], "should be ("),
     ],

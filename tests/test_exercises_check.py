@@ -433,7 +433,7 @@ def test_a_module_that_differs_is_told_by_its_settings():
 
     line = f.exercise(inputs=[((2, 3), f.normal(5, 2, seed=1))])(Line)
     assert "Line(2, 3) given (5, 2) should be" in line(Twice).message
-    assert line(lambda *_: nn.Identity()).message.startswith("The parameter line.weight (3, 2)")
+    assert line(lambda *_: nn.Identity()).message.startswith("The parameter `line.weight` (3, 2)")
 
 
 @exercise(inputs=[(f.normal(3, seed=1),)])

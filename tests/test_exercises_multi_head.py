@@ -95,7 +95,7 @@ def refused(error):
     return wrong
 
 
-CUT = "a wrong gradient comes back"
+CUT = "gradient reaches one of its tensors"
 
 
 @pytest.mark.parametrize(

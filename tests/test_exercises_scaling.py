@@ -97,7 +97,7 @@ def run_32(**other):
     return {"factor": 32**-0.25, "heard": 1.9, "suffices": [4], **other}
 
 
-CUT = "a wrong gradient comes back"
+CUT = "gradient reaches one of its tensors"
 
 
 @pytest.mark.parametrize(
@@ -159,5 +159,5 @@ def test_a_search_for_something_else_is_named(says, measure):
 def test_a_search_that_wants_to_be_too_exact_is_ended(monkeypatch):
     monkeypatch.setattr(frame, "SECONDS", 0.3)
     report = check.find_divisor(until_near(1e-12))
-    assert "does a loop never end?" in report.message
+    assert "Is there an infinite loop?" in report.message
     assert "never come within 1e-12" in report.message

@@ -108,7 +108,7 @@ def test_what_is_done_survives_a_restart(own: Page, url: str, course: Path) -> N
     assert lab.run_cell_at(own, stub) == lab.run_cell(own, "check.centre(centre)") == []
     lab.select_cell(own, stub + 1)
     answer = own.locator(".jp-Cell.jp-mod-active .jp-OutputArea-output")
-    expect(answer).to_contain_text("exercises done in this chapter: 1 of 1")
+    expect(answer).to_contain_text("Exercises solved in this chapter: 1 of 1")
     do(own, "docmanager:save")
     lab.close_notebook(own)
     assert (course / "my" / "progress.txt").read_text().split() == ["start_here.centre"]
