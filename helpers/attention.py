@@ -184,12 +184,13 @@ class KVCache:
     and what a `ShortConvolution` beside it has read of them.
 
     Starts empty. A model with L layers needs L of them, `model.empty_cache()`, which belong to that
-    model and to one batch of texts. len(cache): S.
+    model and to one batch of texts. len(cache): S. model: the number of the `GPT` that wrote it.
 
     Pope et al. 2022, "Efficiently Scaling Transformer Inference". Taught in chapter 11.
     """
 
     def __init__(self) -> None:
+        self.model: int | None = None
         self._room: Tensor | None = None  # (2, B, H, more than S, hs): keys, values
         self._length = 0
         self.convolved: Tensor | None = None  # (B, S, C): what a convolution of the block has read
@@ -210,7 +211,7 @@ class KVCache:
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values (B, H, T, hs) of T new tokens; returns those of all tokens.
 
-        Raises ValueError for another batch, or another model, than the one in the cache.
+        Raises ValueError for another batch than that in the cache, and for other heads.
         """
         old, end = self._room, self._length + k.shape[2]
         if old is not None and (k.shape[1], k.shape[3]) != (old.shape[2], old.shape[4]):
@@ -223,7 +224,8 @@ class KVCache:
                 f"the cache belongs to a batch of {old.shape[1]} texts, but {len(k)} were given: "
                 "start each batch with an empty cache"
             )
-        if old is None or end > old.shape[3]:
+        differentiated = torch.is_grad_enabled() and k.requires_grad  # then `old` has to stay
+        if old is None or end > old.shape[3] or differentiated:
             # Twice the room that is needed: copying everything for each token would be slow.
             self._room = k.new_empty(2, *k.shape[:2], 2 * end, k.shape[3])
             if old is not None:

@@ -5,9 +5,11 @@ their place and moved into it, so that a crash leaves the old file or the new on
 """
 
 import json
+import math
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ from helpers.text import BPETokenizer, CharTokenizer
 from helpers.text.bpe import from_file, to_file
 
 Tokenizer = CharTokenizer | BPETokenizer
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 @dataclass
@@ -51,9 +55,13 @@ def save_checkpoint(
 
     notes: what to remember, anything that JSON can hold; dtype: of the numbers in the file, for
     example torch.float16 for half the size. Raises ValueError for a GPT with a part that
-    `load_checkpoint` could not give back, a tokenizer with another vocabulary, and numbers that are
-    too large for the dtype. Taught in chapter 10.
+    `load_checkpoint` could not give back, a tokenizer with another vocabulary, a dtype that is not
+    one of floating-point numbers, numbers that are too large for it, and notes that are nested too
+    deeply. Taught in chapter 10.
     """
+    if dtype not in DTYPES:
+        names = ", ".join(map(str, DTYPES))
+        raise ValueError(f"dtype should be one of {names}, which keep fractions, not {dtype}")
     if isinstance(config := getattr(model, "config", None), GPTConfig):
         _expect_vocabulary(config, tokenizer)
     about = {
@@ -79,6 +87,12 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     """
     tensors, about = read_tensors(path)
     if about.get("config") is None:
+        if "run" in about:
+            raise ValueError(
+                f"{path} holds the state of a training run, not a model alone: train(…, "
+                "resume=True) goes on from it; the best weights of the run, if it was evaluated, "
+                "are in best.safetensors beside it"
+            )
         raise ValueError(f"{path} holds weights but no settings of a GPT to put them into")
     try:
         if not isinstance(about["config"], dict):
@@ -87,7 +101,10 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         if config.n_layer > len(tensors):
             raise ValueError(f"{config.n_layer} blocks, but {len(tensors)} tensors in all")
         with torch.device("meta"):  # shapes only: what does not fit shall not cost any memory
-            planned = weights_of(GPT(config))
+            planned = weights_of(GPT(replace(config, n_layer=1)))
+        for name in [name for name in planned if name.startswith("blocks.0.")]:  # all are alike
+            for layer in range(1, config.n_layer):
+                planned[name.replace("0", str(layer), 1)] = planned[name]
         tokenizer = _tokenizer(about)
         _expect_vocabulary(config, tokenizer)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
@@ -197,6 +214,51 @@ def expect_fit(own: Mapping[str, Tensor], tensors: Mapping[str, Any], source: st
             )
 
 
+def not_finite(model: nn.Module, optimisers: Sequence[Optimizer] = ()) -> list[str]:
+    """The names of the weights, and of what optimisers remember, that hold NaN or infinity.
+
+    Of tensors that are divided among processes, only the part of this process counts.
+    Taught in chapter 10.
+    """
+    found = [name for name, tensor in weights_of(model).items() if not _is_finite(tensor)]
+    for optimiser in optimisers:
+        remembered = {name for state in optimiser.state.values() for name, value in state.items()
+                      if not _is_finite(value)}  # fmt: skip
+        found += [f"{name} of {type(optimiser).__name__}" for name in sorted(remembered)]
+    return found
+
+
+def infinite_constants(model: nn.Module) -> set[str]:
+    """The names of what is not trained and holds NaN or infinity: a mask of −∞, for example.
+
+    Taught in chapter 10.
+    """
+    trained = {name for name, p in model.named_parameters() if p.requires_grad}
+    return set(not_finite(model)) - trained
+
+
+def _is_finite(value: Any) -> bool:
+    if not isinstance(value, Tensor):
+        return not isinstance(value, float) or math.isfinite(value)
+    own: Tensor = getattr(value, "to_local", lambda: value)()
+    return bool(own.isfinite().all())
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """In the `with` block the model is in evaluation mode; afterwards each of its modules gets its
+    own mode back, also after an error. Taught in chapter 02.
+    """
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.eval()
+        yield
+    finally:
+        model.train(modes[model])
+        for module, training in modes.items():
+            module.training = training
+
+
 def write_tensors(
     path: str | Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any]
 ) -> None:
@@ -207,7 +269,10 @@ def write_tensors(
     kept = {name: whole(tensor).detach().cpu().contiguous() for name, tensor in tensors.items()}
     if not first_process():
         return
-    text = json.dumps(about)
+    try:
+        text = json.dumps(about)
+    except RecursionError:
+        raise ValueError("the notes are nested too deeply for a file") from None
     # One entry, since safetensors writes several in any order: same model, same bytes.
     described = json.dumps({**about, "crc32": _crc32(kept, json.loads(text))})
     write_whole(path, save(kept, metadata={"about": described}))
@@ -237,6 +302,12 @@ def read_tensors(path: str | Path, ours: bool = False) -> tuple[dict[str, Tensor
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
+        with path.open("rb") as opened:
+            if opened.read(len(LFS_POINTER)) == LFS_POINTER:
+                raise ValueError(
+                    f"{path} is a Git LFS pointer, a few lines of text in place of the file itself:"
+                    " get that with `git lfs pull`, or download it from the project's page"
+                ) from None
         raise ValueError(
             f"{path} is not a whole safetensors file ({error}). It may be truncated, or a pickle "
             "(.pt, .pth), which this course never opens: get or train it again"
@@ -245,7 +316,12 @@ def read_tensors(path: str | Path, ours: bool = False) -> tuple[dict[str, Tensor
         about = json_object(metadata.get("about", "{}"))
     except ValueError as error:
         raise ValueError(f"the description in {path} is damaged: {error}") from error
-    if ("crc32" in about or ours) and about.pop("crc32", None) != _crc32(tensors, about):
+    has_sum = "crc32" in about or ours
+    try:
+        damaged = has_sum and about.pop("crc32", None) != _crc32(tensors, about)
+    except RecursionError:
+        raise ValueError(f"the description in {path} is nested too deeply") from None
+    if damaged:
         raise ValueError(f"{path} is damaged: its checksum is not that of its content")
     return tensors, about
 
@@ -268,7 +344,8 @@ class RunFolder:
         generator: torch.Generator | None,
         settings: dict[str, Any],
     ):
-        self.folder, self.last = Path(folder), Path(folder) / "last.safetensors"
+        self.folder = Path(folder)
+        self.last, self.best = self.folder / "last.safetensors", self.folder / "best.safetensors"
         self.model, self.optimisers, self.generator = model, optimisers, generator
         self.settings = {
             **settings,
@@ -282,11 +359,17 @@ class RunFolder:
         """The record of the run in the folder, its state put back; empty for a fresh run.
 
         Raises FileExistsError rather than overwrite a run, and ValueError if the one in the folder
-        belongs to another model, other optimisers or other settings.
+        belongs to another model, other optimisers or other settings, or holds NaN or infinity.
         """
         self.folder.mkdir(parents=True, exist_ok=True)  # if that fails, then now
         last = self.last
         if not last.exists():
+            if self.best.exists():
+                raise FileExistsError(
+                    f"{self.best} is there, but {last.name} is missing, without which that run "
+                    "cannot be resumed, and a new run would overwrite its best weights: put "
+                    f"{last.name} back, or choose another folder"
+                )
             return {}
         if not resume:
             raise FileExistsError(
@@ -302,13 +385,28 @@ class RunFolder:
             run, before = dict(about["run"]), dict(about["settings"])
         except (KeyError, TypeError, ValueError):
             raise ValueError(f"{last} is not the state of a training run") from None
-        for name, value in self.settings.items():
-            if json.dumps(before.get(name)) != json.dumps(value):  # JSON knows no tuples
-                raise ValueError(f"the run in {last} had {name} {before.get(name)}, not {value}")
+        if before.get("validation") is None:  # nothing was evaluated, or it was not yet recorded
+            before["validation"] = self.settings["validation"]
+        elif self.settings["validation"] is None:
+            self.settings["validation"] = before["validation"]
+        now = json.loads(json.dumps(self.settings))  # JSON knows no tuples
+        for name, value in now.items():
+            if found := _difference((name,), before.get(name), value):
+                place, old, new = found
+                raise ValueError(
+                    f"{last}: {_in_words(place, old, new, now)}. Resume with the settings of that "
+                    "run, or choose another folder"
+                )
         states = [_states(parts.get(f"optimiser{i}", {})) for i in range(len(self.optimisers))]
         for optimiser, state in zip(self.optimisers, states, strict=True):
             _expect_states(optimiser, state, last)
         drawn = _expect_random_states(parts.get("random", {}), self.generator, last)
+        allowed = {f"model/{name}" for name in infinite_constants(self.model)}
+        if ruined := [n for n, t in tensors.items() if not _is_finite(t) and n not in allowed]:
+            raise ValueError(
+                f"{last} holds NaN or infinity ({ruined[0]}): that run had failed before it was "
+                "kept and cannot be resumed. Start another one in another folder"
+            )
         load_weights(self.model, parts.get("model", {}), last)
         for optimiser, state in zip(self.optimisers, states, strict=True):
             groups = optimiser.state_dict()["param_groups"]
@@ -323,7 +421,7 @@ class RunFolder:
 
     def keep_best(self, notes: Mapping[str, Any]) -> None:
         """Write `best.safetensors`: the weights as they are now."""
-        save_checkpoint(self.folder / "best.safetensors", self.model, notes=notes)
+        save_checkpoint(self.best, self.model, notes=notes)
 
     def keep(self, record: Mapping[str, Any]) -> None:
         """Write `last.safetensors`, with a record of the run so far."""
@@ -335,6 +433,63 @@ class RunFolder:
         for name, value in _random_states(self.generator).items():
             tensors[f"random/{name}"] = value
         write_tensors(self.last, tensors, {"run": record, "settings": self.settings})
+
+
+def _difference(path: tuple[Any, ...], was: Any, now: Any) -> tuple[Any, ...] | None:
+    """Where two settings first differ: the names and indices that lead there, and both values."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        # Versions of torch differ in which hyperparameters they list.
+        names = [n for n in {**now, **was} if (n in now and n in was) or path[0] == "model"]
+        inside = [(name, was.get(name), now.get(name)) for name in names]
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        inside = list(zip(range(len(now)), was, now, strict=True))
+    else:
+        return None if was == now else (path, was, now)
+    found = (_difference((*path, name), *values) for name, *values in inside)
+    return next(filter(None, found), None)
+
+
+def _in_words(path: tuple[Any, ...], was: Any, now: Any, settings: Mapping[str, Any]) -> str:
+    """What `_difference` found, as a sentence; settings: those of the run that is to begin."""
+    match path:
+        case ("text",):
+            return "that run was trained on another text"
+        case ("validation", "text"):
+            return "that run was evaluated on another validation text"
+        case ("validation", "batches"):
+            counts = ["the whole text" if n is None else f"{n} batches" for n in (was, now)]
+            return f"that run was evaluated on {counts[0]}, this one on {counts[1]}"
+        case ("generator",):
+            given = ["a generator for its batches" if yes else "none" for yes in (was, now)]
+            return f"that run was given {given[0]}, this one {given[1]}"
+        case ("model",):
+            kinds = ["GPT" if isinstance(kind, dict) else kind for kind in (was, now)]
+            return f"that run trained a {kinds[0]}, this one a {kinds[1]}"
+        case ("model", name):
+            return f"that run's model has {name} {was}, this one {now}"
+        case ("optimisers",) if isinstance(was, list):
+            return f"the number of optimisers was {len(was)} in that run, and is {len(now)} now"
+        case ("optimisers", _) if isinstance(was, list) and was and was[0] != now[0]:
+            return f"that run used {was[0]}, this one {now[0]}"
+        case ("optimisers", _, 0):
+            return f"that run used {was}, this one {now}"
+        case ("optimisers", number, *_):
+            kind = settings["optimisers"][number][0]
+            return f"the {kind} of that run had other groups of parameters"
+        case ("hyperparameters", number, group, name):
+            where = ""
+            if len(settings["hyperparameters"][number]) > 1:
+                where += f" in the {_ordinal(group)} group"
+            if len(settings["hyperparameters"]) > 1:
+                where += f" of {settings['optimisers'][number][0]}"
+            words = "learning rate" if name == "lr" else name.replace("_", " ")
+            return f"that run used {words} {was}{where}, this one {now}"
+    return f"that run had {path[0]} {was}, this one {now}"
+
+
+def _ordinal(index: int) -> str:
+    words = ("first", "second", "third", "fourth", "fifth")
+    return words[index] if index < len(words) else f"{index + 1}th"
 
 
 def _states(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:

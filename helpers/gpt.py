@@ -6,6 +6,7 @@
 Shapes: B sequences, T tokens, V = vocab_size symbols, C = n_embd.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -98,6 +99,8 @@ class ShortConvolution(nn.Module):
         self.weight = nn.Parameter(torch.zeros(n_embd, 1, 1, width))  # as `F.conv2d` wants it
 
     def forward(self, x: Tensor, cache: KVCache | None = None) -> Tensor:
+        if x.shape[1] == 0:
+            return x
         read, T, width = x, x.shape[1], self.weight.shape[-1]
         if cache is not None:
             if cache.convolved is not None:
@@ -214,6 +217,9 @@ class GPTConfig:
                 raise TypeError(f"{name} should be a whole number, but is {value!r}")
             if value < 1:
                 raise ValueError(f"{name} should be at least 1, but is {value}")
+        for name in ("qk_norm", "bias", "tied"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise TypeError(f"{name} should be True or False, but is {value!r}")
         for name in ("norm_eps", "rotary_base", "dropout"):
             value = getattr(self, name)
             if not isinstance(value, int | float | None) or isinstance(value, bool):
@@ -257,6 +263,9 @@ def _names(parts: Sequence[Any]) -> str:
     return ", ".join(map(str, map(_name, parts)))
 
 
+_numbers = itertools.count()  # of the models made so far
+
+
 class GPT(nn.Module):
     """A decoder-only transformer: token ids (B, T) → logits (B, T, V).
 
@@ -268,6 +277,7 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig):
         super().__init__()
         self.config, self.block_size = config, config.block_size
+        self._number = next(_numbers)
         self.token = nn.Embedding(config.vocab_size, config.n_embd)
         self.position = _added_position(config)
         self.dropout = Dropout(config.dropout)
@@ -322,6 +332,10 @@ class GPT(nn.Module):
         if cache and len(set(map(len, cache))) > 1:
             raise ValueError(f"the caches hold {[*map(len, cache)]} tokens: empty_cache()")
         start = len(cache[0]) if cache else 0
+        for one in cache or ():
+            if start and one.model not in (None, self._number):
+                raise ValueError("the cache belongs to another model: empty_cache() of this one")
+            one.model = self._number
         if ids.dim() != 2 or ids.dtype != torch.int64:
             raise ValueError(
                 f"GPT reads token ids (B, T), int64, not {tuple(ids.shape)} of {ids.dtype}; "

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from helpers.attention import MultiHeadAttention
+from helpers.checkpoints import evaluating
 from helpers.gpt import GPT
 
 
@@ -104,14 +105,8 @@ def attention_maps(model: nn.Module, ids: Any) -> Tensor:
     if x.dim() == (2 if x.is_floating_point() else 1):
         x = x.unsqueeze(0)
     device = next((p.device for p in model.parameters()), x.device)
-    modes = {module: module.training for module in model.modules()}
-    try:
-        model.eval()
-        with torch.no_grad(), AttentionRecorder() as seen:
-            model(x.to(device))
-    finally:
-        for module, training in modes.items():
-            module.training = training
+    with evaluating(model), torch.no_grad(), AttentionRecorder() as seen:
+        model(x.to(device))
     return seen.maps
 
 

@@ -1,7 +1,9 @@
 """How a language model writes: from logits to probabilities, from probabilities to text."""
 
 import math
+import operator
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -9,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from helpers.checkpoints import evaluating
 from helpers.gpt import GPT
 
 
@@ -28,19 +31,25 @@ def next_token_probabilities(
     of the likeliest. First temperature, then top_k, top_p, min_p, as is usual.
 
     Raises ValueError for a temperature below 0 or infinite, top_k below 1, top_p outside (0, 1],
-    min_p outside [0, 1], and for logits with NaN or a row of nothing but −∞.
+    min_p outside [0, 1], and for logits with NaN or a row of nothing but −∞; TypeError for logits
+    that are not a tensor of floating-point numbers.
 
     Fan et al. 2018 (top-k), Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"
     (top-p), Nguyen et al. 2024, "Turning Up the Heat" (min-p). Taught in chapter 11.
     """
-    if not 0 <= temperature < math.inf:
-        raise ValueError(f"temperature should be 0 (greedy) or more, not {temperature}")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k is a number of tokens, at least 1, or None, not {top_k}")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p is a probability above 0, up to 1, or None, not {top_p}")
-    if min_p is not None and not 0 <= min_p <= 1:
-        raise ValueError(f"min_p is a share of the largest probability, 0 to 1, not {min_p}")
+    if not 0 <= _number(temperature) < math.inf:
+        raise ValueError(f"temperature should be 0 (greedy) or more, not {temperature!r}")
+    if top_k is not None and not (_is_whole(top_k) and top_k >= 1):
+        raise ValueError(f"top_k is a number of tokens, at least 1, or None, not {top_k!r}")
+    if top_p is not None and not 0 < _number(top_p) <= 1:
+        raise ValueError(f"top_p is a probability above 0, up to 1, or None, not {top_p!r}")
+    if min_p is not None and not 0 <= _number(min_p) <= 1:
+        raise ValueError(f"min_p is a share of the largest probability, 0 to 1, not {min_p!r}")
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        given = logits.dtype if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
+        raise TypeError(f"logits should be a tensor of floating-point numbers, not {given}")
+    if logits.shape[-1:] == (0,):
+        raise ValueError("there are no logits: the vocabulary is empty")
     largest = logits.amax(-1, keepdim=True)
     if not (largest > -math.inf).all():  # NaN is not larger than anything
         raise ValueError("there are logits of NaN, or a row of −∞ that leaves nothing to choose")
@@ -71,6 +80,18 @@ def next_token_probabilities(
     return torch.zeros_like(ranked).scatter(-1, order, ranked)
 
 
+def _number(value: Any) -> Any:
+    """NaN, which lies in no range, for what is not a number."""
+    return value if hasattr(value, "__float__") else math.nan
+
+
+def _is_whole(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and operator.index(value) == value
+    except TypeError:
+        return False
+
+
 def penalised(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
     """Logits (B, V) in which the tokens of the texts ids (B, T) are made less likely.
 
@@ -80,8 +101,8 @@ def penalised(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
 
     Keskar et al. 2019, "CTRL", section 4.1, who divide all. Taught in chapter 11.
     """
-    if not 0 < penalty < math.inf:
-        raise ValueError(f"repetition_penalty is above 0, and 1 changes nothing; not {penalty}")
+    if not 0 < _number(penalty) < math.inf:
+        raise ValueError(f"repetition_penalty is above 0, and 1 changes nothing; not {penalty!r}")
     seen = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, ids, True)
     less = torch.where(logits > 0, logits / penalty, logits * penalty)
     return torch.where(seen, less, logits)
@@ -121,9 +142,9 @@ def stream(
     many of the last tokens are read again when the window of block_size is full; all of it if
     None, which is exact but slow from there on; fewer make it fast, with a shorter memory.
 
-    Raises TypeError for prompts that are no tensor, and ValueError for those of another shape, an
-    empty one, n_tokens below 0, a keep outside the window and a model that gives other shapes.
-    Taught in chapter 11.
+    Raises TypeError for prompts that are no tensor and for a stop that is not a list of ids, and
+    ValueError for prompts of another shape, an empty one, n_tokens below 0, a keep outside the
+    window, a stop outside the vocabulary and a model that gives other shapes. Taught in chapter 11.
     """
     if not isinstance(ids, Tensor):
         raise TypeError(
@@ -135,11 +156,12 @@ def stream(
             f"prompts are token ids (B, T), int64, with B and T ≥ 1, not {tuple(ids.shape)} of "
             f"{ids.dtype}; for one text use torch.tensor([ids])"
         )
-    if n_tokens < 0:
-        raise ValueError(f"n_tokens should be 0 or more, not {n_tokens}")
+    if not _is_whole(n_tokens) or n_tokens < 0:
+        raise ValueError(f"n_tokens should be 0 or more, not {n_tokens!r}")
+    ends = _stop_ids(stop)
     window = getattr(model, "block_size", None)
-    if keep is not None and not (window and 1 <= keep <= window):
-        raise ValueError(f"keep is between 1 and the model's block_size {window}, not {keep}")
+    if keep is not None and not (window and _is_whole(keep) and 1 <= keep <= window):
+        raise ValueError(f"keep is between 1 and the model's block_size {window}, not {keep!r}")
     probabilities = partial(
         next_token_probabilities, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p
     )
@@ -151,10 +173,8 @@ def stream(
     def tokens() -> Iterator[Tensor]:
         text, start, cache = ids, 0, None  # the model reads text[:, start:]
         ended = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
-        stops = torch.tensor(list(stop), dtype=ids.dtype, device=ids.device)
-        was_training = model.training
-        model.eval()
-        try:
+        stops = torch.tensor(ends, dtype=ids.dtype, device=ids.device)
+        with evaluating(model):
             for _ in range(n_tokens):
                 if window and text.shape[1] - start > window:
                     # Every position moves, so that all that was cached is void.
@@ -171,6 +191,11 @@ def stream(
                         f"the model should give logits (B, T, V), not {tuple(logits.shape)}"
                     )
                 last = logits[:, -1].float()
+                if outside := [end for end in ends if end >= last.shape[-1]]:
+                    raise ValueError(
+                        f"stop holds the id {outside[0]}, but the ids of this model are 0 to "
+                        f"{last.shape[-1] - 1}"
+                    )
                 if repetition_penalty != 1:
                     last = penalised(last, text, repetition_penalty)
                 chances = probabilities(last)
@@ -184,7 +209,22 @@ def stream(
                 yield new
                 if ended.all():
                     return
-        finally:
-            model.train(was_training)
 
     return tokens()
+
+
+def _stop_ids(stop: Any) -> list[int]:
+    """Raise TypeError for one id or for texts, and ValueError for ids below 0."""
+    ends: list[Any] = [None]
+    if not isinstance(stop, str | bytes):
+        with suppress(TypeError):
+            ends = list(stop)
+    if not all(map(_is_whole, ends)):
+        raise TypeError(
+            f"stop should be a list of token ids, for example [3], not {stop!r:.60}; of a special "
+            "token, the id is tokenizer.special[name]"
+        )
+    ids = [operator.index(end) for end in ends]
+    if wrong := [id for id in ids if not 0 <= id < 2**63]:
+        raise ValueError(f"stop holds the id {wrong[0]}, which no token can have")
+    return ids

@@ -6,6 +6,7 @@ the B rows and T positions, one number per symbol of the vocabulary for what may
 
 import ctypes
 import math
+import operator
 import platform
 import signal
 import sys
@@ -24,7 +25,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 from tqdm import tqdm
 
-from helpers.checkpoints import RunFolder
+from helpers.checkpoints import RunFolder, evaluating, infinite_constants, not_finite
 from helpers.distributed import Processes, clip_gradients, divided_like, shared, whole
 from helpers.gpt import GPT, GPTConfig, SquaredReLU
 from helpers.positions import Rotary
@@ -46,6 +47,7 @@ def _check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
     if data.dtype != torch.int64:
         raise TypeError(f"token ids should be torch.int64, but are {data.dtype}. Use data.long()")
     for name, value in (("block_size", block_size), ("batch_size", batch_size)):
+        _expect_whole(name, value)
         if value < 1:
             raise ValueError(f"{name} should be at least 1, but is {value}")
     if len(data) < block_size + 1:
@@ -53,6 +55,16 @@ def _check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
             f"one chunk needs block_size + 1 = {block_size + 1} tokens, but data has "
             f"{len(data)}. Use a smaller block_size or a longer text"
         )
+
+
+def _expect_whole(name: str, value: Any) -> None:
+    """Raise TypeError for 2.5 and "2", and also for True."""
+    try:
+        whole = not isinstance(value, bool) and operator.index(value) == value
+    except TypeError:
+        whole = False
+    if not whole:
+        raise TypeError(f"{name} should be a whole number, but is {value!r}")
 
 
 def get_batch(
@@ -103,28 +115,26 @@ def estimate_loss(
 
     batches: None to go once through the whole stream, in chunks of block_size, so that each token
     but the first is predicted once; a number to sample so many random batches with `generator`.
-    The model runs in evaluation mode and gets its mode back afterwards.
+    The model runs in evaluation mode and each of its modules gets its own mode back afterwards.
 
     Raises what `get_batch` raises. Taught in chapter 02.
     """
     _check_stream(data, block_size, batch_size)
-    if batches is not None and batches < 1:
-        raise ValueError(f"batches should be at least 1 or None, but is {batches}")
-    was_training = model.training
-    model.eval()
+    if batches is not None:
+        _expect_whole("batches", batches)
+        if batches < 1:
+            raise ValueError(f"batches should be at least 1 or None, but is {batches}")
     total, count = 0.0, 0
     pairs: Iterable[tuple[Tensor, Tensor]]
-    try:
-        if batches is None:
-            pairs = _whole_stream(data, block_size, batch_size)
-        else:
-            draws = range(batches)
-            pairs = (get_batch(data, block_size, batch_size, generator) for _ in draws)
+    if batches is None:
+        pairs = _whole_stream(data, block_size, batch_size)
+    else:
+        draws = range(batches)
+        pairs = (get_batch(data, block_size, batch_size, generator) for _ in draws)
+    with evaluating(model):
         for x, y in pairs:
             total += language_model_loss(model, x, y).item() * y.numel()
             count += y.numel()
-    finally:
-        model.train(was_training)
     return total / count
 
 
@@ -181,8 +191,8 @@ class Muon(Optimizer):
 
     matrices: parameters with two dimensions; learning_rate: of a square matrix, those with more
     rows than columns get √(rows / columns) of it; momentum: how slowly the average of the gradients
-    moves; weight_decay: as in AdamW. Raises ValueError for parameters that are not matrices, and
-    for none.
+    moves; weight_decay: as in AdamW. Raises ValueError for parameters that are not matrices, for
+    none, and for numbers below 0 or a momentum of 1 or more.
 
     Jordan et al. 2024, "Muon". Matrices of one shape are stepped together, which on a CPU is what
     makes it fast; of processes that train together each makes its share of the steps orthogonal.
@@ -200,6 +210,11 @@ class Muon(Optimizer):
         for p in matrices:
             if p.dim() != 2:
                 raise ValueError(f"Muon steps matrices; shape {tuple(p.shape)} belongs to AdamW")
+        for name, number in (("learning_rate", learning_rate), ("weight_decay", weight_decay)):
+            if not 0 <= number < math.inf:
+                raise ValueError(f"{name} should be 0 or more, but is {number}")
+        if not 0 <= momentum < 1:
+            raise ValueError(f"momentum should be at least 0 and below 1, but is {momentum}")
         settings = dict(lr=learning_rate, momentum=momentum, weight_decay=weight_decay)
         by_shape: dict[torch.Size, list[nn.Parameter]] = {}
         for p in matrices:
@@ -378,13 +393,17 @@ def train(
     up to date; processes: those that train the model together, each by calling this (chapter 18):
     batch_size counts the rows of all.
 
-    Raises what `get_batch` raises, ValueError for settings that do not fit together and for a
-    folder with a GPT that a file cannot give back, FileExistsError for a folder that holds a run
-    already, and FloatingPointError when the loss stops being a number.
+    Raises what `get_batch` raises, TypeError for what is not a list of optimisers, ValueError for
+    settings that do not fit together, for optimisers of another model and for a folder with a GPT
+    that a file cannot give back, FileExistsError for a folder that holds a run already, and
+    FloatingPointError when the loss stops being a number, or a weight at the end or when the run is
+    about to be kept: what is in the folder is then from before.
     AdamW: Loshchilov and Hutter, 2019.
     Taught in chapter 02, and most of its settings in chapter 10.
     """
-    _check_settings(steps, learning_rate, optimisers, clip, watch, folder, resume)
+    optimisers = _listed(optimisers)
+    _check_settings(steps, learning_rate, optimisers, clip, watch, folder, resume, max_seconds)
+    _expect_own(model, optimisers)
     for stream in (data,) if watch is None else (data, watch.data):
         _check_stream(stream, block_size, batch_size)
     if learning_rate is not None:
@@ -395,9 +414,11 @@ def train(
     sizes = dict(block_size=block_size, batch_size=batch_size)
     kept = None
     if folder is not None:
-        same = {**sizes, "text": _checksum(data)}
+        watched = watch and {"text": _checksum(watch.data), "batches": watch.batches}
+        same = {**sizes, "text": _checksum(data), "validation": watched}
         kept = RunFolder(folder, model, optimisers, generator, same)
     run = Run() if kept is None else Run.taken_up(kept.start(resume))
+    constants = infinite_constants(model)
     enough = math.inf if max_seconds is None else max_seconds
     _keep_memory()
     processes = processes or Processes()
@@ -407,6 +428,12 @@ def train(
         processes.own_dropout()
     reader = processes.reader(model)
 
+    def expect_finite() -> None:
+        ruined = [name for name in not_finite(model, optimisers) if name not in constants]
+        if any(processes.any(bool(ruined))):
+            what = f"{ruined[0] if ruined else 'a weight'} holds NaN or infinity"
+            raise FloatingPointError(_what_failed(what, run, kept))
+
     def evaluate(watch: Watch) -> None:
         if run.evaluations and run.evaluations[-1][0] == run.step:
             return
@@ -415,7 +442,11 @@ def train(
             loss = estimate_loss(model, watch.data.to(device), block_size=block_size,
                                  batches=watch.batches, generator=same)  # fmt: skip
         if not math.isfinite(loss):  # before anything that is kept is lost
-            raise FloatingPointError(_what_failed(loss, run, kept, "validation loss"))
+            raise FloatingPointError(_what_failed(f"the validation loss is {loss}", run, kept))
+        if kept is not None:
+            expect_finite()
+            if not run.evaluations:  # there is no best.safetensors without last.safetensors
+                kept.keep(asdict(run))
         best = loss < run.best
         run.evaluations.append((run.step, run.seconds, loss))
         if kept is not None:
@@ -444,7 +475,7 @@ def train(
                 loss = language_model_loss(reader, x, y)
             measured = processes.mean(loss)
             if not math.isfinite(measured):
-                raise FloatingPointError(_what_failed(measured, run, kept))
+                raise FloatingPointError(_what_failed(f"the loss is {measured}", run, kept))
             loss.backward()
             if clip is not None:
                 clip_gradients(model.parameters(), clip)
@@ -456,9 +487,41 @@ def train(
             bar.set_postfix(loss=f"{measured:.3f}", refresh=False)
         if watch and run.stopped != "interrupted":
             evaluate(watch)
+        expect_finite()
         if kept is not None:
             kept.keep(asdict(run))
     return run
+
+
+def _listed(optimisers: Any) -> list[Optimizer]:
+    """Raise TypeError for what is not several optimisers, or one in a list."""
+    if isinstance(optimisers, Optimizer):
+        raise TypeError(
+            f"optimisers should be a list, but is one {type(optimisers).__name__}: "
+            "optimisers=[optimiser]"
+        )
+    try:
+        optimisers = list(optimisers)
+    except TypeError:
+        raise TypeError(f"optimisers should be a list, but is {optimisers!r:.60}") from None
+    for optimiser in optimisers:
+        if not isinstance(optimiser, Optimizer):
+            wrong = f"{optimiser!r:.60}".partition("\n")[0]
+            raise TypeError(f"optimisers should be a list of optimisers, not of {wrong}")
+    return optimisers
+
+
+def _expect_own(model: nn.Module, optimisers: Sequence[Optimizer]) -> None:
+    """Raise ValueError for optimisers that step anything but parameters of the model."""
+    own = set(map(id, model.parameters()))
+    for optimiser in optimisers:
+        stepped = [p for group in optimiser.param_groups for p in group["params"]]
+        if strange := [p for p in stepped if id(p) not in own]:
+            raise ValueError(
+                f"{len(strange)} of the {len(stepped)} tensors that this "
+                f"{type(optimiser).__name__} steps are not parameters of the model. Was the model "
+                "made again after its optimisers? Make them again, too: they still step the old one"
+            )
 
 
 def _check_settings(
@@ -469,20 +532,36 @@ def _check_settings(
     watch: Watch | None,
     folder: str | Path | None,
     resume: bool,
+    max_seconds: float | None,
 ) -> None:
+    _expect_whole("steps", steps)
     if steps < 1:
         raise ValueError(f"steps should be at least 1, but is {steps}")
     if (learning_rate is None) == (not optimisers):
         raise ValueError("train wants a learning_rate, for AdamW, or else optimisers of your own")
     for name, number in (
+        ("learning_rate", learning_rate),
         ("clip", clip),
         ("watch.every", watch.every if watch else None),
         ("watch.batches", watch.batches if watch else None),
     ):
-        if number is not None and not number > 0:
-            raise ValueError(f"{name} should be above 0, or None, but is {number}")
+        if number is not None and not _is_above_0(number):
+            raise ValueError(f"{name} should be above 0, or None, but is {number!r}")
+        if number is not None and name.startswith("watch."):
+            _expect_whole(name, number)
+    if learning_rate == math.inf:
+        raise ValueError("learning_rate should be a number, but is infinite")
+    if max_seconds is not None and max_seconds != 0 and not _is_above_0(max_seconds):
+        raise ValueError(f"max_seconds should be 0 or more, or None, but is {max_seconds!r}")
     if resume and folder is None:
         raise ValueError("resume=True wants the folder of the run to take up again")
+
+
+def _is_above_0(number: Any) -> bool:
+    try:
+        return bool(number > 0)
+    except TypeError:
+        return False
 
 
 def _expect_one_run(
@@ -524,14 +603,14 @@ def _keep_memory() -> None:
         library.mallopt(-1, -1)  # M_TRIM_THRESHOLD: none is given back
 
 
-def _what_failed(loss: float, run: Run, kept: RunFolder | None, which: str = "loss") -> str:
-    """What to say of a loss that is no number: where, what often causes it, what is left."""
+def _what_failed(what: str, run: Run, kept: RunFolder | None) -> str:
+    """What to say of a loss or a weight that is no number: where, likely causes, what is left."""
     before = ", ".join(f"{x:.3g}" for x in run.losses[-3:]) or "none"
     left = ""
     if kept is not None and kept.last.exists():
         left = f" The last state that was kept is in {kept.last}: resume=True goes on from it."
     return (
-        f"the {which} is {loss} at step {run.step} (before: {before}). Likely causes: a learning "
+        f"{what} at step {run.step} (before: {before}). Likely causes: a learning "
         "rate that is too high or has no warm-up, gradients that are not clipped, a mask that "
         f"leaves a row without any token, a logarithm or division of zero in the model.{left}"
     )

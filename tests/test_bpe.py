@@ -1,6 +1,7 @@
 """Byte-pair encoding: there and back, the merges and ids of `tokenizers`, files, faults."""
 
 import json
+from pathlib import Path
 
 import pytest
 import tokenizers
@@ -194,6 +195,40 @@ def test_special_tokens_are_texts_of_their_own(special):
 
 
 # --- bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [b"low", None, 3, Path("low.txt"), [b"low"], ["low", None], [3]])
+def test_only_texts_are_trained_on(text):
+    with pytest.raises(TypeError, match=r"train wants .*read_text\(encoding='utf-8'\)"):
+        BPETokenizer.train(text, 260)
+
+
+@pytest.mark.parametrize("special", ["<x>", b"<x>", None, 3])
+def test_special_tokens_come_in_a_list(special):
+    tokenizer = BPETokenizer.train("low lower", 260, ["<x>"])
+    for call in (
+        lambda: BPETokenizer.train("low", 260, special),
+        lambda: BPETokenizer([], special),
+        lambda: tokenizer.encode("low", special),
+    ):
+        with pytest.raises(TypeError, match=r"special should be a list of texts, not .*\[text\]"):
+            call()
+    assert tokenizer.encode("<x>", (name for name in ["<x>"])) == [tokenizer.special["<x>"]]
+
+
+def test_a_size_that_is_no_number_is_named():
+    with pytest.raises(TypeError, match=r"vocab_size should be a whole number, but is 260\.0"):
+        BPETokenizer.train("low", 260.0)
+
+
+def test_a_file_whose_vocabulary_is_a_list_is_refused(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    BPETokenizer.train("low lower", 260).save(path)
+    content = json.loads(path.read_text())
+    for vocab in ([5, 6], ["a"], [[0]]):
+        path.write_text(json.dumps({**content, "model": {**content["model"], "vocab": vocab}}))
+        with pytest.raises(ValueError, match="is no tokenizer of this course"):
+            BPETokenizer.load(path)
 
 
 @pytest.mark.parametrize("text", [None, 3, b"ab", ["a"]])

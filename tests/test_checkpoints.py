@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from helpers.checkpoints import load_checkpoint, read_tensors, save_checkpoint, 
 from helpers.gpt import GPT, FeedForward, GPTConfig, SwiGLU
 from helpers.positions import Rotary
 from helpers.text import BPETokenizer, CharTokenizer
+from helpers.training import train
 
 
 def seeded(seed=0, **settings):
@@ -150,6 +152,63 @@ def test_a_file_of_another_kind_is_told(path, content):
     path.write_bytes(content)
     with pytest.raises(ValueError, match="not a whole safetensors file"):
         load_checkpoint(path)
+
+
+def test_a_pointer_of_git_lfs_is_told(path):
+    size = "size 1234567"
+    path.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\n{size}\n")
+    with pytest.raises(ValueError, match=r"model.safetensors is a Git LFS pointer.*git lfs pull"):
+        load_checkpoint(path)
+
+
+def test_the_state_of_a_run_is_told_from_a_model(tmp_path):
+    data = torch.arange(50) % 5
+    train(seeded(), data, steps=1, block_size=6, batch_size=2, learning_rate=0.1, folder=tmp_path)
+    with pytest.raises(ValueError, match=r"state of a training run.*resume=True.*best.safetensors"):
+        load_checkpoint(tmp_path / "last.safetensors")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_not_waited_for(path):
+    os.mkfifo(path)
+    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.int8, torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn, "float16", None],
+)
+def test_a_type_without_fractions_is_refused(saved, dtype):
+    before = saved.read_bytes()
+    with pytest.raises(ValueError, match=r"dtype should be one of torch.float64, .* not "):
+        save_checkpoint(saved, seeded(1), dtype=dtype)
+    assert saved.read_bytes() == before
+
+
+def test_notes_that_are_too_deep_are_refused_and_nothing_is_written(saved):
+    before, deep = saved.read_bytes(), []
+    for _ in range(3000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="nested too deeply"):
+        save_checkpoint(saved, seeded(1), notes={"deep": deep})
+    assert saved.read_bytes() == before
+    about = '{"crc32": 0, "notes": ' + "[" * 3000 + "]" * 3000 + "}"
+    save_file({"a": torch.zeros(1)}, saved, metadata={"about": about})
+    with pytest.raises(ValueError, match="too deeply"):
+        load_checkpoint(saved)
+
+
+def test_many_blocks_that_are_not_there_take_no_time(saved):
+    """What is planned grows with what the file holds, block by block, and builds none of them."""
+    tensors, about = read_tensors(saved)
+    about["config"]["n_layer"] = 9000
+    many = {f"x{i}": torch.zeros(1) for i in range(9999)}
+    write_tensors(saved, {**tensors, **many}, about)
+    start = time.process_time()
+    with pytest.raises(ValueError, match="lacks 143968 weights of the model"):
+        load_checkpoint(saved)
+    assert time.process_time() - start < 5  # seconds; building the blocks takes longer
 
 
 class Harm:

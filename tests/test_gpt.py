@@ -1,5 +1,6 @@
 """helpers.gpt: the parts, the block and the whole model, in every combination."""
 
+import copy
 import itertools
 import math
 from functools import partial
@@ -309,6 +310,40 @@ def test_reading_in_pieces_is_reading_at_once(parts, cuts, seed):
     assert near(torch.cat(pieces, dim=1), model(x), 1e-4)
 
 
+@pytest.mark.parametrize("convolution", [None, 1, 3])
+@pytest.mark.parametrize("read", [0, 4])
+def test_an_empty_piece_changes_nothing(convolution, read):
+    model, x = seeded(convolution=convolution), ids()
+    cache = model.empty_cache()
+    model(x[:, :read], cache)
+    assert model(x[:, read:read], cache).shape == (2, 0, 11)
+    assert near(model(x[:, read:], cache), model(x)[:, read:], 1e-4)
+
+
+def test_gradients_through_a_cache_are_those_of_reading_at_once():
+    model, x = seeded(n_kv_head=2, convolution=3), ids()
+    gradients = []
+    for cuts in ([0, 7], [0, 3, 4, 7]):
+        model.zero_grad()
+        cache = model.empty_cache()
+        pieces = [model(x[:, a:b], cache) for a, b in itertools.pairwise(cuts)]
+        torch.cat(pieces, dim=1).logsumexp(-1).sum().backward()
+        gradients.append([p.grad.clone() for p in model.parameters()])
+    assert all(near(a, b, 1e-3) for a, b in zip(*gradients, strict=True))
+
+
+@torch.no_grad()
+def test_a_cache_of_a_model_of_the_same_shape_is_refused():
+    model, x = seeded(), ids()
+    cache = model.empty_cache()
+    model(x[:, :3], cache)
+    for other in (seeded(1), seeded(convolution=3)):
+        with pytest.raises(ValueError, match="the cache belongs to another model"):
+            other(x[:, 3:], cache)
+    copied = copy.deepcopy(cache)
+    assert near(model(x[:, 3:], copied), model(x[:, 3:], cache))
+
+
 def test_a_cache_holds_the_shared_heads_only():
     model = seeded(n_kv_head=2)
     cache = model.empty_cache()
@@ -416,6 +451,9 @@ def test_a_cache_of_another_model_or_batch_is_refused():
         ({"mlp": None}, ValueError, "mlp should be one of .*, not None"),
         ({"position": "GELU"}, ValueError, "position should be one of"),
         ({"n_head": "4"}, TypeError, "n_head should be a whole number, but is '4'"),
+        ({"tied": "no"}, TypeError, "tied should be True or False, but is 'no'"),
+        ({"bias": 0}, TypeError, "bias should be True or False, but is 0"),
+        ({"qk_norm": None}, TypeError, "qk_norm should be True or False, but is None"),
     ],
 )
 def test_a_config_of_something_else_is_explained(changes, error, message):

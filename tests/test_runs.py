@@ -315,9 +315,9 @@ def refused(folder, model, message, **settings):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"block_size": 5}, "had block_size 6, not 5"),
-        ({"batch_size": 8}, "had batch_size 4, not 8"),
-        ({"generator": None}, "had generator True, not False"),
+        ({"block_size": 5}, "that run had block_size 6, this one 5"),
+        ({"batch_size": 8}, "that run had batch_size 4, this one 8"),
+        ({"generator": None}, "that run was given a generator for its batches, this one none"),
     ],
 )
 def test_other_settings_are_refused(finished, settings, message):
@@ -325,47 +325,232 @@ def test_other_settings_are_refused(finished, settings, message):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"n_embd": 16}, {"n_layer": 2}, {"n_head": 4}, {"norm": nn.RMSNorm}, {"tied": False}],
+    ("changes", "message"),
+    [
+        ({"n_embd": 16}, "has n_embd 8, this one 16"),
+        ({"n_layer": 2}, "has n_layer 1, this one 2"),
+        ({"n_head": 4}, "has n_head 2, this one 4"),
+        ({"norm": nn.RMSNorm}, "has norm LayerNorm, this one RMSNorm"),
+        ({"tied": False}, "has tied True, this one False"),
+    ],
 )
-def test_another_model_is_refused_even_if_its_weights_would_fit(finished, changes):
-    refused(finished, plain(**changes), "had model .*, not ")
+def test_another_model_is_refused_even_if_its_weights_would_fit(finished, changes, message):
+    refused(finished, plain(**changes), f"that run's model {message}")
 
 
 def test_a_model_of_another_kind_is_refused(finished):
-    refused(finished, nn.Sequential(nn.Embedding(7, 7)), "had model .*, not Sequential")
+    refused(
+        finished, nn.Sequential(nn.Embedding(7, 7)), "that run trained a GPT, this one a Sequential"
+    )
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "message"),
     [
-        lambda model: [torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)],
-        lambda model: [torch.optim.AdamW(model.parameters(), lr=0.1)],  # one group instead of two
-        lambda model: [
-            torch.optim.AdamW(model.blocks.parameters(), lr=0.1),
-            torch.optim.AdamW(model.token.parameters(), lr=0.1),
-        ],
+        (
+            lambda model: [torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)],
+            "that run used AdamW, this one SGD",
+        ),
+        (
+            lambda model: [torch.optim.AdamW(model.parameters(), lr=0.1)],  # one group, not two
+            "the AdamW of that run had other groups of parameters",
+        ),
+        (
+            lambda model: [
+                torch.optim.AdamW(model.blocks.parameters(), lr=0.1),
+                torch.optim.AdamW(model.token.parameters(), lr=0.1),
+            ],
+            "the number of optimisers was 1 in that run, and is 2 now",
+        ),
     ],
 )
-def test_other_optimisers_are_refused(finished, make):
+def test_other_optimisers_are_refused(finished, make, message):
     model = plain()
-    refused(finished, model, "had optimisers .*, not", optimisers=make(model))
+    refused(finished, model, message, optimisers=make(model))
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"learning_rate": 0.02}, {"weight_decay": 0.2}, {"betas": (0.8, 0.95)}],
-    ids=lambda changes: next(iter(changes)),
+    ("changes", "message"),
+    [
+        ({"learning_rate": 0.02}, "used learning rate 0.01 in the first group, this one 0.02"),
+        ({"weight_decay": 0.2}, "used weight decay 0.1 in the first group, this one 0.2"),
+        ({"betas": (0.8, 0.95)}, r"betas \(0.9, 0.95\) in the first group, this one \(0.8, 0.95\)"),
+    ],
+    ids=["rate", "decay", "betas"],
 )
-def test_other_rates_and_decays_are_refused(finished, changes):
+def test_other_rates_and_decays_are_refused_by_name(finished, changes, message):
     model = plain()
     other = [adamw(model, **({"learning_rate": 0.01} | changes))]
-    refused(finished, model, "had hyperparameters .*, not", optimisers=other)
+    refused(finished, model, message, optimisers=other)
+
+
+def test_a_rate_is_named_with_its_group_and_its_optimiser(tmp_path):
+    _, run = with_muon(folder=tmp_path, steps=2)
+    run(generator=generator())
+    model = fast()
+    other = fast_optimisers(model)
+    other[1].param_groups[1]["lr"] = 0.3
+    refused(tmp_path, model, "learning rate 0.1 in the second group of AdamW, this one 0.3",
+            optimisers=other)  # fmt: skip
+
+
+WATCHED = Watch(VALIDATION, every=1, batches=2)
+
+
+@pytest.mark.parametrize(
+    ("watch", "message"),
+    [
+        (Watch(VALIDATION.flip(0), every=1, batches=2), "evaluated on another validation text"),
+        (Watch(VALIDATION, every=1, batches=3), "evaluated on 2 batches, this one on 3 batches"),
+        (Watch(VALIDATION, every=1), "evaluated on 2 batches, this one on the whole text"),
+    ],
+)
+def test_losses_that_cannot_be_compared_are_refused(tmp_path, watch, message):
+    _, run = with_adamw(folder=tmp_path, steps=2, watch=WATCHED)
+    run(generator=generator())
+    refused(tmp_path, plain(), message, watch=watch)
+    _, run = with_adamw(folder=tmp_path, steps=3, resume=True)  # unwatched, it compares nothing,
+    run(generator=generator())
+    refused(tmp_path, plain(), message, watch=watch)  # and what was recorded stays
+    _, run = with_adamw(folder=tmp_path, steps=4, resume=True, watch=WATCHED)
+    assert [step for step, _, _ in run(generator=generator()).evaluations] == [0, 1, 2, 3, 4]
+
+
+def test_a_run_from_before_the_validation_text_was_recorded_goes_on(finished, tmp_path):
+    damaged(finished, tmp_path, lambda tensors, about: about["settings"].pop("validation"))
+    _, run = with_adamw(folder=tmp_path, steps=4, resume=True, watch=WATCHED)
+    assert run(generator=generator()).step == 4
+    refused(tmp_path, plain(), "another validation text", watch=Watch(VALIDATION[1:], batches=2))
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_the_best_weights_alone_are_not_overwritten(tmp_path, resume):
+    _, run = with_adamw(folder=tmp_path, watch=WATCHED, steps=2)
+    run(generator=generator())
+    (tmp_path / "last.safetensors").unlink()
+    best = (tmp_path / "best.safetensors").read_bytes()
+    with pytest.raises(FileExistsError, match=r"last\.safetensors is missing.*another folder"):
+        run(generator=generator(), resume=resume)
+    assert (tmp_path / "best.safetensors").read_bytes() == best
+    assert os.listdir(tmp_path) == ["best.safetensors"]
+
+
+# --- a step that ruins the model ------------------------------------------------------------------
+
+
+def ruined_at(step):
+    """A schedule under which that step makes the weights infinite or NaN."""
+    return lambda now, _: math.inf if now == step else 1.0
+
+
+def finite(path):
+    return all(t.isfinite().all() for t in read_tensors(path)[0].values() if t.is_floating_point())
+
+
+ENDS = {
+    "steps": dict(steps=6),
+    "steps, unwatched": dict(steps=6, watch=None),
+    "time": dict(steps=99, max_seconds=1.0),
+    "interrupt": dict(steps=99),
+    "evaluation": dict(steps=99, watch=Watch(VALIDATION, every=3)),
+    "next step": dict(steps=99, watch=None),
+}
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+@pytest.mark.parametrize("end", ENDS)
+def test_a_ruined_step_never_replaces_a_good_state(end, resumed, tmp_path, monkeypatch):
+    watch = {"watch": Watch(VALIDATION, every=3)} if resumed else {}
+    _, run = with_adamw(folder=tmp_path, steps=4, schedule=None, **watch)
+    if resumed:
+        run(generator=generator())
+    before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+
+    def schedule(step, steps):
+        if step == 5 and end == "interrupt":
+            signal.raise_signal(signal.SIGINT)
+        if step == 5 and end == "time":
+            monkeypatch.setattr("helpers.training.time.perf_counter", lambda: 1e9)
+        return ruined_at(5)(step, steps)
+
+    _, run = with_adamw(folder=tmp_path, resume=resumed, schedule=schedule)
+    with pytest.raises(FloatingPointError, match=r"NaN or infinity|loss is nan") as error:
+        run(generator=generator(), **{**watch, **ENDS[end]})
+    after = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+    assert after == before or (end == "evaluation" and finite(tmp_path / "last.safetensors"))
+    assert ("resume=True goes on" in str(error.value)) == ("last.safetensors" in after)
+    assert all(finite(tmp_path / name) for name in after)
+
+
+def test_a_weight_that_the_validation_text_does_not_meet_is_looked_at(tmp_path):
+    """The loss is a number, and yet the model is ruined."""
+    model = plain(tied=False)
+    data = torch.arange(60) % 6  # never a 6
+
+    def spoil(step, steps):
+        if step == 2:
+            model.position.table.weight.data[:] += 0  # the graph stays
+            model.token.weight.data[6] = math.nan
+        return 1.0
+
+    with pytest.raises(FloatingPointError, match=r"token\.weight holds NaN or infinity at step"):
+        train(model, data, **SIZES, steps=9, learning_rate=0.01, folder=tmp_path, schedule=spoil,
+              watch=Watch(data, every=3))  # fmt: skip
+    assert finite(tmp_path / "last.safetensors") and finite(tmp_path / "best.safetensors")
+
+
+def test_an_optimiser_that_remembers_no_number_counts_as_ruined(tmp_path):
+    model = plain()
+    optimiser = adamw(model, 0.01)
+
+    def spoil(step, steps):
+        if step == 2:
+            optimiser.state[model.norm.weight]["exp_avg_sq"][:] = math.inf  # and steps by 0
+        return 1.0
+
+    with pytest.raises(FloatingPointError, match="exp_avg_sq of AdamW holds NaN or infinity"):
+        train(model, DATA, **SIZES, steps=4, optimisers=[optimiser], schedule=spoil,
+              folder=tmp_path)  # fmt: skip
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_same_ruined_model_goes_on_from_the_good_state(tmp_path):
+    """The learner resumes with what is left in the kernel, and it is looked after as before."""
+    model, run = with_adamw(folder=tmp_path, schedule=None)
+    run(generator=generator(), steps=4)
+    for _ in range(2):
+        with pytest.raises(FloatingPointError, match="holds NaN or infinity at step 6"):
+            run(generator=generator(), steps=6, schedule=ruined_at(5), resume=True)
+        assert finite(tmp_path / "last.safetensors") and not model.norm.weight.isfinite().all()
+    assert run(generator=generator(), resume=True).step == 12
+    assert model.norm.weight.isfinite().all()
+
+
+def test_a_mask_of_minus_infinity_is_no_ruin(tmp_path):
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(7, 7)
+            self.register_buffer("mask", torch.full((6, 6), -math.inf).triu(1))
+
+        def forward(self, ids):
+            T = ids.shape[1]
+            return self.mask[:T, :T].softmax(-1) @ self.table(ids)
+
+    for steps in (3, 5):
+        run = train(Masked(), DATA, **SIZES, steps=steps, learning_rate=0.1, resume=True,
+                    folder=tmp_path, generator=generator(), watch=Watch(VALIDATION))  # fmt: skip
+        assert run.step == steps
+
+
+def test_a_state_that_was_ruined_is_not_resumed(finished, tmp_path):
+    damaged(finished, tmp_path, lambda t, _: t["model/norm.weight"].fill_(math.nan))
+    refused(tmp_path, plain(), r"holds NaN or infinity \(model/norm.weight\).*another folder")
 
 
 def test_another_text_is_refused(finished):
     model = plain()
-    with pytest.raises(ValueError, match=r"had text .*, not"):
+    with pytest.raises(ValueError, match="that run was trained on another text"):
         train(model, DATA.flip(0), **SIZES, steps=20, optimisers=[adamw(model, 0.01)],
               generator=generator(), folder=finished, resume=True)  # fmt: skip
 

@@ -215,6 +215,13 @@ def test_a_low_temperature_comes_near_the_greedy_choice(row):
         ({"min_p": -0.1}, r"min_p is a share of the largest probability, 0 to 1, not -0\.1"),
         ({"min_p": 1.1}, r"min_p .* not 1\.1"),
         ({"min_p": math.nan}, "min_p .* not nan"),
+        ({"top_k": 5.0}, r"top_k is a number of tokens, at least 1, or None, not 5\.0"),
+        ({"top_k": "5"}, "top_k .* not '5'"),
+        ({"top_k": True}, "top_k .* not True"),
+        ({"temperature": None}, "temperature .* not None"),
+        ({"temperature": "1"}, "temperature .* not '1'"),
+        ({"top_p": "0.9"}, "top_p .* not '0.9'"),
+        ({"min_p": 1j}, "min_p .* not 1j"),
     ],
 )
 def test_settings_outside_their_range_are_named(settings, message):
@@ -438,6 +445,71 @@ def test_writing_with_a_generator_leaves_torchs_own_alone():
     assert torch.equal(torch.get_rng_state(), before) and seeded_once.training
 
 
+@pytest.mark.parametrize(
+    ("logits", "given"),
+    [
+        (torch.tensor([1, 2]), "torch.int64"),
+        (torch.tensor([True, False]), "torch.bool"),
+        (torch.tensor([1j, 2]), "torch.complex64"),
+        ([1.0, 2.0], "a list"),
+        (None, "a NoneType"),
+    ],
+)
+def test_logits_that_are_no_fractions_are_named(logits, given):
+    with pytest.raises(TypeError, match=f"tensor of floating-point numbers, not {given}"):
+        next_token_probabilities(logits)
+
+
+def test_an_empty_vocabulary_is_named():
+    with pytest.raises(ValueError, match="the vocabulary is empty"):
+        next_token_probabilities(torch.zeros(2, 0))
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [3, "<|endoftext|>", "", b"ab", ["<|endoftext|>"], [3.0], [True], None, [[3]], torch.tensor(3)],
+)
+def test_a_stop_is_a_list_of_ids(stop):
+    with pytest.raises(TypeError, match="stop should be a list of token ids, for example"):
+        stream(seeded(), prompt(), 3, stop=stop)
+
+
+def test_a_stop_that_no_token_can_meet_is_refused():
+    for wrong in (-1, 10**30):
+        with pytest.raises(ValueError, match=f"stop holds the id {wrong}, which no token can have"):
+            stream(seeded(), prompt(), 3, stop=[wrong])
+    wanted = f"the id {V}, but the ids of this model are 0 to {V - 1}"
+    for model in (seeded(), Table(torch.zeros(V, V))):
+        with pytest.raises(ValueError, match=wanted):
+            generate(model, prompt(), 3, stop=[1, V])
+
+
+@pytest.mark.parametrize("stop", [{2}, (2,), range(2, 3), torch.tensor([2]), iter([2]), {2: "end"}])
+def test_stops_come_in_any_collection(stop):
+    model = Table(torch.tensor([[0.0, 0, 9], [0, 0, 9], [0, 9, 0]]))
+    assert generate(model, torch.tensor([[0]]), 5, stop=stop, temperature=0).tolist() == [[0, 2]]
+
+
+@pytest.mark.parametrize("end", ["exhausted", "closed", "error"])
+def test_every_module_gets_its_own_mode_back(end):
+    model = seeded(dropout=0.5).train()
+    model.blocks[0].eval()
+    before = [module.training for module in model.modules()]
+    tokens = stream(model, prompt(), 3)
+    next(tokens)
+    assert not any(module.training for module in model.modules())
+    if end == "closed":
+        tokens.close()
+    elif end == "exhausted":
+        list(tokens)
+    else:
+        with torch.no_grad():
+            model.norm.weight[0] = math.nan
+        with pytest.raises(ValueError, match="NaN"):
+            list(tokens)
+    assert [module.training for module in model.modules()] == before
+
+
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("end", ["exhausted", "closed", "abandoned", "error"])
 def test_the_mode_comes_back_however_it_ends(training, end):
@@ -560,6 +632,8 @@ def test_keep_wants_a_window():
 
 
 def test_a_number_of_tokens_below_zero_is_refused():
+    with pytest.raises(ValueError, match=r"n_tokens should be 0 or more, not 2\.5"):
+        stream(seeded(), prompt(), 2.5)
     with pytest.raises(ValueError, match="n_tokens should be 0 or more, not -1"):
         stream(seeded(), prompt(), -1)
 

@@ -185,6 +185,18 @@ def test_the_mode_comes_back_and_nothing_is_learnt(training):
     assert torch.equal(model.table.weight, before) and model.table.weight.grad is None
 
 
+def test_every_module_gets_its_own_mode_back():
+    model = Table(noise=0.5).train()
+    model.noise.eval()
+    estimate_loss(model, stream(100), block_size=8)
+    assert model.training and model.table.training and not model.noise.training
+    model.eval()
+    model.noise.train()
+    with pytest.raises(IndexError):
+        estimate_loss(model, stream(100, V=9), block_size=8)
+    assert not model.training and not model.table.training and model.noise.training
+
+
 def test_the_mode_comes_back_after_an_error():
     model = Table(V=3)
     with pytest.raises(IndexError):
@@ -295,6 +307,70 @@ def test_settings_that_do_not_fit_are_told_before_the_first_step(settings, messa
     with pytest.raises(ValueError, match=message):
         train(model, stream(200), steps=3, **{**SETTINGS, **settings})
     assert torch.equal(model.table.weight, before)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"steps": 2.5}, TypeError),
+        ({"steps": "3"}, TypeError),
+        ({"steps": True}, TypeError),
+        ({"steps": torch.tensor(3.0)}, TypeError),
+        ({"block_size": 8.0}, TypeError),
+        ({"batch_size": 2.5}, TypeError),
+        ({"learning_rate": 0}, ValueError),
+        ({"learning_rate": -0.1}, ValueError),
+        ({"learning_rate": math.nan}, ValueError),
+        ({"learning_rate": math.inf}, ValueError),
+        ({"learning_rate": "0.1"}, ValueError),
+        ({"max_seconds": math.nan}, ValueError),
+        ({"max_seconds": -1}, ValueError),
+        ({"max_seconds": "60"}, ValueError),
+        ({"clip": "1"}, ValueError),
+        ({"watch": Watch(stream(50), every=2.5)}, TypeError),
+        ({"watch": Watch(stream(50), batches=2.5)}, TypeError),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused_by_name(settings, error):
+    name = next(iter(settings)).replace("watch", "watch.")
+    with pytest.raises(error, match=rf"{name}\w* should be"):
+        train(Table(), stream(200), **{"steps": 3, **SETTINGS, **settings})
+
+
+def test_the_optimisers_of_another_model_are_refused():
+    """The usual cause: the cell that makes the model was run again."""
+    old, model = Table(), Table()
+    mixed = [torch.optim.SGD([*model.parameters(), *old.parameters()], lr=0.1)]
+    for optimisers, count in ((plain(old), "1 of the 1"), (mixed, "1 of the 2")):
+        with pytest.raises(ValueError, match=rf"{count} tensors .*not parameters of the model"):
+            train(model, stream(200), steps=3, **OWN, optimisers=optimisers)
+
+
+@pytest.mark.parametrize("wrong", ["one", "class", "schedule", "name", 3])
+def test_what_is_no_list_of_optimisers_is_refused_in_words(wrong):
+    model = Table()
+    one = torch.optim.SGD(model.parameters(), lr=0.1)
+    given = {
+        "one": one,
+        "class": [torch.optim.SGD],
+        "schedule": [torch.optim.lr_scheduler.ConstantLR(one)],
+    }
+    with pytest.raises(TypeError, match="optimisers should be a list"):
+        train(model, stream(200), steps=3, **OWN, optimisers=given.get(wrong, wrong))
+
+
+def test_optimisers_can_come_one_by_one():
+    model, seen = Table(), []
+    optimisers = plain(model)
+    optimisers[0].register_step_pre_hook(lambda *_: seen.append(1))
+    train(model, stream(200), steps=3, **OWN, optimisers=iter(optimisers))
+    assert len(seen) == 3
+
+
+def test_a_last_step_that_ruins_the_model_is_no_success():
+    with pytest.raises(FloatingPointError, match=r"table.weight holds NaN or infinity at step 3"):
+        train(Table(), stream(200), steps=3, **SETTINGS,
+              schedule=lambda step, _: math.inf if step == 2 else 1.0)  # fmt: skip
 
 
 def plain(model, rate=0.1, **settings):

@@ -220,7 +220,7 @@ class BPETokenizer:
         special_first: bool = False,
         single_digits: bool = False,
     ):
-        special, alphabet = list(special), list(alphabet)
+        special, alphabet = _names(special), list(alphabet)
         if not set(alphabet) <= set(ALPHABET) or len(set(alphabet)) < len(alphabet):
             raise ValueError("an alphabet holds single bytes, each at most once")
         self.special_first, self.single_digits = special_first, single_digits
@@ -261,8 +261,12 @@ class BPETokenizer:
 
         Merges the most frequent pair of neighbours within words, again and again; of pairs that are
         equally frequent the one with the smaller ids. Ends early when no pair is left.
-        Raises ValueError if vocab_size leaves no room for 256 bytes and the special tokens.
+        Raises ValueError if vocab_size leaves no room for 256 bytes and the special tokens, and
+        TypeError for what is no text.
         """
+        special = _names(special)
+        if not isinstance(vocab_size, int):
+            raise TypeError(f"vocab_size should be a whole number, but is {vocab_size!r}")
         least = len(ALPHABET) + len(special)
         if vocab_size < least:
             raise ValueError(
@@ -270,8 +274,12 @@ class BPETokenizer:
                 f"already are {least}"
             )
         texts = [text] if isinstance(text, str) else text
+        if isinstance(texts, bytes) or not isinstance(texts, Iterable):
+            raise TypeError(f"train wants a str, or several, not a {type(text).__name__}{HINT}")
         words: Counter[str] = Counter()
         for part in texts:
+            if not isinstance(part, str):
+                raise TypeError(f"train wants texts, but one is a {type(part).__name__}{HINT}")
             words.update(split_words(part))
         spelled = [([_BYTE_IDS[b] for b in _utf8(word)], n) for word, n in words.items()]
         pieces, merges = list(ALPHABET), []
@@ -317,6 +325,7 @@ class BPETokenizer:
         """
         if not isinstance(text, str):
             raise TypeError(f"encode wants a str, not a {type(text).__name__}")
+        special = _names(special)
         if unknown := set(special) - set(self._special):
             raise ValueError(
                 f"{sorted(unknown)} are no special tokens here; known: {sorted(self._special)}"
@@ -396,6 +405,16 @@ class BPETokenizer:
 
     def __repr__(self) -> str:
         return f"BPETokenizer({len(self._merges)} merges, {len(self._special)} special tokens)"
+
+
+HINT = ". Of a file, path.read_text(encoding='utf-8') is the text; of bytes, their decode('utf-8')"
+
+
+def _names(special: Any) -> list[str]:
+    """Special tokens as a list; TypeError for one text, which would be as many as its letters."""
+    if isinstance(special, str | bytes) or not isinstance(special, Iterable):
+        raise TypeError(f"special should be a list of texts, not {special!r:.60}: [text] for one")
+    return list(special)
 
 
 def _utf8(text: str) -> bytes:
@@ -500,7 +519,7 @@ def read_tokenizer(path: str | Path) -> BPETokenizer:
         special = [token["content"] for token in sorted(added, key=lambda token: token["id"])]
         vocabulary: dict[str, Any] = model["vocab"]
         tokens = sorted(vocabulary, key=vocabulary.__getitem__)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks or mistakes {error}") from None
     if not all(isinstance(name, str) for name in special):
         raise ValueError("its special tokens are no texts")
