@@ -539,9 +539,9 @@ def _expect_parameters(module: nn.Module, right: nn.Module) -> None:
     )
     extra = sorted(theirs.keys() - ours.keys())
     for name, shape in ours.items():
-        if name not in theirs and (other := [n for n in extra if theirs[n] == shape]):
+        if name not in theirs and (alike := [n for n in extra if theirs[n] == shape]):
             raise NotYet(
-                f"The parameter `{name}` {shape} is missing, but there is `{other[0]}` of that "
+                f"The parameter `{name}` {shape} is missing, but there is `{alike[0]}` of that "
                 "shape: give your layers the names that the task states."
             )
         expect(name in theirs, f"The parameter `{name}` {shape} is missing: make it in `__init__`.")

@@ -21,13 +21,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from helpers.distributed import divided_like, first_process, whole
-from helpers.files import json_object, write_whole
+from helpers.files import expect_no_pointer, json_object, write_whole
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, CharTokenizer
 from helpers.text.bpe import from_file, to_file
 
 Tokenizer = CharTokenizer | BPETokenizer
-LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -297,17 +296,12 @@ def read_tensors(path: str | Path, ours: bool = False) -> tuple[dict[str, Tensor
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint at {path}")
+    expect_no_pointer(path)
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        with path.open("rb") as opened:
-            if opened.read(len(LFS_POINTER)) == LFS_POINTER:
-                raise ValueError(
-                    f"{path} is a Git LFS pointer, a few lines of text in place of the file itself:"
-                    " get that with `git lfs pull`, or download it from the project's page"
-                ) from None
         raise ValueError(
             f"{path} is not a whole safetensors file ({error}). It may be truncated, or a pickle "
             "(.pt, .pth), which this course never opens: get or train it again"

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 FORGOTTEN = 3600  # seconds after which nobody can still be writing a file
 
 
@@ -41,6 +42,16 @@ def write_whole(path: str | Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def expect_no_pointer(path: Path) -> None:
+    """Raise ValueError for the few lines that Git LFS leaves in place of a large file."""
+    with path.open("rb") as file:
+        if file.read(len(LFS_POINTER)) == LFS_POINTER:
+            raise ValueError(
+                f"{path} is a Git LFS pointer, a few lines of text in place of the file itself: get "
+                "that with `git lfs pull`, or download it from the project's page"
+            )
 
 
 def json_object(text: str | bytes) -> dict[str, Any]:

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from helpers.files import expect_no_pointer
+
 VERSIONS = (2, 3)
 TEXT, ARRAY = 8, 9  # kinds of values; the others are numbers, as `struct` calls them
 NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
-POINTER = b"version https://git-lfs.github.com/spec/v1"
 
 
 @dataclass
@@ -67,16 +68,6 @@ def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
             return _parts(path, content)
     except (struct.error, ValueError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is not a whole GGUF file: {error}") from error
-
-
-def expect_no_pointer(path: Path) -> None:
-    """Raise ValueError for the few lines that Git leaves in place of a large file."""
-    with path.open("rb") as file:
-        if file.read(len(POINTER)) == POINTER:
-            raise ValueError(
-                f"{path} is a Git LFS pointer, a note where the real file can be found: fetch the "
-                "file itself with `git lfs pull`, or download it again"
-            )
 
 
 def _parts(path: Path, content: mmap.mmap) -> tuple[dict[str, Any], dict[str, Stored]]:

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from helpers.checkpoints import Checkpoint, expect_fit, read_tensors, weights_of
 from helpers.files import json_object
-from helpers.gguf_file import Stored, expect_no_pointer, read_gguf
+from helpers.gguf_file import Stored, read_gguf
 from helpers.gpt import GPT, GPTConfig, SwiGLU
 from helpers.positions import Rotary, half_split
 from helpers.quantised import BlockLinear, Blocks, HalfEmbedding, HalfLinear
@@ -619,8 +619,6 @@ def _read(path: Path) -> dict[str, Tensor]:
     """All tensors of a safetensors file, or of a folder's."""
     result: dict[str, Tensor] = {}
     for file in _pieces(path):
-        if file.is_file():
-            expect_no_pointer(file)
         tensors = read_tensors(file)[0]
         if twice := sorted(result.keys() & tensors.keys()):
             raise ValueError(f"{file} holds weights that another piece holds, too: {twice[:3]} …")
