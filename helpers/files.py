@@ -49,8 +49,8 @@ def expect_no_pointer(path: Path) -> None:
     with path.open("rb") as file:
         if file.read(len(LFS_POINTER)) == LFS_POINTER:
             raise ValueError(
-                f"{path} is a Git LFS pointer, a few lines of text in place of the file itself: get "
-                "that with `git lfs pull`, or download it from the project's page"
+                f"{path} is a Git LFS pointer, a few lines of text in place of the file itself: "
+                "fetch the file with `git lfs pull`, or download it from the project's page"
             )
 
 
