@@ -26,7 +26,7 @@ class SamplingExplorer(Explorer):
     model: ids (B, T) → logits (B, T, V), for example a `GPT`; tokenizer: with encode and decode;
     prompt: what the model reads first; temperature, top_k, top_p: as in `next_token_probabilities`,
     where the sliders stand at first (a top_k of the whole vocabulary or more is off, as None is);
-    seed: of the draws of the button "Sample once".
+    seed: of the draws of the button "Sample next token".
 
     The model stays in the kernel and is asked once for each prompt; the sliders work in the
     browser. Raises ValueError for settings out of range, and TraitError where a trait is set to
@@ -65,6 +65,7 @@ class SamplingExplorer(Explorer):
                 raise ValueError(wrong)
         self._model: Any = model
         self._tokenizer = tokenizer
+        self._latest: dict[str, Any] = {}
         self._read: list[int] = []  # the tokens in the cache
         self._cache: Any = None
         super().__init__(
@@ -95,14 +96,21 @@ class SamplingExplorer(Explorer):
 
     _given = fixed("tokens", "most_k", "file")
 
+    @traitlets.validate("answer")
+    def _is_ours(self, proposal: Any) -> dict[str, Any]:
+        if proposal.value is not self._latest:
+            raise traitlets.TraitError("answer cannot be set: set prompt")
+        return dict(self._latest)
+
     def _ask(self, _: Any = None) -> None:
-        self.answer = self._answer(self.prompt)
+        self._latest = self._answer(self.prompt)
+        self.answer = self._latest
 
     def _answer(self, prompt: str) -> dict[str, Any]:
         """What the browser draws: the logits (float32 bytes) and a note, or what is wrong."""
         answer = {"prompt": prompt, "logits": b"", "error": "", "note": ""}
         if not prompt:
-            return answer | {"error": "Type a prompt: the model continues at least one token."}
+            return answer | {"error": "Type a prompt (at least one token) to get a continuation."}
         if len(prompt) > LONGEST:
             return answer | {"error": f"The prompt is longer than {LONGEST} characters."}
         try:
@@ -184,7 +192,7 @@ class SamplingExplorer(Explorer):
         ax.barh(range(len(rows)), cut, color="white", edgecolor=GREY, hatch="////")
         longest = max(max(kept, before if kept == 0 else 0) for _, kept, before in rows)
         for y, (_, kept, before) in enumerate(rows):
-            share = f"{kept:.1%}" if kept or not before else f"cut ({before:.1%})"
+            share = f"{kept:.1%}" if kept or not before else f"removed ({before:.1%})"
             place = (kept or before, y)
             ax.annotate(share, place, (5, 0), textcoords="offset points", va="center", fontsize=8)
         ax.set_yticks(range(len(rows)), [verbatim(name) for name, _, _ in rows])

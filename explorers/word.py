@@ -58,6 +58,7 @@ class WordExplorer(Explorer):
             )
         if not np.isfinite(table).all():
             raise ValueError("vectors holds NaN or infinity; every entry should be a number")
+        self._latest: dict[str, Any] = {}
         self._words, self._vectors = [sendable(word) for word in words], table
         self._row = {w: i for i, w in enumerate(self._words)}
         if len(self._row) != len(self._words):
@@ -91,8 +92,15 @@ class WordExplorer(Explorer):
     def _sendable(self, proposal: Any) -> str:
         return sendable(proposal.value)
 
+    @traitlets.validate("answer")
+    def _is_ours(self, proposal: Any) -> dict[str, Any]:
+        if proposal.value is not self._latest:
+            raise traitlets.TraitError("answer cannot be set: set word, or a, b and c")
+        return dict(self._latest)
+
     def _look_up(self, _: Any = None) -> None:
-        self.answer = self._answer()
+        self._latest = self._answer()
+        self.answer = self._latest
 
     def _answer(self) -> dict[str, Any]:
         """What the browser draws: a title, rows (word, cosine, is a query word), or messages."""
@@ -108,7 +116,7 @@ class WordExplorer(Explorer):
         shown = {name: short(word, 30) for name, word in query.items()}
         if self.mode == "neighbours":
             aim, left_out = self._vectors[rows[0]], rows
-            answer["title"] = f"nearest to “{shown['word']}” by cosine, itself left out"
+            answer["title"] = f"nearest to “{shown['word']}” by cosine (excluding “{shown['word']}”)"
         else:
             aim = self._vectors[rows[0]] - self._vectors[rows[1]] + self._vectors[rows[2]]
             left_out = rows if self.exclude else []

@@ -122,7 +122,7 @@ def test_an_answer_takes_few_milliseconds(real):
 
 
 def test_the_text_and_the_picture_are_stable(explorer):
-    text = "WordExplorer(nearest to “king” by cosine, itself left out: queen, man, woman …)"
+    text = "WordExplorer(nearest to “king” by cosine (excluding “king”): queen, man, woman …)"
     first, second = explorer(), explorer()
     assert repr(first) == repr(second) == text
     bundle, _ = first._repr_mimebundle_()
