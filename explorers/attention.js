@@ -77,7 +77,7 @@ function keyTable(s) {
   const digits = s.scores ? signedText(-most).length : 0;
   const columns = ["at", "name", ...(s.scores ? ["score"] : []), "weight", "bars"];
   const table = h("table", { style: `--digits: ${digits}` }, caption, h("colgroup", {}, ...columns.map((name) => h("col", { class: name }))),
-    h("thead", {}, h("tr", {}, h("th", { class: "number" }, "pos."), h("th", {}, "key"),
+    h("thead", {}, h("tr", {}, h("th", { class: "number", title: "position" }, "pos"), h("th", {}, "key"),
       ...(s.scores ? [h("th", { class: "number" }, "score")] : []), h("th", { class: "number" }, "weight"), h("th", { "aria-label": "as a bar" }))),
     h("tbody", {}, ...lines.map((line) => line.row)));
   const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });

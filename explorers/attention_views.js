@@ -128,7 +128,7 @@ function headGrid(s) {
     if (following) cells[current].focus({ preventScroll: true });
     following = false;
     const layer = s.get("layer"), pitch = size + gap, above = 30 + layer * pitch; // 30: the two lines over the maps
-    if (layer !== seen && L * pitch > room) node.scrollTop = Math.min(above - 30, Math.max(node.scrollTop, above + pitch - 30 - room));
+    if (layer !== seen && L * pitch > room) node.scrollTop = Math.min(above - 2 * pitch, Math.max(node.scrollTop, above + 3 * pitch - 30 - room)); // with its neighbours
     seen = layer;
   }
   function paint() {

@@ -36,6 +36,7 @@ function darkEditor() {
 /** What anywidget wants of a module: `render` and, around it, the keyboard (see `keyboard`). */
 const live = (render) => ({
   render(context) {
+    saveStills(context.model.widget_manager?.context?.model);
     let node; // below: this hears of a new theme before what `render` tells to paint
     const untheme = onTheme(() => node.classList.toggle("dark", darkEditor()));
     const undo = render(context);
@@ -52,6 +53,21 @@ const live = (render) => ({
     return () => { untheme(); shown.disconnect(); forget(); undo?.(); };
   },
 });
+
+/** JupyterLab prefers the view of a widget to the picture beside it, and shows neither once its kernel has
+    ended ("model not found"). So what is saved keeps the picture alone, as with the course's own
+    configuration (tools/jupyter), unless the states of widgets are saved with it. */
+function saveStills(notebook) {
+  if (typeof notebook?.toJSON !== "function" || notebook.savesStills) return;
+  const whole = notebook.toJSON.bind(notebook);
+  const still = ({ data: { "application/vnd.jupyter.widget-view+json": view, ...data }, ...output }) => ({ ...output, data });
+  const kept = (cell) => (!cell.outputs ? cell
+    : { ...cell, outputs: cell.outputs.map((output) => (output.data?.["image/png"] ? still(output) : output)) });
+  Object.assign(notebook, { savesStills: true, toJSON() {
+    const saved = whole();
+    return saved.metadata?.widgets ? saved : { ...saved, cells: saved.cells.map(kept) };
+  } });
+}
 
 const CONTROLS = "button, input, select, textarea, [tabindex='0']";
 const SCROLLING = [" ", "Home", "End", "PageUp", "PageDown", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"];

@@ -111,8 +111,8 @@ function render({ model: bare, el }) {
   const key = (name, words, sign = "") => h("li", {}, h("i", { class: name, "aria-hidden": "true" }, sign), h("span", {}, words));
   const drawing = [button("Sample next token", ask(1)), button("Sample 20", ask(20))];
   const table = h("table", {}, h("tbody", {},
-    row("next random number", cells.next), row("tokens kept", cells.kept), row("kept probability", cells.mass),
-    row("entropy, bits", cells.entropy), row("… of the raw model", cells.plain)));
+    row("next number", cells.next), row("tokens kept", cells.kept), row("their sum", cells.mass),
+    row("entropy, bits", cells.entropy), row("… raw model", cells.plain)));
   const again = button("Start again", () => { waiting = draws = 0; last = ""; write(drawn, ""); send(first); allowAgain(); paint(); });
   const many = tokens.length > SHOWN, height = TOP + ROW * (Math.min(SHOWN, tokens.length) + many) + 2;
   const picture = canvas(1, height, ""), pen = picture.getContext("2d");
@@ -128,7 +128,7 @@ function render({ model: bare, el }) {
       drawn,
       table,
       h("ul", { class: "legend quiet" }, key("likely", "probability of being sampled"), key("gone", "removed (original probability)"),
-        key("own", "raw model (τ = 1, nothing removed)"), key("tip", "next random number, on the scale of the kept tokens", "▼")))));
+        key("own", "raw model (τ = 1, no cuts)"), key("tip", "next random number, on the scale of the kept tokens", "▼")))));
 
   const now = () => distribution(ranked, model.get("temperature"),
     model.get("top_k") >= most ? tokens.length : model.get("top_k"), model.get("top_p"));

@@ -175,6 +175,9 @@ def test_a_head_and_the_mask_can_be_switched_off_by_keyboard(sentence):
     expect(heads.get_by_role("option", selected=True)).to_have_attribute(
         "aria-label", "layer 4, head 0"
     )
+    one, right, below = (heads.get_by_role("option").nth(n).bounding_box() for n in (0, 1, 4))
+    assert (one["y"], one["x"]) == (right["y"], below["x"])  # a row is a layer, as everywhere
+    assert one["x"] < right["x"] and one["y"] < below["y"]
     sentence.get_by_label("this head is on").focus()
     page.keyboard.press("Space")
     expect(likeliest(sentence)).to_have_text("ch")
