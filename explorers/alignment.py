@@ -55,7 +55,10 @@ class AlignmentExplorer(Explorer):
         sources, meant = _checked_pairs(pairs)
         if not 1 <= len(models) <= MOST_MODELS:
             raise ValueError(f"there should be 1 to {MOST_MODELS} models, not {len(models)}")
-        models = {sendable(name): answers for name, answers in models.items()}
+        names = [sendable(name) for name in models]
+        if len(set(names)) < len(names):
+            raise ValueError("two models have the same name: each should have its own")
+        models = dict(zip(names, models.values(), strict=True))
         self._weights: dict[tuple[str, str], Array | None] = {}
         for name, answers in models.items():
             if len(answers) != len(sources):

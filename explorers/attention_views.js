@@ -29,7 +29,7 @@ function readableOn(rgb) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
 }
 /** Where masked keys are not shown, and where they are. */
-const NOTHING = 0, shutGrey = () => (document.body.dataset.jpThemeLight === "false" || darkEditor() ? [70, 70, 70] : [205, 205, 205]);
+const NOTHING = 0, shutGrey = () => (document.body.dataset.jpThemeLight === "false" || darkPage() ? [70, 70, 70] : [205, 205, 205]);
 const between = (low, v, high) => Math.max(low, Math.min(high, v));
 
 /** The layers × heads as small maps of the chosen stage. They are one picture under the buttons, drawn

@@ -17,14 +17,15 @@ function h(tag, attributes = {}, ...children) {
 /** The explorer's root, a group of its own. */
 function root(el, name, label) {
   const node = h("div", { class: `d2g ${name}`, role: "group", "aria-label": label });
-  node.classList.toggle("dark", darkEditor());
+  node.classList.toggle("dark", darkPage());
   el.append(node);
   return node;
 }
 
-/** Is the page VS Code's, in a dark theme? (Of JupyterLab's, and the book's, base.css knows by itself.) */
-function darkEditor() {
-  const { jpThemeLight } = document.body.dataset, paper = colour(document.body, "vscode-editor-background");
+/** Is the page dark, as VS Code's may be? (Of JupyterLab's, and the book's, base.css knows by itself.) */
+function darkPage() {
+  const { jpThemeLight } = document.body.dataset;
+  const paper = colour(document.body, "jp-layout-color0") || colour(document.body, "vscode-editor-background");
   if (jpThemeLight !== undefined || !paper) return false;
   const pen = document.createElement("canvas").getContext("2d");
   pen.fillStyle = paper;
@@ -38,7 +39,7 @@ const live = (render) => ({
   render(context) {
     saveStills(context.model.widget_manager?.context?.model);
     let node; // below: this hears of a new theme before what `render` tells to paint
-    const untheme = onTheme(() => node.classList.toggle("dark", darkEditor()));
+    const untheme = onTheme(() => node.classList.toggle("dark", darkPage()));
     const undo = render(context);
     node = context.el.querySelector(".d2g");
     const forget = keyboard(node);

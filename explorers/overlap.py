@@ -143,8 +143,9 @@ class OverlapExplorer(Explorer):
     def describe(self) -> str:
         """The settings, and what they come to."""
         return (
-            f"{self.size} parameters, {self.tokens:,} tokens per GPU, {self.bandwidth / 1e9:g} GB/s, "
-            f"overlap {'on' if self.overlap else 'off'}: {self._says()}"
+            f"{self.size} parameters, {self.tokens:,} tokens per GPU, "
+            f"{self.bandwidth / 1e9:g} GB/s, overlap {'on' if self.overlap else 'off'}: "
+            f"{self._says()}"
         )
 
     def _says(self) -> str:

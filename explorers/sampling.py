@@ -157,10 +157,10 @@ class SamplingExplorer(Explorer):
 
         Raises ValueError, with what the explorer says, for a prompt that cannot be read.
         """
-        if self.answer["error"]:
-            raise ValueError(self.answer["error"])
+        if self._latest["error"]:
+            raise ValueError(self._latest["error"])
         return next_token_probabilities(
-            torch.frombuffer(bytearray(self.answer["logits"]), dtype=torch.float32),
+            torch.frombuffer(bytearray(self._latest["logits"]), dtype=torch.float32),
             temperature=self.temperature,
             top_k=None if self.top_k >= self.most_k else self.top_k,
             top_p=self.top_p,
@@ -169,15 +169,15 @@ class SamplingExplorer(Explorer):
     def picture(self) -> Picture:
         """The prompt and the likeliest next tokens as bars; what is cut is hatched."""
         n_rows = min(SHOWN + 1, len(self.tokens))
-        if self.answer["error"]:
+        if self._latest["error"]:
             fig, ax = picture(self.describe(), width=6.8, height=1.2)
             ax.set_axis_off()
-            said = textwrap.wrap(short(self.answer["error"], 240), 84)
+            said = textwrap.wrap(short(self._latest["error"], 240), 84)
             ax.text(0, 0.5, verbatim("\n".join(said)), va="center", transform=ax.transAxes)
             ax.set_title(verbatim(self._prompt(48)))
             return fig
         fig, ax = picture(self.describe(), width=6.8, height=1.4 + 0.17 * n_rows)
-        logits = torch.frombuffer(bytearray(self.answer["logits"]), dtype=torch.float32)
+        logits = torch.frombuffer(bytearray(self._latest["logits"]), dtype=torch.float32)
         hot = next_token_probabilities(logits, temperature=self.temperature)
         final = self.probabilities()
         order = logits.argsort(descending=True, stable=True)[:SHOWN].tolist()
@@ -219,8 +219,8 @@ class SamplingExplorer(Explorer):
 
     def describe(self) -> str:
         """The settings and the end of the prompt, or what is wrong with it."""
-        if self.answer["error"]:
-            return str(self.answer["error"])
+        if self._latest["error"]:
+            return str(self._latest["error"])
         return f"after “…{_signs(self.prompt[-24:])}”: {self._settings()}"
 
 

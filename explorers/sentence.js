@@ -84,11 +84,11 @@ function render({ model, el }) {
   const changed = () => !get("masked") || get("off").length > 0;
   const cut = (text) => bpe.cut(text, bpe.count).slice(-MOST);
 
-  function load() {
+  function load(late) {
     loading ??= (async () => {
       try {
         paint();
-        const bytes = await (inBook ? model.weights(get("file")) : fromKernel());
+        const bytes = late ?? await (inBook ? model.weights(get("file")) : fromKernel());
         await new Promise((done) => setTimeout(done)); // what is said is seen first
         gpt = gptOf(bytes, MOST);
         trouble = "";
@@ -102,12 +102,14 @@ function render({ model, el }) {
   }
   function fromKernel() {
     return new Promise((done, fail) => {
-      const slow = setTimeout(() => { model.off("msg:custom", take); fail(new Error("the kernel does not answer")); }, 20000);
+      const slow = setTimeout(() => fail(new Error("the kernel does not answer")), 20000);
       function take(content, buffers) {
         if (content.sent !== "weights") return;
         clearTimeout(slow);
         model.off("msg:custom", take);
-        done(raw(buffers[0]));
+        const bytes = raw(buffers[0]);
+        done(bytes);
+        load(bytes); // it was busy, and has been given up
       }
       model.on("msg:custom", take);
       model.send({ wanted: "weights" });
@@ -395,7 +397,7 @@ function render({ model, el }) {
     machine.hidden = !ready || n < 2 || n > 5;
     write(warning, trouble || (n > 0 && !gpt && ids.length ? (loading ? `Loading the weights (${get("megabytes")} MB, once) …` : "") : ""));
     if (!ready) {
-      drawing.replaceChildren(...(ids.length && !loading ? [h("button", { type: "button", onclick: load }, `Compute it here (loads ${get("megabytes")} MB, once)`)] : []));
+      drawing.replaceChildren(...(ids.length && !loading ? [h("button", { type: "button", onclick: () => load() }, `Compute it here (loads ${get("megabytes")} MB, once)`)] : []));
       return;
     }
     let j = against >= 0 && against < ids.length ? against : -1;

@@ -59,7 +59,8 @@ LEAST = """() => {
     const ground = (node) => {
         const boxes = [];
         for (let box = node; box; box = box.parentElement) boxes.unshift(box);
-        return boxes.reduce((g, box) => over(g, getComputedStyle(box).backgroundColor), [255, 255, 255]);
+        const colours = boxes.map((box) => getComputedStyle(box).backgroundColor);
+        return colours.reduce(over, [255, 255, 255]);
     };
     const light = (rgb) => rgb.map((v) => v / 255)
         .map((v) => (v > 0.04045 ? ((v + 0.055) / 1.055) ** 2.4 : v / 12.92))
@@ -68,12 +69,12 @@ LEAST = """() => {
     for (const node of document.querySelectorAll(".d2g, .d2g *")) {
         const own = node.matches("input[type=text], textarea") ? node.value
             : [...node.childNodes].filter((n) => n.nodeType === 3).map((n) => n.data).join("");
-        const hidden = node.closest("style, .ghost, .unseen, [hidden], :disabled, option") || !node.checkVisibility();
-        if (!own.trim() || hidden) continue;
+        const hidden = node.closest("style, .ghost, .unseen, [hidden], :disabled, option");
+        if (!own.trim() || hidden || !node.checkVisibility()) continue;
         const style = getComputedStyle(node), under = ground(node);
         const ink = node.ownerSVGElement ? style.fill : style.color;
         const [a, b] = [light(under), light(over(under, ink))].sort((x, y) => y - x);
-        found.push([(a + 0.05) / (b + 0.05), `${node.tagName} ${own.slice(0, 30)}: ${ink} on ${under}`]);
+        found.push([(a + 0.05) / (b + 0.05), `${own.slice(0, 30)}: ${ink} on ${under}`]);
     }
     return found.sort((one, other) => one[0] - other[0]);
 }"""

@@ -69,7 +69,7 @@ def test_the_browser_and_python_agree(explorer):
 
 
 def test_a_question_that_changes_nothing_waits_for_no_answer(explorer):
-    explorer.get_by_role("button", name="Start again").click()  # the prompt is the first one
+    field(explorer).fill(field(explorer).input_value())
     explorer.page.wait_for_timeout(1_800)  # after 1.5 s the explorer says that it waits
     assert explorer.locator(".silence").inner_text() == ""
 
@@ -103,6 +103,8 @@ def field(node):
 def test_sampling_appends_a_token_and_is_reproducible(explorer):
     start = field(explorer).input_value()
     once = explorer.get_by_role("button", name="Sample next token")
+    again = explorer.get_by_role("button", name="Start again")
+    expect(again).to_be_disabled()
 
     def five():
         for n in range(1, 6):
@@ -113,8 +115,9 @@ def test_sampling_appends_a_token_and_is_reproducible(explorer):
 
     first = five()
     assert first.startswith(start)
-    explorer.get_by_role("button", name="Start again").click()
+    again.click()
     expect(field(explorer)).to_have_value(start)
+    expect(again).to_be_disabled()
     assert five() == first
     eventually(lambda: in_kernel(explorer.page, "explorer.answer['prompt']"), first)
 

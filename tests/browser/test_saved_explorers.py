@@ -1,4 +1,4 @@
-"""A saved explorer in a JupyterLab that knows nothing of the course: its picture, or the explorer."""
+"""A saved explorer in a JupyterLab without the course's configuration: what its file keeps."""
 
 import json
 from pathlib import Path
@@ -50,7 +50,5 @@ def test_whoever_saves_the_states_of_widgets_keeps_the_explorer(
     lab.write_notebook(path, [CODE])
     lab.open_notebook(page, lab_url, path.name)
     assert lab.run_all(page) == []
-    page.evaluate(
-        "window.jupyterapp.shell.currentWidget.context.model.setMetadata('widgets', {})"
-    )
+    page.evaluate("window.jupyterapp.shell.currentWidget.context.model.setMetadata('widgets', {})")
     assert VIEW in save(page, path)
