@@ -121,7 +121,7 @@ def test_lone_surrogates_are_shown_as_a_replacement_character(explorer):
     assert shown.models == ["m\ufffd"] and shown.text() == "a\ufffd>"
     assert shown._repr_mimebundle_()[0]["text/plain"] == repr(shown)
     with pytest.raises(ValueError, match="two models have the same name"):
-        AlignmentExplorer([(text, text)], {"\ud800": [(text, weights)], "\ud801": [(text, None)]})
+        AlignmentExplorer([(text, text)], {n: [(text, None)] for n in ("\ud800", "\udfff")})
 
 
 @pytest.mark.parametrize(

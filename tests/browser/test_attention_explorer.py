@@ -203,8 +203,10 @@ explorer"""
     assert table_of(explorer)[0][0] == query - 1
     explorer.get_by_role("slider").press("Home")
     expect(chip).to_have_attribute("aria-pressed", "false")
-    names = in_kernel(page, "[find['name'] for find in explorer.finds]")  # no others
-    assert explorer.locator(".chips button").all_inner_texts() == names
+    found = in_kernel(page, "[find['name'] for find in explorer.finds]")  # no others
+    assert found == ["looks one back", "spreads wide"]
+    shown = explorer.locator(".chips button").all_inner_texts()
+    assert shown == ["the previous token", "many tokens"]
 
 
 def test_a_repeating_text_has_a_chip_for_what_followed_last_time(show):
