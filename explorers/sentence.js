@@ -1,6 +1,6 @@
 // One text through the whole model. gpt.js computes here; its weights come when they are first needed,
 // from the kernel or, in the book, from a file. Only then are the stages after the tokens open.
-const MOST = 32, EACH = 22, EDGE = 14; // tokens that are read; the size of a small map, and room for numbers beside all of them
+const MOST = 32, EACH = 16, EDGE = 14; // tokens that are read; the size of a small map, and room for numbers beside all of them
 const ROOM = { small: { keys: 6, next: 5 }, large: { keys: 9, next: 10 } }; // rows of keys, and of next tokens
 
 const STAGES = [

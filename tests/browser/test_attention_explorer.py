@@ -204,9 +204,9 @@ explorer"""
     explorer.get_by_role("slider").press("Home")
     expect(chip).to_have_attribute("aria-pressed", "false")
     found = in_kernel(page, "[find['name'] for find in explorer.finds]")  # no others
-    assert found == ["looks one back", "spreads wide"]
+    assert found == ["looks one back", "looks at the first token", "spreads wide"]
     shown = explorer.locator(".chips button").all_inner_texts()
-    assert shown == ["the previous token", "many tokens"]
+    assert shown == ["the previous token", "the first token", "many tokens"]
 
 
 def test_a_repeating_text_has_a_chip_for_what_followed_last_time(show):
