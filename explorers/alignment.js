@@ -29,7 +29,7 @@ const STYLE = `
 `;
 
 function render({ model, el }) {
-  const node = root(el, "alignment-explorer", "Where a model looks while it writes, letter by letter");
+  const node = root(el, "alignment-explorer", "What a model attends to while it writes, letter by letter");
   const get = (name) => model.get(name), names = get("models"), sources = get("sources"), written = get("written");
   const bytes = get("weight_steps"), steps = new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
   const lines = sources.map((text) => [...text, END]), right = get("meant").map((text) => [...text, END]);
@@ -57,7 +57,7 @@ function render({ model, el }) {
   const next = h("button", { type: "button", class: "next", onclick: () => { const { n, T } = view(); go(n < T ? n + 1 : 0); } });
   node.append(h("style", {}, STYLE),
     h("div", { class: "row" }, "model", choice(model, "model", names.map((name) => [name, name]), "Model")),
-    h("div", { class: "row sources" }, "reads", choice(model, "source", sources.map((text) => [text, visible(text)]), "Text")),
+    h("div", { class: "row sources" }, "input", choice(model, "source", sources.map((text) => [text, visible(text)]), "Text")),
     h("div", { class: "row" }, stepping, next));
 
   // The map.
@@ -70,7 +70,7 @@ function render({ model, el }) {
   heat.addEventListener("click", (event) => { const [i] = cellAt(event); if (i >= 0) go(i + 1); });
   heat.addEventListener("pointermove", (event) => {
     const [i, j] = cellAt(event), { letters, read, looks, weight } = view();
-    heat.title = looks && i >= 0 && j >= 0 ? `${visible(letters[i])} from ${visible(read[j])}: ${weight(i, j).toFixed(2)}` : "";
+    heat.title = looks && i >= 0 && j >= 0 ? `“${visible(letters[i])}” attends to “${visible(read[j])}”: ${weight(i, j).toFixed(2)}` : "";
   });
 
   // The texts, and the strongest weights of the letter.
@@ -80,14 +80,14 @@ function render({ model, el }) {
     const cells = { letter: h("span", { class: "token" }), place: h("td", { class: "number" }), weight: h("td", { class: "number" }), bar: h("div", { class: "bar" }) };
     return { ...cells, line: h("tr", {}, h("td", {}, cells.letter), cells.place, cells.weight, h("td", {}, cells.bar)) };
   });
-  const table = h("table", {}, caption, h("thead", {}, h("tr", {}, ...["letter", "place", "weight"].map((text) => h("th", { scope: "col" }, text)), h("th", { "aria-label": "as a bar" }))),
+  const table = h("table", {}, caption, h("thead", {}, h("tr", {}, ...["letter", "position", "weight"].map((text) => h("th", { scope: "col" }, text)), h("th", { "aria-label": "as a bar" }))),
     h("tbody", {}, ...rows.map(({ line }) => line)));
-  const none = h("p", { class: "none" }, "No attention, no weights: all that this model gets of the source is one vector, before its first letter.");
+  const none = h("p", { class: "none" }, "No attention, so no weights: this model sees the source only as one vector, handed over before the first letter.");
   const scale = h("p", { class: "quiet" }, "weight 0", h("span", { class: "scale" }), "1");
   const says = verdict();
   node.append(h("div", { class: "columns" },
-    h("figure", {}, h("figcaption", {}, "Row: a letter written. Column: a letter read"), heat),
-    h("div", {}, h("dl", {}, h("dt", {}, "reads"), reads, h("dt", {}, "writes"), writes, h("dt", {}, "should be"), should), says, none, table, scale)));
+    h("figure", {}, h("figcaption", {}, "Row: letter written. Column: letter of the input"), heat),
+    h("div", {}, h("dl", {}, h("dt", {}, "input"), reads, h("dt", {}, "output"), writes, h("dt", {}, "target"), should), says, none, table, scale)));
 
   const sizes = (wide) => {
     const width = wide ? 520 : 314, row = Math.max(6, Math.min(wide ? 24 : 20, Math.floor((wide ? 312 : 220) / most)));
@@ -139,14 +139,14 @@ function render({ model, el }) {
     Object.assign(input, { max: T, value: n });
     write(value, `${n} of ${T}`);
     input.setAttribute("aria-valuetext", value.textContent);
-    write(next, n < T ? "write the next letter" : "begin again");
+    write(next, n < T ? "Write next letter" : "Start again");
     write(reads, visible(read.join("")));
     write(should, visible(right[s].join("")));
     writes.replaceChildren(...letters.slice(0, n).map((one, i) =>
       h("span", { class: [isRight(i) ? "" : "wrong", i === n - 1 ? "now" : ""].join(" ").trim() }, visible(one))), n ? "" : "…");
     none.hidden = looks;
     table.hidden = scale.hidden = !looks;
-    write(caption, n ? `Where “${letter}” looks most` : "Nothing is written yet");
+    write(caption, n ? `What “${letter}” attends to most` : "Nothing is written yet");
     rows.forEach((row, k) => {
       const j = order[k], shown = looks && n > 0 && k < S;
       write(row.letter, shown ? visible(read[j]) : "–");
@@ -154,12 +154,12 @@ function render({ model, el }) {
       write(row.weight, shown ? weight(n - 1, j).toFixed(2) : "–");
       row.bar.style.backgroundSize = `${shown ? 100 * weight(n - 1, j) : 0}% 100%`;
     });
-    const first = wrong < 0 ? "" : `letter ${wrong + 1} is “${visible(letters[wrong])}”, and should be “${visible(right[s][wrong] ?? "nothing")}”`;
-    const judged = !n ? `${names[m]} has read the text and written nothing.`
-      : n < T ? (wrong < 0 ? "✔ right so far" : `✘ ${first}`) : (wrong < 0 ? "✔ right to the last letter" : `✘ not right: ${first}`);
+    const first = wrong < 0 ? "" : `letter ${wrong + 1} is “${visible(letters[wrong])}” but should be “${visible(right[s][wrong] ?? "nothing")}”`;
+    const judged = !n ? `${names[m]} has read the input and written nothing yet.`
+      : n < T ? (wrong < 0 ? "✔ right so far" : `✘ wrong: ${first}`) : (wrong < 0 ? "✔ every letter is right" : `✘ wrong: ${first}`);
     says.style.color = !n ? "" : wrong < 0 ? "var(--green-text)" : "var(--red-text)";
     write(says, judged);
-    heat.setAttribute("aria-label", `${names[m]} has written ${n} of ${T} letters. ${looks ? (n ? `“${letter}” looks most at “${visible(read[order[0]])}”, letter ${order[0] + 1} of ${S}` : "") : "There are no weights"}`);
+    heat.setAttribute("aria-label", `${names[m]} has written ${n} of ${T} letters. ${looks ? (n ? `“${letter}” attends most to “${visible(read[order[0]])}”, letter ${order[0] + 1} of ${S}` : "") : "There are no weights"}`);
   }
 
   // Whoever has seen a text written whole sees the next one so (as _stay_at_the_end in Python).

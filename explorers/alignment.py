@@ -1,4 +1,4 @@
-"""A text that becomes another, letter by letter: where each model looks while it writes."""
+"""A text that becomes another, letter by letter: what each model attends to while it writes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ class AlignmentExplorer(Explorer):
     most 30 letters; models: name → for each pair (what it writes, weights), 1 to 4 models. Texts
     stand without the end sign, which the explorer adds. weights: (T + 1, S + 1) for T letters
     written (at most 40) and S read, a row for each letter and one for the end; rows sum to 1; None
-    for a model that has one vector of the source and looks at nothing.
+    for a model that has one vector of the source and no attention.
     source, model: what is shown first, the first ones by default; step: how many letters are
     written at first, the end counted, all by default.
     Raises ValueError for texts, weights or choices that do not fit; TraitError when a trait is set
@@ -55,6 +55,10 @@ class AlignmentExplorer(Explorer):
         sources, meant = _checked_pairs(pairs)
         if not 1 <= len(models) <= MOST_MODELS:
             raise ValueError(f"there should be 1 to {MOST_MODELS} models, not {len(models)}")
+        names = [sendable(name) for name in models]
+        if len(set(names)) < len(names):
+            raise ValueError("two models have the same name: each should have its own")
+        models = dict(zip(names, models.values(), strict=True))
         self._weights: dict[tuple[str, str], Array | None] = {}
         for name, answers in models.items():
             if len(answers) != len(sources):
@@ -70,8 +74,8 @@ class AlignmentExplorer(Explorer):
                 written=[[sendable(text) for text, _ in answers] for answers in models.values()],
                 looks=[[self._weights[n, s] is not None for s in sources] for n in models],
                 weight_steps=b"".join(packed(array) for array in found if array is not None),
-                source=sources[0] if source is None else source,
-                model=next(iter(models)) if model is None else model,
+                source=sources[0] if source is None else sendable(source),
+                model=next(iter(models)) if model is None else sendable(model),
                 step=LONGEST_WRITTEN + 1 if step is None else step,
             )
         except traitlets.TraitError as wrong:
@@ -114,8 +118,8 @@ class AlignmentExplorer(Explorer):
         right, read = self.meant[self.sources.index(self.source)] + END, self.source + END
         longest = max(len(self.text(name)) for name in self.models)
         fig, axes = picture(
-            "Where each model looks while it writes: a row for each letter that it writes, a"
-            f" column for each that it reads. {self.describe()}.",
+            "What each model attends to while it writes: a row for each letter that it writes, a"
+            f" column for each letter of the input. {self.describe()}.",
             width=2.75 * len(self.models),
             height=1.5 + 0.21 * max(longest, 8),
             columns=len(self.models),
@@ -154,7 +158,7 @@ class AlignmentExplorer(Explorer):
         """How many there are of what, and which is shown; nothing that a training decides."""
         count = f"{_number(len(self.models), 'model')}, {_number(len(self.sources), 'text')}"
         whole = self.step >= len(self.text())
-        shown = "written whole" if whole else f"up to letter {self.step}"
+        shown = "written to the end" if whole else f"up to letter {self.step}"
         return f"{count}: {self.source!r} by {self.model}, {shown}"
 
 

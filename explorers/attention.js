@@ -77,7 +77,7 @@ function keyTable(s) {
   const digits = s.scores ? signedText(-most).length : 0;
   const columns = ["at", "name", ...(s.scores ? ["score"] : []), "weight", "bars"];
   const table = h("table", { style: `--digits: ${digits}` }, caption, h("colgroup", {}, ...columns.map((name) => h("col", { class: name }))),
-    h("thead", {}, h("tr", {}, h("th", { class: "number" }, "at"), h("th", {}, "key"),
+    h("thead", {}, h("tr", {}, h("th", { class: "number", title: "position" }, "pos"), h("th", {}, "key"),
       ...(s.scores ? [h("th", { class: "number" }, "score")] : []), h("th", { class: "number" }, "weight"), h("th", { "aria-label": "as a bar" }))),
     h("tbody", {}, ...lines.map((line) => line.row)));
   const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
@@ -104,7 +104,7 @@ function keyTable(s) {
       say(line.weight, weights[j].toFixed(3));
       line.bar.style.backgroundSize = `${100 * weights[j]}% 100%`; // painted only, where a width would be laid out
     });
-    say(who, i < 0 ? "Mean over queries that see it" : `Query ${i} “${tokens[i].short}”${get("locked") ? ", locked" : ""}`);
+    say(who, i < 0 ? "Mean over all queries that can attend to it" : `Query ${i} “${tokens[i].short}”${get("locked") ? " (locked)" : ""}`);
     clearTimeout(speaking);
     speaking = setTimeout(() => {
       const strongest = order.slice(0, 3).map((j) => `${tokens[j].full} ${s.scoring() ? scoreText(j) : weights[j].toFixed(3)}`);
@@ -151,13 +151,17 @@ function scaleBar(s) {
   return { node, paint };
 }
 
+/** How the buttons name what attention_finds.py has found. */
+const ATTENDS_TO = { "looks one back": "the previous token", "looks at itself": "itself", "looks at the first token": "the first token",
+  "spreads wide": "many tokens", "looks at what followed last time": "what followed last time" };
+
 /** States worth a look, found in the data by Python: each chooses a head and locks a query. */
 function chips(s) {
   const found = s.get("finds").map(({ name, ...place }) => {
     const go = () => { s.revealing = true; s.set({ ...place, average: false, locked: true }); };
-    return { ...place, button: h("button", { type: "button", onclick: go }, name) };
+    return { ...place, button: h("button", { type: "button", onclick: go }, ATTENDS_TO[name]) };
   });
-  const label = s.L * s.H > 1 ? "Show a head that" : "Show a query that";
+  const label = s.L * s.H > 1 ? "Find a head that attends to" : "Find a query that attends to";
   const node = h("div", { class: "row chips", role: "group", "aria-label": label },
     h("span", { class: "quiet", "aria-hidden": "true" }, `${label} …`), ...found.map(({ button }) => button));
   function paint() {
@@ -179,7 +183,7 @@ function render({ model, el }) {
   const grid = L * H > 1 ? headGrid(s) : null, map = heatMap(s), lines = lineView(s), table = keyTable(s), scale = scaleBar(s);
   const heading = h("strong"), readout = h("div", { class: "quiet readout" }), ready = chips(s);
   const figure = h("div", { class: "figure", tabindex: 0, "data-entry": "", role: "slider", "aria-orientation": "vertical",
-    "aria-label": "Query whose row is shown", "aria-valuemin": -1, "aria-valuemax": T - 1 }, map.node, lines.node);
+    "aria-label": "Query shown", "aria-valuemin": -1, "aria-valuemax": T - 1 }, map.node, lines.node);
   const all = h("button", { type: "button", class: "all", onclick: () => set({ query: -1, locked: false }) }, "All queries");
   // Buttons, too, let Python wait: JupyterLab shows a busy kernel, and paints that before our picture.
   const calm = { get, set: (name, value) => set({ [name]: value }), on: (...args) => model.on(...args), save_changes() {} };
@@ -195,10 +199,10 @@ function render({ model, el }) {
   function reading() {
     const i = get("query"), k = i * T + s.column;
     const few = get("view") === "lines" && lines.most < T; // the text has two short lines of room
-    if (i < 0 && few) return `The ${lines.most} strongest lines of each query. Point at one, or press ↓, to see all of its lines.`;
-    if (i < 0) return "Point at a query, or press ↓, to see it alone; a click or Enter locks it.";
+    if (i < 0 && few) return `The ${lines.most} strongest lines of each query. Hover over one, or press ↓, to see all of its lines.`;
+    if (i < 0) return "Hover over a query, or press ↓, to isolate it. Click or press Enter to lock it.";
     const one = `Query ${i} “${tokens[i].short}”`;
-    if (s.column < 0) return get("locked") ? `${one}, locked: Enter or a click on it unlocks.` : `${one}: Enter or a click locks it.`;
+    if (s.column < 0) return get("locked") ? `${one} (locked). Click it or press Enter to unlock.` : `${one}. Click it or press Enter to lock.`;
     const value = s.masked[k] && get("stage") === "mask" ? "−∞, masked" : s.scoring() ? signedText(s.values(true)[k]) : s.values(false)[k].toFixed(3);
     return `${one} → key ${s.column} “${tokens[s.column].short}”: ${value}`;
   }
@@ -231,7 +235,7 @@ function render({ model, el }) {
     if (all.getAttribute("aria-pressed") !== String(i < 0)) all.setAttribute("aria-pressed", i < 0);
     say(readout, reading());
     figure.setAttribute("aria-valuenow", i);
-    figure.setAttribute("aria-valuetext", i < 0 ? "all queries" : `query ${i}, ${tokens[i].full}${get("locked") ? ", locked" : ""}`);
+    figure.setAttribute("aria-valuetext", i < 0 ? "all queries" : `query ${i}, ${tokens[i].full}${get("locked") ? " (locked)" : ""}`);
     grid?.follow();
     if (s.revealing && !inMap && i >= 0) lines.reveal(i);
     s.revealing = false;

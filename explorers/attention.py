@@ -1,4 +1,4 @@
-"""Who looks at whom: the attention maps of every layer and head, under one's own pointer.
+"""Which token attends to which: the attention maps of every layer and head, to explore.
 
 Example (`maps` and `scores` as `helpers.recording` gives them, or one's own)::
 
@@ -59,7 +59,7 @@ class AttentionExplorer(Explorer):
     tokens: T strings; maps: weights (L, H, T, T) or (H, T, T), tensor or array, where row i is how
     query i spreads over the keys; scores: the scaled scores before mask and softmax, same shape:
     with them the stages scores → mask → softmax can be stepped through; mask: bool (T, T), True
-    where a query may look (seen in the maps if it is not given).
+    where a query may attend (seen in the maps if it is not given).
 
     Everything can be read and set from Python: layer, head, average (the mean over the layer's
     heads instead of one), query (-1: all rows), locked, view ("map" or "lines"), stage ("scores",
@@ -91,7 +91,7 @@ class AttentionExplorer(Explorer):
         tokens: Sequence[str],
         maps: Any,
         scores: Any = None,
-        title: str = "Who looks at whom",
+        title: str = "Which token attends to which",
         *,
         mask: Any = None,
         **settings: Any,
@@ -235,20 +235,17 @@ class AttentionExplorer(Explorer):
             marks = [0, 0.05, 0.25, 0.5, 1]
             bar: Any = ax.images[0].colorbar
             bar.set_ticks(np.sqrt(marks), labels=map(str, marks))
-        if self.query >= 0:  # the others pale behind it, as in the browser
-            veil: dict[str, Any] = {"facecolor": "white", "alpha": 0.55, "linewidth": 0}
-            row: dict[str, Any] = {"fill": False, "edgecolor": plots.BLUE, "linewidth": 2.5}
-            above, below = self.query, T - 1 - self.query
-            ax.add_patch(Rectangle((-0.5, -0.5), T, above, **veil))
-            ax.add_patch(Rectangle((-0.5, self.query + 0.5), T, below, **veil))
-            ax.add_patch(Rectangle((-0.5, self.query - 0.5), T, 1, **row))
+        if self.query >= 0:
+            for ink, width in (("white", 4.5), (plots.BLUE, 2.5)):  # on dark and on bright colours
+                row: dict[str, Any] = {"fill": False, "edgecolor": ink, "linewidth": width}
+                ax.add_patch(Rectangle((-0.5, self.query - 0.5), T, 1, **row))
         at, labels = self._labels()
         turned = [len(self.tokens[i]) > 1 for i in at]
         _write(ax, "bottom", at, labels, turned)
         _write(ax, "left", at, labels)
         room = 6 + 5 * max(map(len, labels))  # in points: to measure them would take too long
-        ax.set_xlabel("key: looked at", labelpad=room if any(turned) else 14)
-        ax.set_ylabel("query: looks", labelpad=room)
+        ax.set_xlabel("key", labelpad=room if any(turned) else 14)
+        ax.set_ylabel("query", labelpad=room)
 
     def _draw_query(self, ax: Axes) -> None:
         """The strongest keys of the query, as the table in the browser has them."""
@@ -259,7 +256,7 @@ class AttentionExplorer(Explorer):
         _write(ax, "left", range(len(keys)), [f"{_short(self.tokens[j])}  {j}" for j in keys])
         ax.set_ylim(7.5, -0.5)
         ax.tick_params(length=0, labelsize=8)
-        ax.set_title(f"Query {self.query} “{_short(self.tokens[self.query])}” looks at")
+        ax.set_title(f"Query {self.query} “{_short(self.tokens[self.query])}” attends to")
 
     def _labels(self) -> tuple[NDArray[np.int_], list[str]]:
         """Which tokens can be read on an axis, 24 at most, and how."""

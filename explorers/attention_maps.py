@@ -136,13 +136,13 @@ def checked_mask(mask: Any, maps: Array) -> NDArray[np.bool_]:
     if may.shape != (size, size) or may.dtype != bool:
         raise ValueError(
             f"mask has shape {may.shape} and type {may.dtype}: give {size} queries × {size} keys "
-            f"of bool, True where a query may look"
+            f"of bool, True where a query may attend"
         )
     bad = np.argwhere((maps > 0) & ~may)
     if len(bad):
         raise ValueError(
             f"mask is False where maps has the weight {maps[tuple(bad[0])]:.3g}, in "
-            f"{_place(bad[0])}: it must be True where a query may look"
+            f"{_place(bad[0])}: it must be True where a query may attend"
         )
     return ~may
 

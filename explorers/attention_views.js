@@ -29,7 +29,7 @@ function readableOn(rgb) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
 }
 /** Where masked keys are not shown, and where they are. */
-const NOTHING = 0, shutGrey = () => (document.body.dataset.jpThemeLight === "false" ? [70, 70, 70] : [205, 205, 205]);
+const NOTHING = 0, shutGrey = () => (document.body.dataset.jpThemeLight === "false" || darkPage() ? [70, 70, 70] : [205, 205, 205]);
 const between = (low, v, high) => Math.max(low, Math.min(high, v));
 
 /** The layers × heads as small maps of the chosen stage. They are one picture under the buttons, drawn
@@ -97,7 +97,7 @@ function headGrid(s) {
   const top = h("div", { class: "quiet top", "aria-hidden": "true" }, ...numbers(columns, String));
   const node = h("div", { class: "grid", role: "grid", "aria-label": "Layers and heads. Arrow keys choose.",
     style: `--columns: ${columns}` },
-    h("span", { class: "quiet names", "aria-hidden": "true" }, H > 1 ? "head →, layer ↓ (0 first)" : "layer ↓ (0 first)"),
+    h("span", { class: "quiet names", "aria-hidden": "true" }, H > 1 ? "head →, layer ↓ (from 0)" : "layer ↓ (from 0)"),
     top,
     h("div", { class: "quiet rows", "aria-hidden": "true" }, ...numbers(L, String)),
     h("div", { class: "maps" }, picture, buttons));
@@ -128,7 +128,7 @@ function headGrid(s) {
     if (following) cells[current].focus({ preventScroll: true });
     following = false;
     const layer = s.get("layer"), pitch = size + gap, above = 30 + layer * pitch; // 30: the two lines over the maps
-    if (layer !== seen && L * pitch > room) node.scrollTop = Math.min(above - 30, Math.max(node.scrollTop, above + pitch - 30 - room));
+    if (layer !== seen && L * pitch > room) node.scrollTop = Math.min(above - 2 * pitch, Math.max(node.scrollTop, above + 3 * pitch - 30 - room)); // with its neighbours
     seen = layer;
   }
   function paint() {
@@ -210,15 +210,12 @@ function heatMap(s) {
       pen.strokeRect(s.column * step + 0.5, 0.5, step - 1, side - 1);
     }
     if (i < 0) return;
-    pen.globalAlpha = 0.55;
-    pen.fillStyle = s.theme.paper;
-    pen.fillRect(0, 0, side, i * step);
-    pen.fillRect(0, (i + 1) * step, side, side);
-    pen.globalAlpha = 1;
-    pen.strokeStyle = s.theme.focus;
-    pen.lineWidth = get("locked") ? 3.5 : 1.5;
-    const out = step < 8 ? pen.lineWidth : 1; // the frame of a thin row stands around it, not on it
-    pen.strokeRect(1, i * step - out / 2, side - 2, step + out);
+    const thick = get("locked") ? 3.5 : 1.5, out = step < 8 ? thick : 1; // the frame of a thin row stands around it, not on it
+    for (const [ink, width] of [["paper", thick + 2.5], ["focus", thick]]) { // seen on dark colours and on bright ones
+      pen.strokeStyle = s.theme[ink];
+      pen.lineWidth = width;
+      pen.strokeRect(1, i * step - out / 2, side - 2, step + out);
+    }
     if (step >= 28) writeRow(pen, i);
   }
   function writeRow(pen, i) {

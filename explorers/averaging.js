@@ -110,7 +110,7 @@ function render({ model, el }) {
   node.append(h("div", { class: "columns" },
     h("div", {}, h("figure", { style: "margin:0" }, h("figcaption", {}, "Weights: row = output, column = token"), heat), plot),
     h("div", { class: "board" }, sheet, table)),
-    h("p", { class: "quiet note" }, `bright: large weight · ○ ${short(name, 12)} · ● mixed · ◆ the chosen output · ┆ moved by the change`), verdict);
+    h("p", { class: "quiet note" }, `bright: large weight · ○ ${short(name, 12)} · ● after mixing · ◆ selected output · ┆ effect of the change`), verdict);
 
   // The squares of the matrix change seldom: they are kept, and only the frame of the row moves.
   const squares = h("canvas");
@@ -208,9 +208,9 @@ function render({ model, el }) {
     const moved = after.map((v, i) => (Math.abs(v - before[i]) > 1e-9 ? i : -1)).filter((i) => i >= 0);
     const early = moved.filter((i) => i < t);
     verdict.className = `verdict ${early.length ? "warning" : "quiet"}`;
-    write(verdict, t < 0 ? "Add 1 to a token to see which outputs hear it."
-      : early.length ? `✘ Leak: ${early.length} output${early.length > 1 ? "s" : ""} before token ${named(t)} changed. They heard the future.`
-        : `✔ Causal: adding 1 to token ${named(t)} changed ${moved.length} output${moved.length === 1 ? "" : "s"}, none of them before it.`);
+    write(verdict, t < 0 ? "Add 1 to a token to see which outputs change."
+      : early.length ? `✘ Leak: ${early.length} output${early.length > 1 ? "s" : ""} before token ${named(t)} changed: information from the future.`
+        : `✔ Causal: adding 1 to token ${named(t)} changed ${moved.length} output${moved.length === 1 ? "" : "s"}, none of them earlier.`);
   }
 
   /** What is shown: the matrix, the chosen row, the changed token, and the signal. */

@@ -23,7 +23,7 @@ class AveragingExplorer(Explorer):
     times as much), "last" (only the `last` newest tokens, the present one included; 3 if there are
     so many) or "learned"; row: the output to look at, from 0 (negative counts from the end).
     Raises ValueError for lengths that differ, a matrix that is not (T, T), or a wrong choice.
-    In the browser one can also change one token and lift the mask, and see who hears it.
+    In the browser one can also change one token and lift the mask, and see which outputs change.
     The tokens, their values and the learned matrix stay what they are: the browser draws them once.
     """
 
@@ -129,7 +129,7 @@ class AveragingExplorer(Explorer):
         )
         heatmap(weights, ax=left, row_labels=labels, column_labels=labels, limits=(0, 1))
         left.axhspan(i - 0.5, i + 0.5, fill=False, edgecolor=ORANGE, linewidth=2)
-        left.set(title="Weights", xlabel="hears token", ylabel="output")
+        left.set(title="Weights", xlabel="token", ylabel="output")
         middle.barh(range(T), weights[i], color=BLUE)
         for j in range(T):
             if weights[i, j] >= 0.005:

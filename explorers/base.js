@@ -17,14 +17,32 @@ function h(tag, attributes = {}, ...children) {
 /** The explorer's root, a group of its own. */
 function root(el, name, label) {
   const node = h("div", { class: `d2g ${name}`, role: "group", "aria-label": label });
+  node.classList.toggle("dark", darkPage());
   el.append(node);
   return node;
+}
+
+/** Is the page dark, as VS Code's may be? (Of JupyterLab's, and the book's, base.css knows by itself.) */
+function darkPage() {
+  const { jpThemeLight } = document.body.dataset;
+  const paper = colour(document.body, "jp-layout-color0") || colour(document.body, "vscode-editor-background");
+  if (jpThemeLight !== undefined || !paper) return false;
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.fillStyle = paper;
+  pen.fillRect(0, 0, 1, 1);
+  const [r, g, b] = pen.getImageData(0, 0, 1, 1).data;
+  return 0.299 * r + 0.587 * g + 0.114 * b < 128;
 }
 
 /** What anywidget wants of a module: `render` and, around it, the keyboard (see `keyboard`). */
 const live = (render) => ({
   render(context) {
-    const undo = render(context), node = context.el.querySelector(".d2g"), forget = keyboard(node);
+    saveStills(context.model.widget_manager?.context?.model);
+    let node; // below: this hears of a new theme before what `render` tells to paint
+    const untheme = onTheme(() => node.classList.toggle("dark", darkPage()));
+    const undo = render(context);
+    node = context.el.querySelector(".d2g");
+    const forget = keyboard(node);
     let first; // when it first had a place in the page: for a second it may still find its size
     const shown = new ResizeObserver(() => {
       if (!node.getClientRects().length) return;
@@ -33,9 +51,24 @@ const live = (render) => ({
       else if (nearestAbove(node)) node.scrollIntoView({ block: "nearest" });
     });
     shown.observe(node);
-    return () => { shown.disconnect(); forget(); undo?.(); };
+    return () => { untheme(); shown.disconnect(); forget(); undo?.(); };
   },
 });
+
+/** JupyterLab prefers the view of a widget to the picture beside it, and shows neither once its kernel has
+    ended ("model not found"). So what is saved keeps the picture alone, as with the course's own
+    configuration (tools/jupyter), unless the states of widgets are saved with it. */
+function saveStills(notebook) {
+  if (typeof notebook?.toJSON !== "function" || notebook.savesStills) return;
+  const whole = notebook.toJSON.bind(notebook);
+  const still = ({ data: { "application/vnd.jupyter.widget-view+json": view, ...data }, ...output }) => ({ ...output, data });
+  const kept = (cell) => (!cell.outputs ? cell
+    : { ...cell, outputs: cell.outputs.map((output) => (output.data?.["image/png"] ? still(output) : output)) });
+  Object.assign(notebook, { savesStills: true, toJSON() {
+    const saved = whole();
+    return saved.metadata?.widgets ? saved : { ...saved, cells: saved.cells.map(kept) };
+  } });
+}
 
 const CONTROLS = "button, input, select, textarea, [tabindex='0']";
 const SCROLLING = [" ", "Home", "End", "PageUp", "PageDown", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"];
@@ -61,8 +94,8 @@ function keyboard(node) {
     else if (SCROLLING.includes(key) && !usesKey(target, key)) event.preventDefault();
   });
   document.addEventListener("keydown", enter, { capture: true });
-  node.append(h("p", { class: "keys quiet" }, "Keyboard: ", h("kbd", {}, "E"), " enters from the cell, ",
-    h("kbd", {}, "Tab"), " moves on, ", h("kbd", {}, "Esc"), " leaves"));
+  node.append(h("p", { class: "keys quiet" }, "Keyboard: ", h("kbd", {}, "E"), " to enter, ",
+    h("kbd", {}, "Tab"), " for the next control, ", h("kbd", {}, "Esc"), " to leave"));
   return () => document.removeEventListener("keydown", enter, { capture: true });
 }
 
@@ -191,7 +224,7 @@ function choice(model, name, options, label) {
   return h("span", { class: "row", role: "group", "aria-label": label }, ...buttons);
 }
 
-/** Calls `paint` when JupyterLab switches between light and dark; returns the undo. */
+/** Calls `paint` when the page switches between light and dark; returns the undo. */
 function onTheme(paint) {
   const watcher = new MutationObserver(paint);
   watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
@@ -256,7 +289,7 @@ function promptly(model, node) {
       asked = false;
       clearTimeout(timer);
       timer = setTimeout(() => write(silence, "The kernel has not answered yet: it is busy with another "
-        + "cell, or it has stopped. What stands here is the answer to the question before."), 1500);
+        + "cell, or it has stopped. You still see the previous answer."), 1500);
       model.save_changes({ iopub: { status: ({ content }) => {
         if (content.execution_state === "busy") model.send({});
         if (content.execution_state !== "idle") return;

@@ -1,7 +1,9 @@
 """What all explorers share: the still picture, a stable name, themes, keys, and tidying up."""
 
+import warnings
 from base64 import b64encode
 from pathlib import Path
+from textwrap import fill
 from typing import Any, ClassVar
 
 import anywidget
@@ -10,7 +12,7 @@ from IPython.core.getipython import get_ipython
 
 from helpers.plots import GREY, Picture
 
-STILL = "A still picture: in JupyterLab, run the cells above and this one, and move it."
+STILL = "Static preview. In JupyterLab, run the cells up to this one to interact."
 _HERE = Path(__file__).parent
 # cell → (its run, the explorers that this run made): see Explorer._replace_older.
 _live: dict[str, tuple[int, list["Explorer"]]] = {}
@@ -87,8 +89,11 @@ class Explorer(anywidget.AnyWidget):
             return None
         data, metadata = bundle
         picture = self.picture()
-        picture.supxlabel(STILL, x=0.01, ha="left", fontsize=8, color=GREY)
-        data["image/png"] = b64encode(picture.png()).decode("ascii")
+        note = fill(STILL, int(13 * picture.get_figwidth()))  # 13 characters an inch
+        picture.supxlabel(note, x=0.01, ha="left", fontsize=10, color=GREY)
+        with warnings.catch_warnings():  # labels too large for the picture are cut, without ado
+            warnings.filterwarnings("ignore", "constrained_layout not applied")
+            data["image/png"] = b64encode(picture.png()).decode("ascii")
         data["text/plain"] = repr(self)
         return data, {**metadata, **picture.metadata()}
 

@@ -1,7 +1,5 @@
 // Rotary positions as clocks (clock_hands.py). Hands start at 12 for (1, 0) and turn clockwise.
 const STYLE = `
-.d2g.clocks { --k-text: #a84a00; /* --red is too light for text */ }
-[data-jp-theme-light="false"] .d2g.clocks { --k-text: var(--red); }
 .d2g.clocks .row input { width: 104px; }
 .d2g.clocks .dials { display: grid; grid-template-columns: repeat(var(--across), minmax(0, 190px)); gap: 4px 6px; }
 .d2g.clocks .dials figure { margin: 0; text-align: center; }
@@ -15,7 +13,7 @@ const STYLE = `
 .d2g.clocks .hand { stroke-width: 3.5; stroke-linecap: round; }
 .d2g.clocks .dials text { font-weight: 700; font-size: 13px; text-anchor: middle; dominant-baseline: central; }
 .d2g.clocks .many text { font-size: 17px; }
-.d2g.clocks .q-text { fill: var(--blue); } .d2g.clocks .k-text { fill: var(--k-text); }
+.d2g.clocks .q-text { fill: var(--blue); } .d2g.clocks .k-text { fill: var(--red-text); }
 .d2g.clocks .of-plot, .d2g.clocks .of-plot svg { width: 100%; max-width: 720px; }
 .d2g.clocks .many b, .d2g.clocks .many b + .quiet { display: inline; }
 .d2g.clocks .says { font-size: 14px; margin: 4px 0; }
@@ -136,7 +134,7 @@ function render({ model, el }) {
       const arc = between >= 0 ? [ends[1], ends[0]] : [ends[0], ends[1]];
       clock.between.setAttribute("d", `M ${c} ${c} L ${at(arc[0])} A ${r} ${r} 0 0 1 ${at(arc[1])} Z`);
       const perStep = theta * 180 / Math.PI;
-      clock.step.textContent = `${Number(perStep.toPrecision(3))}° a step`;
+      clock.step.textContent = `${Number(perStep.toPrecision(3))}° per step`;
       clock.angle.textContent = `from k to q: ${fixed(between, 0)}°`;
       clock.share.textContent = `adds ${fixed(share[i], 2)}`;
       clock.svg.setAttribute("aria-label", `Pair ${i}: the query's hand stands ${between.toFixed(0)} degrees clockwise of the key's`);

@@ -153,7 +153,7 @@ class ClockHands(Explorer):
             ax.fill(*torch.cat([torch.zeros(1, 2), between]).T, color=plots.GREY, alpha=0.25)
             ax.set(title=f"pair {i}", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
             degrees = f"{wedge:.0f}°".replace("-", "−")
-            ax.set_xlabel(f"{math.degrees(steps[i]):.3g}° a step\n{degrees} from k to q")
+            ax.set_xlabel(f"{math.degrees(steps[i]):.3g}° per step\n{degrees} from k to q")
             ax.set(xticks=[], yticks=[])
             ax.grid(False)
             ax.spines[:].set_visible(False)

@@ -23,7 +23,7 @@ class DepthExplorer(Explorer):
 
     depth: how many layers, one of 2, 4, 8, 16, 32, 48; skips: x + f(x) or f(x) alone?; norm:
     "none", "pre" (f reads the normed stream) or "post" (the stream itself is normed after each
-    layer); scale: how loud the layers are, one of 0.1, 0.25, 0.5, 1, 2: f(x) has about scale times
+    layer); scale: of each layer's output, one of 0.1, 0.25, 0.5, 1, 2: f(x) has about scale times
     the size of what it reads; layer: whose numbers the table shows.
     The layers are feed-forward parts with ReLU, C = 32, read by 8 random tokens. Shown by layer:
     the size (root mean square) of the stream, the gradient that arrives there, as a share of the
@@ -123,9 +123,9 @@ class DepthExplorer(Explorer):
             ax.set(xlim=(0, DEEPEST), ylim=(min(low, -2) - 0.3, max(high, 2) + 0.3))
             ax.yaxis.set_major_formatter(lambda power, _: f"$10^{{{power:g}}}$")
             ax.yaxis.get_major_locator().set_params(integer=True)
-            ax.set(xlabel="after layer")
+            ax.set(xlabel="layers")
         axes[0].set(title="Size of the stream")
-        axes[1].set(title="Gradient, as a share of that at the end")
+        axes[1].set(title="Gradient, relative to the end")
         return fig
 
     def describe(self) -> str:

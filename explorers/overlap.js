@@ -75,14 +75,14 @@ function render({ model, el }) {
   const sample = (ink) => h("svg", { width: 12, height: 10 }, h("rect", { width: 12, height: 10, fill: `var(--${ink})` }));
   node.append(h("style", {}, STYLE),
     h("div", { class: "row" }, asked("parameters", "size", Object.keys(MODELS).map((name) => [name, name]), "Model size"),
-      stops(model, "processes", "GPUs", GPUS, whole), stops(model, "tokens", "tokens a GPU", TOKENS, whole),
+      stops(model, "processes", "GPUs", GPUS, whole), stops(model, "tokens", "tokens per GPU", TOKENS, whole),
       checkbox(model, "overlap", "send while computing")),
     h("div", { class: "row" }, stops(model, "bandwidth", "bandwidth", BANDWIDTHS, (v) => `${inShort(v / 1e9)} GB/s`),
-      choice(model, "bandwidth", WIRES, "Wires by name")),
+      choice(model, "bandwidth", WIRES, "Links by name")),
     board,
     h("p", { class: "quiet key" }, ...[["blue", "forward, first layer first"], ["orange", "backward, last layer first"],
-      ["green", "the layer's gradient, to and from all GPUs"], ["panel", "waits"]].map(([ink, words]) => h("span", {}, sample(ink), words)),
-    h("span", {}, "a block is a layer, the last one strongest")), says);
+      ["green", "the layer's gradient, averaged over all GPUs"], ["panel", "waits"]].map(([ink, words]) => h("span", {}, sample(ink), words)),
+    h("span", {}, "one block per layer, the last in full colour")), says);
 
   let picture, width;
   function lay(wide) {
@@ -98,8 +98,8 @@ function render({ model, el }) {
     const overlap = model.get("overlap"), now = step(overlap), apart = step(false).seconds, gpus = model.get("processes");
     const layers = MODELS[model.get("size")][1], waits = now.seconds - now.computed;
     const [unit, times] = apart < 0.1 ? ["milliseconds", 1000] : ["seconds", 1];
-    const title = `one step ${inTime(now.seconds)} · computes ${inShort(100 * now.computed / now.seconds)} % of it · `
-      + `${gpus === 1 ? "1 GPU reads" : `${whole(gpus)} GPUs read`} ${inShort(gpus * model.get("tokens") / now.seconds, 2)} tokens a second`;
+    const title = `one step ${inTime(now.seconds)} · computing ${inShort(100 * now.computed / now.seconds)}% of the time · `
+      + `${gpus === 1 ? "1 GPU processes" : `${whole(gpus)} GPUs process`} ${inShort(gpus * model.get("tokens") / now.seconds, 2)} tokens per second`;
     picture.paint({ x: [0, 1.01 * apart], y: [0.4, 2.6], xticks: places(apart).map((v) => [v, inShort(v * times)]),
       yticks: [[2, "computes"], [1, "sends"]], xlabel: unit, title, label: `A step in time, computing above and sending below: ${title}`,
       marks: (x, y, text) => {
@@ -114,8 +114,8 @@ function render({ model, el }) {
         const ink = { fill: "var(--ink)" }, forward = now.computed / 3;
         const sends = now.blocks.filter(({ kind }) => kind === "send"), first = sends[0]?.start ?? now.seconds;
         return [bar(2, 0, now.seconds, { fill: "var(--panel)" }), bar(1, 0, now.seconds, { fill: "var(--panel)" }), ...now.blocks.map(block),
-          between(0, forward, y(2.35) - 3, `forward 1 → ${layers}`), between(forward, now.computed, y(2.35) - 3, `backward ${layers} → 1`),
-          between(first, now.seconds, y(1.35) - 3, `gradients ${layers} → 1`),
+          between(0, forward, y(2.35) - 3, `forward 0 → ${layers - 1}`), between(forward, now.computed, y(2.35) - 3, `backward ${layers - 1} → 0`),
+          between(first, now.seconds, y(1.35) - 3, `gradients ${layers - 1} → 0`),
           between(now.computed, now.seconds, y(2) + 4, `waits ${inTime(waits)}`, ink),
           between(0, first, y(1) + 4, sends.length ? "nothing to send yet" : "nothing to send", ink),
           ...(now.seconds < apart ? [line(apart, { stroke: "var(--quiet)", "stroke-dasharray": "2 3" }), atEnd(apart, 24, `without overlap ${inTime(apart)}`)] : []),
@@ -126,13 +126,13 @@ function render({ model, el }) {
 
   function judge(overlap, waits) {
     const gpus = model.get("processes"), wait = `the GPU waits ${inTime(waits)}`;
-    if (gpus === 1) return "● one GPU sends nothing, and never waits.";
-    if (!overlap) return `▲ first computed, then sent: ${wait} for the gradients, with nothing to do.`;
+    if (gpus === 1) return "● one GPU has nothing to send and never waits.";
+    if (!overlap) return `▲ no overlap: the gradients are sent after the backward pass, and ${wait} with nothing to do.`;
     // A layer's gradient is sent in the time of its backward: 4(n − 1)/n · part / bandwidth = 4 · part · tokens / speed.
     const needed = (gpus - 1) / gpus * model.get("speed") / model.get("bandwidth");
     return model.get("tokens") >= needed
-      ? `● sending hides behind backward: only for the first layer's gradient, which comes last, ${wait}.`
-      : `▼ sending a gradient takes longer than computing one: they queue, and ${wait}. This wire keeps up from ${inShort(needed)} tokens a GPU.`;
+      ? `● sending is hidden behind the backward pass: ${wait}, only for the first layer's gradient, which comes last.`
+      : `▼ sending a gradient takes longer than computing one: they queue, and ${wait}. This link keeps up from ${inShort(needed)} tokens per GPU.`;
   }
 
   const watcher = new ResizeObserver(() => { // as wide as there is room

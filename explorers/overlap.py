@@ -95,7 +95,7 @@ class OverlapExplorer(Explorer):
         )  # fmt: skip
 
     _many = between("how many GPUs,", "processes", low=1, high=2**14)
-    _read = between("tokens a GPU,", "tokens", low=1, high=2**20)
+    _read = between("tokens per GPU,", "tokens", low=1, high=2**20)
     _wire = between("bytes a second,", "bandwidth", low=10**8, high=10**13)
     _chip = between("FLOP a second,", "speed", low=10**9, high=10**18)
 
@@ -143,16 +143,17 @@ class OverlapExplorer(Explorer):
     def describe(self) -> str:
         """The settings, and what they come to."""
         return (
-            f"{self.size} parameters, {self.tokens:,} tokens a GPU, {self.bandwidth / 1e9:g} GB/s, "
-            f"overlap {'on' if self.overlap else 'off'}: {self._says()}"
+            f"{self.size} parameters, {self.tokens:,} tokens per GPU, "
+            f"{self.bandwidth / 1e9:g} GB/s, overlap {'on' if self.overlap else 'off'}: "
+            f"{self._says()}"
         )
 
     def _says(self) -> str:
         now = self.measures()
-        gpus = "1 GPU reads" if self.processes == 1 else f"{self.processes:,} GPUs read"
+        gpus = "1 GPU processes" if self.processes == 1 else f"{self.processes:,} GPUs process"
         return (
-            f"one step {in_time(now['seconds'])} · computes {in_short(100 * now['efficiency'])} % "
-            f"of it · {gpus} {in_short(now['tokens_a_second'], 2)} tokens a second"
+            f"one step {in_time(now['seconds'])} · computing {in_short(100 * now['efficiency'])}% "
+            f"of the time · {gpus} {in_short(now['tokens_a_second'], 2)} tokens per second"
         )
 
 

@@ -76,7 +76,7 @@ function render({ model, el }) {
     const slowest = 2 * Math.PI * base ** ((C - 2) / C);
     notes.textContent = `${C / 2} pair${C > 2 ? "s" : ""} of sine and cosine. The fastest repeats after 6.3 tokens, the slowest after `
       + `${slowest < 100 ? slowest.toFixed(1) : Math.round(slowest).toLocaleString("en")}. Colours: dark ${fixed(low, 1)}, bright ${fixed(high, 1)}. `
-      + "Press on the map or the curve to choose. The white frame is the row of p, the orange one the pair.";
+      + "Click the map or the curve to choose. The white frame is the row of p, the orange one the pair.";
   }
 
   function paint() {
@@ -94,7 +94,7 @@ function render({ model, el }) {
       marks: (x, y) => [curve(row.map((v, t) => [x(t), y(v)]), "blue", { "stroke-width": 2 }),
         h("circle", { class: "here", cx: x(q), cy: y(row[q]), r: 6 })] });
     says.replaceChildren(`PE(${p}) · PE(${q}) = `, h("span", { class: "number dot" }, fixed(row[q])),
-      ` at distance ${Math.abs(p - q)}. Of a vector with itself: C/2 = `, h("span", { class: "number self" }, fixed(row[p])), ".");
+      ` at distance ${Math.abs(p - q)}. Dot product of a vector with itself: C/2 = `, h("span", { class: "number self" }, fixed(row[p])), ".");
   }
 
   const press = (event) => {

@@ -41,7 +41,7 @@ function hit(final, n, u) {
   return i;
 }
 
-const percent = (p) => (p === 0 ? "0 %" : p < 0.0005 ? "< 0.1 %" : `${(100 * p).toFixed(1)} %`);
+const percent = (p) => (p === 0 ? "0%" : p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
 
 /** A token in signs that can be seen: "␣the", and "‹200B›" for a sign of no width. */
 const signs = (token) => visible(token).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
@@ -75,6 +75,11 @@ const STYLE = `
   .sampling-explorer table { width: 100%; table-layout: fixed; }
   .sampling-explorer th, .sampling-explorer td { padding: 1px 2px; font-weight: 400; }
   .sampling-explorer th { width: 50%; }
+  @container explorer (max-width: 539px) { /* a phone: the buttons stand between the prompt and the bars */
+    .sampling-explorer .side { display: contents; }
+    .sampling-explorer .side > * { flex: 1 1 100%; }
+    .sampling-explorer .buttons, .sampling-explorer .drawn { order: -1; }
+  }
   @container explorer (min-width: 540px) and (max-width: 759px) { .sampling-explorer table { font-size: 12px; } .sampling-explorer th { width: 84px; } }
   .sampling-explorer td, .sampling-explorer .drawn { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate; }
   .sampling-explorer .legend { margin: 0; padding: 0; list-style: none; font-size: 12px; line-height: 1.35; }
@@ -104,10 +109,11 @@ function render({ model: bare, el }) {
   const cells = Object.fromEntries(["entropy", "plain", "kept", "mass", "next"].map((name) => [name, h("td", { class: `number ${name}` })]));
   const row = (label, cell) => h("tr", {}, h("th", { scope: "row" }, label), cell);
   const key = (name, words, sign = "") => h("li", {}, h("i", { class: name, "aria-hidden": "true" }, sign), h("span", {}, words));
-  const drawing = [button("Sample once", ask(1)), button("Sample 20", ask(20))];
+  const drawing = [button("Sample next token", ask(1)), button("Sample 20", ask(20))];
   const table = h("table", {}, h("tbody", {},
-    row("next dart", cells.next), row("tokens kept", cells.kept), row("their share", cells.mass),
-    row("entropy, bits", cells.entropy), row("… the model’s", cells.plain)));
+    row("next number", cells.next), row("tokens kept", cells.kept), row("their sum", cells.mass),
+    row("entropy, bits", cells.entropy), row("… raw model", cells.plain)));
+  const again = button("Start again", () => { waiting = draws = 0; last = ""; write(drawn, ""); send(first); allowAgain(); paint(); });
   const many = tokens.length > SHOWN, height = TOP + ROW * (Math.min(SHOWN, tokens.length) + many) + 2;
   const picture = canvas(1, height, ""), pen = picture.getContext("2d");
 
@@ -118,12 +124,11 @@ function render({ model: bare, el }) {
       slider(model, "temperature", { label: "temperature τ", min: 0, max: 3, step: 0.05, show: (t) => (t ? t.toFixed(2) : "0 (greedy)") }),
       slider(model, "top_k", { label: "top-k", min: 1, max: most, show: (k) => (k >= most ? "off" : String(k)) }),
       slider(model, "top_p", { label: "top-p", min: 0.01, max: 1, step: 0.01, show: (p) => (p >= 1 ? "off" : p.toFixed(2)) }),
-      h("div", { class: "buttons" }, ...drawing,
-        button("Start again", () => { waiting = draws = 0; last = ""; write(drawn, ""); send(first); paint(); })),
+      h("div", { class: "buttons" }, ...drawing, again),
       drawn,
       table,
-      h("ul", { class: "legend quiet" }, key("likely", "the chance to be drawn"), key("gone", "cut off: its chance before"),
-        key("own", "the model itself: τ = 1, no cut"), key("tip", "the next dart, on the ruler of all tokens kept", "▼")))));
+      h("ul", { class: "legend quiet" }, key("likely", "probability of being sampled"), key("gone", "removed (original probability)"),
+        key("own", "raw model (τ = 1, no cuts)"), key("tip", "next random number, on the scale of the kept tokens", "▼")))));
 
   const now = () => distribution(ranked, model.get("temperature"),
     model.get("top_k") >= most ? tokens.length : model.get("top_k"), model.get("top_p"));
@@ -174,7 +179,7 @@ function render({ model: bare, el }) {
   function ruler(final, n, u, target) {
     pen.textAlign = "right";
     pen.fillStyle = inks.ink;
-    pen.fillText("ruler", label - 8, RULER + 9);
+    pen.fillText("kept", label - 8, RULER + 9);
     pen.textAlign = "center";
     let x = label;
     for (let i = 0; i < n; i++) {
@@ -208,7 +213,7 @@ function render({ model: bare, el }) {
     pen.fillStyle = inks.ink;
     pen.fillRect(label + own * bar - 1, y, 2, ROW);
     pen.textAlign = "left";
-    pen.fillText(cut ? `cut (${percent(hot)})` : percent(final) + (target ? " ◀ dart" : ""), label + bar + 8, y + ROW / 2);
+    pen.fillText(cut ? `removed ${percent(hot)}` : percent(final) + (target ? " ◀ next" : ""), label + bar + 8, y + ROW / 2);
   }
 
   function draw() {
@@ -225,7 +230,7 @@ function render({ model: bare, el }) {
       pen.fillStyle = inks.line;
       pen.fillRect(label + tick * bar, TOP - 6, 1, height - TOP + 4);
       pen.fillStyle = inks.quiet;
-      pen.fillText(`${100 * tick} %`, label + tick * bar, 8);
+      pen.fillText(`${100 * tick}%`, label + tick * bar, 8);
     }
     const u = dart(model.get("seed"), draws), target = hit(final, n, u);
     ruler(final, n, u, target);
@@ -239,7 +244,7 @@ function render({ model: bare, el }) {
     write(cells.plain, plain.bits.toFixed(2));
     write(cells.kept, `${n} of ${ranked.length}`);
     write(cells.mass, percent(mass));
-    const top = ranks.slice(0, 5).map((id, i) => `${short(signs(tokens[id]), 40)} ${final[i] ? percent(final[i]) : "cut"}`).join(", ");
+    const top = ranks.slice(0, 5).map((id, i) => `${short(signs(tokens[id]), 40)} ${final[i] ? percent(final[i]) : "removed"}`).join(", ");
     picture.setAttribute("aria-label", `Likeliest next tokens: ${top}. ${n} of ${ranked.length} kept.`);
   }
   const paint = onceAFrame(draw);
@@ -258,9 +263,9 @@ function render({ model: bare, el }) {
     const u = dart(model.get("seed"), draws), { final, n } = now();
     last = tokens[ranks[hit(final, n, u)]];
     draws += 1;
-    writeShort(drawn, `dart ${u.toFixed(3)} hits “${short(signs(last), 100)}”`, 110);
+    writeShort(drawn, `${u.toFixed(3)} selects “${short(signs(last), 100)}”`, 110);
     if (last) send(prompt + last);
-    else { paint(); step(); } // a token without signs: the prompt is the one that was answered
+    else { allowAgain(); paint(); step(); } // a token without signs: the prompt is the one that was answered
   }
 
   function read() {
@@ -276,6 +281,7 @@ function render({ model: bare, el }) {
     }
     picture.style.opacity = table.style.opacity = answer.error ? 0.35 : 1;
     for (const one of drawing) one.disabled = Boolean(answer.error);
+    allowAgain();
     const shown = answer.prompt.slice(0, answer.prompt.length - last.length);
     writeShort(fresh, last && signs(last), 30);
     const tail = [...(shown && signs(shown.slice(-3 * SIGNS).replace(/^[\udc00-\udfff]/, "")))];
@@ -285,7 +291,10 @@ function render({ model: bare, el }) {
     if (inks.blue) draw(); // at once: the kernel sends one answer for each prompt
     else paint();
   }
+  /** Is there anything to start again from? */
+  const allowAgain = () => { again.disabled = !draws && model.get("prompt") === first; };
   const refill = () => {
+    allowAgain();
     if (field.value === model.get("prompt")) return;
     field.value = model.get("prompt");
     field.scrollTop = field.scrollHeight; // what was written last

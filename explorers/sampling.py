@@ -26,7 +26,7 @@ class SamplingExplorer(Explorer):
     model: ids (B, T) → logits (B, T, V), for example a `GPT`; tokenizer: with encode and decode;
     prompt: what the model reads first; temperature, top_k, top_p: as in `next_token_probabilities`,
     where the sliders stand at first (a top_k of the whole vocabulary or more is off, as None is);
-    seed: of the draws of the button "Sample once".
+    seed: of the draws of the button "Sample next token".
 
     The model stays in the kernel and is asked once for each prompt; the sliders work in the
     browser. Raises ValueError for settings out of range, and TraitError where a trait is set to
@@ -65,6 +65,7 @@ class SamplingExplorer(Explorer):
                 raise ValueError(wrong)
         self._model: Any = model
         self._tokenizer = tokenizer
+        self._latest: dict[str, Any] = {}
         self._read: list[int] = []  # the tokens in the cache
         self._cache: Any = None
         super().__init__(
@@ -95,14 +96,21 @@ class SamplingExplorer(Explorer):
 
     _given = fixed("tokens", "most_k", "file")
 
+    @traitlets.validate("answer")
+    def _is_ours(self, proposal: Any) -> dict[str, Any]:
+        if proposal.value is not self._latest:
+            raise traitlets.TraitError("answer cannot be set: set prompt")
+        return dict(self._latest)
+
     def _ask(self, _: Any = None) -> None:
-        self.answer = self._answer(self.prompt)
+        self._latest = self._answer(self.prompt)
+        self.answer = self._latest
 
     def _answer(self, prompt: str) -> dict[str, Any]:
         """What the browser draws: the logits (float32 bytes) and a note, or what is wrong."""
         answer = {"prompt": prompt, "logits": b"", "error": "", "note": ""}
         if not prompt:
-            return answer | {"error": "Type a prompt: the model continues at least one token."}
+            return answer | {"error": "Type a prompt (at least one token) to get a continuation."}
         if len(prompt) > LONGEST:
             return answer | {"error": f"The prompt is longer than {LONGEST} characters."}
         try:
@@ -149,10 +157,10 @@ class SamplingExplorer(Explorer):
 
         Raises ValueError, with what the explorer says, for a prompt that cannot be read.
         """
-        if self.answer["error"]:
-            raise ValueError(self.answer["error"])
+        if self._latest["error"]:
+            raise ValueError(self._latest["error"])
         return next_token_probabilities(
-            torch.frombuffer(bytearray(self.answer["logits"]), dtype=torch.float32),
+            torch.frombuffer(bytearray(self._latest["logits"]), dtype=torch.float32),
             temperature=self.temperature,
             top_k=None if self.top_k >= self.most_k else self.top_k,
             top_p=self.top_p,
@@ -161,15 +169,15 @@ class SamplingExplorer(Explorer):
     def picture(self) -> Picture:
         """The prompt and the likeliest next tokens as bars; what is cut is hatched."""
         n_rows = min(SHOWN + 1, len(self.tokens))
-        if self.answer["error"]:
+        if self._latest["error"]:
             fig, ax = picture(self.describe(), width=6.8, height=1.2)
             ax.set_axis_off()
-            said = textwrap.wrap(short(self.answer["error"], 240), 84)
+            said = textwrap.wrap(short(self._latest["error"], 240), 84)
             ax.text(0, 0.5, verbatim("\n".join(said)), va="center", transform=ax.transAxes)
             ax.set_title(verbatim(self._prompt(48)))
             return fig
         fig, ax = picture(self.describe(), width=6.8, height=1.4 + 0.17 * n_rows)
-        logits = torch.frombuffer(bytearray(self.answer["logits"]), dtype=torch.float32)
+        logits = torch.frombuffer(bytearray(self._latest["logits"]), dtype=torch.float32)
         hot = next_token_probabilities(logits, temperature=self.temperature)
         final = self.probabilities()
         order = logits.argsort(descending=True, stable=True)[:SHOWN].tolist()
@@ -184,7 +192,7 @@ class SamplingExplorer(Explorer):
         ax.barh(range(len(rows)), cut, color="white", edgecolor=GREY, hatch="////")
         longest = max(max(kept, before if kept == 0 else 0) for _, kept, before in rows)
         for y, (_, kept, before) in enumerate(rows):
-            share = f"{kept:.1%}" if kept or not before else f"cut ({before:.1%})"
+            share = f"{kept:.1%}" if kept or not before else f"removed ({before:.1%})"
             place = (kept or before, y)
             ax.annotate(share, place, (5, 0), textcoords="offset points", va="center", fontsize=8)
         ax.set_yticks(range(len(rows)), [verbatim(name) for name, _, _ in rows])
@@ -211,8 +219,8 @@ class SamplingExplorer(Explorer):
 
     def describe(self) -> str:
         """The settings and the end of the prompt, or what is wrong with it."""
-        if self.answer["error"]:
-            return str(self.answer["error"])
+        if self._latest["error"]:
+            return str(self._latest["error"])
         return f"after “…{_signs(self.prompt[-24:])}”: {self._settings()}"
 
 

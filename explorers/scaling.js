@@ -75,7 +75,7 @@ function render({ model, el }) {
     h("div", { class: "row" }, "divide the scores by", choice(model, "divisor", DIVISORS, "Divisor")),
     says, board,
     h("p", { class: "quiet key" }, ...DIVISORS.map(([by]) => h("span", {}, sample(LINES[by]), by === "1" ? "no scaling" : by)),
-      h("span", {}, "thick: the chosen one"), h("span", {}, "● the present d (click moves it)")), table.node);
+      h("span", {}, "thick: the selected divisor"), h("span", {}, "● the current d (click to move it)")), table.node);
 
   // The charts, made anew when there is more or less room.
   let histogram, bars, entropies, gradients;
@@ -132,9 +132,9 @@ function render({ model, el }) {
     const share = Math.round(100 * now.gradient / curves["√hs"][power - 2].gradient);
     const largest = `the largest weight is ${now.largest.toFixed(2)} on average`;
     says.textContent = `d = ${2 ** power}, divided by ${divisor.toFixed(divisor % 1 ? 2 : 0)}: ` + (now.std > 2.5
-      ? `▲ too sharp: ${largest}, and the softmax passes ${share} % of the gradient it would pass with √hs.`
-      : now.std < 0.6 ? `▼ too flat: ${largest}, not much above 1/16 = 0.06. And the division shrinks what gets back to q and k.`
-        : `● in between: ${largest}. Keys differ, and others are heard.`);
+      ? `▲ too sharp: ${largest}, and the softmax passes ${share}% of the gradient it would pass with √hs.`
+      : now.std < 0.6 ? `▼ too flat: ${largest}, not much above 1/16 = 0.06. Dividing by so much also shrinks the gradient of q and k.`
+        : `● balanced: ${largest}, so one key leads and the others still count.`);
   }
   const asWide = byWidth(node, lay), forget = repaint(model, ["power", "divisor", "row"], paint);
   return () => { asWide(); forget(); };

@@ -1,26 +1,26 @@
 // One text through the whole model. gpt.js computes here; its weights come when they are first needed,
 // from the kernel or, in the book, from a file. Only then are the stages after the tokens open.
-const MOST = 32, EACH = 22; // tokens that are read; the size of a small map
+const MOST = 32, EACH = 16, EDGE = 14; // tokens that are read; the size of a small map, and room for numbers beside all of them
 const ROOM = { small: { keys: 6, next: 5 }, large: { keys: 9, next: 10 } }; // rows of keys, and of next tokens
 
 const STAGES = [
   { name: "tokens", title: "tokens", links: ["12_byte_pair_encoding"], say: ({ T, V }) =>
-    `The text is cut into ${T} ${T === 1 ? "piece" : "pieces"}. Each has a number below ${V.toLocaleString("en")}; from here on the model sees numbers only.` },
+    `The text is cut into ${T} ${T === 1 ? "token" : "tokens"}. Each has an id below ${V.toLocaleString("en")}; from here on, the model sees only numbers.` },
   { name: "vectors", title: "vectors", links: ["01_words_as_vectors"], say: ({ C }) =>
-    `Each number points at a row of a table: ${C} numbers, found by training. The same piece begins as the same row wherever it stands.` },
+    `Each id selects a row of the embedding table: ${C} numbers, learned in training. The same token starts as the same row wherever it occurs.` },
   { name: "scores", title: "scores", links: ["04_queries_keys_values", "05_scaling", "07_position"], say: ({ hs }) =>
-    `In every head each token makes a question q and a label k, ${hs} numbers each, turned by their places. A score is q · k ÷ ${Math.sqrt(hs).toFixed(0)}.` },
+    `In every head, each token has a query q and a key k (${hs} numbers each), rotated by their positions. A score is q · k ÷ ${Math.sqrt(hs).toFixed(0)}.` },
   { name: "weights", title: "weights", links: ["03_causal_averaging", "04_queries_keys_values"], say: () =>
-    "The mask strikes out what comes later. Softmax makes weights of the scores that are left: above 0, and 1 in all." },
+    "The mask hides later tokens. Softmax turns the remaining scores into positive weights that add up to 1." },
   { name: "values", title: "values", links: ["04_queries_keys_values", "06_multi_head"], say: ({ hs }) =>
-    `Each token offers a value v of ${hs} numbers. What the head brings is their sum, each times its weight.` },
+    `Each token offers a value v (${hs} numbers). The head’s output is their weighted sum.` },
   { name: "sum", title: "sum", links: ["08_transformer_block", "09_gpt"], say: ({ L, H }) =>
-    `In each of ${L} layers first ${H} heads add to the token’s vector, then a small network (feed-forward) that sees this token alone.` },
+    `In each of the ${L} layers, ${H} attention heads add to the token’s vector, then a feed-forward network that sees only this token.` },
   { name: "next", title: "next", links: ["02_language_modelling", "11_generation"], say: ({ V }) =>
-    `The last vector · a row for each of ${V.toLocaleString("en")} tokens: logits. Divided by the temperature, through softmax: probabilities.` },
+    `The last vector · one row for each of ${V.toLocaleString("en")} tokens gives the logits. Softmax turns logits ÷ temperature into probabilities.` },
 ];
 
-const share = (p) => (p === 0 ? "0 %" : p < 0.0005 ? "< 0.1 %" : `${(100 * p).toFixed(1)} %`);
+const share = (p) => (p === 0 ? "0%" : p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
 const numbers = (v, n) => `${Array.from(v.slice(0, n), (x) => fixed(x)).join("  ")}${v.length > n ? "  …" : ""}`;
 
 /** softmax of the logits ÷ the temperature. */
@@ -84,16 +84,16 @@ function render({ model, el }) {
   const changed = () => !get("masked") || get("off").length > 0;
   const cut = (text) => bpe.cut(text, bpe.count).slice(-MOST);
 
-  function load() {
+  function load(late) {
     loading ??= (async () => {
       try {
         paint();
-        const bytes = await (inBook ? model.weights(get("file")) : fromKernel());
+        const bytes = late ?? await (inBook ? model.weights(get("file")) : fromKernel());
         await new Promise((done) => setTimeout(done)); // what is said is seen first
         gpt = gptOf(bytes, MOST);
         trouble = "";
       } catch (error) {
-        trouble = `The weights did not arrive (${error.message}). Press a stage to try again.`;
+        trouble = `The weights could not be loaded (${error.message}). Click any stage to retry.`;
         loading = null;
       }
       compute();
@@ -102,12 +102,14 @@ function render({ model, el }) {
   }
   function fromKernel() {
     return new Promise((done, fail) => {
-      const slow = setTimeout(() => { model.off("msg:custom", take); fail(new Error("the kernel does not answer")); }, 20000);
+      const slow = setTimeout(() => fail(new Error("the kernel does not answer")), 20000);
       function take(content, buffers) {
         if (content.sent !== "weights") return;
         clearTimeout(slow);
         model.off("msg:custom", take);
-        done(raw(buffers[0]));
+        const bytes = raw(buffers[0]);
+        done(bytes);
+        load(bytes); // it was busy, and has been given up
       }
       model.on("msg:custom", take);
       model.send({ wanted: "weights" });
@@ -136,15 +138,16 @@ function render({ model, el }) {
   // --- what stands there always -------------------------------------------------------------------
   const field = h("input", { type: "text", "aria-label": "text", maxlength: 240, spellcheck: "false", autocomplete: "off", autocapitalize: "off", "data-entry": "" });
   const chips = get("examples").map((text) => h("button", { type: "button", title: text, onclick: () => begin(text) }, short(text, 15)));
-  const strip = h("div", { class: "strip", role: "listbox", "aria-label": "tokens: whose way is shown", "aria-orientation": "horizontal" });
+  const strip = h("div", { class: "strip", role: "listbox", "aria-label": "tokens: choose the one to follow", "aria-orientation": "horizontal" });
   const road = h("div", { class: "road", role: "tablist", "aria-label": "stages" });
   STAGES.forEach((stage, n) => road.append(h("button", { type: "button", role: "tab", "data-n": n },
     h("b", {}, String(n + 1)), h("span", {}, stage.title), h("small"))));
   const panel = h("div", { class: "panel", role: "tabpanel" }), saying = h("p", { class: "say" }), warning = h("p", { class: "warning", role: "status" });
-  const link = h("span", { class: "links quiet" }), maps = h("canvas", { "aria-hidden": "true" }), grid = h("div", { class: "heads", role: "listbox", "aria-label": "layer and head", title: "a click or the arrow keys choose a head, X switches it" });
-  for (let l = 0; l < L; l++) for (let n = 0; n < H; n++) grid.append(h("button", { type: "button", role: "option", "data-n": l * H + n, "aria-label": `layer ${l + 1}, head ${n + 1}` }));
+  const link = h("span", { class: "links quiet" }), maps = h("canvas", { "aria-hidden": "true" }), grid = h("div", { class: "heads", role: "listbox", "aria-label": "layer and head", title: "Click or use the arrow keys to choose a head; press X to switch it off or on" });
+  for (let l = 0; l < L; l++) for (let n = 0; n < H; n++) grid.append(h("button", { type: "button", role: "option", "data-n": l * H + n, "aria-label": `layer ${l}, head ${n}` }));
+  grid.style.setProperty("--heads", H);
   const which = h("div", { class: "which" }), hearing = h("input", { type: "checkbox" }), masking = h("input", { type: "checkbox" });
-  const machine = h("div", { class: "machine" }, which, h("div", { class: "maps" }, maps, grid), h("div", { class: "axes quiet" }, "layer →  head ↓"),
+  const machine = h("div", { class: "machine" }, which, h("div", { class: "maps" }, maps, grid), h("div", { class: "axes quiet" }, "head →, layer ↓ (from 0)"),
     h("label", {}, hearing, "this head is on"), h("label", {}, masking, "mask"));
   const drawing = h("div", { class: "drawing" });
   panel.append(h("div", { class: "told" }, saying, link), warning, h("div", { class: "work" }, machine, drawing));
@@ -156,8 +159,8 @@ function render({ model, el }) {
   });
   const legend = h("div", { class: "legend quiet" });
   const warmth = slider(model, "temperature", { min: 0.1, max: 3, step: 0.1, show: (t) => t.toFixed(1) });
-  const undoing = h("button", { type: "button", title: "all heads on, with the mask, at temperature 1", onclick: () => change({ off: [], masked: true, temperature: 1 }) }, "As trained");
-  const writing = h("button", { type: "button", title: "draw the next token by these probabilities and put it behind the text", onclick: draw }, "Draw one");
+  const undoing = h("button", { type: "button", title: "all heads on, mask on, temperature 1", onclick: () => change({ off: [], masked: true, temperature: 1 }) }, "Reset");
+  const writing = h("button", { type: "button", title: "Sample the next token from these probabilities and append it", onclick: draw }, "Sample next token");
   const answer = h("div", { class: "answer" }, heading, h("table", {}, h("tbody", {}, ...rows.map((line) => line.row))),
     legend, warmth, h("div", { class: "row" }, writing, undoing));
   const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
@@ -227,17 +230,20 @@ function render({ model, el }) {
   const weight = (l, n, i, j) => gpt.layers[l].weights[(n * gpt.most + i) * gpt.most + j];
   const open = (i, j) => !get("masked") || j <= i;
 
-  /** The weights of all heads, in small; the chosen one is framed by its button (see the style). */
+  /** The weights of all heads, in small, numbered; the chosen one is framed by its button (see the style). */
   function paintHeads() {
-    const T = ids.length, step = EACH + 3, pen = fit(maps, L * step, H * step), off = new Set(get("off"));
+    const T = ids.length, step = EACH + 3, pen = fit(maps, EDGE + H * step, EDGE + L * step), off = new Set(get("off"));
     pen.imageSmoothingEnabled = T > EACH;
-    const all = tile(H * T, L * T, (y, x) => Math.sqrt(weight(Math.floor(x / T), Math.floor(y / T), y % T, x % T)));
-    pen.strokeStyle = inks.line;
+    const all = tile(L * T, H * T, (y, x) => Math.sqrt(weight(Math.floor(y / T), Math.floor(x / T), y % T, x % T)));
+    Object.assign(pen, { strokeStyle: inks.line, fillStyle: inks.quiet, textAlign: "center", textBaseline: "middle",
+      font: `11px ${getComputedStyle(node).fontFamily}` });
+    for (let n = 0; n < H; n++) pen.fillText(n, EDGE + (n + 0.5) * step, EDGE / 2);
     for (let l = 0; l < L; l++) {
+      pen.fillText(l, EDGE / 2, EDGE + (l + 0.5) * step);
       for (let n = 0; n < H; n++) {
-        const x = l * step + 1.5, y = n * step + 1.5;
+        const x = EDGE + n * step + 1.5, y = EDGE + l * step + 1.5;
         pen.strokeRect(x - 0.5, y - 0.5, EACH + 1, EACH + 1);
-        if (!off.has(l * H + n)) pen.drawImage(all, l * T, n * T, T, T, x, y, EACH, EACH);
+        if (!off.has(l * H + n)) pen.drawImage(all, n * T, l * T, T, T, x, y, EACH, EACH);
         else { pen.beginPath(); pen.moveTo(x, y); pen.lineTo(x + EACH, y + EACH); pen.moveTo(x + EACH, y); pen.lineTo(x, y + EACH); pen.stroke(); }
       }
     }
@@ -280,12 +286,12 @@ function render({ model, el }) {
       const id = ids[i], lines = [];
       let parts = [...bpe.pieces[id]].map((byte) => byteIds.get(byte));
       lines.push([parts, `${parts.length} ${parts.length === 1 ? "byte" : "bytes"}`]);
-      while (parts.length > 1) { // as byteLevel does: the merge that was learnt first
+      while (parts.length > 1) { // as byteLevel does: the merge that was learned first
         const made = parts.slice(1).map((right, n) => bpe.pair(parts[n], right) ?? Infinity), best = Math.min(...made), at = made.indexOf(best);
         parts = [...parts.slice(0, at), best, ...parts.slice(at + 2)];
         lines.push([parts, `merge ${(best - bpe.first + 1).toLocaleString("en")}`, at]);
       }
-      return [h("p", { class: "sub" }, "How “", h("span", { class: "token" }, words(i, 20)), "” was made: letters that often stand side by side are merged, the most frequent pair first."),
+      return [h("p", { class: "sub" }, "How “", h("span", { class: "token" }, words(i, 20)), "” was built: frequent neighbouring letters are merged, the most frequent pair first."),
         h("table", { class: "merging" }, h("tbody", {}, ...lines.map(([now, what, at], n) => h("tr", {},
           h("td", {}, ...now.map((part, k) => h("span", { class: `token${k === at ? " on" : ""}` }, name(part)))),
           h("td", { class: "quiet" }, what), h("td", { class: "quiet" }, n === lines.length - 1 ? `→ id ${id}` : "")))))];
@@ -300,8 +306,8 @@ function render({ model, el }) {
       pen.strokeRect(1, i * high, 510, high);
       picture.addEventListener("click", ({ offsetY }) => { const t = Math.floor(offsetY * T * high / picture.clientHeight / high); change({ place: Math.min(T - 1, t) }); });
       const vector = gpt.token.slice(ids[i] * C, ids[i] * C + C);
-      return [h("p", { class: "sub" }, h("span", { class: "token" }, words(i, 20)), ` is number ${ids[i]}, so its vector is row ${ids[i]} of ${V.toLocaleString("en")}:`),
-        h("p", { class: "value wrap" }, `(${numbers(vector, 9)})`), h("p", { class: "sub quiet" }, `All tokens, a line each, ${C} numbers across: blue above 0, orange below.`), picture];
+      return [h("p", { class: "sub" }, h("span", { class: "token" }, words(i, 20)), ` has id ${ids[i]}, so its vector is row ${ids[i]} of ${V.toLocaleString("en")}:`),
+        h("p", { class: "value wrap" }, `(${numbers(vector, 9)})`), h("p", { class: "sub quiet" }, `All tokens, one per line, ${C} numbers across: blue above 0, orange below.`), picture];
     },
     scores(i, j, l, n) {
       const T = ids.length, all = Float32Array.from({ length: T * T }, (_, k) => gpt.score(l, n, Math.floor(k / T), k % T)), most = peak(all);
@@ -309,7 +315,7 @@ function render({ model, el }) {
       const asks = q.subarray(i * C + n * hs, i * C + n * hs + hs), tells = k.subarray(j * C + n * hs, j * C + n * hs + hs);
       const biggest = largest(asks.map((v, m) => Math.abs(v * tells[m])), 3);
       return [h("div", { class: "pair" }, square((a, b) => all[a * T + b] / most, "scores of all queries and keys", i, j),
-        h("div", {}, h("div", { class: "sub" }, "q of ", h("span", { class: "token" }, words(i)), " meets the k of"),
+        h("div", {}, h("div", { class: "sub" }, "q of ", h("span", { class: "token" }, words(i)), " times the k of"),
           keyList(order, ["key", "score", ""], (m) => [fixed(row[m]), bar(row[m], most, row[m] < 0 ? "orange" : "blue")], j))),
         h("p", { class: "value wrap" }, `q · k = ${biggest.map((m) => `${fixed(asks[m])} × ${signed(tells[m])}`).join(" + ")} + … (${hs} products) = ${fixed(row[j] * Math.sqrt(hs))};  ÷ ${Math.sqrt(hs)} = ${fixed(row[j])}`)];
     },
@@ -319,8 +325,8 @@ function render({ model, el }) {
       let sum = 0;
       for (let m = 0; m < T; m++) if (open(i, m)) sum += Math.exp(score(m) - most);
       return [h("div", { class: "pair" }, square((a, b) => (open(a, b) ? Math.sqrt(weight(l, n, a, b)) : NaN), "weights of all queries and keys; grey is masked", i, j),
-        h("div", {}, h("div", { class: "sub" }, h("span", { class: "token" }, words(i)), " looks at"),
-          keyList(order, ["key", "score", "weight", ""], (m) => (open(i, m) ? [fixed(score(m)), share(row[m]), bar(row[m], 1)] : ["−∞", "0 %", ""]), j))),
+        h("div", {}, h("div", { class: "sub" }, h("span", { class: "token" }, words(i)), " attends to"),
+          keyList(order, ["key", "score", "weight", ""], (m) => (open(i, m) ? [fixed(score(m)), share(row[m]), bar(row[m], 1)] : ["−∞", "0%", ""]), j))),
         h("p", { class: "value wrap" }, open(i, j) ? `${words(j)}: e^(${fixed(score(j))} − ${fixed(most)}) = ${fixed(Math.exp(score(j) - most))};  ÷ the sum of all, ${fixed(sum)} = ${share(row[j])}`
           : `${words(j)} comes later: its score is replaced by −∞, and e^−∞ = 0`)];
     },
@@ -335,8 +341,8 @@ function render({ model, el }) {
         ...order.map((m) => h("tr", {}, h("td", { class: "number" }, share(row[m])), h("td", {}, h("span", { class: "times" }, "× v of "), h("span", { class: "token" }, words(m, 11))), h("td", {}, stripe(of(m), row[m])))),
         ...(rest > 0 ? [h("tr", { class: "quiet" }, h("td", {}), h("td", {}, `+ ${rest} more`), h("td", {}))] : []),
         h("tr", { class: "total" }, h("td", {}), h("td", {}, "the sum"), h("td", {}, stripe(sum, 1))))),
-      h("p", { class: "value wrap" }, silent ? "The head is off: it brings 0 instead." : `(${numbers(sum, 8)})`),
-      h("p", { class: "sub quiet" }, `The sums of the layer’s ${H} heads, ${C} numbers, go through one more matrix and are added to the token’s vector.`)];
+      h("p", { class: "value wrap" }, silent ? "The head is off: its output is 0." : `(${numbers(sum, 8)})`),
+      h("p", { class: "sub quiet" }, `The outputs of the layer’s ${H} heads (${C} numbers) go through one more matrix and are added to the token’s vector.`)];
     },
     sum(i, j, layer) {
       const length = (v) => Math.sqrt(v.reduce((total, x) => total + x * x, 0)), of = (v) => v.subarray(i * C, i * C + C);
@@ -347,12 +353,12 @@ function render({ model, el }) {
       });
       const most = Math.max(...lines.flatMap(({ heads, alone }) => [heads, alone]));
       const start = length(of(gpt.layers[0].x));
-      return [h("table", { class: "adding" }, h("thead", {}, h("tr", {}, ...["layer", "attention adds", "feed-forward adds", "length", "would say now"].map((head, n) => h("th", { scope: "col", class: n === 3 ? "number" : "" }, head)))),
-        h("tbody", {}, h("tr", { class: "quiet" }, h("th", { scope: "row" }, "–"), h("td", { colspan: 2 }, "the row of the table"), h("td", { class: "number" }, start.toFixed(1)), h("td", {})),
-          ...lines.map(({ heads, alone, whole, best, sure }, l) => h("tr", { class: l === layer ? "on" : "" }, h("th", { scope: "row" }, String(l + 1)),
+      return [h("table", { class: "adding" }, h("thead", {}, h("tr", {}, ...["layer", "attention adds", "feed-forward adds", "length", "prediction so far"].map((head, n) => h("th", { scope: "col", class: n === 3 ? "number" : "" }, head)))),
+        h("tbody", {}, h("tr", { class: "quiet" }, h("th", { scope: "row" }, "–"), h("td", { colspan: 2 }, "the embedding"), h("td", { class: "number" }, start.toFixed(1)), h("td", {})),
+          ...lines.map(({ heads, alone, whole, best, sure }, l) => h("tr", { class: l === layer ? "on" : "" }, h("th", { scope: "row" }, String(l)),
             h("td", { class: "nowrap" }, bar(heads, most), ` ${heads.toFixed(1)}`), h("td", { class: "nowrap" }, bar(alone, most, "orange"), ` ${alone.toFixed(1)}`),
             h("td", { class: "number" }, whole.toFixed(1)), h("td", { class: "nowrap" }, h("span", { class: "token" }, short(name(best), 11)), ` ${share(sure)}`))))),
-      h("p", { class: "sub quiet" }, `The way of “${words(i, 20)}”: how long what is added is, and what the model would say if it ended there.`)];
+      h("p", { class: "sub quiet" }, `Layer by layer for “${words(i, 20)}”: the size of each update, and the prediction if the model stopped there.`)];
     },
     next() {
       const t = get("temperature"), order = largest(logits, 8), top = logits[order[0]];
@@ -361,21 +367,21 @@ function render({ model, el }) {
       return [h("table", { class: "ending" }, h("thead", {}, h("tr", {}, ...["token", "logit", `÷ ${t.toFixed(1)}`, "e^(… − largest)", "÷ sum"].map((head, n) => h("th", { scope: "col", class: n ? "number" : "" }, head)))),
         h("tbody", {}, ...order.map((id) => h("tr", {}, h("th", { scope: "row" }, h("span", { class: "token" }, short(name(id), 14))), ...[fixed(logits[id]), fixed(logits[id] / t),
           fixed(Math.exp((logits[id] - top) / t), 3), share(p[id])].map((cell) => h("td", { class: "number" }, cell)))),
-        h("tr", { class: "total" }, h("th", { scope: "row" }, `all ${V.toLocaleString("en")}`), h("td", {}), h("td", {}), h("td", { class: "number" }, fixed(sum, 3)), h("td", { class: "number" }, "100 %")))),
-      h("p", { class: "sub quiet" }, "A low temperature makes the likeliest token likelier still, a high one makes all more alike. Draw one: it is put behind the text, and all begins again.")];
+        h("tr", { class: "total" }, h("th", { scope: "row" }, `all ${V.toLocaleString("en")}`), h("td", {}), h("td", {}), h("td", { class: "number" }, fixed(sum, 3)), h("td", { class: "number" }, "100%")))),
+      h("p", { class: "sub quiet" }, "A low temperature makes the likeliest token even likelier, a high one evens them out. “Sample next token” appends one to the text, and everything starts again.")];
     },
   };
   const byteIds = new Map(bpe.pieces.slice(0, bpe.first).map(([byte], id) => [byte, id]));
 
   /** Below the name of each stage what it does, or what comes out of it for the chosen token and head. */
   function paintRoad() {
-    const T = ids.length, told = [`${T} ${T === 1 ? "piece" : "pieces"}`, `${C} numbers`, "q · k", "softmax", `${hs} numbers`, `${L} layers`, ""];
-    if (p.length) { const [best] = largest(p, 1); told[6] = `${short(name(best), 7)} ${(100 * p[best]).toFixed(0)} %`; }
+    const T = ids.length, told = [`${T} ${T === 1 ? "token" : "tokens"}`, `${C} numbers`, "q · k", "softmax", `${hs} numbers`, `${L} layers`, ""];
+    if (p.length) { const [best] = largest(p, 1); told[6] = `${short(name(best), 7)} ${(100 * p[best]).toFixed(0)}%`; }
     if (T && gpt) {
       const i = place(), l = get("layer"), n = get("head"), x = gpt.last.subarray(i * C, i * C + C);
       const [most] = largest(Float32Array.from(ids, (_, j) => (open(i, j) ? gpt.score(l, n, i, j) : -Infinity)), 1);
       told[2] = `up to ${fixed(gpt.score(l, n, i, most))}`;
-      told[3] = `up to ${(100 * weight(l, n, i, most)).toFixed(0)} %`;
+      told[3] = `up to ${(100 * weight(l, n, i, most)).toFixed(0)}%`;
       told[5] = `length ${Math.sqrt(x.reduce((sum, v) => sum + v * v, 0)).toFixed(1)}`;
     }
     road.querySelectorAll("small").forEach((line, n) => write(line, told[n]));
@@ -385,13 +391,13 @@ function render({ model, el }) {
     const n = STAGES.findIndex(({ name: one }) => one === get("stage")), stage = STAGES[n], i = place(), l = get("layer"), head = get("head");
     mark(road, n, "aria-selected");
     panel.setAttribute("aria-label", `stage ${n + 1}: ${stage.title}`);
-    write(saying, ids.length ? stage.say({ T: ids.length, L, H, C, V, hs }) : "Type a text: the model continues at least one token.");
+    write(saying, ids.length ? stage.say({ T: ids.length, L, H, C, V, hs }) : "Type some text (at least one token) to get a continuation.");
     link.replaceChildren(...stage.links.flatMap((stem, k) => [k ? ", " : "chapter ", toChapter(stem)]));
     const ready = ids.length > 0 && (gpt || n === 0);
     machine.hidden = !ready || n < 2 || n > 5;
-    write(warning, trouble || (n > 0 && !gpt && ids.length ? (loading ? `The weights are being fetched (${get("megabytes")} MB, once) …` : "") : ""));
+    write(warning, trouble || (n > 0 && !gpt && ids.length ? (loading ? `Loading the weights (${get("megabytes")} MB, once) …` : "") : ""));
     if (!ready) {
-      drawing.replaceChildren(...(ids.length && !loading ? [h("button", { type: "button", onclick: load }, `Compute it here: fetches ${get("megabytes")} MB, once`)] : []));
+      drawing.replaceChildren(...(ids.length && !loading ? [h("button", { type: "button", onclick: () => load() }, `Compute it here (loads ${get("megabytes")} MB, once)`)] : []));
       return;
     }
     let j = against >= 0 && against < ids.length ? against : -1;
@@ -401,7 +407,7 @@ function render({ model, el }) {
     panel.dataset.stage = stage.name;
     if (held) drawing.querySelector(`[data-n="${held}"]`)?.focus();
     if (machine.hidden) return;
-    write(which, `layer ${l + 1}, head ${head + 1}`);
+    write(which, `layer ${l}, head ${head}`);
     mark(grid, chosen(), "aria-selected");
     hearing.checked = !get("off").includes(chosen());
     masking.checked = get("masked");

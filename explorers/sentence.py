@@ -8,6 +8,7 @@ import numpy as np
 import torch
 import traitlets
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from torch import Tensor
 
 from explorers.base import Explorer, between, esm, fixed
@@ -27,6 +28,9 @@ EXAMPLES = (
     "Aristotle was a Greek philosopher. Ar",
     "Apollo 11 landed on the Moon. Apollo",
 )
+# The colours of the browser.
+_SIGNED = LinearSegmentedColormap.from_list("signed", [ORANGE, "white", BLUE])
+_WEIGHTS = LinearSegmentedColormap.from_list("weights", ["white", BLUE])
 
 
 class Seen(NamedTuple):
@@ -198,7 +202,7 @@ class SentenceExplorer(Explorer):
         changes = [f"temperature {self.temperature:.2f}"] if self.temperature != 1 else []
         changes += [f"{len(self.off)} heads off"] if self.off else []
         changes += [] if self.masked else ["no mask"]
-        return f"layer {self.layer + 1}, head {self.head + 1}" + "".join(f", {c}" for c in changes)
+        return f"layer {self.layer}, head {self.head}" + "".join(f", {c}" for c in changes)
 
     def _name(self, id: int) -> str:
         return short(readable(self._tokenizer.decode_bytes([id])), 12)
@@ -209,14 +213,14 @@ class SentenceExplorer(Explorer):
         if not self._ids():
             fig, ax = picture(alt, width=6.8, height=1.2)
             ax.set_axis_off()
-            ax.text(0, 0.5, "Type a text: the model continues at least one token.")
+            ax.text(0, 0.5, "Type some text (at least one token) to get a continuation.")
             return fig
         fig, axes = picture(alt, width=9.6, height=5.2, rows=2, columns=4)
         axes[1, 3].remove()  # the bars have the room of two
         axes[1, 2].set_subplotspec(axes[1, 2].get_gridspec()[1, 2:])
         seen, i = self.seen(), self._place()
         names = [verbatim(short(token, 9)) for token in self.tokens()]
-        own = f"layer {self.layer + 1}, head {self.head + 1}"
+        own = f"layer {self.layer}, head {self.head}"
         weights = seen.weights[self.layer, self.head]
         later = (weights == 0).triu(1)
         parts = weights[i][:, None] * seen.values[self.layer, self.head]
@@ -249,7 +253,7 @@ class SentenceExplorer(Explorer):
         ax.barh(y - 0.2, attention, 0.38, color=BLUE)
         ax.barh(y + 0.2, mlp, 0.38, color=ORANGE)
         guesses = [self._name(int(self._read_out(x[i]).argmax())) for x in seen.streams[1:]]
-        rows = [f"{n + 1} {verbatim(guess)}" for n, guess in enumerate(guesses)]
+        rows = [f"{n} {verbatim(guess)}" for n, guess in enumerate(guesses)]
         ax.set_yticks(y, rows, fontsize=7.5)
         ax.invert_yaxis()
         ax.tick_params(length=0, labelsize=7.5)
@@ -262,7 +266,7 @@ class SentenceExplorer(Explorer):
         best = p.topk(8)
         rows = [verbatim(self._name(int(i))) for i in best.indices]
         drawn = ax.barh(range(8), best.values.numpy(), 0.7, color=BLUE)
-        ax.bar_label(drawn, [f"{100 * v:.1f} %" for v in best.values], padding=3, fontsize=7.5)
+        ax.bar_label(drawn, [f"{100 * v:.1f}%" for v in best.values], padding=3, fontsize=7.5)
         ax.set_yticks(range(8), rows, fontsize=8)
         ax.invert_yaxis()
         ax.set(xlim=(0, 1.35 * float(best.values[0])), title="7  next token")
@@ -278,6 +282,8 @@ def _draw_map(
     most = float(values.abs().max())
     limits = (-most, most) if signed else (0, 1)
     plots.heatmap(values.numpy(), ax=ax, signed=signed, limits=limits)
+    ax.images[0].set_cmap(_SIGNED if signed else _WEIGHTS)
+    ax.set_facecolor("#f3f4f6")  # where masked
     ax.set_aspect("auto")
     ax.set_title(title)
     ax.set_xlabel(note, fontsize=8)

@@ -72,13 +72,13 @@ function render({ model, el }) {
   }
   function tell() {
     if (active < 0) {
-      write(detail, "One frame, one token (colours repeat): point at one, or walk with the arrow keys. "
-        + "␣ space · ⏎ line break · ‹F0› a byte that is no character");
+      write(detail, "Each box is one token (colours repeat). Hover over one, or use the arrow keys. "
+        + "␣ space · ⏎ line break · ‹F0› a byte that is not a whole character");
       return;
     }
     const id = shown[active], k = id - bpe.first, [left, right] = k < 0 ? [] : merge(k);
     write(detail, `token ${active + 1} of ${shown.length}: ${named(id, 14)} · id ${id} · bytes ${spelt(id)} · `
-      + (k < 0 ? "a single byte, there from the start" : `merge ${k + 1}: ${named(left, 14)} + ${named(right, 14)}`));
+      + (k < 0 ? "a single byte, part of the vocabulary from the start" : `merge ${k + 1}: ${named(left, 14)} + ${named(right, 14)}`));
   }
   const pairs = new Int32Array(bytes("merges").buffer);
   const merge = (k) => [pairs[2 * k], pairs[2 * k + 1]];
@@ -145,7 +145,7 @@ function render({ model, el }) {
     let text = model.get("text");
     if (text.toWellFormed) text = text.toWellFormed();
     const points = Array.from(text), n = model.get("used");
-    write(warning, points.length > longest ? `The text has ${points.length} characters. Only the first ${longest} are cut into tokens.` : "");
+    write(warning, points.length > longest ? `The text has ${points.length} characters. Only the first ${longest} are tokenised.` : "");
     if (points.length > longest) text = points.slice(0, longest).join("");
     const ids = bpe.cut(text, n);
     choose(-1);
@@ -158,7 +158,7 @@ function render({ model, el }) {
     write(cells.each, ids.length ? (size / ids.length).toFixed(2) : "–");
     write(cells.size, String(bpe.first + n));
     const [left, right] = n ? merge(n - 1) : [];
-    write(last, n ? `the last merge, number ${n}: ${named(left)} + ${named(right)} → ${named(bpe.first + n - 1)}` : "no merges: every byte is a token");
+    write(last, n ? `last merge (number ${n}): ${named(left)} + ${named(right)} → ${named(bpe.first + n - 1)}` : "no merges: every byte is a token");
     last.title = n ? inFull(`${named(left, 90)} + ${named(right, 90)} → ${named(bpe.first + n - 1, 90)}`) : "";
   }
   const paint = onceAFrame(draw);

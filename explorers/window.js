@@ -68,7 +68,7 @@ function render({ model, el }) {
     const { start, T } = view(), name = STRIPS[r][0], shift = name.endsWith("y") ? 1 : 0;
     const column = Math.floor((event.clientX - row.getBoundingClientRect().left - left()) / at.pitch), place = start + column + shift;
     const inside = name === "stream" ? column >= -at.margin && column <= T + at.margin && place in text : column >= 0 && column < T;
-    row.title = !inside ? "" : name === "stream" ? `place ${place}` : `id ${ids[place]}`;
+    row.title = !inside ? "" : name === "stream" ? `position ${place}` : `id ${ids[place]}`;
   }));
 
   const after = (i) => `after ${i + 1} token${i ? "s" : ""} comes `;

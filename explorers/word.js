@@ -29,7 +29,7 @@ function render({ model: plain, el }) {
   const one = h("div", { class: "row" }, h("label", {}, "word", field("word", "word")));
   const three = h("div", { class: "row" },
     h("label", {}, "a", field("a", "a: start here")), h("span", {}, "−"),
-    h("label", {}, "b", field("b", "b: taken away")), h("span", {}, "+"),
+    h("label", {}, "b", field("b", "b: subtracted")), h("span", {}, "+"),
     h("label", {}, "c", field("c", "c: added")), checkbox(model, "exclude", "exclude the query words"));
   const messages = h("div", { class: "messages", role: "status", "aria-live": "polite" });
   const caption = h("caption");
@@ -74,7 +74,7 @@ function render({ model: plain, el }) {
       h("span", { class: "warning" }, text), suggestions.length ? "Did you mean" : "",
       ...suggestions.map((word) => h("button", { type: "button", class: "token suggestion", title: inFull(visible(word)),
         onclick: () => { send(input, word); node.querySelector(`[data-input=${input}]`).focus(); } }, short(visible(word), LONGEST))))));
-    note.textContent = rows.length ? "Each word is a button: press it to see its own neighbours." : "";
+    note.textContent = rows.length ? "Click a word to see its neighbours." : "";
   }
   model.on("change:answer", paint); // at once: the kernel sends at most one answer for each key
   paint();

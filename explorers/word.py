@@ -58,6 +58,7 @@ class WordExplorer(Explorer):
             )
         if not np.isfinite(table).all():
             raise ValueError("vectors holds NaN or infinity; every entry should be a number")
+        self._latest: dict[str, Any] = {}
         self._words, self._vectors = [sendable(word) for word in words], table
         self._row = {w: i for i, w in enumerate(self._words)}
         if len(self._row) != len(self._words):
@@ -91,8 +92,15 @@ class WordExplorer(Explorer):
     def _sendable(self, proposal: Any) -> str:
         return sendable(proposal.value)
 
+    @traitlets.validate("answer")
+    def _is_ours(self, proposal: Any) -> dict[str, Any]:
+        if proposal.value is not self._latest:
+            raise traitlets.TraitError("answer cannot be set: set word, or a, b and c")
+        return dict(self._latest)
+
     def _look_up(self, _: Any = None) -> None:
-        self.answer = self._answer()
+        self._latest = self._answer()
+        self.answer = self._latest
 
     def _answer(self) -> dict[str, Any]:
         """What the browser draws: a title, rows (word, cosine, is a query word), or messages."""
@@ -108,7 +116,7 @@ class WordExplorer(Explorer):
         shown = {name: short(word, 30) for name, word in query.items()}
         if self.mode == "neighbours":
             aim, left_out = self._vectors[rows[0]], rows
-            answer["title"] = f"nearest to “{shown['word']}” by cosine, itself left out"
+            answer["title"] = "nearest to “{word}” by cosine (excluding “{word}”)".format(**shown)
         else:
             aim = self._vectors[rows[0]] - self._vectors[rows[1]] + self._vectors[rows[2]]
             left_out = rows if self.exclude else []
@@ -154,11 +162,11 @@ class WordExplorer(Explorer):
 
     def picture(self) -> Picture:
         """The present answer as bars with their cosines."""
-        rows = self.answer["rows"]
+        rows = self._latest["rows"]
         fig, ax = picture(self.describe(), width=6.4, height=0.9 + 0.27 * max(len(rows), 3))
         if not rows:
             ax.set_axis_off()
-            said = "\n".join(fill(m["text"], 70) for m in self.answer["messages"])
+            said = "\n".join(fill(m["text"], 70) for m in self._latest["messages"])
             ax.text(0, 0.5, verbatim(said), va="center")
             return fig
         labels = [
@@ -170,15 +178,15 @@ class WordExplorer(Explorer):
         ax.set_yticks(range(len(rows)), [verbatim(label) for label in labels])
         ax.invert_yaxis()
         ax.set(xlim=(min(0, *values), 1.12), xlabel="cosine")
-        ax.set(title=verbatim(self.answer["title"]))
+        ax.set(title=verbatim(self._latest["title"]))
         return fig
 
     def describe(self) -> str:
         """The question and the first three answers, or what is wrong with the question."""
-        if not self.answer["rows"]:
-            return " ".join(message["text"] for message in self.answer["messages"])
-        first = ", ".join(short(visible(row[0]), 30) for row in self.answer["rows"][:3])
-        return f"{self.answer['title']}: {first} …"
+        if not self._latest["rows"]:
+            return " ".join(message["text"] for message in self._latest["messages"])
+        first = ", ".join(short(visible(row[0]), 30) for row in self._latest["rows"][:3])
+        return f"{self._latest['title']}: {first} …"
 
 
 def _pieces(word: str) -> list[str]:

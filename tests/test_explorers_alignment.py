@@ -65,7 +65,8 @@ def test_weights_of_a_model_are_taken_as_they_come(explorer):
 def test_it_shows_the_first_texts_whole_or_what_is_asked_for(explorer):
     widget = explorer()
     assert (widget.source, widget.model, widget.step) == ("abc", "looking", 4)
-    assert repr(widget) == ("AlignmentExplorer(2 models, 2 texts: 'abc' by looking, written whole)")
+    text = "AlignmentExplorer(2 models, 2 texts: 'abc' by looking, written to the end)"
+    assert repr(widget) == text
     widget = explorer(source="3 May 1979", model="blind", step=1)
     assert repr(widget).endswith("'3 May 1979' by blind, up to letter 1)")
     assert widget.weights() is None and widget.text() == "3>"
@@ -100,7 +101,7 @@ def test_whoever_saw_one_text_whole_sees_the_next_one_whole(explorer):
 @pytest.mark.parametrize("model", ["looking", "blind"])
 def test_every_view_has_a_still_picture(explorer, model, step):
     picture = explorer(model=model, step=step).picture()
-    assert picture.alt.startswith("Where each model looks") and model in picture.alt
+    assert picture.alt.startswith("What each model attends to") and model in picture.alt
     assert picture.png().startswith(b"\x89PNG")
 
 
@@ -110,6 +111,17 @@ def test_every_text_has_a_still_picture(explorer, text):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert explorer(pairs).picture().png()
+
+
+def test_lone_surrogates_are_shown_as_a_replacement_character(explorer):
+    text, weights = "a\ud800", np.full((3, 3), 1 / 3)
+    shown = AlignmentExplorer(
+        [(text, text)], {"m\ud800": [(text, weights)]}, source=text, model="m\ud800"
+    )
+    assert shown.models == ["m\ufffd"] and shown.text() == "a\ufffd>"
+    assert shown._repr_mimebundle_()[0]["text/plain"] == repr(shown)
+    with pytest.raises(ValueError, match="two models have the same name"):
+        AlignmentExplorer([(text, text)], {n: [(text, None)] for n in ("\ud800", "\udfff")})
 
 
 @pytest.mark.parametrize(

@@ -99,18 +99,18 @@ def test_tokens_are_counted_over_all_gpus():
     [
         (
             {},
-            "7B parameters, 8,192 tokens a GPU, 25 GB/s, overlap on: one step 1.28 s · "
-            "computes 67 % of it · 8 GPUs read 51,000 tokens a second",
+            "7B parameters, 8,192 tokens per GPU, 25 GB/s, overlap on: one step 1.28 s · "
+            "computing 67% of the time · 8 GPUs process 51,000 tokens per second",
         ),
         (
             {"size": "124M", "processes": 1, "tokens": 512, "overlap": False},
-            "124M parameters, 512 tokens a GPU, 25 GB/s, overlap off: one step 0.952 ms · "
-            "computes 100 % of it · 1 GPU reads 540,000 tokens a second",
+            "124M parameters, 512 tokens per GPU, 25 GB/s, overlap off: one step 0.952 ms · "
+            "computing 100% of the time · 1 GPU processes 540,000 tokens per second",
         ),
         (
             {"size": "70B", "processes": 1000, "bandwidth": 450e9},
-            "70B parameters, 8,192 tokens a GPU, 450 GB/s, overlap on: one step 8.61 s · "
-            "computes 99.9 % of it · 1,000 GPUs read 950,000 tokens a second",
+            "70B parameters, 8,192 tokens per GPU, 450 GB/s, overlap on: one step 8.61 s · "
+            "computing 99.9% of the time · 1,000 GPUs process 950,000 tokens per second",
         ),
     ],
 )
@@ -129,7 +129,7 @@ def test_it_says_what_it_shows_and_shows_it_still(arguments, text):
         ("processes", 0, "processes is how many GPUs, from 1 to 16384, not 0"),
         ("processes", 16_385, "not 16385"),
         ("processes", 2.5, "'processes' .* expected an int, not the float 2.5"),
-        ("tokens", 0, "tokens is tokens a GPU, from 1 to 1048576, not 0"),
+        ("tokens", 0, "tokens is tokens per GPU, from 1 to 1048576, not 0"),
         ("bandwidth", 0, "bandwidth is bytes a second, from 100000000 to 10000000000000, not 0"),
         ("bandwidth", math.nan, "not nan"),
         ("bandwidth", math.inf, "not inf"),

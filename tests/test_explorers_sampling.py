@@ -250,3 +250,12 @@ def test_the_picture_shows_the_prompt(explorer):
     long = explorer(prompt="to be " * 100).picture().axes[0].get_title(loc="left")
     assert "after “…" in long and "to␣be␣”" in long and len(long) < 120
     assert "after “”" in explorer(prompt="").picture().axes[0].get_title(loc="left")
+
+
+def test_the_answer_is_the_explorer_s_own(explorer):
+    widget = explorer()
+    shown = repr(widget)
+    with pytest.raises(traitlets.TraitError, match="answer cannot be set: set prompt"):
+        widget.answer = {}
+    widget.answer.clear()
+    assert repr(widget) == shown and widget.picture().png()

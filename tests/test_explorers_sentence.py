@@ -223,7 +223,7 @@ def test_every_text_has_a_still_picture(explorer, text):
 
 def test_it_says_what_it_shows(explorer):
     widget = explorer(layer=1, head=1)
-    assert "low lower" in repr(widget) and "layer 2, head 2" in repr(widget)
+    assert "low lower" in repr(widget) and "layer 1, head 1" in repr(widget)
     widget.off, widget.masked, widget.temperature = [0], False, 2
     assert "temperature 2.00, 1 heads off, no mask" in repr(widget)
     assert "Seven stages" in widget.picture().alt

@@ -122,7 +122,7 @@ def test_an_answer_takes_few_milliseconds(real):
 
 
 def test_the_text_and_the_picture_are_stable(explorer):
-    text = "WordExplorer(nearest to “king” by cosine, itself left out: queen, man, woman …)"
+    text = "WordExplorer(nearest to “king” by cosine (excluding “king”): queen, man, woman …)"
     first, second = explorer(), explorer()
     assert repr(first) == repr(second) == text
     bundle, _ = first._repr_mimebundle_()
@@ -172,3 +172,22 @@ def test_a_wrong_mode_is_refused_later_too(explorer):
     with pytest.raises(traitlets.TraitError, match=r"any of \['neighbours', 'analogy'\]"):
         widget.mode = "both"
     assert widget.mode == "neighbours"
+
+
+def test_the_answer_is_the_explorer_s_own(explorer):
+    widget = explorer()
+    shown = repr(widget)
+    with pytest.raises(traitlets.TraitError, match="set word, or a, b and c"):
+        widget.answer = {}
+    widget.answer.clear()
+    assert repr(widget) == shown and widget.picture().png()
+
+
+@pytest.mark.parametrize("mode", ["neighbours", "analogy"])
+def test_words_of_any_size_are_drawn_without_a_warning(explorer, recwarn, mode):
+    tall = "a" + 499 * "\u0301"
+    widget = explorer([tall, "b"], VECTORS[:2], word="b", analogy=(tall,) * 3, mode=mode)
+    widget._repr_mimebundle_()
+    widget.word = widget.a = widget.b = widget.c = 60 * "\ufdfd"
+    widget._repr_mimebundle_()
+    assert not recwarn.list

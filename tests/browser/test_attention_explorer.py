@@ -146,7 +146,7 @@ def test_hover_shows_one_row_and_a_click_locks_it(show):
     point(3, 1)
     page.mouse.move(5, 5)
     next_frame(page)
-    expect(caption).to_have_text("Query 8 “it”, locked")
+    expect(caption).to_have_text("Query 8 “it” (locked)")
     page.mouse.click(area["x"] + cell, area["y"] + 8.5 * cell)
     settled(page, locked=False)
     page.mouse.move(5, 5)
@@ -155,7 +155,7 @@ def test_hover_shows_one_row_and_a_click_locks_it(show):
 
 def test_the_keyboard_moves_and_locks_the_query(show):
     page, explorer = show()
-    figure = explorer.get_by_role("slider", name="Query whose row is shown")
+    figure = explorer.get_by_role("slider", name="Query shown")
     figure.focus()
     for key in ("End", "ArrowUp"):
         page.keyboard.press(key)
@@ -164,13 +164,13 @@ def test_the_keyboard_moves_and_locks_the_query(show):
     settled(page, locked=False)
     page.keyboard.press("Enter")
     settled(page, locked=True)
-    assert figure.get_attribute("aria-valuetext") == "query 9, was, locked"
-    said = "Layer 0, head 0. Query 9 “was”, locked. Strongest keys: "
+    assert figure.get_attribute("aria-valuetext") == "query 9, was (locked)"
+    said = "Layer 0, head 0. Query 9 “was” (locked). Strongest keys: "
     expect(explorer.get_by_role("status")).to_contain_text(said)
     for key in ("Home", "ArrowUp"):  # above the first query: all of them
         page.keyboard.press(key)
     settled(page, query=-1, locked=False)
-    expect(explorer.locator("caption")).to_have_text("Mean over queries that see it")
+    expect(explorer.locator("caption")).to_have_text("Mean over all queries that can attend to it")
 
 
 def test_it_opens_locked_on_one_query(show):
@@ -178,7 +178,7 @@ def test_it_opens_locked_on_one_query(show):
     opened = in_kernel(page, "[explorer.query, explorer.locked]")
     assert opened[0] >= 5 and opened[1]
     token = TOKENS[opened[0]]
-    expect(explorer.locator("caption")).to_have_text(f"Query {opened[0]} “{token}”, locked")
+    expect(explorer.locator("caption")).to_have_text(f"Query {opened[0]} “{token}” (locked)")
     pressed = explorer.get_by_role("button", name="All queries")
     expect(pressed).to_have_attribute("aria-pressed", "false")
 
@@ -193,7 +193,7 @@ maps = scores.masked_fill(torch.ones(11, 11).triu(1) > 0, -torch.inf).softmax(-1
 explorer = AttentionExplorer(tokens, maps, scores)
 explorer"""
     )
-    chip = explorer.get_by_role("button", name="looks one back")
+    chip = explorer.get_by_role("button", name="the previous token")
     figure = explorer.locator(".figure canvas").first
     assert changed(figure, lambda: chip.press("Enter"))
     expect(explorer.locator(".main > strong")).to_have_text("Layer 1, head 2: weights")
@@ -203,8 +203,10 @@ explorer"""
     assert table_of(explorer)[0][0] == query - 1
     explorer.get_by_role("slider").press("Home")
     expect(chip).to_have_attribute("aria-pressed", "false")
-    names = in_kernel(page, "[find['name'] for find in explorer.finds]")  # no others
-    assert explorer.locator(".chips button").all_inner_texts() == names
+    found = in_kernel(page, "[find['name'] for find in explorer.finds]")  # no others
+    assert found == ["looks one back", "looks at the first token", "spreads wide"]
+    shown = explorer.locator(".chips button").all_inner_texts()
+    assert shown == ["the previous token", "the first token", "many tokens"]
 
 
 def test_a_repeating_text_has_a_chip_for_what_followed_last_time(show):
@@ -217,7 +219,7 @@ maps = scores.masked_fill(torch.ones(9, 9).triu(1) > 0, -torch.inf).softmax(-1)
 explorer = AttentionExplorer(tokens, maps, scores)
 explorer"""
     )
-    chip = explorer.get_by_role("button", name="looks at what followed last time")
+    chip = explorer.get_by_role("button", name="what followed last time")
     chip.focus()
     page.keyboard.press("Enter")
     expect(explorer.locator(".main > strong")).to_have_text("Layer 1, head 1: weights")

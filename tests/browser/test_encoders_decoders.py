@@ -32,20 +32,20 @@ SHOW = 'explorer = AlignmentExplorer(pairs, models, model="additive")\nexplorer'
 @pytest.fixture
 def node(explorer):
     node = explorer(".alignment-explorer", MAKE, SHOW)
-    expect(node.locator(".verdict")).to_have_text("✔ right to the last letter")
+    expect(node.locator(".verdict")).to_have_text("✔ every letter is right")
     return node
 
 
 def test_letters_are_written_one_by_one(node):
     heat, writes, verdict = (node.locator(css) for css in ("canvas", ".writes", ".verdict"))
-    assert changed(heat, lambda: press(node, "begin again"))
+    assert changed(heat, lambda: press(node, "Start again"))
     expect(writes).to_have_text("…")
     expect(verdict).to_contain_text("written nothing")
     for so_far in ("d", "dc", "dcb", "dcba", "dcba>"):
-        assert changed(heat, lambda: press(node, "write the next letter"))
+        assert changed(heat, lambda: press(node, "Write next letter"))
         expect(writes).to_have_text(so_far)
         assert len(writes.locator(".now").text_content()) == 1
-    expect(node.get_by_role("button", name="begin again")).to_be_visible()
+    expect(node.get_by_role("button", name="Start again")).to_be_visible()
     eventually(lambda: in_kernel(node.page, "explorer.step"), 5)
 
 
@@ -72,16 +72,16 @@ def test_the_table_says_what_the_kernel_holds(node):
 
 def test_without_attention_there_are_no_weights(node):
     assert changed(node.locator("canvas"), lambda: press(node, "no attention"))
-    expect(node.locator(".none")).to_contain_text("one vector, before its first letter")
+    expect(node.locator(".none")).to_contain_text("one vector, handed over before the first letter")
     expect(node.locator("table")).to_be_hidden()
-    expect(node.locator(".verdict")).to_have_text("✘ not right: letter 2 is “b”, and should be “c”")
+    expect(node.locator(".verdict")).to_have_text("✘ wrong: letter 2 is “b” but should be “c”")
     assert node.locator(".wrong").all_text_contents() == ["b"]
     assert in_kernel(node.page, "explorer.weights() is None") is True
 
 
 def test_the_end_that_comes_too_early_is_wrong(node):
     press(node, "dot product")
-    expect(node.locator(".verdict")).to_have_text("✘ not right: letter 4 is “>”, and should be “a”")
+    expect(node.locator(".verdict")).to_have_text("✘ wrong: letter 4 is “>” but should be “a”")
 
 
 def test_another_text_is_seen_whole_and_as_text(node):

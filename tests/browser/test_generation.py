@@ -69,7 +69,7 @@ def test_the_browser_and_python_agree(explorer):
 
 
 def test_a_question_that_changes_nothing_waits_for_no_answer(explorer):
-    explorer.get_by_role("button", name="Start again").click()  # the prompt is the first one
+    field(explorer).fill(field(explorer).input_value())
     explorer.page.wait_for_timeout(1_800)  # after 1.5 s the explorer says that it waits
     assert explorer.locator(".silence").inner_text() == ""
 
@@ -78,7 +78,7 @@ def test_keys_on_the_sliders_recolour_the_bars(explorer):
     page, picture = explorer.page, explorer.locator("canvas")
     explorer.get_by_role("slider", name="top-p").focus()
     assert changed(picture, lambda: [page.keyboard.press("ArrowLeft") for _ in range(20)])
-    expect(explorer.locator(".mass")).not_to_have_text("100.0 %")
+    expect(explorer.locator(".mass")).not_to_have_text("100.0%")
     explorer.get_by_role("slider", name="temperature").focus()
     assert changed(picture, lambda: page.keyboard.press("Home"))
     expect(explorer.locator(".entropy")).to_have_text("0.00")
@@ -102,24 +102,27 @@ def field(node):
 
 def test_sampling_appends_a_token_and_is_reproducible(explorer):
     start = field(explorer).input_value()
-    once = explorer.get_by_role("button", name="Sample once")
+    once = explorer.get_by_role("button", name="Sample next token")
+    again = explorer.get_by_role("button", name="Start again")
+    expect(again).to_be_disabled()
 
     def five():
         for n in range(1, 6):
             once.click()
             expect(field(explorer)).to_have_value(re.compile(rf"^[\s\S]{{{len(start) + n}}}$"))
-        expect(explorer.locator(".drawn")).to_contain_text("dart 0.")
+        expect(explorer.locator(".drawn")).to_contain_text("0.")
         return field(explorer).input_value()
 
     first = five()
     assert first.startswith(start)
-    explorer.get_by_role("button", name="Start again").click()
+    again.click()
     expect(field(explorer)).to_have_value(start)
+    expect(again).to_be_disabled()
     assert five() == first
     eventually(lambda: in_kernel(explorer.page, "explorer.answer['prompt']"), first)
 
 
-def test_the_next_dart_is_known_before_it_is_thrown(explorer):
+def test_the_next_random_number_is_known_before_it_is_used(explorer):
     cold = explorer.locator(".entropy").inner_text()
     set_slider(explorer, "temperature τ", 2)
     expect(explorer.locator(".entropy")).not_to_have_text(cold)  # a frame later, all of it anew
@@ -127,7 +130,7 @@ def test_the_next_dart_is_known_before_it_is_thrown(explorer):
         said = explorer.locator(".next").inner_text()
         assert re.fullmatch(r"0\.\d{3} → .", said)
         start = field(explorer).input_value()
-        explorer.get_by_role("button", name="Sample once").click()
+        explorer.get_by_role("button", name="Sample next token").click()
         expect(explorer.locator(".drawn")).to_contain_text(f"“{said[-1]}”")
         expect(explorer.locator(".seen")).to_have_text(visible(start))  # the model has answered
         expect(explorer.locator(".fresh")).to_have_text(said[-1])
@@ -166,13 +169,13 @@ def test_a_token_without_signs_ends_no_series(explorer):
     expect(explorer.locator(".kept")).to_have_text("1 of 2")
     first = explorer.locator(".next").inner_text()
     explorer.get_by_role("button", name="Sample 20").click()
-    expect(explorer.locator(".drawn")).to_contain_text("hits “(empty)”")
+    expect(explorer.locator(".drawn")).to_contain_text("selects “(empty)”")
     expect(explorer.locator(".next")).not_to_have_text(first)  # a frame later
     twenty = explorer.locator(".next").inner_text()
     explorer.get_by_role("button", name="Start again").click()
     expect(explorer.locator(".next")).to_have_text(first)
     for _ in range(20):
-        explorer.get_by_role("button", name="Sample once").click()
+        explorer.get_by_role("button", name="Sample next token").click()
     expect(explorer.locator(".next")).to_have_text(twenty)
     expect(field(explorer)).to_have_value("aa")
 
@@ -180,14 +183,14 @@ def test_a_token_without_signs_ends_no_series(explorer):
 def test_a_prompt_that_cannot_be_read_is_explained(explorer):
     field(explorer).fill("Roméo")
     expect(explorer.locator(".problem")).to_contain_text("é")
-    expect(explorer.get_by_role("button", name="Sample once")).to_be_disabled()
+    expect(explorer.get_by_role("button", name="Sample next token")).to_be_disabled()
     expect(explorer.get_by_role("button", name="Sample 20")).to_be_disabled()
     field(explorer).fill("")
     expect(explorer.locator(".problem")).to_contain_text("Type a prompt")
     field(explorer).fill("O\nGod ")
     expect(explorer.locator(".problem")).to_have_text("")
     expect(explorer.locator(".seen")).to_have_text("O⏎God␣")
-    expect(explorer.get_by_role("button", name="Sample once")).to_be_enabled()
+    expect(explorer.get_by_role("button", name="Sample next token")).to_be_enabled()
     assert disagreement(explorer) < 1e-5
 
 
@@ -220,6 +223,6 @@ def test_both_themes(explorer):
     both_themes(explorer, "sampling")
     theme(explorer.page, "dark")
     set_slider(explorer, "temperature τ", 1.5)
-    explorer.get_by_role("button", name="Sample once").click()
-    expect(explorer.locator(".drawn")).to_contain_text("hits")
+    explorer.get_by_role("button", name="Sample next token").click()
+    expect(explorer.locator(".drawn")).to_contain_text("selects")
     shot(explorer, "sampling-drawn-dark")

@@ -40,7 +40,7 @@ def test_the_browser_and_python_agree(pieces):
 
 def test_a_drawn_piece_is_appended_whole(pieces):
     start = field(pieces).input_value()
-    pieces.get_by_role("button", name="Sample once").click()
+    pieces.get_by_role("button", name="Sample next token").click()
     expect(field(pieces)).not_to_have_value(start)
     drawn = field(pieces).input_value().removeprefix(start)
     known = in_kernel(

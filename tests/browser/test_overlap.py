@@ -39,8 +39,8 @@ def agree(node):
         (lambda node: press(node, "124M"), "size", "124M"),
         (lambda node: slide(node, "GPUs", "Home"), "processes", 1),
         (lambda node: slide(node, "GPUs", "End"), "processes", 16_384),
-        (lambda node: slide(node, "tokens a GPU", "ArrowRight"), "tokens", 16_384),
-        (lambda node: slide(node, "tokens a GPU", "Home"), "tokens", 512),
+        (lambda node: slide(node, "tokens per GPU", "ArrowRight"), "tokens", 16_384),
+        (lambda node: slide(node, "tokens per GPU", "Home"), "tokens", 512),
         (lambda node: slide(node, "bandwidth", "ArrowRight", 3), "bandwidth", 50e9),
         (lambda node: slide(node, "bandwidth", "Home"), "bandwidth", 1.25e9),
         (lambda node: press(node, "NVLink 450 GB/s"), "bandwidth", 450e9),
@@ -57,13 +57,13 @@ def test_the_words_say_what_limits_the_step(node):
     says = node.locator(".verdict")
     expect(says).to_contain_text("▼")
     expect(says).to_contain_text("the GPU waits 0.424 s")
-    expect(says).to_contain_text("keeps up from 14,000 tokens a GPU")
-    slide(node, "tokens a GPU", "ArrowRight")
-    expect(says).to_contain_text("● sending hides behind backward")
+    expect(says).to_contain_text("keeps up from 14,000 tokens per GPU")
+    slide(node, "tokens per GPU", "ArrowRight")
+    expect(says).to_contain_text("● sending is hidden behind the backward pass")
     node.get_by_role("checkbox").press("Space")
-    expect(says).to_contain_text("▲ first computed, then sent")
+    expect(says).to_contain_text("▲ no overlap")
     slide(node, "GPUs", "Home")
-    expect(says).to_contain_text("one GPU sends nothing")
+    expect(says).to_contain_text("one GPU has nothing to send")
 
 
 def test_what_python_sets_is_shown_even_between_the_stops(node):

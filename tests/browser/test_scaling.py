@@ -57,7 +57,7 @@ def test_everything_moves_with_the_head_size(node):
 
 def test_each_divisor_has_its_verdict(node):
     entropy = node.locator(".entropy")
-    for name, verdict in (("√hs", "in between"), ("√C = 32", "too flat"), ("hs", "too flat")):
+    for name, verdict in (("√hs", "balanced"), ("√C = 32", "too flat"), ("hs", "too flat")):
         assert changed(entropy, lambda name=name: press(node, name))
         expect(node.locator(".verdict")).to_contain_text(verdict)
         expect(node.get_by_role("button", name=name, exact=True)).to_have_attribute(
@@ -65,7 +65,7 @@ def test_each_divisor_has_its_verdict(node):
         )
     slide(node, "head size d", "End")
     press(node, "√C = 32")
-    expect(node.locator(".verdict")).to_contain_text("in between")  # hs = C
+    expect(node.locator(".verdict")).to_contain_text("balanced")  # hs = C
 
 
 def test_the_query_is_chosen_by_keyboard(node):

@@ -164,7 +164,7 @@ def likeliest(node):
 def test_the_bars_are_python_s(sentence):
     agree(sentence)
     expect(likeliest(sentence)).to_have_text("istot")
-    expect(sentence.locator(".answer td.number").first).to_have_text("55.1 %")
+    expect(sentence.locator(".answer td.number").first).to_have_text("55.1%")
 
 
 def test_a_head_and_the_mask_can_be_switched_off_by_keyboard(sentence):
@@ -173,8 +173,11 @@ def test_a_head_and_the_mask_can_be_switched_off_by_keyboard(sentence):
     page.keyboard.press("Enter")
     heads = sentence.get_by_role("listbox", name="layer and head")
     expect(heads.get_by_role("option", selected=True)).to_have_attribute(
-        "aria-label", "layer 5, head 1"
+        "aria-label", "layer 4, head 0"
     )
+    one, right, below = (heads.get_by_role("option").nth(n).bounding_box() for n in (0, 1, 4))
+    assert (one["y"], one["x"]) == (right["y"], below["x"])  # a row is a layer, as everywhere
+    assert one["x"] < right["x"] and one["y"] < below["y"]
     sentence.get_by_label("this head is on").focus()
     page.keyboard.press("Space")
     expect(likeliest(sentence)).to_have_text("ch")
@@ -190,7 +193,7 @@ def test_a_head_and_the_mask_can_be_switched_off_by_keyboard(sentence):
     page.keyboard.press("x")
     eventually(lambda: in_kernel(page, "explorer.off"), [16, 21])
     agree(sentence)
-    sentence.get_by_role("button", name="As trained").click()
+    sentence.get_by_role("button", name="Reset").click()
     expect(likeliest(sentence)).to_have_text("istot")
     agree(sentence)
 
@@ -205,7 +208,7 @@ def test_every_stage_opens_and_shows_numbers(sentence):
         assert any(c.isdigit() for c in seen[-1]), name
     sentence.page.keyboard.press("ArrowRight")
     expect(stage(sentence, "7 next")).to_have_attribute("aria-selected", "true")
-    expect(sentence.locator(".drawing")).to_contain_text("100 %")
+    expect(sentence.locator(".drawing")).to_contain_text("100%")
 
 
 def test_the_stages_show_what_python_computes(sentence):
@@ -217,7 +220,7 @@ def test_the_stages_show_what_python_computes(sentence):
     expect(row.locator("td").first).to_have_text(f"{best:.2f}")
     stage(sentence, "4 weights").click()
     share = in_kernel(page, f"{seen}.weights[4, 0, -1].max().item()")
-    expect(row.locator("td").nth(1)).to_have_text(f"{100 * share:.1f} %")
+    expect(row.locator("td").nth(1)).to_have_text(f"{100 * share:.1f}%")
     stage(sentence, "6 sum").click()
     lengths = in_kernel(page, f"{seen}.streams[1:, -1].norm(dim=-1).tolist()")
     shown = sentence.locator(".adding tbody tr td:nth-child(4)")
@@ -238,7 +241,7 @@ def test_what_is_typed_is_read_at_once_and_never_markup(sentence):
     )
     field.fill("")
     expect(sentence.locator(".say")).to_have_text(
-        "Type a text: the model continues at least one token."
+        "Type some text (at least one token) to get a continuation."
     )
     field.fill("Once" * 80)
     agree(sentence)
@@ -248,7 +251,7 @@ def test_what_is_typed_is_read_at_once_and_never_markup(sentence):
 def test_a_drawn_token_is_put_behind_the_text(sentence):
     field = sentence.get_by_label("text", exact=True)
     before = field.input_value()
-    sentence.get_by_role("button", name="Draw one").click()
+    sentence.get_by_role("button", name="Sample next token").click()
     expect(field).not_to_have_value(before)
     assert field.input_value().startswith(before)
     agree(sentence)

@@ -28,13 +28,13 @@ def node(explorer):
 def test_each_failure_has_its_verdict(node):
     verdict, size = node.locator(".verdict"), node.locator("svg.size")
     expect(verdict).to_contain_text("the gradient vanishes")
-    assert changed(size, lambda: slide(node, "how loud the layers are", "ArrowRight"))
-    expect(verdict).to_contain_text("have become alike")
+    assert changed(size, lambda: slide(node, "scale of each layer’s output", "ArrowRight"))
+    expect(verdict).to_contain_text("all tokens look the same")
     assert changed(size, lambda: press(node, "x + f(x)"))
     expect(verdict).to_contain_text("explodes")
-    assert changed(size, lambda: press(node, "before: f reads norm(x) (pre)"))
+    assert changed(size, lambda: press(node, "pre: f(norm(x))"))
     expect(verdict).to_contain_text("sound")
-    for name in ("x + f(x)", "before: f reads norm(x) (pre)"):
+    for name in ("x + f(x)", "pre: f(norm(x))"):
         button = node.get_by_role("button", name=name, exact=True)
         expect(button).to_have_attribute("aria-pressed", "true")
     eventually(lambda: in_kernel(node.page, "[explorer.skips, explorer.norm]"), ["on", "pre"])
@@ -44,17 +44,17 @@ def test_the_depth_is_chosen_by_keyboard(node):
     assert changed(node.locator("svg.gradient"), lambda: slide(node, "depth", "Home"))
     expect(node.locator(".verdict")).to_contain_text("2 layers")
     eventually(lambda: in_kernel(node.page, "explorer.depth"), 2)
-    slide(node, "look at the stream after layer", "End")
-    expect(node.locator("thead th").nth(2)).to_have_text("after layer 2")
+    slide(node, "look at the stream after how many layers", "End")
+    expect(node.locator("thead th").nth(2)).to_have_text("after 2 layers")
 
 
 def test_a_click_on_a_curve_looks_at_that_layer(node):
     for panel in (node.locator("svg.size"), node.locator("svg.gradient")):
         box = panel.bounding_box()
         node.page.mouse.click(box["x"] + box["width"] - 16, box["y"] + 60)
-        expect(node.locator("thead th").nth(2)).to_have_text("after layer 48")
+        expect(node.locator("thead th").nth(2)).to_have_text("after 48 layers")
         node.page.mouse.click(box["x"] + 50, box["y"] + 60)
-        expect(node.locator("thead th").nth(2)).to_have_text("after layer 0")
+        expect(node.locator("thead th").nth(2)).to_have_text("after 0 layers")
 
 
 def agree(node):
@@ -77,12 +77,12 @@ def agree(node):
 
 def test_the_numbers_agree_with_the_kernel(node):
     for action in (
-        lambda: slide(node, "look at the stream after layer", "ArrowRight", 7),
+        lambda: slide(node, "look at the stream after how many layers", "ArrowRight", 7),
         lambda: slide(node, "depth", "ArrowLeft", 2),
-        lambda: press(node, "after: the stream itself (post)"),
-        lambda: slide(node, "how loud the layers are", "End"),
+        lambda: press(node, "post: norm of the result"),
+        lambda: slide(node, "scale of each layer’s output", "End"),
         lambda: press(node, "x + f(x)"),
-        lambda: press(node, "nowhere"),
+        lambda: press(node, "none"),
     ):
         action()
         eventually(lambda: agree(node), True)
@@ -96,7 +96,7 @@ def test_running_the_cell_again_leaks_nothing(node):
 
 
 def test_it_can_be_read_in_both_themes(node):
-    slide(node, "look at the stream after layer", "ArrowRight", 12)
+    slide(node, "look at the stream after how many layers", "ArrowRight", 12)
     shot(node, "depth-light")
     assert changed(node.locator("svg.size"), lambda: theme(node.page, "dark"))
     shot(node, "depth-dark")
