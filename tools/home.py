@@ -5,10 +5,10 @@ When `pyproject.toml` names the repository, as its last lines,
     [project.urls]
     Repository = "https://github.com/OWNER/NAME"
 
-then `make notebooks` gives each chapter a link that opens it in Colab, and a first cell, closed,
-that does nothing where the course is at hand and otherwise gets the version of pyproject.toml (a
-tag, v0.1.0) with what it needs; and `make book` gives its exercises a link that opens the chapter
-in Binder.
+then `make notebooks` gives each chapter a link that opens it in Colab, and its first cell, closed,
+gets the course where it is not at hand, in the version of pyproject.toml (a tag, v0.1.0) with what
+it needs; `make book` gives its exercises a link that opens the chapter in Binder. Until then, that
+cell says in one line what is missing and what to do.
 """
 
 import tomllib
@@ -19,26 +19,46 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
 
-SETUP = """\
-# Where the course is not at hand, as in Colab, this gets it; elsewhere it does nothing.
-import importlib.util
-import subprocess
-import sys
+HERE = """\
+# Setup: is what this chapter needs installed here?
+from importlib.util import find_spec
 from pathlib import Path
 
+# The course's packages lie in one folder; others of the same name lie elsewhere.
+specs = [find_spec(name) for name in ("helpers", "exercises", "explorers")]
+folders = {Path(spec.origin).parent.parent if spec and spec.origin else None for spec in specs}
+here = len(folders) == 1 and None not in folders
+"""
 
-def there(name):
-    return importlib.util.find_spec(name) is not None
+REFUSE = """
+
+class NotInstalled(ImportError):
+    def _render_traceback_(self):  # what Jupyter shows: the sentence alone
+        return [str(self)]
 
 
-if not there("helpers"):
+missing = [] if here else ["the course's own code"]
+needed = ["torch", "numpy", "matplotlib", "ipywidgets", "anywidget"]
+missing += [name for name in needed if find_spec(name) is None]
+if missing:
+    advice = "open it with `make lab` in the course's folder, or choose the kernel of its .venv."
+    if Path("helpers.py").exists():
+        advice = "rename the file helpers.py in this folder, and restart the kernel."
+    raise NotInstalled(f"This chapter needs {', '.join(missing)}, not found here: {advice}")
+"""
+
+FETCH = """
+if not here:
+    import subprocess
+    import sys
+
     course = Path("course-{version}").absolute()
     if not course.exists():
         clone = ["git", "clone", "--quiet", "-c", "advice.detachedHead=false", "--depth", "1"]
         clone += ["--branch", "{version}", "{repository}", str(course)]
         subprocess.run(clone, check=True)
     lines = (course / "requirements.txt").read_text().splitlines()
-    missing = [line for line in lines if "==" in line and not there(line.split("==")[0])]
+    missing = [line for line in lines if "==" in line and find_spec(line.split("==")[0]) is None]
     if missing:
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *missing], check=True)
     sys.path.insert(0, str(course))
@@ -68,10 +88,10 @@ def binder(where: dict[str, str], chapter: str) -> str:
     return f"[in Binder]({address}?labpath=notebooks/{chapter})" if place else ""
 
 
-def setup(where: dict[str, str]) -> NotebookNode:
+def setup(where: dict[str, str] | None) -> NotebookNode:
     """The first cell."""
     return nbformat.v4.new_code_cell(
-        SETUP.format(**where).rstrip(),
+        (HERE + (FETCH.format(**where) if where else REFUSE)).rstrip(),
         id="setup",
         metadata={"tags": ["setup"], "jupyter": {"source_hidden": True}},
     )
