@@ -221,9 +221,8 @@ def test_each_chapter_links_to_those_beside_it(tmp_path):
 def published(tmp_path):
     """A toy of the course in a repository of its own, with a tag, and three chapters."""
     course = tmp_path / "public"
-    for package in ("helpers", "exercises", "explorers"):
-        (course / package).mkdir(parents=True)
-        (course / package / "__init__.py").write_text("WHERE = 'the course'\n")
+    (course / "helpers").mkdir(parents=True)
+    (course / "helpers" / "__init__.py").write_text("WHERE = 'the course'\n")
     (course / "requirements.txt").write_text("# all\nnumpy==0.0.1\nsafetensors==0.0.1\n-e .\n")
     for command in ("init -q", "add -A", "commit -qm first", "tag v2.0"):
         who = ["-c", "user.name=a", "-c", "user.email=a@b"]
@@ -245,7 +244,10 @@ def test_a_published_chapter_gets_the_course_where_it_is_not_at_hand(published):
     assert [cell.id for cell in chapter.cells][1:] == ["navigation-top", "setup", "navigation-end"]
     setup = chapter.cells[2]
     assert setup.metadata["jupyter"]["source_hidden"]
-    bare = hidden(f"{setup.source}\nimport helpers; print(helpers.WHERE)")
+    (published / "other").mkdir()  # anybody may have a module of this name
+    (published / "other" / "helpers.py").write_text("WHERE = 'elsewhere'\n")
+    other = f"sys.path.insert(0, {str(published / 'other')!r})"
+    bare = hidden(f"{other}\n{setup.source}\nimport helpers; print(helpers.WHERE)")
     for _ in range(2):  # the second time, the folder is there
         done = subprocess.run(
             [sys.executable, "-I", "-c", bare], cwd=published, capture_output=True, text=True
@@ -256,7 +258,7 @@ def test_a_published_chapter_gets_the_course_where_it_is_not_at_hand(published):
     assert not (ROOT / "course-v2.0").exists()
 
 
-@pytest.mark.parametrize("beside", [None, "helpers.py", "explorers"])
+@pytest.mark.parametrize("beside", [None, "helpers.py", "helpers"])
 def test_a_chapter_without_the_course_says_in_one_line_what_to_do(beside, tmp_path):
     """In its first cell, also where a file or a folder has the name of a package of the course."""
     if beside:

@@ -19,15 +19,27 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
 
-HERE = """\
+AT_HAND = """\
 # Setup: is what this chapter needs installed here?
-from importlib.util import find_spec
+import importlib.metadata
+import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
-# The course's packages lie in one folder; others of the same name lie elsewhere.
-specs = [find_spec(name) for name in ("helpers", "exercises", "explorers")]
-folders = {Path(spec.origin).parent.parent if spec and spec.origin else None for spec in specs}
-here = len(folders) == 1 and None not in folders
+
+def at_hand():
+    # Others, too, have a module called helpers; this one lies beside the chapters.
+    found = importlib.util.find_spec("helpers")
+    places = found and found.submodule_search_locations or []
+    return any(Path(place).with_name("notebooks").is_dir() for place in places)
+
+
+def installed(package):
+    try:
+        return bool(importlib.metadata.version(package))
+    except importlib.metadata.PackageNotFoundError:
+        return False
 """
 
 REFUSE = """
@@ -37,9 +49,9 @@ class NotInstalled(ImportError):
         return [str(self)]
 
 
-missing = [] if here else ["the course's own code"]
+missing = [] if at_hand() else ["the course's own code"]
 needed = ["torch", "numpy", "matplotlib", "ipywidgets", "anywidget"]
-missing += [name for name in needed if find_spec(name) is None]
+missing += [package for package in needed if not installed(package)]
 if missing:
     advice = "open it with `make lab` in the course's folder, or choose the kernel of its .venv."
     if Path("helpers.py").exists():
@@ -48,17 +60,15 @@ if missing:
 """
 
 FETCH = """
-if not here:
-    import subprocess
-    import sys
 
+if not at_hand():
     course = Path("course-{version}").absolute()
     if not course.exists():
         clone = ["git", "clone", "--quiet", "-c", "advice.detachedHead=false", "--depth", "1"]
         clone += ["--branch", "{version}", "{repository}", str(course)]
         subprocess.run(clone, check=True)
-    lines = (course / "requirements.txt").read_text().splitlines()
-    missing = [line for line in lines if "==" in line and find_spec(line.split("==")[0]) is None]
+    lines = (course / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    missing = [line for line in lines if "==" in line and not installed(line.split("==")[0])]
     if missing:
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *missing], check=True)
     sys.path.insert(0, str(course))
@@ -91,7 +101,7 @@ def binder(where: dict[str, str], chapter: str) -> str:
 def setup(where: dict[str, str] | None) -> NotebookNode:
     """The first cell."""
     return nbformat.v4.new_code_cell(
-        (HERE + (FETCH.format(**where) if where else REFUSE)).rstrip(),
+        (AT_HAND + (FETCH.format(**where) if where else REFUSE)).rstrip(),
         id="setup",
         metadata={"tags": ["setup"], "jupyter": {"source_hidden": True}},
     )
