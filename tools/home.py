@@ -23,15 +23,13 @@ AT_HAND = """\
 # Setup: is what this chapter needs installed here?
 import importlib.metadata
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
 
 def at_hand():
     # Others, too, have a module called helpers; this one lies beside the chapters.
     found = importlib.util.find_spec("helpers")
-    places = found and found.submodule_search_locations or []
+    places = (found and found.submodule_search_locations) or []
     return any(Path(place).with_name("notebooks").is_dir() for place in places)
 
 
@@ -62,6 +60,9 @@ if missing:
 FETCH = """
 
 if not at_hand():
+    import subprocess
+    import sys
+
     course = Path("course-{version}").absolute()
     if not course.exists():
         clone = ["git", "clone", "--quiet", "-c", "advice.detachedHead=false", "--depth", "1"]
