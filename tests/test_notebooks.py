@@ -111,6 +111,22 @@ def test_code_cells_are_short(notebook):
     assert max(lengths) <= LONGEST_CELL, shown[lengths.index(max(lengths))].source
 
 
+def test_no_cell_deletes_what_another_cell_made(notebook):
+    """It could not run a second time, nor could the cells before it."""
+    for cell in code_cells(notebook):
+        for node in ast.walk(ast.parse(cell.source)):
+            targets = node.targets if isinstance(node, ast.Delete) else []
+            assert not any(isinstance(target, ast.Name) for target in targets), cell.source
+
+
+def test_a_folded_picture_says_what_it_shows(notebook):
+    """JupyterLab shows the first line of a folded cell: a comment, not a scrap of code."""
+    for cell in code_cells(notebook):
+        pictures = [o for o in cell.outputs if "image/png" in o.get("data", {})]
+        if pictures and cell.metadata.get("jupyter", {}).get("source_hidden"):
+            assert cell.source.startswith("# Picture: "), cell.source
+
+
 def test_an_unchecked_output_is_followed_by_an_assert(notebook):
     """What nbval does not compare is asserted: in the same cell or in the next one."""
     cells = code_cells(notebook)
