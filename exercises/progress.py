@@ -5,7 +5,7 @@ exercise, added when it is right for the first time. Lines are only ever added, 
 so two chapters that are open at once do not lose each other's, and a line that somebody has spoilt
 costs no more than itself. Elsewhere (in notebooks/, in CI) nothing is read or written.
 
-`road` lists the chapters of the folder with what is done of each.
+`road` lists the chapters of the folder with what is solved of each.
 """
 
 import errno
@@ -84,8 +84,8 @@ def remember(topic: str, name: str) -> None:
 
 
 def road() -> str:
-    """The chapters in this folder as a list in Markdown: link, question, what of it is done."""
-    lines = []
+    """The chapters in this folder as a table in Markdown: link, question, what of it is solved."""
+    rows = []
     for path in sorted(Path().glob("[0-9][0-9]_*.ipynb")):
         if re.fullmatch(r"\d\d_[a-z_]+", path.stem):  # not an …-old or …-new of the learner's
             title, question = _head(path)
@@ -94,10 +94,14 @@ def road() -> str:
             except OSError as error:
                 done = f"what is done cannot be read: {error}"
             all_done = "✔ " if re.match(r"(\d+) of \1\b", done) else ""
-            lines.append(
-                f"- [{title}]({path.name}) · {question}" + f" · {all_done}{done}" * bool(done)
-            )
-    return "\n".join(lines)
+            rows.append([f"[{title}]({path.name})", question, f"{all_done}{done}"])
+    heads = ["chapter", "question", "solved"]
+    if not any(done for *_, done in rows):  # nothing is remembered here
+        heads, rows = heads[:2], [row[:2] for row in rows]
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(
+        f"| {' | '.join(text.replace('|', chr(92) + '|') for text in line)} |" for line in lines
+    )
 
 
 def _head(path: Path) -> tuple[str, str]:

@@ -111,6 +111,22 @@ def test_code_cells_are_short(notebook):
     assert max(lengths) <= LONGEST_CELL, shown[lengths.index(max(lengths))].source
 
 
+def test_no_cell_deletes_what_another_cell_made(notebook):
+    """It could not run a second time, nor could the cells before it."""
+    for cell in code_cells(notebook):
+        for node in ast.walk(ast.parse(cell.source)):
+            targets = node.targets if isinstance(node, ast.Delete) else []
+            assert not any(isinstance(target, ast.Name) for target in targets), cell.source
+
+
+def test_a_folded_picture_says_what_it_shows(notebook):
+    """JupyterLab shows the first line of a folded cell: a comment, not a scrap of code."""
+    for cell in code_cells(notebook):
+        pictures = [o for o in cell.outputs if "image/png" in o.get("data", {})]
+        if pictures and cell.metadata.get("jupyter", {}).get("source_hidden"):
+            assert cell.source.startswith("# Picture: "), cell.source
+
+
 def test_an_unchecked_output_is_followed_by_an_assert(notebook):
     """What nbval does not compare is asserted: in the same cell or in the next one."""
     cells = code_cells(notebook)
@@ -204,23 +220,47 @@ def test_what_was_built_runs_by_itself(evening):
     assert together(ran, cell.source, number=1) == [None]
 
 
-def test_the_gpt_chapter_ends_with_a_program(tmp_path):
-    """Its model and the cell below it, in one file beside a text: it learns the text and writes."""
+@pytest.fixture(scope="module")
+def program():
+    """The program at the end of the GPT chapter: its model and the two cells below, in one file."""
     (path,) = (ROOT / "notebooks").glob("[0-9][0-9]_gpt.ipynb")
     cells = nbformat.read(path, as_version=4).cells
-    model, rest = (c.source for c in cells if {"built", "program"} & set(tags(c)))
-    program = f"{model}\n\n\n{rest}\n"
-    stated = f"`python gpt.py`: {len(program.splitlines())} lines"
+    parts = [c.source for c in cells if {"built", "program"} & set(tags(c))]
+    text = "\n\n\n".join(parts) + "\n"
+    stated = f"`python gpt.py`: {len(text.splitlines())} lines"
     assert any(stated in cell.source for cell in cells), stated
-    (tmp_path / "gpt.py").write_text(program, "utf-8")
-    text = "To be, or not to be: that is the question.\n" * 200
-    (tmp_path / "input.txt").write_text(text, "utf-8")
-    done = subprocess.run(
-        [sys.executable, "gpt.py"], cwd=tmp_path, capture_output=True, encoding="utf-8"
-    )
+    return text
+
+
+def run_program(program, folder, text):
+    (folder / "gpt.py").write_text(program, "utf-8")
+    (folder / "input.txt").write_bytes(text)
+    command = [sys.executable, "gpt.py"]
+    return subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8")
+
+
+def test_the_gpt_chapter_ends_with_a_program(program, tmp_path):
+    """It learns the text beside it and writes."""
+    text = b"To be, or not to be: that is the question.\n" * 200
+    done = run_program(program, tmp_path, text)
     assert done.returncode == 0, done.stderr
     loss, written = done.stdout.split(" nats\n")
     assert float(loss) < 1 and "to be" in written
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "input.txt has only 0 characters: it needs at least 65"),
+        (b"a" * 64, "input.txt has only 64 characters: it needs at least 65"),
+        ("caf\xe9 ".encode("cp1252") * 99, "input.txt is not in UTF-8: save it again"),
+        (("text" * 99).encode("utf-16"), "input.txt is not in UTF-8: save it again"),
+    ],
+    ids=["empty", "short", "cp1252", "utf-16"],
+)
+def test_that_program_says_what_is_wrong_with_a_text(program, text, said, tmp_path):
+    done = run_program(program, tmp_path, text)
+    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith(f"ValueError: {said}")
 
 
 def test_proofs_are_folded_and_print_a_number(evening):

@@ -11,6 +11,8 @@ import home
 import nbformat
 import pytest
 from conftest import ROOT
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 from nbformat import v4
 
 import notebooks as tool
@@ -202,8 +204,13 @@ def test_each_chapter_links_to_those_beside_it(tmp_path):
         tool.navigate(chapter, path)
         road = "[the road](00_start_here.ipynb#The-road)"
         links = f"← [00 · A](00_a.ipynb) · {road} · [02 · C](02_c.ipynb) →"
-        assert [cell.source for cell in chapter.cells[1::2]] == [links, links]
-        assert len(chapter.cells) == 4
+        _title, top, setup, text, end = chapter.cells
+        assert (top.source, setup.id, text.source, end.source) == (
+            links,
+            "setup",
+            "The end.",
+            links,
+        )
         nbformat.validate(chapter)
     for name, links in (("00_a", "[01 · B](01_b.ipynb) →"), ("02_c", "← [01 · B](01_b.ipynb) · ")):
         chapter = tool.read(tmp_path / f"{name}.ipynb")
@@ -255,6 +262,23 @@ def test_a_published_chapter_gets_the_course_where_it_is_not_at_hand(published):
     assert not (ROOT / "course-v2.0").exists()
 
 
+@pytest.mark.parametrize("beside", [None, "helpers.py", "helpers"])
+def test_a_chapter_without_the_course_says_in_one_line_what_to_do(beside, tmp_path):
+    """In its first cell, also where a file or a folder has the name of a package of the course."""
+    if beside:
+        (tmp_path / beside).mkdir() if "." not in beside else (tmp_path / beside).touch()
+    setup = home.setup(None)
+    cells = [v4.new_code_cell(hidden(setup.source)), v4.new_code_cell("1 / 0")]
+    where = {"metadata": {"path": str(tmp_path)}}
+    client = NotebookClient(v4.new_notebook(cells=cells), resources=where)
+    with pytest.raises(CellExecutionError, match="NotInstalled"):
+        client.execute()
+    (error,) = cells[0].outputs
+    (line,) = error.traceback
+    assert line.startswith("This chapter needs the course's own code, not found here: ")
+    assert ("rename the file helpers.py" if beside == "helpers.py" else "`make lab`") in line
+
+
 def hidden(code):
     """The code where the course's own packages cannot be imported, as in a bare environment."""
     return f"""
@@ -278,6 +302,7 @@ def test_what_publishing_adds_goes_again_and_is_not_run_in_vain(published):
     path = published / "01_one.ipynb"
     chapter = tool.read(path)
     tool.navigate(chapter, path)
+    assert "make lab" in chapter.cells[2].source
     plain = [(cell.id, cell.source) for cell in chapter.cells]
     where = home.home(published / "pyproject.toml")
     tool.navigate(chapter, path, where)

@@ -5,10 +5,10 @@ When `pyproject.toml` names the repository, as its last lines,
     [project.urls]
     Repository = "https://github.com/OWNER/NAME"
 
-then `make notebooks` gives each chapter a link that opens it in Colab, and a first cell, closed,
-that does nothing where the course is at hand and otherwise gets the version of pyproject.toml (a
-tag, v0.1.0) with what it needs; and `make book` gives its exercises a link that opens the chapter
-in Binder.
+then `make notebooks` gives each chapter a link that opens it in Colab, and its first cell, closed,
+gets the course where it is not at hand, in the version of pyproject.toml (a tag, v0.1.0) with what
+it needs; `make book` gives its exercises a link that opens the chapter in Binder. Until then, that
+cell says in one line what is missing and what to do.
 """
 
 import tomllib
@@ -19,19 +19,17 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
 
-SETUP = """\
-# Where the course is not at hand, as in Colab, this gets it; elsewhere it does nothing.
+AT_HAND = """\
+# Setup: is what this chapter needs installed here?
 import importlib.metadata
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
 
 def at_hand():
     # Others, too, have a module called helpers; this one lies beside the chapters.
     found = importlib.util.find_spec("helpers")
-    places = found and found.submodule_search_locations or []
+    places = (found and found.submodule_search_locations) or []
     return any(Path(place).with_name("notebooks").is_dir() for place in places)
 
 
@@ -40,9 +38,31 @@ def installed(package):
         return bool(importlib.metadata.version(package))
     except importlib.metadata.PackageNotFoundError:
         return False
+"""
 
+REFUSE = """
+
+class NotInstalled(ImportError):
+    def _render_traceback_(self):  # what Jupyter shows: the sentence alone
+        return [str(self)]
+
+
+missing = [] if at_hand() else ["the course's own code"]
+needed = ["torch", "numpy", "matplotlib", "ipywidgets", "anywidget"]
+missing += [package for package in needed if not installed(package)]
+if missing:
+    advice = "open it with `make lab` in the course's folder, or choose the kernel of its .venv."
+    if Path("helpers.py").exists():
+        advice = "rename the file helpers.py in this folder, and restart the kernel."
+    raise NotInstalled(f"This chapter needs {', '.join(missing)}, not found here: {advice}")
+"""
+
+FETCH = """
 
 if not at_hand():
+    import subprocess
+    import sys
+
     course = Path("course-{version}").absolute()
     if not course.exists():
         clone = ["git", "clone", "--quiet", "-c", "advice.detachedHead=false", "--depth", "1"]
@@ -79,10 +99,10 @@ def binder(where: dict[str, str], chapter: str) -> str:
     return f"[in Binder]({address}?labpath=notebooks/{chapter})" if place else ""
 
 
-def setup(where: dict[str, str]) -> NotebookNode:
+def setup(where: dict[str, str] | None) -> NotebookNode:
     """The first cell."""
     return nbformat.v4.new_code_cell(
-        SETUP.format(**where).rstrip(),
+        (AT_HAND + (FETCH.format(**where) if where else REFUSE)).rstrip(),
         id="setup",
         metadata={"tags": ["setup"], "jupyter": {"source_hidden": True}},
     )

@@ -117,9 +117,10 @@ def normalise(notebook: NotebookNode) -> None:
 
 
 def navigate(notebook: NotebookNode, path: Path, where: dict[str, str] | None = None) -> None:
-    """Put the links to the chapters before and after it below the title and at the end.
+    """Put the links to the chapters before and after it below the title and at the end, and what
+    checks that the course is at hand.
 
-    where: the home of the course, if it has one: then also what runs the chapter elsewhere.
+    where: the home of the course, if it has one: then that cell gets the course where it is not.
     """
     chapters = sorted(path.parent.glob(CHAPTERS))
     here = chapters.index(path)
@@ -138,8 +139,8 @@ def navigate(notebook: NotebookNode, path: Path, where: dict[str, str] | None = 
         )
         for place, texts in (("top", tops), ("end", links))
     )
-    before_all = [] if where is None else [_kept(notebook, home.setup(where))]
-    notebook.cells = [cells[0], first, *before_all, *cells[1:], last]
+    setup = _kept(notebook, home.setup(where))
+    notebook.cells = [cells[0], first, setup, *cells[1:], last]
 
 
 def _kept(notebook: NotebookNode, cell: NotebookNode) -> NotebookNode:
