@@ -13,6 +13,7 @@ from explorers.base import Explorer, esm, fixed
 from explorers.labels import sendable, short
 from explorers.packed import file_of
 from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
+from helpers.checkpoints import evaluating
 from helpers.sampling import next_token_probabilities
 
 SHOWN = 20  # tokens with a bar of their own
@@ -134,9 +135,7 @@ class SamplingExplorer(Explorer):
     @torch.no_grad()
     def _logits(self, ids: list[int]) -> torch.Tensor:
         """The logits after the last id, (V,); what was read the last time is not read again."""
-        was_training = self._model.training
-        self._model.eval()
-        try:
+        with evaluating(self._model):
             if not hasattr(self._model, "empty_cache"):
                 return self._model(torch.tensor([ids]))[0, -1].float()
             same = 0
@@ -149,8 +148,6 @@ class SamplingExplorer(Explorer):
             logits = self._model(torch.tensor([ids[same:]]), self._cache)[0, -1].float()
             self._read = list(ids)
             return logits
-        finally:
-            self._model.train(was_training)
 
     def probabilities(self) -> torch.Tensor:
         """The probabilities (V,) that the next token is drawn from, at the present settings.
