@@ -12,8 +12,8 @@ from torch import nn
 from explorers.base import Explorer, esm, fixed
 from explorers.labels import sendable, short
 from explorers.packed import file_of
-from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 from helpers.checkpoints import evaluating
+from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 from helpers.sampling import next_token_probabilities
 
 SHOWN = 20  # tokens with a bar of their own
