@@ -86,7 +86,7 @@ function render({ model, el }) {
   const scale = h("p", { class: "quiet" }, "weight 0", h("span", { class: "scale" }), "1");
   const says = verdict();
   node.append(h("div", { class: "columns" },
-    h("figure", {}, h("figcaption", {}, "Row: letter written. Column: letter of the input"), heat),
+    h("figure", {}, h("figcaption", {}, "Row: letter written. Column: input letter"), heat),
     h("div", {}, h("dl", {}, h("dt", {}, "input"), reads, h("dt", {}, "output"), writes, h("dt", {}, "target"), should), says, none, table, scale)));
 
   const sizes = (wide) => {
