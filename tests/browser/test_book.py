@@ -367,7 +367,7 @@ def test_words_are_looked_up_in_the_page(reader, book):
     node.get_by_label("exclude the query words").press("Space")
     same(mode="analogy", exclude=True)
     node.locator("tr .token").first.press("Enter")
-    expect(node.locator("caption")).to_have_text("nearest to “queen” by cosine, itself left out")
+    expect(node.locator("caption")).to_have_text("nearest to “queen” by cosine (excluding “queen”)")
     words.close()
 
 

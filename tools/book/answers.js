@@ -6,7 +6,7 @@ function SamplingExplorer(bytes) {
   const gpt = gptOf(bytes), { encode } = tokenizerOf(gpt.about.tokenizer);
   return ({ prompt }) => {
     const answer = { prompt, logits: new DataView(new ArrayBuffer(0)), error: "", note: "" };
-    if (!prompt) return { ...answer, error: "Type a prompt: the model continues at least one token." };
+    if (!prompt) return { ...answer, error: "Type a prompt (at least one token) to get a continuation." };
     if (prompt.length > 4000) return { ...answer, error: "The prompt is longer than 4000 characters." };
     let ids;
     try { ids = encode(prompt); } catch (error) { return { ...answer, error: error.message }; }
@@ -64,7 +64,7 @@ function WordExplorer(bytes) {
     if (new Set(hidden).size === V) return nothing("The table has no other word.");
     const cosines = words.map((_, i) => product(i, aim) / lengths[i] / length);
     for (const i of hidden) cosines[i] = -Infinity;
-    return { ...answer, title: mode === "neighbours" ? `nearest to ${quoted[0]} by cosine, itself left out` : `nearest to ${quoted[0]} − ${quoted[1]} + ${quoted[2]} by cosine`,
+    return { ...answer, title: mode === "neighbours" ? `nearest to ${quoted[0]} by cosine (excluding ${quoted[0]})` : `nearest to ${quoted[0]} − ${quoted[1]} + ${quoted[2]} by cosine`,
       rows: largest(cosines, count).filter((i) => cosines[i] > -Infinity).map((i) => [words[i], Math.round(1e4 * cosines[i]) / 1e4, asked.some((one) => one.i === i)]) };
   };
 }
