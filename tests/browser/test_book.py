@@ -276,7 +276,7 @@ def test_a_sentence_goes_through_the_model_which_is_fetched_when_it_is_first_tou
     assert asked == [name]
     node.get_by_label("this head is on").press("Space")
     expect(node.locator(".answer th").first).to_have_text("ch")
-    node.get_by_role("button", name="As trained").press("Enter")
+    node.get_by_role("button", name="Reset").press("Enter")
     text = "Apollo 11 landed on the Moon. Apollo"
     node.get_by_label("text", exact=True).fill(text)
     with torch.no_grad():
