@@ -92,7 +92,7 @@ def road() -> str:
             try:
                 done = of(path.stem[3:])
             except OSError as error:
-                done = f"what is done cannot be read: {error}"
+                done = f"what you have solved cannot be read: {error}"
             all_done = "✔ " if re.match(r"(\d+) of \1\b", done) else ""
             rows.append([f"[{title}]({path.name})", question, f"{all_done}{done}"])
     heads = ["chapter", "question", "solved"]

@@ -276,7 +276,7 @@ def test_what_cannot_be_written_is_said(at_work):
     assert report.outcome == "not yet"
     assert report.done.startswith("What you have solved could not be remembered: ")
     (at_work.parent / "01_words_as_vectors.ipynb").write_text("{}")
-    assert "what is done cannot be read: " in progress.road()
+    assert "what you have solved cannot be read: " in progress.road()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and devices are a Unix thing")
@@ -290,8 +290,8 @@ def test_a_file_without_end_is_not_read(at_work, kind):
     (at_work.parent / "01_words_as_vectors.ipynb").write_text("{}")
     report = words.cosine_matrix(all_cosines)
     assert report.outcome == "right"
-    assert report.done.startswith("what is done could not be remembered: ")
-    assert "what is done cannot be read: " in progress.road()
+    assert report.done.startswith("What you have solved could not be remembered: ")
+    assert "what you have solved cannot be read: " in progress.road()
 
 
 def test_nothing_is_written_elsewhere(tmp_path, monkeypatch):
