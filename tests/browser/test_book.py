@@ -127,7 +127,7 @@ def test_formulae_are_mathml_and_none_is_left_as_latex(book):
 def test_solutions_and_deeper_sections_are_closed(book):
     for path in CHAPTERS:
         text = (book / f"{path.stem}.html").read_text("utf-8")
-        solutions = path.read_text("utf-8").count('"solution"\n')
+        solutions = path.read_text("utf-8").count("<summary>Solution</summary>")
         assert text.count('<details class="solution"><summary>') == solutions
         assert not re.search(r"<details[^>]*\bopen\b", text), path.stem
     assert (book / "02_language_modelling.html").read_text("utf-8").count('"deeper"') == 5

@@ -61,7 +61,7 @@ def test_the_browser_and_python_cut_alike_at_every_position(tokens):
 
 def test_the_slider_by_keyboard_and_mouse(tokens):
     slider = tokens.get_by_role("slider", name="merges used")
-    expect(tokens.locator(".last")).to_contain_text("the last merge, number 1000:")
+    expect(tokens.locator(".last")).to_contain_text("last merge (number 1000):")
     with_all = int(number(tokens, "tokens.number"))
     slider.focus()
     tokens.page.keyboard.press("Home")
@@ -150,7 +150,7 @@ def test_pieces_by_keyboard_and_pointer(tokens):
 def test_a_long_text_is_limited_and_says_so(tokens):
     field(tokens).fill("low 🦉 " * 800)
     expect(tokens.locator(".warning")).to_have_text(
-        "The text has 4800 characters. Only the first 4000 are cut into tokens."
+        "The text has 4800 characters. Only the first 4000 are tokenised."
     )
     expect(tokens.locator(".number.characters")).to_have_text("4000")
     field(tokens).fill("low")

@@ -44,7 +44,7 @@ def table(node):
 
 def test_each_head_is_reached_by_keyboard_and_has_its_own_row(node):
     page, figure = node.page, node.locator(".map canvas")
-    query = node.get_by_role("slider", name="Query whose row is shown")
+    query = node.get_by_role("slider", name="Query shown")
     query.focus()
     page.keyboard.press("End")
     expect(node.locator("caption")).to_contain_text("Query 15")
