@@ -73,7 +73,7 @@ def test_the_slider_by_keyboard_and_mouse(tokens):
     expect(tokens.locator(".number.size")).to_have_text("256")
     expect(pieces(tokens)).to_have_count(28)
     tokens.page.keyboard.press("ArrowRight")
-    expect(tokens.locator(".last")).to_contain_text("number 1:")
+    expect(tokens.locator(".last")).to_contain_text("(number 1):")
     expect(tokens.locator(".number.size")).to_have_text("257")
     box = slider.bounding_box()
 
