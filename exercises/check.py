@@ -8,9 +8,7 @@ each as the code that makes it, under the words that name it::
         "dot(a, b) of two vectors of n entries is one number."
         return a @ b
 
-    dot.mistakes = {
-        "You only added. Multiply in pairs first, then add.": lambda a, b: a.sum() + b.sum(),
-    }
+    dot.mistake("You only added. Multiply in pairs first.", lambda a, b: a.sum() + b.sum())
 
 From this follow the check (`dot(answer)` runs the answer on all inputs, then names the mistake that
 gives the same) and its tests: the right answer is right, and each mistake is told by its own words.
@@ -298,11 +296,12 @@ class Declared(Exercise):
         why: Sequence[str] = (),
         clash: str = "",
         meaning: Mapping[str, str] | None = None,
+        example: tuple = (),
         tolerance: float = 1e-4,
         backward: bool = False,
         draws: bool = False,
     ):
-        self.right, self.inputs, self.praise = right, inputs, praise
+        self.right, self.inputs, self.praise, self.example = right, inputs, praise, example
         self.why, self.tolerance, self.backward = why, tolerance, backward
         self.meaning = ({_SHAPES_CLASH: clash} if clash else {}) | dict(meaning or {})
         self.draws = draws
@@ -319,6 +318,13 @@ class Declared(Exercise):
         self._more.append(more)
         return more
 
+    def mistake(self, says: Diagnosis, *answers: Answer) -> None:
+        """Add a classic mistake: its diagnosis, and code that makes it.
+
+        The first mistake is named whose code gives the learner's result for every input.
+        """
+        self.mistakes = {**self.mistakes, says: answers}
+
     def each_mistake(self) -> Iterator[tuple[Diagnosis, Answer]]:
         for says, wrong in self.mistakes.items():
             yield from ((says, one) for one in (wrong if isinstance(wrong, tuple) else (wrong,)))
@@ -329,7 +335,13 @@ class Declared(Exercise):
             yield says, wrong() if self.is_value else wrong
 
     def _judge(self, answer: Any) -> str:
-        self._expect_values(answer, [self._try(answer, given) for given in self.inputs])
+        try:
+            self._expect_values(answer, [self._try(answer, given) for given in self.inputs])
+        except TooLong:
+            raise
+        except NotYet as wrong:
+            wrong.detail = f"{self._example(answer)} {wrong.detail}".strip()
+            raise
         for given in self.inputs if self.backward else ():
             self.expect_backward(answer, given)
         for more in self._more:
@@ -337,30 +349,18 @@ class Declared(Exercise):
         return self.praise
 
     def _expect_values(self, answer: Any, tried: Sequence["Tried"]) -> None:
-        """Raise NotYet unless all is right: the mistake that explains most, else what differs."""
+        """Raise NotYet unless all is right: the mistake that explains it, else what differs."""
         wrong = [t for t in tried if t.error or not same(t.got, t.want, self.tolerance)]
         if not wrong:
             return
         given = next((t for t in wrong if not t.error), wrong[0])
         self._failed = self._arguments(given.given)
-        explained = [
-            (says, [t for t in tried if t.is_given_by(mistake, self.tolerance)])
-            for says, mistake in self.each_mistake()
-            if given.is_given_by(mistake, self.tolerance)
-        ]
-        # What only fails may fail for many reasons, and a True may be chance: all must fit then.
-        # Elsewhere what explains less than half, of all or of what is wrong, is a coincidence, and
-        # so is what would be wrong, where the answer is right, as often as it explains.
+        # Where all calls fail, and where only True or False is returned, agreement may be chance.
         least = len(tried) if given.error or isinstance(given.want, bool) else len(tried) / 2
-
-        def by_chance(fits: Sequence["Tried"]) -> bool:
-            told = sum(t in wrong for t in fits)
-            belied = len(tried) - len(wrong) - (len(fits) - told)
-            return len(fits) < least or 2 * told < len(wrong) or told <= belied
-
-        explained = [(says, fits) for says, fits in explained if not by_chance(fits)]
-        if explained:
-            raise NotYet(max(explained, key=lambda found: len(found[1]))[0])
+        for says, mistake in self.each_mistake():
+            fits = [t for t in tried if t.is_given_by(mistake, self.tolerance)]
+            if len(fits) >= least and all(t in fits for t in wrong):
+                raise NotYet(says)
         first = wrong[0]
         self._failed = self._arguments(first.given)
         right = len(tried) - len(wrong)
@@ -374,6 +374,14 @@ class Declared(Exercise):
         problem = difference(first.got, first.want, self.what(first.given), self.tolerance)
         again = "" if self.is_value else self._try_it()
         raise NotYet(f"{problem} {why}".strip(), f"{some} {again}".strip())
+
+    def _example(self, answer: Any) -> str:
+        """Whether the example that the task gives comes out right."""
+        if not self.example:
+            return ""
+        tried = self._try(answer, self.example)
+        right = not tried.error and same(tried.got, tried.want, self.tolerance)
+        return f"The example of the task is {'' if right else 'not '}right."
 
     def _arguments(self, given: tuple) -> tuple:
         return given
@@ -560,7 +568,8 @@ def exercise(inputs: Sequence[tuple], **settings: Any) -> Callable[[Any], Declar
     """Turn the right answer, a function or an nn.Module, into an exercise.
 
     inputs: the arguments of each call; the answer gets copies. praise: shown after ✔; why: for each
-    input, what to add when it is wrong and no mistake explains it; clash: what to add when shapes
+    input, what to add when it is wrong and no mistake explains it; example: the arguments of the
+    example in the task's text; clash: what to add when shapes
     do not go together; meaning: what to add to other errors, by a pattern in their words;
     tolerance: absolute and relative; backward: must gradients pass, too? draws: is the answer to
     draw at random, so that two calls may differ?

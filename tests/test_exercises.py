@@ -102,7 +102,8 @@ def test_the_right_answer_is_right(declared):
 @pytest.mark.parametrize(("declared", "says", "mutant"), MUTANTS)
 def test_each_mistake_is_told_by_its_own_words(declared, says, mutant):
     report = declared(mutant)
-    assert (report.outcome, report.message, report.detail) == ("not yet", says, "")
+    assert (report.outcome, report.message) == ("not yet", says)
+    assert report.detail in ("", declared._example(mutant))
 
 
 GARBAGE = {

@@ -352,15 +352,22 @@ def test_a_mistake_that_explains_little_is_a_coincidence():
         """twice(n): 2 n."""
         return 2 * n
 
-    declared = exercise(inputs=[(3,), (4,), (5,)])(twice)
-    declared.mistakes = {"Squared.": lambda n: n * n}
-    assert declared(lambda n: n * n).message == "Squared."
-    assert declared(lambda n: min(n * n, 20)).message == "Squared."
-    assert declared(lambda n: 9).message == "twice(3) should be 6, but is 9."
-    # What is squared would be wrong for 4, too, where this answer is right.
     declared = exercise(inputs=[(0,), (2,), (3,), (4,)])(twice)
-    declared.mistakes = {"Squared.": lambda n: n * n}
-    assert declared(lambda n: 9 if n == 3 else 2 * n).message == "twice(3) should be 6, but is 9."
+    declared.mistake("Squared.", lambda n: n * n)
+    assert declared(lambda n: n * n).message == "Squared."
+    assert declared(lambda n: n * n if n < 4 else 8).message == "Squared."
+    assert declared(lambda n: n * n if n < 4 else 9).message == "twice(3) should be 6, but is 9."
+
+
+def test_the_example_of_the_task_is_tried():
+    @exercise(inputs=[(0,), (4,)], example=(3,))
+    def twice(n):
+        """twice(n): 2 n."""
+        return 2 * n
+
+    assert twice(lambda n: 6).detail.startswith("The example of the task is right.")
+    assert twice(lambda n: n + 1).detail.startswith("The example of the task is not right.")
+    assert twice(lambda n: 1 // n).detail.startswith("The example of the task is not right.")
 
 
 def test_a_mistake_that_only_fails_or_only_says_true_is_named_if_it_fits_every_input():
@@ -373,7 +380,8 @@ def test_a_mistake_that_only_fails_or_only_says_true_is_named_if_it_fits_every_i
         a, b = numbers
         return a > b
 
-    falls.mistakes = {"You expect two.": two, "You say True to everything.": lambda numbers: True}
+    falls.mistake("You expect two.", two)
+    falls.mistake("You say True to everything.", lambda numbers: True)
     assert falls(two).message == "You expect two."
     assert "raised ValueError: too many" in falls(lambda numbers: two([*numbers, 0])).message
     assert falls(lambda numbers: True).message == "You say True to everything."
