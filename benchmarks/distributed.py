@@ -10,27 +10,27 @@ from its tensors. Rounds take turns, so that whatever else the machine does meet
 import argparse
 from statistics import median
 
-from helpers.distributed import WAYS, torchrun
+from helpers.distributed import STRATEGIES, torchrun
 
 SCRIPT = """
 import torch
 from helpers.distributed import Processes, bytes_held
-from helpers.training import fast_gpt, fast_optimisers, train
+from helpers.training import fast_gpt, fast_optimizers
 
 torch.set_num_threads(1)
 ids = torch.randint(2048, (20_000,), generator=torch.Generator().manual_seed(0))
 with Processes.started() as started:
-    processes = started.using(WAY)
+    processes = started.with_strategy(STRATEGY)
     torch.manual_seed(0)
     model = fast_gpt(2048, 256, n_layer=6, n_head=4, n_embd=256, convolution=None)
-    processes.spread(model)
-    optimisers = fast_optimisers(model)
+    processes.parallelize(model)
+    optimizers = fast_optimizers(model)
     seconds = []
     for _ in range(STEPS):
-        run = train(model, ids, steps=1, block_size=256, batch_size=16, optimisers=optimisers,
-                    generator=torch.Generator().manual_seed(0), processes=processes)
+        run = Trainer(model, ids, steps=1, block_size=256, batch_size=16, optimizer=optimizers,
+                      generator=torch.Generator().manual_seed(0), processes=processes).fit()
         seconds.append(run.seconds)
-    held = bytes_held(model, optimisers) / 1e6
+    held = bytes_held(model, optimizers) / 1e6
     if processes.rank == 0:
         print(sorted(seconds)[STEPS // 2], held, run.losses[-1])
 """
@@ -41,11 +41,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
     given = parser.parse_args()
-    arms = [("data", 1), *((way, 2) for way in WAYS)]
+    arms = [("ddp", 1), *((strategy, 2) for strategy in STRATEGIES)]
     seconds: dict[tuple[str, int], list[float]] = {arm: [] for arm in arms}
     for _ in range(given.rounds):
         for way, number in arms:
-            script = SCRIPT.replace("WAY", repr(way)).replace("STEPS", str(given.steps))
+            script = SCRIPT.replace("STRATEGY", repr(way)).replace("STEPS", str(given.steps))
             step, held, loss = map(float, torchrun(script, number).split())
             seconds[way, number].append(step)
             print(f"{number} {way:8} {4096 / step:6.0f} tokens/s, {held:.1f} MB, loss {loss:.5f}")

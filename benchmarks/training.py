@@ -42,19 +42,20 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from helpers.gpt import GPT, FeedForward, GPTConfig
+from helpers.fast import keep_freed_memory
+from helpers.gpt import GPT, GPTConfig
 from helpers.text import CharTokenizer
+from helpers.trainer import Trainer
 from helpers.training import (
-    _has_bf16,
-    _keep_memory,
     adamw,
     cosine,
     estimate_loss,
     fast_gpt,
-    fast_optimisers,
-    hold_then_fall,
+    fast_optimizers,
+    has_bf16,
     language_model_loss,
     train,
+    wsd_schedule,
 )
 
 SIZES = dict(block_size=64, n_layer=4, n_head=4, n_embd=128)
@@ -109,17 +110,12 @@ def nanogpt(checkout: Path, text: Text, steps: int) -> tuple[float, float, float
     return sum(times) / 1000, statistics.median(times), loss
 
 
-class ExactGELU(FeedForward):
-    """With the bend of nanoGPT: GPT-2's own, by tanh, takes longer on cores without AVX-512."""
-
-    def bend(self, x: torch.Tensor) -> torch.Tensor:
-        return F.gelu(x)
-
-
 def ours_plain(text: Text, steps: int) -> float:
-    """Median milliseconds a step of the course's GPT with nanoGPT's parts, sizes and optimiser."""
+    """Median milliseconds a step of the course's GPT with nanoGPT's parts, sizes and optimizer."""
     torch.manual_seed(0)
-    model = GPT(GPTConfig(text.tokenizer.vocab_size, **SIZES, mlp=ExactGELU, bias=False))
+    model = GPT(GPTConfig(text.tokenizer.vocab_size, **SIZES, bias=False))
+    for block in model.blocks:
+        block.mlp.activation = F.gelu  # nanoGPT's; the tanh form takes longer without AVX-512
     ends: list[float] = []
 
     def schedule(step: int, of: int) -> float:
@@ -128,7 +124,7 @@ def ours_plain(text: Text, steps: int) -> float:
 
     train(
         model, text.train, steps=steps, block_size=64, batch_size=12,
-        optimisers=[adamw(model, 1e-3, betas=(0.9, 0.99))], schedule=schedule, clip=1.0,
+        optimizer=adamw(model, 1e-3, betas=(0.9, 0.99)), schedule=schedule, grad_clip=1.0,
         generator=torch.Generator().manual_seed(0),
     )  # fmt: skip
     return 1000 * statistics.median(b - a for a, b in pairwise(ends[5:]))
@@ -141,12 +137,12 @@ def ours_fast(text: Text, seed: int) -> tuple[float, float]:
     """(seconds of steps, loss on the whole validation split) of the fast recipe."""
     torch.manual_seed(seed)
     model = fast_gpt(text.tokenizer.vocab_size, **SIZES)
-    run = train(
+    run = Trainer(
         model, text.train, steps=STEPS, block_size=64, batch_size=BATCH,
-        optimisers=fast_optimisers(model, matrix_rate=0.05, momentum=0.75),
-        schedule=partial(hold_then_fall, warmup=1, fall=0.8), bf16=True,
+        optimizer=fast_optimizers(model, matrix_rate=0.05, momentum=0.75),
+        schedule=partial(wsd_schedule, warmup=1, decay_frac=0.8), bf16=True,
         generator=torch.Generator().manual_seed(seed),
-    )  # fmt: skip
+    ).fit()  # fmt: skip
     return run.seconds, text.loss(model, 64)
 
 
@@ -180,14 +176,14 @@ def large(text: Text, seed: int, steps: int, decay: float) -> tuple[GPT, float]:
     """
     torch.manual_seed(seed)
     model = fast_gpt(text.tokenizer.vocab_size, **LARGE)
-    run = train(
+    run = Trainer(
         model, text.train, steps=steps, block_size=256, batch_size=16,
-        optimisers=fast_optimisers(
+        optimizer=fast_optimizers(
             model, matrix_rate=0.03, other_rate=0.005, momentum=0.9, weight_decay=decay
         ),
-        schedule=partial(hold_then_fall, warmup=20), bf16=True,
+        schedule=partial(wsd_schedule, warmup=20), bf16=True,
         generator=torch.Generator().manual_seed(seed),
-    )  # fmt: skip
+    ).fit()  # fmt: skip
     print(f"{model.n_parameters():,} parameters, {run.seconds:.0f} s of {run.step} steps: "
           f"{text.loss(model, 256):.4f} on the whole validation split", flush=True)  # fmt: skip
     return model, run.seconds
@@ -247,7 +243,7 @@ def step_by_part(name: str, model: GPT, B: int, dtype: torch.dtype, peak: float)
     """Print where one step's time goes, and its share of the peak of matrix products."""
     T = model.block_size
     x = torch.randint(model.token.num_embeddings, (B, T))
-    muon, adam = fast_optimisers(model)
+    muon, adam = fast_optimizers(model)
 
     def loss() -> torch.Tensor:
         with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
@@ -270,7 +266,7 @@ def step_by_part(name: str, model: GPT, B: int, dtype: torch.dtype, peak: float)
 
 def kernels(arguments: argparse.Namespace) -> None:
     n, dtypes = 2048, [torch.float32]
-    if _has_bf16(torch.device("cpu")):  # where it is imitated, a product takes minutes
+    if has_bf16(torch.device("cpu")):  # where it is imitated, a product takes minutes
         dtypes.append(torch.bfloat16)
     for dtype in dtypes:
         a, b = torch.randn(n, n).to(dtype), torch.randn(n, n).to(dtype)
@@ -278,7 +274,7 @@ def kernels(arguments: argparse.Namespace) -> None:
         print(f"matrix product of {n} × {n}, {dtype}: {peak:.0f} GFLOP/s")
     mini = partial(fast_gpt, 2048, **LARGE, dropout=0.2)
     step_by_part("GPTMini, memory given back each time", mini(), 16, dtypes[-1], peak)
-    _keep_memory()
+    keep_freed_memory()
     step_by_part("fast", fast_gpt(65, **SIZES), BATCH, dtypes[-1], peak)
     step_by_part("headline", fast_gpt(65, **LARGE), 16, dtypes[-1], peak)
     step_by_part("GPTMini", mini(), 16, dtypes[-1], peak)

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from helpers.checkpoints import weights_of
-from helpers.gpt import GPT, SquaredReLU
-from helpers.positions import Rotary
+from helpers.checkpoints import unique_state_dict
+from helpers.gpt import GPT
 from helpers.text import BPETokenizer, CharTokenizer
 
 LEVELS = 127
@@ -29,7 +28,7 @@ def reason_against(model: Any, tokenizer: Any) -> str:
     if not isinstance(model, GPT):
         return f"the model is a {type(model).__name__}, not a GPT"
     config = model.config
-    wanted = {"norm": nn.RMSNorm, "mlp": SquaredReLU, "position": Rotary, "bias": False,
+    wanted = {"norm": "RMSNorm", "mlp": "SquaredReLU", "position": "Rotary", "bias": False,
               "convolution": None, "n_kv_head": None, "head_size": None, "hidden": None,
               "norm_eps": None, "qk_norm": True}  # fmt: skip
     for name, value in wanted.items():
@@ -56,7 +55,7 @@ def packed(model: GPT, tokenizer: BPETokenizer | CharTokenizer) -> bytes:
     """
     if wrong := reason_against(model, tokenizer):
         raise ValueError(f"a page cannot compute this: {wrong}")
-    tensors = {name: tensor.float().cpu() for name, tensor in weights_of(model).items()}
+    tensors = {name: tensor.float().cpu() for name, tensor in unique_state_dict(model).items()}
     config = model.config
     sizes = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "rotary_base", "tied")
     about = {
@@ -101,7 +100,7 @@ def file_of(model: Any, tokenizer: Any) -> str:
 def rounded(model: GPT) -> GPT:
     """A copy with the numbers that gpt.js computes with."""
     twin = copy.deepcopy(model).eval()
-    for tensor in weights_of(twin).values():
+    for tensor in unique_state_dict(twin).values():
         if tensor.dim() == 2:
             numbers, scale = _rows(tensor.float())
             tensor.copy_(numbers * scale[:, None])

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from helpers.fast import FastDropout, FastLinear
 from helpers.positions import Rotary
 
 
@@ -106,49 +107,6 @@ def _check_mask(mask: Tensor, scores: Tensor) -> None:
         raise ValueError("the mask leaves a query nothing to look at: its weights would be NaN")
 
 
-class Linear(nn.Linear):
-    """`nn.Linear`, but quick for the few tokens at a time that a model reads while it writes.
-
-    Its weight, bias and numbers (up to rounding) are those of `nn.Linear`. The product of a row or
-    two with a large matrix takes as long as the matrix takes to come from memory, and the routine
-    behind `nn.Linear` reads it with one core, at a third of the speed that is to be had. Asked for
-    two halves of the matrix as a batch of products, every core reads. Used from chapter 06 on;
-    what it gains is measured by benchmarks/generation.py. Taught in chapter 11.
-    """
-
-    FEW = 4  # rows up to which it is quicker
-    LARGE = 2**15  # numbers in the matrix from which it is
-
-    def forward(self, x: Tensor) -> Tensor:
-        w = self.weight
-        few = x.numel() <= self.FEW * self.in_features and w.numel() >= self.LARGE
-        here = x.dtype == w.dtype == torch.float32 and w.device.type == "cpu"
-        fits = x.shape[-1:] == w.shape[1:] and len(w) % 2 == 0
-        if torch.is_grad_enabled() or not (few and here and fits):
-            return super().forward(x)
-        columns = x.reshape(1, -1, self.in_features).mT.expand(2, -1, -1)
-        halves = w.unflatten(0, (2, -1)).bmm(columns)  # (2, N / 2, rows)
-        out = halves.flatten(0, 1).T.reshape(*x.shape[:-1], self.out_features)
-        return out if self.bias is None else out + self.bias
-
-
-class Dropout(nn.Dropout):
-    """`nn.Dropout`, but quick on a CPU: 16 random bits for a number, not a draw of its own.
-
-    So p is the nearest of 65,536 shares. Drawn from torch's own generator; one thread draws, so the
-    numbers do not depend on how many there are. Used from chapter 06 on; what it gains is measured
-    by benchmarks/training.py. Taught in chapter 08.
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        dropped = round(2**16 * self.p)
-        if not (self.training and 0 < dropped < 2**16 and x.device.type == "cpu"):
-            return super().forward(x)
-        draws = torch.empty(math.ceil(x.numel() / 4), dtype=torch.int64).random_(-(2**63), None)
-        bits = draws.view(torch.int16)[: x.numel()].view(x.shape)  # −2¹⁵ to 2¹⁵ − 1
-        return x * ((bits >= dropped - 2**15) * (2**16 / (2**16 - dropped))).to(x.dtype)
-
-
 class Head(nn.Module):
     """One head of self-attention: communication between tokens.
 
@@ -180,70 +138,83 @@ class Head(nn.Module):
 
 
 class KVCache:
-    """Keys and values (B, H, S, hs) that one attention layer has made for the S tokens read so far,
-    and what a `ShortConvolution` beside it has read of them.
+    """The keys and values that one attention layer has computed for the tokens processed so far.
 
-    Starts empty. A model with L layers needs L of them, `model.empty_cache()`, which belong to that
-    model and to one batch of texts. len(cache): S. model: the number of the `GPT` that wrote it.
+    Args:
+        max_tokens: how many tokens it has space for, at least 1.
 
-    Pope et al. 2022, "Efficiently Scaling Transformer Inference". Taught in chapter 11.
+    A model with L layers needs L of them, `model.empty_cache()`, which belong to that model and to
+    one batch of texts. The space is taken when the first tokens arrive. `len(cache)` is the number
+    of tokens S in it. `conv_state` is what a `ShortConvolution` of the same block keeps, and
+    `model` the number of the `GPT` that filled the cache.
+
+    Pope et al. 2022, "Efficiently Scaling Transformer Inference". Taught in: generation.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_tokens: int):
+        if max_tokens < 1:
+            raise ValueError(f"a cache needs space for at least 1 token, not {max_tokens}")
+        self.max_tokens, self.length = max_tokens, 0
+        self.conv_state: Tensor | None = None
         self.model: int | None = None
-        self._room: Tensor | None = None  # (2, B, H, more than S, hs): keys, values
-        self._length = 0
-        self.convolved: Tensor | None = None  # (B, S, C): what a convolution of the block has read
+        self._buffer: tuple[Tensor, Tensor] | None = None  # keys, values: (B, H, max_tokens, hs)
 
     def __len__(self) -> int:
-        return self._length
+        return self.length
 
     @property
     def keys(self) -> Tensor | None:
         """(B, H, S, hs), or None while the cache is empty."""
-        return None if self._room is None else self._room[0, :, :, : self._length]
+        return None if self._buffer is None else self._buffer[0][:, :, : self.length]
 
     @property
     def values(self) -> Tensor | None:
         """(B, H, S, hs), or None while the cache is empty."""
-        return None if self._room is None else self._room[1, :, :, : self._length]
+        return None if self._buffer is None else self._buffer[1][:, :, : self.length]
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values (B, H, T, hs) of T new tokens; returns those of all tokens.
 
-        Raises ValueError for another batch than that in the cache, and for other heads.
+        Raises ValueError for another batch than that in the cache, for other heads, and for more
+        tokens than there is space for.
         """
-        old, end = self._room, self._length + k.shape[2]
-        if old is not None and (k.shape[1], k.shape[3]) != (old.shape[2], old.shape[4]):
+        if self._buffer is None:
+            B, H, _, hs = k.shape
+            size = (B, H, self.max_tokens, hs)
+            self._buffer = k.new_empty(size), v.new_empty(size)
+        keys, values = self._buffer
+        if (k.shape[1], k.shape[3]) != (keys.shape[1], keys.shape[3]):
             raise ValueError(
-                f"the cache is of a model with {old.shape[2]} heads of {old.shape[4]} numbers, but "
-                f"these are {k.shape[1]} of {k.shape[3]}: each model needs its own empty_cache()"
+                f"the cache is of a model with {keys.shape[1]} heads of size {keys.shape[3]}, but "
+                f"these are {k.shape[1]} of size {k.shape[3]}: each model needs its own "
+                "empty_cache()"
             )
-        if old is not None and len(k) != old.shape[1]:
+        if len(k) != len(keys):
             raise ValueError(
-                f"the cache belongs to a batch of {old.shape[1]} texts, but {len(k)} were given: "
+                f"the cache belongs to a batch of {len(keys)} texts, but {len(k)} were given: "
                 "start each batch with an empty cache"
             )
-        differentiated = torch.is_grad_enabled() and k.requires_grad  # then `old` has to stay
-        if old is None or end > old.shape[3] or differentiated:
-            # Twice the room that is needed: copying everything for each token would be slow.
-            self._room = k.new_empty(2, *k.shape[:2], 2 * end, k.shape[3])
-            if old is not None:
-                self._room[:, :, :, : self._length] = old[:, :, :, : self._length]
-        room = self._room
-        assert room is not None
-        room[:, :, :, self._length : end] = torch.stack((k, v))
-        self._length = end
-        keys, values = room[:, :, :, :end]
-        return keys, values
+        end = self.length + k.shape[2]
+        if end > self.max_tokens:
+            raise ValueError(f"the cache has space for {self.max_tokens} tokens, not for {end}")
+        keys[:, :, self.length : end], values[:, :, self.length : end] = k, v
+        self.length = end
+        return keys[:, :, :end], values[:, :, :end]
 
     def crop(self, length: int) -> None:
-        """Forget all tokens but the first `length`. Raises ValueError if there are fewer."""
-        if not 0 <= length <= self._length:
-            raise ValueError(f"the cache holds {self._length} tokens, so not the first {length}")
-        self._length = length
-        if self.convolved is not None:
-            self.convolved = self.convolved[:, :length]
+        """Drop all tokens but the first `length`.
+
+        Raises ValueError if there are fewer, and where a convolution has kept its last inputs:
+        those before them are gone.
+        """
+        if not 0 <= length <= self.length:
+            raise ValueError(f"the cache holds {self.length} tokens, so not the first {length}")
+        if self.conv_state is not None and length < self.length:
+            raise ValueError(
+                "the cache of a model with convolutions cannot be cropped: process the tokens "
+                "again with an empty_cache()"
+            )
+        self.length = length
 
 
 class MultiHeadAttention(nn.Module):
@@ -285,13 +256,13 @@ class MultiHeadAttention(nn.Module):
         self.n_head, self.n_kv_head = n_head, n_head if n_kv_head is None else n_kv_head
         self.head_size = _split(n_embd, n_head, "n_embd") if head_size is None else head_size
         _split(n_head, self.n_kv_head, "n_head")
-        self.causal, self.dropout = causal, Dropout(dropout)
+        self.causal, self.dropout = causal, FastDropout(dropout)
         self.rotary, self.qk_norm = rotary, qk_norm
         of_queries, of_keys = n_head * self.head_size, self.n_kv_head * self.head_size
-        self.query = Linear(n_embd, of_queries, bias=bias)
-        self.key = Linear(n_embd, of_keys, bias=bias)
-        self.value = Linear(n_embd, of_keys, bias=bias)
-        self.output = Linear(of_queries, n_embd, bias=bias)
+        self.query = FastLinear(n_embd, of_queries, bias=bias)
+        self.key = FastLinear(n_embd, of_keys, bias=bias)
+        self.value = FastLinear(n_embd, of_keys, bias=bias)
+        self.output = FastLinear(of_queries, n_embd, bias=bias)
 
     def forward(
         self,

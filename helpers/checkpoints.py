@@ -1,4 +1,4 @@
-"""Models in files: saved and loaded, and a training run that can be taken up again.
+"""Models in files: saved and loaded, and a training run that can be resumed.
 
 The files are safetensors: numbers and text, nothing that could be executed. They are written beside
 their place and moved into it, so that a crash leaves the old file or the new one, never half of it.
@@ -9,8 +9,7 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.overrides import TorchFunctionMode
 
-from helpers.distributed import divided_like, first_process, whole
+from helpers.distributed import first_process, full_tensor, shard_like
 from helpers.files import expect_no_pointer, json_object, write_whole
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, CharTokenizer
 from helpers.text.bpe import from_file, to_file
 
 Tokenizer = CharTokenizer | BPETokenizer
+Shapes = Mapping[str, Sequence[int]]  # of weights, by name
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -63,18 +64,18 @@ def save_checkpoint(
         raise ValueError(f"dtype should be one of {names}, which keep fractions, not {dtype}")
     if isinstance(config := getattr(model, "config", None), GPTConfig):
         _expect_vocabulary(config, tokenizer)
-    about = {
-        "config": _settings(model),
+    metadata = {
+        "config": _config_of(model),
         **_described(tokenizer),
         "notes": dict(notes or {}),
     }
     tensors = {}
-    for name, part in weights_of(model).items():
-        tensor = whole(part)
+    for name, part in unique_state_dict(model).items():
+        tensor = full_tensor(part)
         kept = tensors[name] = tensor.to(dtype) if tensor.is_floating_point() else tensor
         if kept.isinf().any() and not tensor.isinf().any():
             raise ValueError(f"{name} holds {tensor.abs().max():.3g}: too large for {dtype}")
-    write_tensors(path, tensors, about)
+    write_tensors(path, tensors, metadata)
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
@@ -84,34 +85,31 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     never opened), a truncated file, settings that GPT does not know, missing or surplus weights.
     Taught in chapter 10.
     """
-    tensors, about = read_tensors(path)
-    if about.get("config") is None:
-        if "run" in about:
+    tensors, metadata = read_tensors(path)
+    if metadata.get("config") is None:
+        if "run" in metadata:
             raise ValueError(
-                f"{path} holds the state of a training run, not a model alone: train(…, "
-                "resume=True) goes on from it; the best weights of the run, if it was evaluated, "
+                f"{path} holds the state of a training run, not a model alone: Trainer.fit"
+                "(resume=True) continues it; the best weights of the run, if it was evaluated, "
                 "are in best.safetensors beside it"
             )
         raise ValueError(f"{path} holds weights but no settings of a GPT to put them into")
     try:
-        if not isinstance(about["config"], dict):
-            raise TypeError(f"its settings are a {type(about['config']).__name__}")
-        config = GPTConfig.from_dict(about["config"])
+        if not isinstance(metadata["config"], dict):
+            raise TypeError(f"its settings are a {type(metadata['config']).__name__}")
+        config = GPTConfig(**metadata["config"])
         if config.n_layer > len(tensors):
             raise ValueError(f"{config.n_layer} blocks, but {len(tensors)} tensors in all")
-        with torch.device("meta"):  # shapes only: what does not fit shall not cost any memory
-            planned = weights_of(GPT(replace(config, n_layer=1)))
-        for name in [name for name in planned if name.startswith("blocks.0.")]:  # all are alike
-            for layer in range(1, config.n_layer):
-                planned[name.replace("0", str(layer), 1)] = planned[name]
-        tokenizer = _tokenizer(about)
+        planned = weight_shapes(config)
+        tokenizer = _tokenizer(metadata)
         _expect_vocabulary(config, tokenizer)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} does not describe a GPT of this course: {error}") from error
-    expect_fit(planned, tensors, path)
-    model = GPT(config)
+    check_shapes(planned, _shapes(tensors), path)
+    with SkipInit():
+        model = GPT(config)
     load_weights(model, tensors, path)
-    return Checkpoint(model.eval(), tokenizer, about.get("notes", {}))
+    return Checkpoint(model.eval(), tokenizer, metadata.get("notes", {}))
 
 
 def _expect_vocabulary(config: GPTConfig, tokenizer: Tokenizer | None) -> None:
@@ -122,35 +120,49 @@ def _expect_vocabulary(config: GPTConfig, tokenizer: Tokenizer | None) -> None:
         )
 
 
-def _settings(model: nn.Module) -> dict[str, Any] | None:
-    """The settings from which a GPT is built anew, None for any other model.
+def weight_shapes(config: GPTConfig) -> Shapes:
+    """Names and shapes of the weights of a GPT, found without the memory for them.
 
-    Raises ValueError if what they build is not this model: a part was exchanged afterwards.
+    Raises what `GPT` raises. Taught in: training.
+    """
+    # All blocks are alike. Rotary has no weights, and on the device "meta" its angles would load
+    # PyTorch's compiler, which takes seconds; so would drawing initial weights.
+    position = None if config.position == "Rotary" else config.position
+    with torch.device("meta"), SkipInit():
+        state = unique_state_dict(GPT(replace(config, n_layer=1, position=position)))
+    shapes = dict(_shapes(state))
+    for name in [name for name in shapes if name.startswith("blocks.0.")]:
+        shapes |= {name.replace("0", str(i), 1): shapes[name] for i in range(1, config.n_layer)}
+    return shapes
+
+
+class SkipInit(TorchFunctionMode):
+    """Models made in its `with` block get no initial weights, which takes time: they are loaded.
+
+    Taught in: training.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_):
+            return kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+def _config_of(model: nn.Module) -> dict[str, Any] | None:
+    """The settings of a GPT, None for any other model.
+
+    Raises ValueError if they describe other weights: a part was exchanged after the model was made.
     """
     config = getattr(model, "config", None)
     if not isinstance(config, GPTConfig):
         return None
-    settings = config.to_dict()
-    with torch.device("meta"):  # shapes only
-        again = GPT(GPTConfig.from_dict(settings))
-    for mine, built in zip_longest(model.named_modules(), again.named_modules()):
-        if mine is None or built is None or not _alike(mine[1], built[1]):
-            name, part = mine or built
-            raise ValueError(
-                f"{name or 'the model'} is {type(part).__name__}({part.extra_repr()}), which its "
-                "config does not build: a checkpoint would give back another model"
-            )
-    return settings
-
-
-def _alike(a: nn.Module, b: nn.Module) -> bool:
-    return _kind(a) is _kind(b) and a.extra_repr() == b.extra_repr()
-
-
-def _kind(module: nn.Module) -> type[nn.Module]:
-    """Its class, or what that was before `fully_shard` gave it another one."""
-    kind = type(module)
-    return kind.__bases__[1] if kind.__bases__[0].__name__ == "FSDPModule" else kind
+    found = _shapes(unique_state_dict(model))
+    if different := sorted(set(found.items()) ^ set(weight_shapes(config).items())):
+        raise ValueError(
+            f"the model's config does not describe its weights ({different[0][0]} differs), so "
+            "that a checkpoint could not be loaded: was a part exchanged after the model was made?"
+        )
+    return asdict(config)
 
 
 def _described(tokenizer: Tokenizer | None) -> dict[str, Any]:
@@ -165,65 +177,72 @@ def _described(tokenizer: Tokenizer | None) -> dict[str, Any]:
     return {"symbols": None if tokenizer is None else "".join(tokenizer.symbols)}
 
 
-def _tokenizer(about: Mapping[str, Any]) -> Tokenizer | None:
-    if "merges" in about:
-        merges = [(from_file(left), from_file(right)) for left, right in about["merges"]]
-        layout = {name: about[name] for name in ("special_first", "single_digits") if name in about}
-        if "alphabet" in about:
-            layout["alphabet"] = map(from_file, about["alphabet"])
-        return BPETokenizer(merges, about.get("special", ()), **layout)
-    return None if about.get("symbols") is None else CharTokenizer(about["symbols"])
+def _tokenizer(metadata: Mapping[str, Any]) -> Tokenizer | None:
+    if "merges" in metadata:
+        merges = [(from_file(left), from_file(right)) for left, right in metadata["merges"]]
+        layout = {
+            name: metadata[name] for name in ("special_first", "single_digits") if name in metadata
+        }
+        if "alphabet" in metadata:
+            layout["alphabet"] = map(from_file, metadata["alphabet"])
+        return BPETokenizer(merges, metadata.get("special", ()), **layout)
+    return None if metadata.get("symbols") is None else CharTokenizer(metadata["symbols"])
 
 
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
+def unique_state_dict(model: nn.Module) -> dict[str, Tensor]:
     """All that a model has learnt: parameters and buffers by name, what is shared only once.
 
     Taught in chapter 10.
     """
     first: dict[int, str] = {}  # state_dict names a shared tensor twice
-    whole = model.state_dict(keep_vars=True)
-    return {name: t.detach() for name, t in whole.items() if first.setdefault(id(t), name) == name}
+    state = model.state_dict(keep_vars=True)
+    return {name: t.detach() for name, t in state.items() if first.setdefault(id(t), name) == name}
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
     """Copy tensors to the weights of the same names; all must fit before one is changed.
 
-    Raises ValueError for missing or surplus names and for other shapes. Taught in chapter 10.
+    source: the file they come from, for messages.
+    Raises ValueError for missing or surplus names and for other shapes. Taught in: training.
     """
-    own = weights_of(model)
-    expect_fit(own, tensors, source)
+    own = unique_state_dict(model)
+    check_shapes(_shapes(own), _shapes(tensors), source)
     for name, p in own.items():
-        p.copy_(divided_like(tensors[name], p))
+        p.copy_(shard_like(tensors[name], p))
 
 
-def expect_fit(own: Mapping[str, Tensor], tensors: Mapping[str, Any], source: str | Path) -> None:
-    """Raise ValueError unless names and shapes are those of the model's own weights.
+def _shapes(tensors: Mapping[str, Tensor]) -> Shapes:
+    return {name: tensor.shape for name, tensor in tensors.items()}
 
-    Taught in chapter 10.
+
+def check_shapes(expected: Shapes, found: Shapes, source: str | Path) -> None:
+    """Raise ValueError unless the names and shapes found in `source` are those of the model.
+
+    Taught in: training.
     """
-    if missing := sorted(set(own) - set(tensors)):
+    if missing := sorted(set(expected) - set(found)):
         raise ValueError(f"{source} lacks {len(missing)} weights of the model: {missing[:3]} …")
-    if surplus := sorted(set(tensors) - set(own)):
+    if surplus := sorted(set(found) - set(expected)):
         raise ValueError(f"{source} has {len(surplus)} weights too many: {surplus[:3]} …")
-    for name, p in own.items():
-        if p.shape != tensors[name].shape:
+    for name, shape in expected.items():
+        if tuple(shape) != tuple(found[name]):
             raise ValueError(
-                f"{source}: {name} has shape {tuple(tensors[name].shape)}, but the model's has "
-                f"{tuple(p.shape)}: was it trained with other settings?"
+                f"{source}: {name} has shape {tuple(found[name])}, but the model's has "
+                f"{tuple(shape)}: was it trained with other settings?"
             )
 
 
-def not_finite(model: nn.Module, optimisers: Sequence[Optimizer] = ()) -> list[str]:
-    """The names of the weights, and of what optimisers remember, that hold NaN or infinity.
+def not_finite(model: nn.Module, optimizers: Sequence[Optimizer] = ()) -> list[str]:
+    """The names of the weights, and of the optimizers' states, that hold NaN or infinity.
 
     Of tensors that are divided among processes, only the part of this process counts.
     Taught in chapter 10.
     """
-    found = [name for name, tensor in weights_of(model).items() if not _is_finite(tensor)]
-    for optimiser in optimisers:
-        remembered = {name for state in optimiser.state.values() for name, value in state.items()
+    found = [name for name, tensor in unique_state_dict(model).items() if not _is_finite(tensor)]
+    for optimizer in optimizers:
+        remembered = {name for state in optimizer.state.values() for name, value in state.items()
                       if not _is_finite(value)}  # fmt: skip
-        found += [f"{name} of {type(optimiser).__name__}" for name in sorted(remembered)]
+        found += [f"{name} of {type(optimizer).__name__}" for name in sorted(remembered)]
     return found
 
 
@@ -259,27 +278,29 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def write_tensors(
-    path: str | Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any]
+    path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]
 ) -> None:
     """A safetensors file with a description that JSON can hold, replaced in one step.
 
     Of several processes all must call this; the first writes. Taught in chapter 10.
     """
-    kept = {name: whole(tensor).detach().cpu().contiguous() for name, tensor in tensors.items()}
+    kept = {
+        name: full_tensor(tensor).detach().cpu().contiguous() for name, tensor in tensors.items()
+    }
     if not first_process():
         return
     try:
-        text = json.dumps(about)
+        text = json.dumps(metadata)
     except RecursionError:
         raise ValueError("the notes are nested too deeply for a file") from None
     # One entry, since safetensors writes several in any order: same model, same bytes.
-    described = json.dumps({**about, "crc32": _crc32(kept, json.loads(text))})
+    described = json.dumps({**metadata, "crc32": _crc32(kept, json.loads(text))})
     write_whole(path, save(kept, metadata={"about": described}))
 
 
-def _crc32(tensors: Mapping[str, Tensor], about: dict[str, Any]) -> int:
+def _crc32(tensors: Mapping[str, Tensor], metadata: dict[str, Any]) -> int:
     """A number that changes when anything in the file does: a disk may forget a bit."""
-    crc = zlib.crc32(json.dumps(about).encode())
+    crc = zlib.crc32(json.dumps(metadata).encode())
     for name, tensor in sorted(tensors.items()):
         crc = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), crc)
         crc = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, crc)
@@ -299,7 +320,7 @@ def read_tensors(path: str | Path, ours: bool = False) -> tuple[dict[str, Tensor
     expect_no_pointer(path)
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
+            file_metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(
@@ -307,45 +328,45 @@ def read_tensors(path: str | Path, ours: bool = False) -> tuple[dict[str, Tensor
             "(.pt, .pth), which this course never opens: get or train it again"
         ) from error
     try:
-        about = json_object(metadata.get("about", "{}"))
+        metadata = json_object(file_metadata.get("about", "{}"))
     except ValueError as error:
         raise ValueError(f"the description in {path} is damaged: {error}") from error
-    has_sum = "crc32" in about or ours
+    has_sum = "crc32" in metadata or ours
     try:
-        damaged = has_sum and about.pop("crc32", None) != _crc32(tensors, about)
+        damaged = has_sum and metadata.pop("crc32", None) != _crc32(tensors, metadata)
     except RecursionError:
         raise ValueError(f"the description in {path} is nested too deeply") from None
     if damaged:
         raise ValueError(f"{path} is damaged: its checksum is not that of its content")
-    return tensors, about
+    return tensors, metadata
 
 
-# --- a run that can be taken up again ------------------------------------------------------------
+# --- a run that can be resumed ------------------------------------------------------------
 
 
 class RunFolder:
     """What a run keeps on disk: `last.safetensors`, all that the next step depends on, and
     `best.safetensors`, the weights with the lowest validation loss.
 
-    settings: what must not change when the run is taken up again. Taught in chapter 10.
+    settings: what must not change when the run is resumed. Taught in chapter 10.
     """
 
     def __init__(
         self,
         folder: str | Path,
         model: nn.Module,
-        optimisers: Sequence[Optimizer],
+        optimizers: Sequence[Optimizer],
         generator: torch.Generator | None,
         settings: dict[str, Any],
     ):
         self.folder = Path(folder)
         self.last, self.best = self.folder / "last.safetensors", self.folder / "best.safetensors"
-        self.model, self.optimisers, self.generator = model, optimisers, generator
+        self.model, self.optimizers, self.generator = model, optimizers, generator
         self.settings = {
             **settings,
-            "model": _settings(model) or _kind(model).__name__,
-            "optimisers": [[type(o).__name__, *_shapes(o)] for o in optimisers],
-            "hyperparameters": [_hyperparameters(o) for o in optimisers],
+            "model": _config_of(model) or type(model).__name__,
+            "optimisers": [[type(o).__name__, *_stepped_shapes(o)] for o in optimizers],
+            "hyperparameters": [_hyperparameters(o) for o in optimizers],
             "generator": generator is not None,
         }
 
@@ -353,7 +374,7 @@ class RunFolder:
         """The record of the run in the folder, its state put back; empty for a fresh run.
 
         Raises FileExistsError rather than overwrite a run, and ValueError if the one in the folder
-        belongs to another model, other optimisers or other settings, or holds NaN or infinity.
+        belongs to another model, other optimizers or other settings, or holds NaN or infinity.
         """
         self.folder.mkdir(parents=True, exist_ok=True)  # if that fails, then now
         last = self.last
@@ -367,16 +388,16 @@ class RunFolder:
             return {}
         if not resume:
             raise FileExistsError(
-                f"{self.folder} holds a run already: take it up again with resume=True, or choose "
+                f"{self.folder} holds a run already: continue it with resume=True, or choose "
                 "another folder"
             )
-        tensors, about = read_tensors(last, ours=True)
+        tensors, metadata = read_tensors(last, ours=True)
         parts: dict[str, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
             parts.setdefault(part, {})[rest] = tensor
         try:
-            run, before = dict(about["run"]), dict(about["settings"])
+            run, before = dict(metadata["run"]), dict(metadata["settings"])
         except (KeyError, TypeError, ValueError):
             raise ValueError(f"{last} is not the state of a training run") from None
         if before.get("validation") is None:  # nothing was evaluated, or it was not yet recorded
@@ -391,9 +412,9 @@ class RunFolder:
                     f"{last}: {_in_words(place, old, new, now)}. Resume with the settings of that "
                     "run, or choose another folder"
                 )
-        states = [_states(parts.get(f"optimiser{i}", {})) for i in range(len(self.optimisers))]
-        for optimiser, state in zip(self.optimisers, states, strict=True):
-            _expect_states(optimiser, state, last)
+        states = [_states(parts.get(f"optimiser{i}", {})) for i in range(len(self.optimizers))]
+        for optimizer, state in zip(self.optimizers, states, strict=True):
+            _expect_states(optimizer, state, last)
         drawn = _expect_random_states(parts.get("random", {}), self.generator, last)
         allowed = {f"model/{name}" for name in infinite_constants(self.model)}
         if ruined := [n for n, t in tensors.items() if not _is_finite(t) and n not in allowed]:
@@ -402,26 +423,28 @@ class RunFolder:
                 "kept and cannot be resumed. Start another one in another folder"
             )
         load_weights(self.model, parts.get("model", {}), last)
-        for optimiser, state in zip(self.optimisers, states, strict=True):
-            groups = optimiser.state_dict()["param_groups"]
-            stepped = [p for group in optimiser.param_groups for p in group["params"]]
+        for optimizer, state in zip(self.optimizers, states, strict=True):
+            groups = optimizer.state_dict()["param_groups"]
+            stepped = [p for group in optimizer.param_groups for p in group["params"]]
             for index, values in state.items():
                 for name, value in values.items():
                     if value.shape == stepped[index].shape:
-                        values[name] = divided_like(value, stepped[index])
-            optimiser.load_state_dict({"state": state, "param_groups": groups})
+                        values[name] = shard_like(value, stepped[index])
+            optimizer.load_state_dict({"state": state, "param_groups": groups})
         _set_random_states(self.generator, drawn)
         return run
 
-    def keep_best(self, notes: Mapping[str, Any]) -> None:
+    def save_best(self, notes: Mapping[str, Any]) -> None:
         """Write `best.safetensors`: the weights as they are now."""
         save_checkpoint(self.best, self.model, notes=notes)
 
-    def keep(self, record: Mapping[str, Any]) -> None:
+    def save(self, record: Mapping[str, Any]) -> None:
         """Write `last.safetensors`, with a record of the run so far."""
-        tensors = {f"model/{name}": tensor for name, tensor in weights_of(self.model).items()}
-        for number, optimiser in enumerate(self.optimisers):
-            for index, state in optimiser.state_dict()["state"].items():
+        tensors = {
+            f"model/{name}": tensor for name, tensor in unique_state_dict(self.model).items()
+        }
+        for number, optimizer in enumerate(self.optimizers):
+            for index, state in optimizer.state_dict()["state"].items():
                 for name, value in state.items():
                     tensors[f"optimiser{number}/{index}/{name}"] = value
         for name, value in _random_states(self.generator).items():
@@ -462,7 +485,7 @@ def _in_words(path: tuple[Any, ...], was: Any, now: Any, settings: Mapping[str, 
         case ("model", name):
             return f"that run's model has {name} {was}, this one {now}"
         case ("optimisers",) if isinstance(was, list):
-            return f"the number of optimisers was {len(was)} in that run, and is {len(now)} now"
+            return f"the number of optimizers was {len(was)} in that run, and is {len(now)} now"
         case ("optimisers", _) if isinstance(was, list) and was and was[0] != now[0]:
             return f"that run used {was[0]}, this one {now[0]}"
         case ("optimisers", _, 0):
@@ -475,7 +498,7 @@ def _in_words(path: tuple[Any, ...], was: Any, now: Any, settings: Mapping[str, 
             if len(settings["hyperparameters"][number]) > 1:
                 where += f" in the {_ordinal(group)} group"
             if len(settings["hyperparameters"]) > 1:
-                where += f" of {settings['optimisers'][number][0]}"
+                where += f" of {settings['optimizers'][number][0]}"
             words = "learning rate" if name == "lr" else name.replace("_", " ")
             return f"that run used {words} {was}{where}, this one {now}"
     return f"that run had {path[0]} {was}, this one {now}"
@@ -487,7 +510,7 @@ def _ordinal(index: int) -> str:
 
 
 def _states(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    """What an optimiser remembers, which may be nothing: before its first step, or ever."""
+    """What an optimizer remembers, which may be nothing: before its first step, or ever."""
     states: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         index, _, key = name.partition("/")
@@ -496,33 +519,31 @@ def _states(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
 
 
 def _expect_states(
-    optimiser: Optimizer, states: Mapping[int, Mapping[str, Tensor]], source: Path
+    optimizer: Optimizer, states: Mapping[int, Mapping[str, Tensor]], source: Path
 ) -> None:
-    """Raise ValueError for what an optimiser remembers of a tensor of another shape: its kernels
+    """Raise ValueError for what an optimizer remembers of a tensor of another shape: its kernels
     do not look, and read beyond it."""
-    stepped = [p for group in optimiser.param_groups for p in group["params"]]
+    stepped = [p for group in optimizer.param_groups for p in group["params"]]
     for index, state in states.items():
         for name, value in state.items():
             fits = index < len(stepped) and value.shape in (stepped[index].shape, ())
             if not fits:
                 raise ValueError(
-                    f"{source}: {name} of the optimiser's tensor {index} has shape "
+                    f"{source}: {name} of the optimizer's tensor {index} has shape "
                     f"{tuple(value.shape)}, which fits nothing that it steps"
                 )
 
 
-def _shapes(optimiser: Optimizer) -> list[list[list[int]]]:
-    """The shapes of what an optimiser steps, group by group."""
-    return [[list(p.shape) for p in group["params"]] for group in optimiser.param_groups]
+def _stepped_shapes(optimizer: Optimizer) -> list[list[list[int]]]:
+    """The shapes of what an optimizer steps, group by group."""
+    return [[list(p.shape) for p in group["params"]] for group in optimizer.param_groups]
 
 
-def _hyperparameters(optimiser: Optimizer) -> list[dict[str, str]]:
+def _hyperparameters(optimizer: Optimizer) -> list[dict[str, str]]:
     """Rates, momenta and the like, group by group, without the ways to compute the same."""
-    left_out = ("params", "foreach", "fused", "capturable", "differentiable")
-    return [
-        {name: repr(value) for name, value in group.items() if name not in left_out}
-        for group in optimiser.param_groups
-    ]
+    left_out = ("params", "foreach", "fused", "capturable", "differentiable", "initial_lr")
+    groups = [{**g, "lr": g.get("initial_lr", g["lr"])} for g in optimizer.param_groups]
+    return [{n: repr(value) for n, value in g.items() if n not in left_out} for g in groups]
 
 
 def _random_states(generator: torch.Generator | None) -> dict[str, Tensor]:

@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-WAYS = ("data", "sharded", "tensor")
+STRATEGIES = ("ddp", "fsdp", "tp")
 MINUTES = 5.0  # that `torchrun` waits for its processes
 _connected: list[bool] = []
 
@@ -33,16 +33,16 @@ class Processes:
     rank: which of them this is, from 0; world_size: how many they are; device: where this one
     computes; parallel: what is divided among them.
 
-    "data": the rows of a batch; each process holds the whole model, and gradients are averaged
-    (Li et al. 2020, `DistributedDataParallel`). "sharded": the rows, and also weights, gradients
-    and what optimisers remember, gathered block by block when needed (Rajbhandari et al. 2020,
-    "ZeRO"; `fully_shard`). "tensor": the matrices in blocks, by heads and by hidden features; all
+    "ddp": the rows of a batch; each process holds the whole model, and gradients are averaged
+    (Li et al. 2020, `DistributedDataParallel`). "fsdp": the rows, and also weights, gradients
+    and what optimizers remember, gathered block by block when needed (Rajbhandari et al. 2020,
+    "ZeRO"; `fully_shard`). "tp": the matrices in blocks, by heads and by hidden features; all
     read the same batch (Shoeybi et al. 2019, "Megatron-LM"). Taught in chapter 18.
     """
 
     rank: int = 0
     world_size: int = 1
-    parallel: str = "data"
+    strategy: str = "ddp"
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @classmethod
@@ -80,29 +80,29 @@ class Processes:
         finally:
             dist.destroy_process_group()
 
-    def using(self, parallel: str) -> Self:
+    def with_strategy(self, strategy: str) -> Self:
         """The same processes, another way to divide the work. Raises ValueError for an unknown one.
 
         Taught in chapter 18.
         """
-        if parallel not in WAYS:
-            raise ValueError(f"parallel should be one of {WAYS}, but is {parallel!r}")
-        return replace(self, parallel=parallel)
+        if strategy not in STRATEGIES:
+            raise ValueError(f"strategy should be one of {STRATEGIES}, but is {strategy!r}")
+        return replace(self, strategy=strategy)
 
-    def spread(self, model: nn.Module) -> None:
-        """Divide the weights of a GPT among the processes, in place; before optimisers are made.
+    def parallelize(self, model: nn.Module) -> None:
+        """Divide the weights of a GPT among the processes, in place; before optimizers are made.
 
         All processes hold the same weights when they call this. Raises ValueError if heads or
         hidden features cannot be divided evenly. Taught in chapter 18.
         """
         model.to(self.device)
-        if self.world_size == 1 or self.parallel == "data":
+        if self.world_size == 1 or self.strategy == "ddp":
             return
         from torch.distributed.device_mesh import init_device_mesh
 
         mesh = init_device_mesh(self.device.type, (self.world_size,))
         blocks: Any = model.blocks
-        if self.parallel == "sharded":
+        if self.strategy == "fsdp":
             from torch.distributed.fsdp import fully_shard
 
             for part in (*blocks, model):  # a block at a time is whole, and the rest
@@ -135,12 +135,12 @@ class Processes:
                     plan[name] = RowwiseParallel() if "output" in name else ColwiseParallel()
             parallelize_module(block, mesh, plan)
 
-    def reader(self, model: nn.Module) -> nn.Module:
+    def wrap_ddp(self, model: nn.Module) -> nn.Module:
         """The model as it is called in training: averages its gradients if only rows are divided.
 
         Taught in chapter 18.
         """
-        if self.world_size == 1 or self.parallel != "data":
+        if self.world_size == 1 or self.strategy != "ddp":
             return model
         from torch.nn.parallel import DistributedDataParallel
 
@@ -151,7 +151,7 @@ class Processes:
     def rows(self, batch: Tensor) -> Tensor:
         """This process's rows of a batch (B, …): every world_size-th, or all if they are not
         divided. Raises ValueError if they cannot be divided evenly. Taught in chapter 18."""
-        if self.parallel == "tensor":
+        if self.strategy == "tp":
             return batch
         if len(batch) % self.world_size:
             raise ValueError(
@@ -186,16 +186,16 @@ class Processes:
                 values = [other[name] for other in given]
                 raise ValueError(f"the processes were given different {name}, by rank: {values}")
 
-    def own_dropout(self) -> None:
+    def seed_dropout(self) -> None:
         """Let each process silence features of its own: their rows are not the same.
 
         The first one's random numbers stay what they were. Taught in chapter 18.
         """
-        if self.rank and self.parallel != "tensor":  # there all compute on the same rows
+        if self.rank and self.strategy != "tp":  # there all compute on the same rows
             torch.manual_seed(int(torch.randint(2**62, ())) + self.rank)
 
 
-def whole(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """A tensor of which each process may hold a part, put together: all must call this.
 
     Taught in chapter 18.
@@ -204,7 +204,7 @@ def whole(tensor: Tensor) -> Tensor:
     return tensor if full is None else full()
 
 
-def divided_like(tensor: Tensor, pattern: Tensor) -> Tensor:
+def shard_like(tensor: Tensor, pattern: Tensor) -> Tensor:
     """A whole tensor that all processes hold, divided among them as `pattern` is, if it is.
 
     Taught in chapter 18.
@@ -217,7 +217,7 @@ def divided_like(tensor: Tensor, pattern: Tensor) -> Tensor:
     return distribute_tensor(here, like.device_mesh, like.placements, src_data_rank=None)
 
 
-def shared(work: Callable[[Tensor], Tensor], stack: Tensor) -> Tensor:
+def map_across_ranks(work: Callable[[Tensor], Tensor], stack: Tensor) -> Tensor:
     """work(stack), for work that treats each of the stack's (n, …) entries alone: every process
     does its share, and all get all. Taught in chapter 18."""
     if not dist.is_initialized():
@@ -230,14 +230,14 @@ def shared(work: Callable[[Tensor], Tensor], stack: Tensor) -> Tensor:
     return done
 
 
-def bytes_held(model: nn.Module, optimisers: Iterable[torch.optim.Optimizer]) -> int:
-    """Bytes of weights, gradients and what optimisers remember that are in this process.
+def bytes_held(model: nn.Module, optimizers: Iterable[torch.optim.Optimizer]) -> int:
+    """Bytes of weights, gradients and what optimizers remember that are in this process.
 
     Taught in chapter 18.
     """
     tensors = [t for p in model.parameters() for t in (p, p.grad) if t is not None]
-    for optimiser in optimisers:
-        for state in optimiser.state.values():
+    for optimizer in optimizers:
+        for state in optimizer.state.values():
             tensors += [value for value in state.values() if isinstance(value, Tensor)]
     own = [getattr(t, "to_local", lambda t=t: t)() for t in tensors]
     return sum(t.numel() * t.element_size() for t in own)
@@ -255,7 +255,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
     """
     # As `nn.utils.clip_grad_norm_`, which takes no mixture of divided and whole tensors.
     gradients = [p.grad for p in parameters if p.grad is not None]
-    total = torch.stack([whole(g.norm()) for g in gradients]).norm()
+    total = torch.stack([full_tensor(g.norm()) for g in gradients]).norm()
     share = (length / (total + 1e-6)).clamp(max=1)
     for gradient in gradients:
         gradient.mul_(share)

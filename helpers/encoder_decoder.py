@@ -1,8 +1,8 @@
 """From one text to another: an encoder reads, a decoder writes.
 
 Two tasks whose right answer, and whose right order of looking, is known: words written backwards,
-and dates put in another order. Three ways for the decoder to hear the encoder: one vector,
-attention over all its states, blocks with cross-attention.
+and dates put in another order. Three ways for the decoder to get at the source: one vector,
+attention over all states of the encoder, blocks with cross-attention.
 
 Shapes: B pairs, S letters of a source, T letters of a target, V symbols, C the width. Sources and
 targets are padded at their ends with the id 0; every source ends with the sign `END`; every target
@@ -21,7 +21,7 @@ from helpers.attention import MultiHeadAttention, attention
 from helpers.gpt import Block, FeedForward
 from helpers.positions import SinusoidalPosition
 from helpers.text import CharTokenizer
-from helpers.training import adamw, hold_then_fall
+from helpers.training import adamw, wsd_schedule
 
 PADDING, START, END = "·<>"
 MONTHS = (
@@ -36,7 +36,7 @@ def reversals(
 ) -> list[tuple[str, str]]:
     """n words of random letters with those words written backwards: ("abc", "cba").
 
-    Their lengths are drawn evenly from shortest to longest. Taught in chapter 17.
+    Their lengths are drawn evenly from shortest to longest. Taught in: encoders_decoders.
     """
     lengths = torch.randint(shortest, longest + 1, (n,), generator=generator).tolist()
     drawn = torch.randint(26, (n, longest), generator=generator).tolist()
@@ -48,7 +48,7 @@ def reversals(
 def dates(n: int, generator: torch.Generator) -> list[tuple[str, str]]:
     """n days of the years 1000 to 2999, in words and in ISO 8601: ("3 May 1979", "1979-05-03").
 
-    Months have 28 days here. Taught in chapter 17.
+    Months have 28 days here. Taught in: encoders_decoders.
     """
     years = torch.randint(1000, 3000, (n,), generator=generator).tolist()
     months = torch.randint(12, (n,), generator=generator).tolist()
@@ -60,7 +60,7 @@ def dates(n: int, generator: torch.Generator) -> list[tuple[str, str]]:
 
 
 def padded(texts: list[str]) -> Tensor:
-    """Ids (B, longest), 0 after the end of the shorter ones. Taught in chapter 17."""
+    """Token ids (B, longest), padded with 0 at the end. Taught in: encoders_decoders."""
     rows = [torch.tensor(LETTERS.encode(text)) for text in texts]
     return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
@@ -68,24 +68,27 @@ def padded(texts: list[str]) -> Tensor:
 def pairs_to_ids(pairs: list[tuple[str, str]]) -> tuple[Tensor, Tensor, Tensor]:
     """What is read, what the decoder is given, and what it should write: (B, S), (B, T), (B, T).
 
-    Taught in chapter 17.
+    Taught in: encoders_decoders.
     """
     source = padded([text + END for text, _ in pairs])
     target = padded([START + text + END for _, text in pairs])
     return source, target[:, :-1], target[:, 1:]
 
 
-class Recurrent(nn.Module):
-    """A recurrent encoder–decoder: what was read is one vector, or a state for each letter.
+class RNNSeq2Seq(nn.Module):
+    """Recurrent encoder–decoder (two GRUs), with or without attention.
 
-    score: None, the decoder gets the last state and no more; "additive" or "dot", it looks at all
-    states, with weights from vᵀ tanh(q + k) or from q · k / √C.
+    Args:
+        n_embd: width C.
+        score: None: the decoder gets only the last state of the encoder; "additive" (Bahdanau) or
+            "dot" (Luong): it attends to all states.
 
-    Called with source (B, S) and given (B, T), gives logits (B, T, V): given[:, t] has been
-    written, what follows? Raises ValueError for another score.
+    Called with source (B, S) and decoder_input (B, T), gives logits (B, T, V), where position t
+    predicts what follows decoder_input[:, t]. Raises ValueError for another score.
 
     Sutskever et al. 2014; Cho et al. 2014 (the GRU); Bahdanau et al. 2015; Luong et al. 2015, whose
-    order this is: attention comes after the decoder's recurrent layer. Taught in chapter 17.
+    order this is: attention comes after the decoder's recurrent layer.
+    Taught in: encoders_decoders.
     """
 
     def __init__(self, n_embd: int, score: str | None = None):
@@ -94,52 +97,94 @@ class Recurrent(nn.Module):
             raise ValueError(f"score should be None, 'additive' or 'dot', not {score!r}")
         V, C = LETTERS.vocab_size, n_embd
         self.score = score
-        self.letter = nn.Embedding(V, C)
+        self.token = nn.Embedding(V, C)
         self.encoder = nn.GRU(C, C, batch_first=True)
         self.decoder = nn.GRU(C, C, batch_first=True)
         self.head = nn.Linear(C if score is None else 2 * C, V)
         if score is not None:
             self.query, self.key = nn.Linear(C, C, bias=False), nn.Linear(C, C, bias=False)
         if score == "additive":
-            self.bend = nn.Linear(C, 1, bias=False)
+            self.v = nn.Linear(C, 1, bias=False)
 
-    def forward(self, source: Tensor, given: Tensor) -> Tensor:
-        states, h = self.read(source, given)
+    def forward(self, source: Tensor, decoder_input: Tensor) -> Tensor:
+        states, h = self.encode(source, decoder_input)
         if self.score is None:
             return self.head(h)
-        found = self.align(h, states, source) @ states  # (B, T, C)
-        return self.head(torch.cat((h, found), -1))
+        context = self.align(h, states, source) @ states  # (B, T, C)
+        return self.head(torch.cat((h, context), -1))
 
-    def read(self, source: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
+    def encode(self, source: Tensor, decoder_input: Tensor) -> tuple[Tensor, Tensor]:
         """The states of the encoder (B, S, C) and of the decoder (B, T, C)."""
-        states = self.encoder(self.letter(source))[0]
+        states = self.encoder(self.token(source))[0]
         last = (source != 0).sum(1) - 1  # subtle: the state after the padding is another one
         vector = states[torch.arange(len(source)), last]  # (B, C)
-        return states, self.decoder(self.letter(given), vector[None])[0]
+        return states, self.decoder(self.token(decoder_input), vector[None])[0]
 
     def align(self, h: Tensor, states: Tensor, source: Tensor) -> Tensor:
-        """Which state each letter to write looks at: weights (B, T, S)."""
+        """The attention weights (B, T, S) of decoder states h over encoder states."""
         mask = (source != 0)[:, None]  # (B, 1, S)
         q, k = self.query(h), self.key(states)
         if self.score == "dot":
             return attention(q, k, states, mask)[1]
-        scores = self.bend((q[:, :, None] + k[:, None]).tanh())[..., 0]
+        scores = self.v((q[:, :, None] + k[:, None]).tanh())[..., 0]
         return scores.masked_fill(~mask, -math.inf).softmax(-1)
 
-    def weights(self, source: Tensor, given: Tensor) -> Tensor:
-        """The alignment (B, T, S) of a model with a score."""
-        states, h = self.read(source, given)
+    def weights(self, source: Tensor, decoder_input: Tensor) -> Tensor:
+        """The attention weights (B, T, S) of a model with a score."""
+        states, h = self.encode(source, decoder_input)
         return self.align(h, states, source)
 
 
+class EncoderBlock(Block):
+    """A `Block` for padded texts: `mask` (B, 1, 1, S) is True where x (B, S, C) is not padding.
+
+    Its attention is not causal. Taught in: encoders_decoders.
+    """
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
+        x = x + self.attention(self.attention_norm(x), mask=mask)
+        return x + self.mlp(self.mlp_norm(x))
+
+
+class CrossBlock(Block):
+    """A `Block` with cross-attention between its two parts.
+
+    Args:
+        cross: attention whose keys and values come from the source.
+        attention, mlp, norm: as in `Block`.
+
+    Called with x (B, T, C), source (B, S, C) and its mask (B, 1, 1, S), True where the source is
+    not padding. Taught in: encoders_decoders.
+    """
+
+    def __init__(
+        self,
+        attention: MultiHeadAttention,
+        cross: MultiHeadAttention,
+        mlp: nn.Module,
+        norm: Callable[[int], nn.Module] = nn.LayerNorm,
+    ):
+        super().__init__(attention, mlp, norm)
+        self.cross_norm, self.cross = norm(cross.query.in_features), cross
+
+    def forward(self, x: Tensor, source: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
+        x = x + self.attention(self.attention_norm(x))
+        x = x + self.cross(self.cross_norm(x), source, mask=mask)
+        return x + self.mlp(self.mlp_norm(x))
+
+
 class Transformer(nn.Module):
-    """The transformer of 2017: an encoder that looks everywhere, a decoder that looks back and at
-    the source.
+    """The encoder–decoder transformer of 2017.
 
-    Called with source (B, S) and given (B, T), gives logits (B, T, V). Its norms stand before the
-    parts, as in chapter 08, and not after them as in 2017.
+    Args:
+        n_embd: width C.
+        n_head: heads of each attention layer.
+        n_layer: blocks of the encoder, and of the decoder.
 
-    Vaswani et al. 2017, "Attention Is All You Need". Taught in chapter 17.
+    Called with source (B, S) and decoder_input (B, T), gives logits (B, T, V). It is pre-norm, as
+    in the chapter transformer_block, and not post-norm as in 2017.
+
+    Vaswani et al. 2017, "Attention Is All You Need". Taught in: encoders_decoders.
     """
 
     def __init__(self, n_embd: int, n_head: int = 4, n_layer: int = 2):
@@ -149,26 +194,26 @@ class Transformer(nn.Module):
         def heads(causal: bool) -> MultiHeadAttention:
             return MultiHeadAttention(C, n_head, causal=causal)
 
-        self.letter, self.position = nn.Embedding(V, C), SinusoidalPosition(C)
+        self.token, self.position = nn.Embedding(V, C), SinusoidalPosition(C)
         self.encoder = nn.ModuleList(
-            Block(heads(causal=False), FeedForward(C)) for _ in range(n_layer)
+            EncoderBlock(heads(causal=False), FeedForward(C)) for _ in range(n_layer)
         )
-        self.decoder = nn.ModuleList(
-            Block(heads(causal=True), FeedForward(C), cross=heads(causal=False))
-            for _ in range(n_layer)
-        )
+        self.decoder = nn.ModuleList()
+        for _ in range(n_layer):
+            own, mlp, cross = heads(causal=True), FeedForward(C), heads(causal=False)
+            self.decoder.append(CrossBlock(own, cross, mlp))
         self.source_norm, self.norm = nn.LayerNorm(C), nn.LayerNorm(C)
         self.head = nn.Linear(C, V, bias=False)
 
-    def forward(self, source: Tensor, given: Tensor) -> Tensor:
+    def forward(self, source: Tensor, decoder_input: Tensor) -> Tensor:
         mask = (source != 0)[:, None, None]  # (B, 1, 1, S)
-        read = self.position(self.letter(source))
+        states = self.position(self.token(source))
         for block in self.encoder:
-            read = block(read, mask=mask)
-        read = self.source_norm(read)
-        x = self.position(self.letter(given))
+            states = block(states, mask)
+        states = self.source_norm(states)
+        x = self.position(self.token(decoder_input))
         for block in self.decoder:
-            x = block(x, source=read, mask=mask)
+            x = block(x, states, mask)
         return self.head(self.norm(x))
 
 
@@ -177,46 +222,55 @@ def fit(
     draw: Callable[[int, torch.Generator], list[tuple[str, str]]],
     steps: int,
     generator: torch.Generator,
-    rate: float = 0.006,
+    learning_rate: float = 0.006,
     batch_size: int = 64,
 ) -> list[float]:
-    """Train on pairs that `draw(batch_size, generator)` makes; the losses of the steps, in nats.
+    """Train an encoder–decoder; returns the loss of each step in nats.
 
-    The decoder is given the right letters so far ("teacher forcing"); padding counts for nothing.
-    Taught in chapter 17.
+    Args:
+        draw: draw(n, generator) makes n pairs of texts.
+        steps, batch_size: as in `helpers.training.train`.
+        generator: for the pairs.
+        learning_rate: of AdamW, at its peak.
+
+    The decoder gets the correct letters so far ("teacher forcing"). Padding does not count.
+    Taught in: encoders_decoders.
     """
-    optimiser, losses = adamw(model, rate, weight_decay=0.01), []
+    optimizer, losses = adamw(model, learning_rate, weight_decay=0.01), []
     for step in range(steps):
-        for group in optimiser.param_groups:
-            group["lr"] = rate * hold_then_fall(step, steps, warmup=50)
-        source, given, wanted = pairs_to_ids(draw(batch_size, generator))
-        logits = model(source, given)
-        loss = F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=0)
-        optimiser.zero_grad()
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate * wsd_schedule(step, steps, warmup=50)
+        source, decoder_input, target = pairs_to_ids(draw(batch_size, generator))
+        logits = model(source, decoder_input)
+        loss = F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=0)
+        optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
+        optimizer.step()
         losses.append(loss.item())
     return losses
 
 
 @torch.no_grad()
-def answer(model: nn.Module, sources: list[str], longest: int = 40) -> list[str]:
-    """What the model writes for each source: always the likeliest letter, until `END`.
+def greedy_decode(model: nn.Module, sources: list[str], longest: int = 40) -> list[str]:
+    """What the model writes for each source: always the most likely letter, until `END`.
 
-    Taught in chapter 17.
+    longest: letters after which an answer ends without `END`. Taught in: encoders_decoders.
     """
     source = padded([text + END for text in sources])
-    given = padded([START] * len(sources))
+    decoder_input = padded([START] * len(sources))
     for _ in range(longest):
-        likeliest = model(source, given)[:, -1].argmax(-1, keepdim=True)
-        given = torch.cat((given, likeliest), 1)
-        if (given == LETTERS.encode(END)[0]).any(1).all():
+        most_likely = model(source, decoder_input)[:, -1].argmax(-1, keepdim=True)
+        decoder_input = torch.cat((decoder_input, most_likely), 1)
+        if (decoder_input == LETTERS.encode(END)[0]).any(1).all():
             break
-    return [LETTERS.decode(row).partition(END)[0] for row in given[:, 1:].tolist()]
+    return [LETTERS.decode(row).partition(END)[0] for row in decoder_input[:, 1:].tolist()]
 
 
-def share_right(model: nn.Module, pairs: list[tuple[str, str]]) -> float:
-    """How many answers are right to the last letter. Taught in chapter 17."""
-    found = answer(model, [source for source, _ in pairs])
+def exact_match(model: nn.Module, pairs: list[tuple[str, str]]) -> float:
+    """Accuracy: the fraction of outputs that are right to the last letter.
+
+    Taught in: encoders_decoders.
+    """
+    found = greedy_decode(model, [source for source, _ in pairs])
     return sum(text == right for text, (_, right) in zip(found, pairs, strict=True)) / len(pairs)

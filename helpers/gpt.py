@@ -1,33 +1,38 @@
 """The whole model: one GPT, built from interchangeable parts.
 
     GPT(GPTConfig(65, 256, n_layer=6, n_head=6, n_embd=384))      the shape of GPT-2; and today's:
-    GPT(GPTConfig(..., norm=nn.RMSNorm, mlp=SwiGLU, position=Rotary, bias=False))
+    GPT(GPTConfig(..., norm="RMSNorm", mlp="SwiGLU", position="Rotary", bias=False))
 
 Shapes: B sequences, T tokens, V = vocab_size symbols, C = n_embd.
 """
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.attention import Dropout, KVCache, Linear, MultiHeadAttention
+from helpers.attention import KVCache, MultiHeadAttention
+from helpers.fast import FastDropout, FastLinear
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
 
 
 class FeedForward(nn.Module):
-    """What a token does with what it heard: wider, a bend, narrow again; each token alone.
+    """Position-wise feed-forward network: Linear → GELU → Linear → dropout.
 
-    n_embd: C; hidden: the width in between, 4 · C if None; bias: of the two linear maps;
-    dropout: of the result, in training. (B, T, C) → (B, T, C).
+    Args:
+        n_embd: width C of input and output.
+        hidden: width between the two linear maps, 4 · C if None.
+        bias: whether the linear maps have a bias.
+        dropout: probability with which an output feature is set to 0 in training.
 
-    The bend is GELU, in the tanh form of GPT-2. Vaswani et al. 2017, section 3.3; Hendrycks and
-    Gimpel 2016, "Gaussian Error Linear Units". Taught in chapter 08.
+    Shape: (B, T, C) → (B, T, C). The activation function is GELU in the tanh form of GPT-2.
+    Vaswani et al. 2017, section 3.3; Hendrycks and Gimpel 2016, "Gaussian Error Linear Units".
+    Taught in: transformer_block.
     """
 
     def __init__(
@@ -35,35 +40,39 @@ class FeedForward(nn.Module):
     ):
         super().__init__()
         hidden = 4 * n_embd if hidden is None else hidden
-        self.up = Linear(n_embd, hidden, bias=bias)
-        self.output = Linear(hidden, n_embd, bias=bias)
-        self.dropout = Dropout(dropout)
+        self.up = FastLinear(n_embd, hidden, bias=bias)
+        self.output = FastLinear(hidden, n_embd, bias=bias)
+        self.dropout = FastDropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(self.output(self.bend(self.up(x))))
+        return self.dropout(self.output(self.activation(self.up(x))))
 
-    def bend(self, x: Tensor) -> Tensor:
-        """The non-linear function between the two linear maps, feature by feature."""
+    def activation(self, x: Tensor) -> Tensor:
+        """The nonlinearity between the two linear maps, feature by feature."""
         return F.gelu(x, approximate="tanh")
 
 
 class SquaredReLU(FeedForward):
-    """A feed-forward part whose bend is max(0, x)²: cheaper than GELU, and as good here.
+    """A feed-forward network with the activation function max(0, x)²; otherwise `FeedForward`.
 
-    So et al. 2021, "Primer". Taught in chapter 08.
+    So et al. 2021, "Primer". Taught in: transformer_block.
     """
 
-    def bend(self, x: Tensor) -> Tensor:
+    def activation(self, x: Tensor) -> Tensor:
         positive = F.relu(x)
         return positive * positive  # backward of square() is a power, several times slower
 
 
 class SwiGLU(nn.Module):
-    """A feed-forward part with a gate: output(silu(gate(x)) · up(x)).
+    """Gated feed-forward network: output(silu(gate(x)) · up(x)), then dropout.
 
-    hidden: 8/3 · C if None, rounded up to a multiple of 8, which makes its three matrices as large
-    as the two of `FeedForward`. The rest as there. Shazeer 2020, "GLU Variants Improve
-    Transformer". Taught in chapter 08.
+    Args:
+        hidden: inner width; if None 8/3 · C, rounded up to a multiple of 8, which gives its three
+            matrices as many weights as the two of `FeedForward`.
+        n_embd, bias, dropout: as in `FeedForward`.
+
+    Shape: (B, T, C) → (B, T, C). Shazeer 2020, "GLU Variants Improve Transformer".
+    Taught in: transformer_block.
     """
 
     def __init__(
@@ -71,60 +80,25 @@ class SwiGLU(nn.Module):
     ):
         super().__init__()
         hidden = 8 * math.ceil(n_embd / 3) if hidden is None else hidden
-        self.gate = Linear(n_embd, hidden, bias=bias)
-        self.up = Linear(n_embd, hidden, bias=bias)
-        self.output = Linear(hidden, n_embd, bias=bias)
-        self.dropout = Dropout(dropout)
+        self.gate = FastLinear(n_embd, hidden, bias=bias)
+        self.up = FastLinear(n_embd, hidden, bias=bias)
+        self.output = FastLinear(hidden, n_embd, bias=bias)
+        self.dropout = FastDropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.dropout(self.output(F.silu(self.gate(x)) * self.up(x)))
 
 
-class ShortConvolution(nn.Module):
-    """What a token takes from its last few neighbours without looking at them: x plus a weighted
-    sum of this token and the width − 1 before it, with weights of each feature's own.
-
-    n_embd: C; width: of the window, in tokens. The weights start at 0, and so the part at x.
-    (B, T, C) → (B, T, C). Called with the cache of its block, x are the tokens that follow those in
-    the cache. Raises ValueError for a width below 1.
-
-    A depthwise causal convolution: So et al. 2021, "Primer"; Allen-Zhu 2025, "Physics of Language
-    Models 4.1" ("Canon layers"); Peng et al. 2023, "RWKV" ("token shift"). Taught in chapter 10.
-    """
-
-    def __init__(self, n_embd: int, width: int = 4):
-        super().__init__()
-        if width < 1:
-            raise ValueError(f"a convolution reads at least 1 token, not {width}")
-        self.weight = nn.Parameter(torch.zeros(n_embd, 1, 1, width))  # as `F.conv2d` wants it
-
-    def forward(self, x: Tensor, cache: KVCache | None = None) -> Tensor:
-        if x.shape[1] == 0:
-            return x
-        read, T, width = x, x.shape[1], self.weight.shape[-1]
-        if cache is not None:
-            if cache.convolved is not None:
-                read = torch.cat((cache.convolved, x), dim=1)
-            cache.convolved = read
-        read = F.pad(read, (0, 0, width - 1, 0))[:, -(T + width - 1) :]  # zeros before the first
-        # (B, T, C) is already how convolutions of pictures, C × 1 × T here, are computed fastest.
-        picture = read.transpose(1, 2).unsqueeze(2)
-        return x + F.conv2d(picture, self.weight, groups=x.shape[-1]).squeeze(2).transpose(1, 2)
-
-    def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]}, width={self.weight.shape[-1]}"
-
-
 class Block(nn.Module):
-    """Communicate, then compute: x + attention(norm(x)), then x + mlp(norm(x)).
+    """Pre-norm transformer block: x + attention(norm(x)), then x + mlp(norm(x)).
 
-    Each part reads the residual stream x (B, T, C) through a norm and adds to it ("pre-norm").
-    attention, mlp: modules (B, T, C) → (B, T, C); norm: makes a norm for a width; convolution: a
-    part that mlp reads through, too, or None.
-    cross: attention between the two, whose keys and values come from the source (B, S, C) that the
-    block is then called with (chapter 17), or None. mask (B, 1, 1, S): True where the source, or x
-    in a block without cross, is no padding.
-    Radford et al. 2019, "GPT-2"; Vaswani et al. 2017. Taught in chapter 08.
+    Args:
+        attention: the attention layer, of width C.
+        mlp: a module (B, T, C) → (B, T, C), such as `FeedForward`.
+        norm: makes a norm for a width.
+
+    Shape: (B, T, C) → (B, T, C). With a cache, x are the tokens that follow those in the cache.
+    Vaswani et al. 2017; Radford et al. 2019, "GPT-2". Taught in: transformer_block.
     """
 
     def __init__(
@@ -132,60 +106,113 @@ class Block(nn.Module):
         attention: MultiHeadAttention,
         mlp: nn.Module,
         norm: Callable[[int], nn.Module] = nn.LayerNorm,
-        convolution: ShortConvolution | None = None,
-        cross: MultiHeadAttention | None = None,
     ):
         super().__init__()
         n_embd = attention.query.in_features
         self.attention_norm, self.attention = norm(n_embd), attention
-        self.cross = cross
-        if cross is not None:
-            self.cross_norm = norm(n_embd)
-        self.mlp_norm, self.convolution, self.mlp = norm(n_embd), convolution, mlp
+        self.mlp_norm, self.mlp = norm(n_embd), mlp
 
-    def forward(
+    def forward(self, x: Tensor, cache: KVCache | None = None) -> Tensor:
+        x = x + self.attention(self.attention_norm(x), cache=cache)
+        return x + self.mlp(self.mlp_norm(x))
+
+
+class ShortConvolution(nn.Module):
+    """Depthwise causal convolution over the last `width` tokens, with a residual: x + conv(x).
+
+    Args:
+        n_embd: width C of input and output.
+        width: how many tokens it combines, the current one and the width − 1 before it.
+
+    Shape: (B, T, C) → (B, T, C). The weights start at 0, so that it starts as the identity. With a
+    cache, x are the tokens that follow those in the cache. Raises ValueError for a width below 1.
+
+    So et al. 2021, "Primer"; Allen-Zhu 2025, "Physics of Language Models 4.1" ("Canon layers");
+    Peng et al. 2023, "RWKV" ("token shift"). Taught in: training.
+    """
+
+    def __init__(self, n_embd: int, width: int = 4):
+        super().__init__()
+        if width < 1:
+            raise ValueError(f"a convolution combines at least 1 token, not {width}")
+        self.weight = nn.Parameter(torch.zeros(n_embd, 1, 1, width))  # as F.conv2d needs it
+
+    def forward(self, x: Tensor, cache: KVCache | None = None) -> Tensor:
+        if x.shape[1] == 0:
+            return x
+        past = self.weight.shape[-1] - 1
+        if cache is None or cache.conv_state is None:
+            window = F.pad(x, (0, 0, past, 0))  # zeros before the first token
+        else:
+            window = torch.cat((cache.conv_state, x), dim=1)
+        if cache is not None:
+            cache.conv_state = window[:, window.shape[1] - past :].clone()
+        # (B, T, C) is already how convolutions of pictures, C × 1 × T here, are computed fastest.
+        picture = window.transpose(1, 2).unsqueeze(2)
+        return x + F.conv2d(picture, self.weight, groups=x.shape[-1]).squeeze(2).transpose(1, 2)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, width={self.weight.shape[-1]}"
+
+
+class ConvolutionBlock(Block):
+    """A `Block` whose mlp gets its input through a convolution: x + mlp(convolution(norm(x))).
+
+    Args:
+        convolution: the convolution, of the attention's width.
+        attention, mlp, norm: as in `Block`.
+
+    Taught in: training.
+    """
+
+    def __init__(
         self,
-        x: Tensor,
-        cache: KVCache | None = None,
-        source: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Tensor:
-        if (self.cross is None) != (source is None):
-            raise ValueError("a source belongs to a block with cross-attention, and to no other")
-        own = mask if self.cross is None else None
-        x = x + self.attention(self.attention_norm(x), cache=cache, mask=own)
-        if self.cross is not None:
-            x = x + self.cross(self.cross_norm(x), source, mask=mask)
-        read = self.mlp_norm(x)
-        if self.convolution is not None:
-            read = self.convolution(read, cache)
-        return x + self.mlp(read)
+        attention: MultiHeadAttention,
+        convolution: ShortConvolution,
+        mlp: nn.Module,
+        norm: Callable[[int], nn.Module] = nn.LayerNorm,
+    ):
+        super().__init__(attention, mlp, norm)
+        # Before mlp: the order of parameters is that of optimizer states in saved runs.
+        del self.mlp
+        self.convolution, self.mlp = convolution, mlp
+
+    def forward(self, x: Tensor, cache: KVCache | None = None) -> Tensor:
+        x = x + self.attention(self.attention_norm(x), cache=cache)
+        return x + self.mlp(self.convolution(self.mlp_norm(x), cache))
 
 
-PARTS: dict[str, tuple[Any, ...]] = {  # what a file can name
-    "norm": (nn.LayerNorm, nn.RMSNorm),
-    "mlp": (FeedForward, SquaredReLU, SwiGLU),
-    "position": (LearnedPosition, SinusoidalPosition, Rotary, None),
-}
+NORMS = {"LayerNorm": nn.LayerNorm, "RMSNorm": nn.RMSNorm}
+MLPS = {"FeedForward": FeedForward, "SquaredReLU": SquaredReLU, "SwiGLU": SwiGLU}
+POSITIONS = ("LearnedPosition", "SinusoidalPosition", "Rotary", None)
 
 
 @dataclass(frozen=True)
 class GPTConfig:
-    """What a GPT is made of, by name.
+    """The settings of a GPT: plain numbers and names, as they stand in files (`asdict`).
 
-    vocab_size: V; block_size: the most tokens it reads at once; n_layer: blocks; n_head: heads a
-    block; n_embd: C, the width of the residual stream.
-    norm, mlp: the classes of those parts; norm_eps: what the norms add under their root, the
-    class's own if None; hidden: the width inside mlp, its own choice if None; position:
-    LearnedPosition, SinusoidalPosition, Rotary or None; rotary_base: of Rotary's frequencies;
-    n_kv_head: heads of keys and values, if fewer than n_head; head_size: hs, if not C / n_head;
-    qk_norm: are queries and keys brought to one length?; convolution: how many tokens the
-    `ShortConvolution` before mlp reads, None for no such part; bias: of the linear maps in blocks;
-    dropout: share of features that are silenced in training; tied: is the table of embeddings used
-    again to make the logits?
+    Args:
+        vocab_size: number of tokens in the vocabulary, V.
+        block_size: longest context, in tokens.
+        n_layer: number of blocks.
+        n_head: attention heads per block, H.
+        n_embd: width of the residual stream, C.
+        norm: "LayerNorm" or "RMSNorm".
+        norm_eps: what norms add under the root; None: the default of the class.
+        mlp: "FeedForward", "SquaredReLU" or "SwiGLU".
+        hidden: inner width of the mlp; None: the default of the class.
+        position: "LearnedPosition", "SinusoidalPosition", "Rotary", or None for no positions.
+        rotary_base: base of the frequencies of "Rotary".
+        n_kv_head: heads of keys and values (grouped-query attention); None: n_head.
+        head_size: size of a head, hs; None: C / H.
+        qk_norm: whether queries and keys are normalised.
+        convolution: width of a `ShortConvolution` in each block; None: no convolution.
+        bias: whether the linear maps in blocks have a bias.
+        dropout: probability with which features are set to 0 in training.
+        tied: whether the output head shares the weights of the token embedding.
 
-    Raises TypeError for what is no number, or for sizes no whole one, ValueError for those below 1.
-    Taught in chapter 09.
+    Raises TypeError for a value of another type, ValueError for sizes below 1, other numbers below
+    0, and names that are not known. Taught in: gpt.
     """
 
     vocab_size: int
@@ -193,11 +220,11 @@ class GPTConfig:
     n_layer: int
     n_head: int
     n_embd: int
-    norm: Callable[..., nn.Module] = nn.LayerNorm
+    norm: str = "LayerNorm"
     norm_eps: float | None = None
-    mlp: Callable[..., nn.Module] = FeedForward
+    mlp: str = "FeedForward"
     hidden: int | None = None
-    position: type[nn.Module] | None = LearnedPosition
+    position: str | None = "LearnedPosition"
     rotary_base: float = 10_000.0
     n_kv_head: int | None = None
     head_size: int | None = None
@@ -208,59 +235,26 @@ class GPTConfig:
     tied: bool = True
 
     def __post_init__(self) -> None:
-        needed = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd")
-        for name in (*needed, "hidden", "n_kv_head", "head_size", "convolution"):
-            value = getattr(self, name)
-            if value is None and name not in needed:
+        for name, known in (("norm", NORMS), ("mlp", MLPS), ("position", POSITIONS)):
+            if getattr(self, name) not in [*known]:
+                raise ValueError(f"{name} should be one of {[*known]}, not {getattr(self, name)!r}")
+        for field in fields(self):
+            value: Any = getattr(self, field.name)
+            kind: Any = field.type
+            if value is None and isinstance(None, kind):
                 continue
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{name} should be a whole number, but is {value!r}")
-            if value < 1:
-                raise ValueError(f"{name} should be at least 1, but is {value}")
-        for name in ("qk_norm", "bias", "tied"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise TypeError(f"{name} should be True or False, but is {value!r}")
-        for name in ("norm_eps", "rotary_base", "dropout"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float | None) or isinstance(value, bool):
-                raise TypeError(f"{name} should be a number, but is {value!r}")
-            if value is not None and not 0 <= value < math.inf:  # NaN fails this too
-                raise ValueError(f"{name} should be a number from 0 on, but is {value}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """As numbers and names, for a file. Raises ValueError for a part that no file can name."""
-        settings = asdict(self)
-        for name, choice in PARTS.items():
-            if settings[name] not in choice:
-                raise ValueError(
-                    f"{name} is {settings[name]!r}: a file can only name {_names(choice)}, and "
-                    "would give back another model"
-                )
-            settings[name] = _name(settings[name])
-        return settings
-
-    @classmethod
-    def from_dict(cls, settings: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave. Raises ValueError for names of settings, or parts, that are unknown,
-        and TypeError if a size is missing."""
-        known = [field.name for field in fields(cls)]
-        if unknown := set(settings) - set(known):
-            raise ValueError(f"GPT has no setting {sorted(unknown)}; it has {known}")
-        parts = {}
-        for name in PARTS.keys() & settings.keys():
-            choice = {_name(part): part for part in PARTS[name]}
-            if settings[name] not in choice:
-                raise ValueError(f"{name} should be one of {list(choice)}, not {settings[name]!r}")
-            parts[name] = choice[settings[name]]
-        return cls(**{**settings, **parts})
-
-
-def _name(part: Any) -> str | None:
-    return None if part is None else part.__name__
-
-
-def _names(parts: Sequence[Any]) -> str:
-    return ", ".join(map(str, map(_name, parts)))
+            if kind is bool and not isinstance(value, bool):
+                raise TypeError(f"{field.name} should be True or False, but is {value!r}")
+            if kind in (int, int | None):
+                if not isinstance(value, int) or isinstance(value, bool):
+                    raise TypeError(f"{field.name} should be a whole number, but is {value!r}")
+                if value < 1:
+                    raise ValueError(f"{field.name} should be at least 1, but is {value}")
+            if kind in (float, float | None):
+                if not isinstance(value, int | float) or isinstance(value, bool):
+                    raise TypeError(f"{field.name} should be a number, but is {value!r}")
+                if not 0 <= value < math.inf:  # NaN fails this, too
+                    raise ValueError(f"{field.name} should be a number from 0 on, but is {value}")
 
 
 _numbers = itertools.count()  # of the models made so far
@@ -269,9 +263,13 @@ _numbers = itertools.count()  # of the models made so far
 class GPT(nn.Module):
     """A decoder-only transformer: token ids (B, T) → logits (B, T, V).
 
+    Args:
+        config: its settings.
+
+    Called with a cache (see `empty_cache`), ids are the tokens that follow those in the cache.
     Raises ValueError for sizes that do not fit, for more than block_size tokens (counting those in
     the cache), for a cache of another model, and, on a CPU, for ids outside the vocabulary.
-    Radford et al. 2018, 2019. Taught in chapter 09.
+    Radford et al. 2018, 2019. Taught in: gpt.
     """
 
     def __init__(self, config: GPTConfig):
@@ -280,13 +278,13 @@ class GPT(nn.Module):
         self._number = next(_numbers)
         self.token = nn.Embedding(config.vocab_size, config.n_embd)
         self.position = _added_position(config)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = FastDropout(config.dropout)
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.n_layer))
         self.norm = _norm(config)(config.n_embd)
-        self.head = Linear(config.n_embd, config.vocab_size, bias=False)
+        self.head = FastLinear(config.n_embd, config.vocab_size, bias=False)
         if config.tied:
             self.head.weight = self.token.weight
-        self._initialise()
+        self._init_weights()
 
     def forward(self, ids: Tensor, cache: Sequence[KVCache] | None = None) -> Tensor:
         start = self._check(ids, cache)
@@ -298,25 +296,29 @@ class GPT(nn.Module):
         if self.position is not None:
             x = self.position(x, start)
         x = self.dropout(x)
+        before = [(layer, layer.conv_state) for layer in cache or ()]
         try:
-            for layer, block in enumerate(self.blocks):
-                x = block(x, None if cache is None else cache[layer])
+            for i, block in enumerate(self.blocks):
+                x = block(x, None if cache is None else cache[i])
             return self.head(self.norm(x))
-        except BaseException:  # an interrupt, say: no layer may know more tokens than another
-            for one in cache or ():
-                one.crop(start)
+        except BaseException:  # an interrupt, say: all layers go back to the same tokens
+            for layer, conv_state in before:
+                layer.length, layer.conv_state = start, conv_state
             raise
 
-    def empty_cache(self) -> list[KVCache]:
-        """One cache a block: model(ids, cache) then reads ids as what follows the tokens in it."""
-        return [KVCache() for _ in self.blocks]
+    def empty_cache(self, max_tokens: int | None = None) -> list[KVCache]:
+        """An empty `KVCache` per block, to be given to each call.
+
+        max_tokens: how many tokens each has space for; None: block_size.
+        """
+        return [KVCache(max_tokens or self.block_size) for _ in self.blocks]
 
     def n_parameters(self) -> int:
-        """How many numbers training can change; the shared table of a tied model counts once."""
+        """Number of trainable parameters; the shared table of a tied model counts once."""
         return sum(p.numel() for p in self.parameters())
 
-    def _initialise(self) -> None:
-        """GPT-2's: small normal numbers, smaller still for what adds to the residual stream."""
+    def _init_weights(self) -> None:
+        """GPT-2's: normal with std 0.02, smaller for the layers that add to the residual stream."""
         for name, p in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(p)
@@ -351,7 +353,7 @@ class GPT(nn.Module):
 
 def _norm(config: GPTConfig) -> Callable[[int], nn.Module]:
     eps = {} if config.norm_eps is None else {"eps": config.norm_eps}
-    return lambda width: config.norm(width, **eps)
+    return lambda width: NORMS[config.norm](width, **eps)
 
 
 def _block(config: GPTConfig) -> Block:
@@ -364,21 +366,19 @@ def _block(config: GPTConfig) -> Block:
         bias=config.bias,
         dropout=config.dropout,
     )
-    if config.position is Rotary:
+    if config.position == "Rotary":
         attention.rotary = Rotary(attention.head_size, config.rotary_base)
-    mlp = config.mlp(config.n_embd, config.hidden, bias=config.bias, dropout=config.dropout)
-    width = config.convolution
-    convolution = None if width is None else ShortConvolution(config.n_embd, width)
-    return Block(attention, mlp, _norm(config), convolution)
+    mlp = MLPS[config.mlp](config.n_embd, config.hidden, bias=config.bias, dropout=config.dropout)
+    if config.convolution is None:
+        return Block(attention, mlp, _norm(config))
+    convolution = ShortConvolution(config.n_embd, config.convolution)
+    return ConvolutionBlock(attention, convolution, mlp, _norm(config))
 
 
 def _added_position(config: GPTConfig) -> nn.Module | None:
-    """The part that adds positions to the embeddings; rotary ones work inside attention."""
-    if config.position is LearnedPosition:
+    """The module that adds positions to the embeddings; rotary ones work inside attention."""
+    if config.position == "LearnedPosition":
         return LearnedPosition(config.block_size, config.n_embd)
-    if config.position is SinusoidalPosition:
+    if config.position == "SinusoidalPosition":
         return SinusoidalPosition(config.n_embd)
-    if config.position in (Rotary, None):
-        return None
-    choice = _names(PARTS["position"])
-    raise ValueError(f"position should be one of {choice}, not {config.position!r}")
+    return None

@@ -7,20 +7,17 @@ asks for nothing: it may change what the model computes.
 
 import math
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from reprlib import repr as short
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
-from helpers.checkpoints import Checkpoint, expect_fit, read_tensors, weights_of
+from helpers.checkpoints import Checkpoint, SkipInit, check_shapes, read_tensors, weight_shapes
 from helpers.files import json_object
 from helpers.gguf_file import Stored, read_gguf
-from helpers.gpt import GPT, GPTConfig, SwiGLU
+from helpers.gpt import GPT, GPTConfig
 from helpers.positions import Rotary, half_split
 from helpers.quantised import BlockLinear, Blocks, HalfEmbedding, HalfLinear
 from helpers.text import BPETokenizer
@@ -518,36 +515,21 @@ def _in_blocks(raw: Tensor) -> Blocks:
 def _expect_planned(
     config: GPTConfig, shapes: Mapping[str, tuple[int, ...]], source: str | Path
 ) -> None:
-    """Raise ValueError unless these are the weights of such a model.
-
-    One block is planned, without memory for its numbers; the others are like it. (Rotary has no
-    weights, and its angles on the device "meta" would load PyTorch's compiler, for seconds.)
-    """
-    turned = config.position is Rotary
-    one = replace(config, n_layer=1, position=None if turned else config.position)
+    """Raise ValueError unless these are the weights of such a model."""
+    if config.n_layer > len(shapes):
+        raise ValueError(f"{source} says {config.n_layer} blocks, but has {len(shapes)} tensors")
     try:
-        with torch.device("meta"), _Undrawn():
-            planned = weights_of(GPT(one))
+        planned = weight_shapes(config)
+        if config.position == "Rotary":
+            Rotary(config.head_size or config.n_embd // config.n_head, config.rotary_base)
     except (RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"{source} does not describe a model: {error}") from error
-    block = {n.removeprefix("blocks.0"): t for n, t in planned.items() if n.startswith("blocks.0")}
-    own = {name: t for name, t in planned.items() if not name.startswith("blocks.0")}
-    for i in range(config.n_layer):
-        whole = {f"blocks.{i}{name}": t for name, t in block.items()}
-        own |= whole
-        if not whole.keys() <= shapes.keys():
-            break  # enough is missing: there might be thousands of blocks
-    expect_fit(own, {name: SimpleNamespace(shape=shape) for name, shape in shapes.items()}, source)
-    if turned:
-        try:
-            Rotary(config.head_size or config.n_embd // config.n_head, config.rotary_base)
-        except ValueError as error:
-            raise ValueError(f"{source} does not describe a model: {error}") from error
+    check_shapes(planned, shapes, source)
 
 
 def _filled(config: GPTConfig, weights: Mapping[str, Any]) -> GPT:
     """The model with these weights, which fit, or layers in their place."""
-    with _Undrawn():
+    with SkipInit():
         model = GPT(config)
     for name, weight in weights.items():
         part, _, kind = name.rpartition(".")
@@ -563,23 +545,11 @@ def _filled(config: GPTConfig, weights: Mapping[str, Any]) -> GPT:
     return model.eval()
 
 
-class _Undrawn(TorchFunctionMode):
-    """No first weights that nobody needs: memory that is never written to is not even taken.
-
-    (The device "meta" does the same, but its first draw loads PyTorch's compiler, for seconds.)
-    """
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_):
-            return kwargs["tensor"]
-        return func(*args, **(kwargs or {}))
-
-
 def _config(source: str | Path, **settings: Any) -> GPTConfig:
     """Llama's, with these settings."""
     try:
         return GPTConfig(
-            norm=nn.RMSNorm, mlp=SwiGLU, position=Rotary, **{"bias": False, **settings}
+            norm="RMSNorm", mlp="SwiGLU", position="Rotary", **{"bias": False, **settings}
         )
     except (TypeError, ValueError) as error:
         raise ValueError(f"{source} does not describe a model: {error}") from error

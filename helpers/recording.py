@@ -3,7 +3,8 @@
 Fast models call PyTorch's fused `F.scaled_dot_product_attention`, which never writes the weights
 down. `AttentionRecorder` watches those calls while its `with` block lasts and works the weights
 out beside them. The model's code, its output and, outside the block, its speed stay as they are.
-`heads_off` silences heads while its `with` block lasts: what a head is *for* shows when it is gone.
+`ablate_heads` silences heads while its `with` block lasts: what a head is *for* shows when it is
+gone.
 """
 
 import math
@@ -111,7 +112,7 @@ def attention_maps(model: nn.Module, ids: Any) -> Tensor:
 
 
 @contextmanager
-def heads_off(model: GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
+def ablate_heads(model: GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
     """While the `with` block lasts, these heads add nothing to the residual stream.
 
     heads: (layer, head) pairs, counted from 0. What a head has gathered, its hs numbers of each

@@ -1,4 +1,4 @@
-"""How a language model writes: from logits to probabilities, from probabilities to text."""
+"""How a language model generates: from logits to probabilities, from probabilities to text."""
 
 import math
 import operator
@@ -23,19 +23,21 @@ def next_token_probabilities(
     top_p: float | None = None,
     min_p: float | None = None,
 ) -> Tensor:
-    """The probabilities that a token is drawn from: (..., V) logits → (..., V), rows sum to 1.
+    """The distribution that the next token is drawn from: (..., V) logits → (..., V) probabilities.
 
-    temperature: logits are divided by it; 0 gives all to the largest logit (greedy). top_k: only
-    the k likeliest tokens stay. top_p: only the likeliest tokens stay that are needed to reach the
-    probability p together. min_p: only tokens stay that have at least min_p times the probability
-    of the likeliest. First temperature, then top_k, top_p, min_p, as is usual.
+    Args:
+        temperature: divides the logits; 0 gives probability 1 to the largest logit (greedy).
+        top_k: keep only the k most likely tokens.
+        top_p: keep only the fewest most likely tokens whose probabilities sum to at least p.
+        min_p: keep only tokens at least min_p times as likely as the most likely one.
 
+    They apply in this order, and what is kept is normalised to sum to 1.
     Raises ValueError for a temperature below 0 or infinite, top_k below 1, top_p outside (0, 1],
     min_p outside [0, 1], and for logits with NaN or a row of nothing but −∞; TypeError for logits
     that are not a tensor of floating-point numbers.
 
     Fan et al. 2018 (top-k), Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"
-    (top-p), Nguyen et al. 2024, "Turning Up the Heat" (min-p). Taught in chapter 11.
+    (top-p), Nguyen et al. 2024, "Turning Up the Heat" (min-p). Taught in: generation.
     """
     if not 0 <= _number(temperature) < math.inf:
         raise ValueError(f"temperature should be 0 (greedy) or more, not {temperature!r}")
@@ -69,7 +71,7 @@ def next_token_probabilities(
         ranked[..., top_k:] = 0
     if top_p is not None:
         ranked = ranked / ranked.sum(-1, keepdim=True)
-        # A token stays while those before it have not reached p: the likeliest one always does.
+        # A token stays while those before it have not reached p: the most likely one always does.
         before = F.pad(ranked.cumsum(-1)[..., :-1], (1, 0))
         cut = before >= top_p
         cut[..., 0] = False  # also where top_p is so small that it is rounded to 0
@@ -92,14 +94,16 @@ def _is_whole(value: Any) -> bool:
         return False
 
 
-def penalised(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
-    """Logits (B, V) in which the tokens of the texts ids (B, T) are made less likely.
+def apply_repetition_penalty(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
+    """Logits (B, V) in which the tokens that the texts ids (B, T) already hold are less likely.
 
-    penalty: 1 changes nothing. A logit above 0 is divided by it, one below 0 multiplied: dividing
-    that would make the token likelier. (So what is 0 matters, although a constant added to all
-    logits changes no probability.) Raises ValueError for a penalty that is not above 0.
+    Args:
+        penalty: above 1; divides a logit above 0 and multiplies one below 0. 1 changes nothing.
 
-    Keskar et al. 2019, "CTRL", section 4.1, who divide all. Taught in chapter 11.
+    Which logits are above 0 matters here, although adding a constant to all of them changes no
+    probability. Raises ValueError for a penalty that is not above 0.
+
+    Keskar et al. 2019, "CTRL", section 4.1, who divide all logits. Taught in: generation.
     """
     if not 0 < _number(penalty) < math.inf:
         raise ValueError(f"repetition_penalty is above 0, and 1 changes nothing; not {penalty!r}")
@@ -108,18 +112,19 @@ def penalised(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
     return torch.where(seen, less, logits)
 
 
-def generate(model: nn.Module, ids: Tensor, n_tokens: int, **settings: Any) -> Tensor:
-    """Continue each prompt by up to n_tokens tokens: (B, T) ids → (B, T + n), n ≤ n_tokens.
+def generate(model: nn.Module, ids: Tensor, max_new_tokens: int, **settings: Any) -> Tensor:
+    """Continue each prompt by n ≤ max_new_tokens tokens: (B, T) ids → (B, T + n).
 
-    The settings are those of `stream`, as are the errors. Taught in chapter 11.
+    settings: those of `stream`, which also raises the errors. Taught in: generation.
     """
-    return torch.cat([ids, *(new[:, None] for new in stream(model, ids, n_tokens, **settings))], 1)
+    new = [ids[:, None] for ids in stream(model, ids, max_new_tokens, **settings)]
+    return torch.cat([ids, *new], dim=1)
 
 
 def stream(
     model: nn.Module,
     ids: Tensor,
-    n_tokens: int,
+    max_new_tokens: int,
     *,
     temperature: float = 1.0,
     top_k: int | None = None,
@@ -129,22 +134,27 @@ def stream(
     stop: Collection[int] = (),
     generator: torch.Generator | None = None,
     cached: bool = True,
-    keep: int | None = None,
+    context_after_crop: int | None = None,
 ) -> Iterator[Tensor]:
-    """Continue prompts token by token: yields (B,) ids, one for each prompt, as they are drawn.
+    """Generate token by token: yields (B,) ids, the next one of each prompt, as they are drawn.
 
-    model: maps ids (B, T) to logits (B, T, V); ids: the prompts, int64, all of one length;
-    n_tokens: the most to write; temperature, top_k, top_p, min_p: see `next_token_probabilities`;
-    repetition_penalty: see `penalised`, for all tokens of prompt and text so far; generator: for
-    the draws; stop: ids that end a text: after one of them it gets nothing but that id, and when
-    all texts have ended the stream does.
-    cached: keep the keys and values of tokens that were read, if the model can (a GPT). keep: how
-    many of the last tokens are read again when the window of block_size is full; all of it if
-    None, which is exact but slow from there on; fewer make it fast, with a shorter memory.
+    Args:
+        model: maps ids (B, T) to logits (B, T, V).
+        ids: the prompts, (B, T), int64.
+        max_new_tokens: how many tokens to generate at most.
+        temperature, top_k, top_p, min_p: see `next_token_probabilities`.
+        repetition_penalty: see `apply_repetition_penalty`; counts the prompt, too.
+        stop: ids that end a text; an ended text repeats that id until all texts have ended.
+        generator: for the random draws.
+        cached: whether a GPT keeps keys and values in a cache.
+        context_after_crop: how many of the last tokens are processed again when the context of
+            block_size tokens is full. None: all that fit, which is exact, and slow from there on;
+            fewer are faster, with a shorter memory.
 
-    Raises TypeError for prompts that are no tensor and for a stop that is not a list of ids, and
-    ValueError for prompts of another shape, an empty one, n_tokens below 0, a keep outside the
-    window, a stop outside the vocabulary and a model that gives other shapes. Taught in chapter 11.
+    Raises TypeError for prompts that are not a tensor and for a stop that is not a list of ids;
+    ValueError for prompts of another shape or dtype, an empty prompt, max_new_tokens below 0,
+    context_after_crop outside 1 … block_size, a stop outside the vocabulary, and a model that gives
+    other shapes. Taught in: generation.
     """
     if not isinstance(ids, Tensor):
         raise TypeError(
@@ -156,17 +166,22 @@ def stream(
             f"prompts are token ids (B, T), int64, with B and T ≥ 1, not {tuple(ids.shape)} of "
             f"{ids.dtype}; for one text use torch.tensor([ids])"
         )
-    if not _is_whole(n_tokens) or n_tokens < 0:
-        raise ValueError(f"n_tokens should be 0 or more, not {n_tokens!r}")
+    if not _is_whole(max_new_tokens) or max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens should be 0 or more, not {max_new_tokens!r}")
     ends = _stop_ids(stop)
     window = getattr(model, "block_size", None)
-    if keep is not None and not (window and _is_whole(keep) and 1 <= keep <= window):
-        raise ValueError(f"keep is between 1 and the model's block_size {window}, not {keep!r}")
+    if context_after_crop is not None and not (
+        window and _is_whole(context_after_crop) and 1 <= context_after_crop <= window
+    ):
+        raise ValueError(
+            f"context_after_crop should be between 1 and the model's block_size {window}, not "
+            f"{context_after_crop!r}"
+        )
     probabilities = partial(
         next_token_probabilities, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p
     )
     probabilities(
-        penalised(torch.zeros(1, 1), torch.zeros(1, 1).long(), repetition_penalty)
+        apply_repetition_penalty(torch.zeros(1, 1), torch.zeros(1, 1).long(), repetition_penalty)
     )  # its errors now
 
     @torch.no_grad()
@@ -175,14 +190,15 @@ def stream(
         ended = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
         stops = torch.tensor(ends, dtype=ids.dtype, device=ids.device)
         with evaluating(model):
-            for _ in range(n_tokens):
+            for step in range(max_new_tokens):
                 if window and text.shape[1] - start > window:
                     # Every position moves, so that all that was cached is void.
-                    start, cache = text.shape[1] - (keep or window), None
+                    start, cache = text.shape[1] - (context_after_crop or window), None
                 if not (cached and isinstance(model, GPT)):
                     logits = model(text[:, start:])
                 elif cache is None:
-                    cache = model.empty_cache()
+                    left = max_new_tokens - step
+                    cache = model.empty_cache(min(model.block_size, text.shape[1] - start + left))
                     logits = model(text[:, start:], cache)
                 else:
                     logits = model(text[:, -1:], cache)
@@ -197,12 +213,12 @@ def stream(
                         f"{last.shape[-1] - 1}"
                     )
                 if repetition_penalty != 1:
-                    last = penalised(last, text, repetition_penalty)
-                chances = probabilities(last)
+                    last = apply_repetition_penalty(last, text, repetition_penalty)
+                probs = probabilities(last)
                 if temperature == 0:  # nothing to draw
-                    new = chances.argmax(-1)
+                    new = probs.argmax(-1)
                 else:
-                    new = torch.multinomial(chances, 1, generator=generator)[:, 0]
+                    new = torch.multinomial(probs, 1, generator=generator)[:, 0]
                 new = torch.where(ended, text[:, -1], new)
                 ended |= torch.isin(new, stops)
                 text = torch.cat((text, new[:, None]), dim=1)

@@ -33,13 +33,13 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     make_alike(model)
     if arm == "a billionth apart":
         model.layer.query.weight.data[0, 0] += 1e-9
-    optimiser, generator = adamw(model, rate), torch.Generator().manual_seed(seed)
+    optimizer, generator = adamw(model, rate), torch.Generator().manual_seed(seed)
     reached, after = steps, list[float]()
     for step in range(1, steps + 1):
         loss = language_model_loss(model, *get_batch(train_ids, T, 64, generator))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         rows = model.layer.query.weight.detach().view(H, C // H, C)
         after.append((rows - rows[:1]).abs().max().item())
         if reached == steps and after[-1] > 0.1:

@@ -7,7 +7,7 @@ and rare rows alike; with ten times the rate and three times the steps the rare 
 Adam's; at ten times the rate a single pair can be thrown far down ("above by its worst pair").
 
 The rate falls in the run: a half at the full rate, a third at a quarter of it, the rest at a
-twentieth, each with a new optimiser, as in the chapter. Moved: the rate × 3 and × 10, the length
+twentieth, each with a new optimizer, as in the chapter. Moved: the rate × 3 and × 10, the length
 × 3, and rate and length together.
 """
 
@@ -36,13 +36,13 @@ def run(arm: str, seed: int, steps: int, rate_times: float) -> dict[str, float]:
     kind = {"Adam": torch.optim.Adam, "SGD": torch.optim.SGD}[arm]
     generator = torch.Generator().manual_seed(seed)
     for part, sixths in ((1.0, 3), (0.25, 2), (0.05, 1)):  # each begins anew, as in the chapter
-        optimiser = kind(table.parameters(), lr=part * rate_times * RATE[arm])
+        optimizer = kind(table.parameters(), lr=part * rate_times * RATE[arm])
         for _ in range(steps * sixths // 6):
             x, y = get_batch(ids, 256, 64, generator)
             loss = F.cross_entropy(table(x).flatten(0, 1), y.flatten())
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
 
     logp = table.weight.detach().double().log_softmax(1)
     above = counts * (counted.log().nan_to_num(neginf=0) - logp) / counts.sum()  # of each pair

@@ -74,7 +74,7 @@ def spreads(model: OneHeadModel, stretches: Tensor) -> dict[str, float]:
 
 
 def run(
-    arm: str, seed: int, *, hs: int, optimiser: str, rate: float, steps: int
+    arm: str, seed: int, *, hs: int, optimizer: str, rate: float, steps: int
 ) -> dict[str, float]:
     tokenizer, ids, held_out = plays()
     torch.manual_seed(seed)
@@ -82,7 +82,7 @@ def run(
     stretches = held_out[: 400 * T].view(-1, T)
     numbers = {"heard before": heard(model, stretches)}
     generator = torch.Generator().manual_seed(seed)
-    step = getattr(torch.optim, optimiser)(model.parameters(), lr=rate)
+    step = getattr(torch.optim, optimizer)(model.parameters(), lr=rate)
     for i in range(steps):
         loss = language_model_loss(model, *get_batch(ids, T, 64, generator))
         step.zero_grad()
@@ -98,6 +98,6 @@ def run(
 study = Study(
     arms=["√hs", "hs", "no scaling", "√hs, sharp start", "no scaling, even start",
           "hears only itself"],
-    settings={"hs": 64, "optimiser": "AdamW", "rate": 0.003, "steps": 400},
-    moved=[{"hs": 4}, {"rate": 0.01}, {"steps": 1200}, {"optimiser": "SGD", "rate": 0.5}],
+    settings={"hs": 64, "optimizer": "AdamW", "rate": 0.003, "steps": 400},
+    moved=[{"hs": 4}, {"rate": 0.01}, {"steps": 1200}, {"optimizer": "SGD", "rate": 0.5}],
 )  # fmt: skip

@@ -64,7 +64,8 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     torch.manual_seed(seed)
     model = Reader(tokenizer.vocab_size, arm)
     train(
-        model, train_ids, steps=steps, block_size=T, batch_size=32, learning_rate=rate,
+        model, train_ids, steps=steps, block_size=T, batch_size=32,
+        optimizer=torch.optim.Adam(model.parameters(), lr=rate),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     loss = estimate_loss(model, held_out, block_size=T, batch_size=500)

@@ -9,10 +9,8 @@ parameters: how many numbers were trained.
 from typing import Any
 
 import torch
-from torch import nn
 
-from helpers.gpt import GPT, GPTConfig, SwiGLU
-from helpers.positions import Rotary
+from helpers.gpt import GPT, GPTConfig
 from helpers.training import adamw, estimate_loss, train
 from studies import Study
 from studies._plays import plays
@@ -20,9 +18,9 @@ from studies._plays import plays
 T, HELD_OUT = 32, 50_000
 SWITCHES: dict[str, dict[str, Any]] = {
     "GPT-2": {},
-    "+ RMSNorm": {"norm": nn.RMSNorm},
-    "+ rotary": {"position": Rotary},
-    "+ SwiGLU": {"mlp": SwiGLU},
+    "+ RMSNorm": {"norm": "RMSNorm"},
+    "+ rotary": {"position": "Rotary"},
+    "+ SwiGLU": {"mlp": "SwiGLU"},
     "+ no biases": {"bias": False},
     "+ shared keys": {"n_kv_head": 2},
 }
@@ -39,7 +37,7 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     sizes = GPTConfig(tokenizer.vocab_size, T, n_layer=2, n_head=4, n_embd=64, **parts)
     model = GPT(sizes)
     train(
-        model, ids, steps=steps, block_size=T, batch_size=16, optimisers=[adamw(model, rate)],
+        model, ids, steps=steps, block_size=T, batch_size=16, optimizer=adamw(model, rate),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     return {

@@ -11,10 +11,10 @@ import torch
 from helpers.training import (
     estimate_loss,
     fast_gpt,
-    fast_optimisers,
+    fast_optimizers,
     get_batch,
-    hold_then_fall,
     language_model_loss,
+    wsd_schedule,
 )
 from studies import Study
 from studies._plays import plays
@@ -27,19 +27,19 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     torch.manual_seed(seed)
     model = fast_gpt(tokenizer.vocab_size, T, 2, 4, C)
     generator = torch.Generator().manual_seed(seed)
-    optimisers = fast_optimisers(model, matrix_rate=rate, momentum=0.85)
-    full = [[group["lr"] for group in o.param_groups] for o in optimisers]
+    optimizers = fast_optimizers(model, matrix_rate=rate, momentum=0.85)
+    full = [[group["lr"] for group in o.param_groups] for o in optimizers]
     for n in range(steps):
-        for optimiser, rates in zip(optimisers, full, strict=True):
-            for group, rate_of in zip(optimiser.param_groups, rates, strict=True):
-                group["lr"] = rate_of * hold_then_fall(n, steps)
+        for optimizer, rates in zip(optimizers, full, strict=True):
+            for group, rate_of in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate_of * wsd_schedule(n, steps)
         x, y = get_batch(ids, T, 16, generator)
         with torch.autocast("cpu", torch.bfloat16, enabled=arm == "bf16"):
             loss = language_model_loss(model, x, y)
         model.zero_grad()
         loss.backward()
-        for optimiser in optimisers:
-            optimiser.step()
+        for optimizer in optimizers:
+            optimizer.step()
     return {"loss": estimate_loss(model, held_out, block_size=T, batch_size=512)}
 
 

@@ -90,7 +90,8 @@ def trained(make: Callable[[], nn.Module], seed: int, steps: int, rate: float) -
     torch.manual_seed(seed)
     model = make()
     train(
-        model, plays(HELD_OUT)[1], steps=steps, block_size=T, batch_size=32, learning_rate=rate,
+        model, plays(HELD_OUT)[1], steps=steps, block_size=T, batch_size=32,
+        optimizer=torch.optim.Adam(model.parameters(), lr=rate),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     return model

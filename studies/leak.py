@@ -32,7 +32,7 @@ def trained(
     known, held = random_split(windows, [0.9, 0.1], torch.Generator().manual_seed(seed))
     torch.manual_seed(seed)
     model = fast_gpt(V, T, n_layer=2, n_head=4, n_embd=64)
-    optimiser = adamw(model, rate, 0.0)
+    optimizer = adamw(model, rate, 0.0)
     order = torch.Generator().manual_seed(seed)
     loader = DataLoader(known, 32, shuffle=True, generator=order)
     batches = (batch for _ in iter(int, 1) for batch in loader)  # round after round
@@ -40,7 +40,7 @@ def trained(
         loss = language_model_loss(model, x, y)
         model.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     judged = {"training windows": known[:2000:10], "held-out windows": held[::10]}
     return model, judged, others
 

@@ -30,7 +30,8 @@ def trained(scheme: str, large: bool, seed: int, steps: int, rate: float) -> nn.
     if large:
         model.layer.rotary = Rotary(C // H, LARGE)
     train(
-        model, plays(HELD_OUT)[1], steps=steps, block_size=T, batch_size=32, learning_rate=rate,
+        model, plays(HELD_OUT)[1], steps=steps, block_size=T, batch_size=32,
+        optimizer=torch.optim.Adam(model.parameters(), lr=rate),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     return model
@@ -73,7 +74,8 @@ def run(arm: str, seed: int, *, steps: int, rate: float, tuning: int) -> dict[st
     untuned = trained(scheme, False, seed, steps, rate)
     numbers["cropped"] = cropped(untuned)
     train(
-        model, plays(HELD_OUT)[1], steps=tuning, block_size=FAR, batch_size=8, learning_rate=3e-3,
+        model, plays(HELD_OUT)[1], steps=tuning, block_size=FAR, batch_size=8,
+        optimizer=torch.optim.Adam(model.parameters(), lr=3e-3),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     after = ranges(model)

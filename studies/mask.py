@@ -25,8 +25,12 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     torch.manual_seed(seed)
     head = Head(C, C, causal=arm == "with the mask")
     model = LetterModel(tokenizer.vocab_size, lambda: head, T, C)
-    budget = {"steps": steps, "block_size": T, "batch_size": 128, "learning_rate": rate}
-    losses = train(model, ids, **budget, generator=torch.Generator().manual_seed(seed)).losses  # type: ignore[arg-type]
+    losses = train(
+        model, ids, steps=steps, block_size=T, batch_size=128,
+       
+        optimizer=torch.optim.Adam(model.parameters(), lr=rate),
+        generator=torch.Generator().manual_seed(seed),
+    )  # fmt: skip
     return {"training loss": sum(losses[-50:]) / 50, **looks(model, tokenizer, held_out)}
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import torch
 
-from helpers.training import estimate_loss, fast_gpt, fast_optimisers, hold_then_fall, train
+from helpers.training import estimate_loss, fast_gpt, fast_optimizers, train, wsd_schedule
 from studies import Study
 from studies._articles import articles, stream
 
@@ -33,8 +33,8 @@ def run(arm: str, seed: int, *, steps: int, times: float) -> dict[str, float]:
     model = fast_gpt(V, T, n_layer=2, n_head=4, n_embd=96 if arm.endswith("wide") else 32)
     train(
         model, ids, steps=steps, block_size=T, batch_size=16,
-        optimisers=fast_optimisers(model, 0.05 * times, 0.01 * times, momentum=0.75),
-        schedule=partial(hold_then_fall, warmup=5),
+        optimizer=fast_optimizers(model, 0.05 * times, 0.01 * times, momentum=0.75),
+        schedule=partial(wsd_schedule, warmup=5),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     return {

@@ -73,7 +73,8 @@ def run(arm: str, seed: int, *, blocks: int, steps: int, rate: float) -> dict[st
         return min(1.0, (step + 1) / WARM_UP) if arm.endswith("warm-up") else 1.0
 
     train(
-        model, train_ids, steps=steps, block_size=T, batch_size=16, learning_rate=rate,
+        model, train_ids, steps=steps, block_size=T, batch_size=16,
+        optimizer=torch.optim.Adam(model.parameters(), lr=rate),
         schedule=share, generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     return {"loss": estimate_loss(model, held_out, block_size=T, batch_size=500), "last": last}

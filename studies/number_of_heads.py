@@ -70,7 +70,8 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     model = untrained(int(arm.split()[0]))
     first = weights(model, stretches)
     train(
-        model, train_ids, steps=steps, block_size=T, batch_size=64, learning_rate=rate,
+        model, train_ids, steps=steps, block_size=T, batch_size=64,
+        optimizer=torch.optim.Adam(model.parameters(), lr=rate),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     last, missed = weights(model, stretches), harm(model, held_out[:8_001])

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from helpers.recording import heads_off
+from helpers.recording import ablate_heads
 from studies import Study
 from studies._real import openings, smollm2
 
@@ -63,7 +63,7 @@ def run(arm: str, seed: int) -> dict[str, float]:
     heads = [] if arm == "all heads" else [(int(arm.split(".")[0]), int(arm.split(".")[1]))]
     first = heads[0][0] if heads else 0
     logits = dict(before(seed)[first])
-    with heads_off(model, heads):
+    with ablate_heads(model, heads):
         for name in logits:
             for block in model.blocks[first:]:
                 logits[name] = block(logits[name])

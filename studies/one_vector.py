@@ -9,7 +9,7 @@ letter. 16 is longer than anything in training. `width`: of embeddings and state
 
 import torch
 
-from helpers.encoder_decoder import Recurrent, fit, reversals, share_right
+from helpers.encoder_decoder import RNNSeq2Seq, exact_match, fit, reversals
 from studies import Study
 
 SCORES = {"one vector": None, "additive": "additive", "dot product": "dot"}
@@ -17,12 +17,12 @@ SCORES = {"one vector": None, "additive": "additive", "dot product": "dot"}
 
 def run(arm: str, seed: int, *, width: int, steps: int, rate: float) -> dict[str, float]:
     torch.manual_seed(seed)
-    model = Recurrent(width, SCORES[arm])
+    model = RNNSeq2Seq(width, SCORES[arm])
     generator = torch.Generator().manual_seed(seed)
     losses = fit(model, lambda n, g: reversals(n, 1, 12, g), steps, generator, rate)
     fresh = torch.Generator().manual_seed(1000 + seed)
     right = {
-        f"letters {n}": share_right(model, reversals(200, n, n, fresh))
+        f"letters {n}": exact_match(model, reversals(200, n, n, fresh))
         for n in (2, 4, 6, 8, 10, 12, 16)
     }
     return {**right, "loss": sum(losses[-20:]) / 20}

@@ -11,14 +11,14 @@ import torch
 from torch.optim import SGD, AdamW, Optimizer
 
 from helpers.gpt import GPT, GPTConfig
-from helpers.training import Muon, estimate_loss, hold_then_fall, train
+from helpers.training import Muon, estimate_loss, train, wsd_schedule
 from studies import Study
 from studies._plays import plays
 
 T, C, HELD_OUT = 32, 64, 50_000
 
 
-def optimisers(arm: str, model: GPT, times: float) -> list[Optimizer]:
+def optimizers(arm: str, model: GPT, times: float) -> list[Optimizer]:
     if arm == "momentum":
         return [SGD(model.parameters(), lr=0.03 * times, momentum=0.9)]
     matrices = [p for p in model.blocks.parameters() if p.dim() == 2]
@@ -35,8 +35,8 @@ def run(arm: str, seed: int, *, steps: int, times: float) -> dict[str, float]:
     torch.manual_seed(seed)
     model = GPT(GPTConfig(tokenizer.vocab_size, T, 2, 4, C, tied=False, bias=False))
     train(
-        model, ids, steps=steps, block_size=T, batch_size=16, schedule=hold_then_fall,
-        optimisers=optimisers(arm, model, times),
+        model, ids, steps=steps, block_size=T, batch_size=16, schedule=wsd_schedule,
+        optimizer=optimizers(arm, model, times),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     return {"loss": estimate_loss(model, held_out, block_size=T, batch_size=512)}

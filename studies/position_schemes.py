@@ -50,7 +50,8 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     _, train_ids, held_out = plays(HELD_OUT)
     model = untrained(arm, seed)
     train(
-        model, train_ids, steps=steps, block_size=T, batch_size=32, learning_rate=rate,
+        model, train_ids, steps=steps, block_size=T, batch_size=32,
+        optimizer=torch.optim.Adam(model.parameters(), lr=rate),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     return {"loss": estimate_loss(model, held_out, block_size=T, batch_size=500)}

@@ -47,8 +47,12 @@ def run(arm: str, seed: int, *, steps: int, rate: float, start: float) -> dict[s
     }[arm]()
     model.letter.weight.data *= start
     model.place.weight.data *= start
-    budget = {"steps": steps, "block_size": T, "batch_size": 128, "learning_rate": rate}
-    train(model, ids, **budget, generator=torch.Generator().manual_seed(seed))  # type: ignore[arg-type]
+    train(
+        model, ids, steps=steps, block_size=T, batch_size=128,
+       
+        optimizer=torch.optim.Adam(model.parameters(), lr=rate),
+        generator=torch.Generator().manual_seed(seed),
+    )  # fmt: skip
     return {"loss": estimate_loss(model, held_out, block_size=T, batch_size=1024)}
 
 

@@ -11,7 +11,7 @@ from statistics import mean
 import torch
 
 from helpers.judging import surprises
-from helpers.recording import heads_off
+from helpers.recording import ablate_heads
 from studies import Study, results
 from studies._real import openings, smollm2
 
@@ -29,7 +29,7 @@ def order(arm: str, seed: int) -> list[tuple[int, int]]:
 def run(arm: str, seed: int, *, heads: int) -> dict[str, float]:
     model, tokenizer = smollm2()
     ids = torch.tensor([0, *tokenizer.encode(openings(2000)[3 + seed])[:256]])
-    with torch.no_grad(), heads_off(model, order(arm, seed)[:heads]):
+    with torch.no_grad(), ablate_heads(model, order(arm, seed)[:heads]):
         return {"loss": surprises(model, ids).mean().item()}
 
 

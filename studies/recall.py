@@ -65,13 +65,13 @@ def run(arm: str, seed: int, *, steps: int, rate: float, start: float) -> dict[s
     torch.manual_seed(seed)
     model = Recall(arm, start)
     generator = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=rate)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     for _ in range(steps):
         ids, answers = questions(128, generator)
         loss = F.cross_entropy(model(ids), answers)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     ids, answers = questions(4000, torch.Generator().manual_seed(1000 + seed))
     with torch.no_grad():
         right = (model(ids).argmax(-1) == answers).float().mean()

@@ -6,13 +6,13 @@ those before it. "outputs at zero" brings all of `fast_gpt`'s first numbers. rat
 Muon, of what Muon does not step. loss: on 50,000 held-out characters; seconds: of the steps.
 """
 
+import time
 from typing import Any
 
 import torch
 
-from helpers.gpt import GPT, GPTConfig, SquaredReLU
-from helpers.positions import Rotary
-from helpers.training import adamw, estimate_loss, fast_gpt, fast_optimisers, hold_then_fall, train
+from helpers.gpt import GPT, GPTConfig
+from helpers.training import adamw, estimate_loss, fast_gpt, fast_optimizers, train, wsd_schedule
 from studies import Study
 from studies._plays import plays
 
@@ -31,9 +31,9 @@ RUNGS = [
 def built(rung: int, symbols: int) -> GPT:
     sizes = symbols, T, 2, 4, C
     parts: dict[str, Any] = {"bias": False, "tied": False}
-    parts |= {"position": Rotary} if rung >= 1 else {}
+    parts |= {"position": "Rotary"} if rung >= 1 else {}
     parts |= {"qk_norm": True} if rung >= 2 else {}
-    parts |= {"mlp": SquaredReLU} if rung >= 3 else {}
+    parts |= {"mlp": "SquaredReLU"} if rung >= 3 else {}
     if rung < 4:
         return GPT(GPTConfig(*sizes, **parts))
     return fast_gpt(*sizes, convolution=4 if rung == 6 else None)
@@ -44,16 +44,16 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     rung = RUNGS.index(arm)
     torch.manual_seed(seed)
     model = built(rung, tokenizer.vocab_size)
-    done = train(
-        model, ids, steps=steps, block_size=T, batch_size=16, schedule=hold_then_fall,
-        optimisers=fast_optimisers(model, matrix_rate=0.05, momentum=0.85, other_rate=rate)
-        if rung >= 5 else [adamw(model, rate, weight_decay=0.0)],
+    began = time.perf_counter()
+    train(
+        model, ids, steps=steps, block_size=T, batch_size=16, schedule=wsd_schedule,
+        optimizer=fast_optimizers(model, matrix_rate=0.05, momentum=0.85, other_rate=rate)
+        if rung >= 5 else adamw(model, rate, weight_decay=0.0),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
-    return {
-        "loss": estimate_loss(model, held_out, block_size=T, batch_size=512),
-        "seconds": done.seconds,
-    }
+    seconds = time.perf_counter() - began
+    loss = estimate_loss(model, held_out, block_size=T, batch_size=512)
+    return {"loss": loss, "seconds": seconds}
 
 
 study = Study(

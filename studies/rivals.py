@@ -132,7 +132,8 @@ def run(arm: str, seed: int, steps: int, rate_times: float) -> dict[str, float]:
     rate = rate_times * (WITH_HIDDEN_LAYER if arm.startswith("hidden") else RATE)
     torch.manual_seed(seed)
     model = MAKERS[arm](tokenizer.vocab_size)
-    train(model, known, steps=steps, block_size=T, batch_size=128, learning_rate=rate,
+    train(model, known, steps=steps, block_size=T, batch_size=128,
+          optimizer=torch.optim.Adam(model.parameters(), lr=rate),
           generator=torch.Generator().manual_seed(seed))  # fmt: skip
     parts = {"loss": new, "training text": known[: len(new)]}
     return {

@@ -10,7 +10,7 @@ from functools import partial
 
 import torch
 
-from helpers.training import estimate_loss, fast_gpt, fast_optimisers, hold_then_fall, train
+from helpers.training import estimate_loss, fast_gpt, fast_optimizers, train, wsd_schedule
 from studies import Study
 from studies._plays import plays
 
@@ -24,8 +24,8 @@ def run(arm: str, seed: int, *, tokens: int, times: float) -> dict[str, float]:
     model = fast_gpt(tokenizer.vocab_size, T, n_layer=layers, n_head=width // 16, n_embd=width)
     train(
         model, ids, steps=tokens // (B * T), block_size=T, batch_size=B,
-        optimisers=fast_optimisers(model, 0.04 * times, 0.01 * times, momentum=0.85),
-        schedule=partial(hold_then_fall, warmup=10),
+        optimizer=fast_optimizers(model, 0.04 * times, 0.01 * times, momentum=0.85),
+        schedule=partial(wsd_schedule, warmup=10),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     return {

@@ -33,7 +33,8 @@ def run(arm: str, seed: int, *, heads: int, steps: int, rate: float) -> dict[str
     if arm == "scrambled":
         model.layer = Scrambled(model.layer)
     train(
-        model, train_ids, steps=steps, block_size=T, batch_size=64, learning_rate=rate,
+        model, train_ids, steps=steps, block_size=T, batch_size=64,
+        optimizer=torch.optim.Adam(model.parameters(), lr=rate),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     return {"loss": estimate_loss(model, held_out, block_size=T, batch_size=1024)}

@@ -29,10 +29,10 @@ def run(
     schedule = partial(cosine, warmup=warmup, final=1.0 if arm in ("full rate", "warm-up") else 0.1)
     losses = train(
         model, ids[:characters], steps=steps, block_size=T, batch_size=32, schedule=schedule,
-        optimisers=[adamw(model, rate, weight_decay=1.0 if arm == "both, decay" else 0.0)],
-        clip=1.0 if arm == "both, clipped" else None,
+        optimizer=adamw(model, rate, weight_decay=1.0 if arm == "both, decay" else 0.0),
+        grad_clip=1.0 if arm == "both, clipped" else None,
         generator=torch.Generator().manual_seed(seed),
-    ).losses  # fmt: skip
+    )  # fmt: skip
     return {
         "loss": estimate_loss(model, held_out, block_size=T, batch_size=1024),
         "early": sum(losses[40:60]) / 20,

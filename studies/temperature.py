@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from helpers.gpt import GPT, GPTConfig
-from helpers.positions import Rotary
 from helpers.training import train
 from studies import Study
 from studies._plays import plays
@@ -40,9 +39,10 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     tokenizer, ids, held_out = plays()
     ids = ids[: {"few pages": 20_000, "all plays": len(ids)}[arm]]
     torch.manual_seed(seed)
-    model = GPT(GPTConfig(tokenizer.vocab_size, T, 2, 4, 64, position=Rotary, bias=False))
+    model = GPT(GPTConfig(tokenizer.vocab_size, T, 2, 4, 64, position="Rotary", bias=False))
     train(
-        model, ids, steps=steps, block_size=T, batch_size=16, learning_rate=rate,
+        model, ids, steps=steps, block_size=T, batch_size=16,
+        optimizer=torch.optim.Adam(model.parameters(), lr=rate),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     model.eval()

@@ -67,16 +67,16 @@ def worse_score(model: nn.Module, texts: int) -> float:
 def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     torch.manual_seed(seed)
     model, generator = Recall(LAYERS[arm]()), torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=rate, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, fused=True)
     reached, first = steps, 0.0
     for step in range(1, steps + 1):
         ids = torch.randint(LETTERS, (64, T), generator=generator)
         one, two = model(ids)
         loss = F.cross_entropy(one.flatten(0, 1), ids[:, 1:-1].flatten())
         loss = loss + F.cross_entropy(two.flatten(0, 1), ids[:, :-2].flatten())
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         if step % 50 == 0 and reached == steps and worse_score(model, 300) >= 0.95:
             reached = step
         if step == 400:

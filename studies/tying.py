@@ -26,8 +26,8 @@ def run(arm: str, seed: int, *, steps: int, start: float, width: int) -> dict[st
     if arm == "untied":
         model.head.weight = nn.Parameter(model.token.weight.detach().clone())
     train(
-        model, ids, steps=steps, block_size=T, batch_size=32, clip=1.0,
-        optimisers=[adamw(model, 0.01, weight_decay=0.0)],
+        model, ids, steps=steps, block_size=T, batch_size=32, grad_clip=1.0,
+        optimizer=adamw(model, 0.01, weight_decay=0.0),
         schedule=partial(cosine, warmup=40, final=0.1),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip

@@ -23,7 +23,7 @@ def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
     torch.manual_seed(seed)
     model = GPT(GPTConfig(tokenizer.vocab_size, T, n_layer=4, n_head=4, n_embd=128))
     called = torch.compile(model) if arm == "compiled" else model
-    optimiser, batches = adamw(model, 0.001), torch.Generator().manual_seed(seed)
+    optimizer, batches = adamw(model, 0.001), torch.Generator().manual_seed(seed)
     seconds = []
     for _ in range(steps):
         x, y = get_batch(ids, T, B, batches)
@@ -32,7 +32,7 @@ def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
         with torch.autocast("cpu", torch.bfloat16, enabled=arm == "bfloat16"):
             loss = language_model_loss(called, x, y)  # type: ignore[arg-type]
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         seconds.append(time.perf_counter() - start)
     return {
         "loss": estimate_loss(model, held_out, block_size=T),

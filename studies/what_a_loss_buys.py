@@ -25,7 +25,7 @@ from helpers.judging import bits_per_character, likeliest, surprises
 from helpers.sampling import generate
 from helpers.text import BPETokenizer, encode_documents
 from helpers.text.bpe import END
-from helpers.training import fast_gpt, fast_optimisers, hold_then_fall, train
+from helpers.training import fast_gpt, fast_optimizers, train, wsd_schedule
 from studies import Study
 
 KINDS = (
@@ -136,8 +136,8 @@ def run(arm: str, seed: int, *, rate_times: float) -> dict[str, float]:
     model = fast_gpt(tokenizer.vocab_size, 64, n_layer=2, n_head=4, n_embd=64)
     train(
         model, ids, steps=int(arm.split()[0]), block_size=64, batch_size=16,
-        optimisers=fast_optimisers(model, 0.02 * rate_times, 0.02 * rate_times, momentum=0.9),
-        schedule=partial(hold_then_fall, warmup=20),
+        optimizer=fast_optimizers(model, 0.02 * rate_times, 0.02 * rate_times, momentum=0.9),
+        schedule=partial(wsd_schedule, warmup=20),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     model.eval()

@@ -16,8 +16,8 @@ from helpers.training import (
     Watch,
     adamw,
     fast_gpt,
-    fast_optimisers,
-    hold_then_fall,
+    fast_optimizers,
+    wsd_schedule,
     language_model_loss,
     orthogonal,
     train,
@@ -32,7 +32,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
         "helpers.training",
-        "torch._dynamo",  # which each optimiser would import
+        "torch._dynamo",  # which each optimizer would import
         "torch.distributed.fsdp",
         "torch.distributed.tensor.parallel",
     ]
@@ -84,7 +84,7 @@ def fast():
 
 MAKERS = {
     "plain": (plain, lambda model: [adamw(model, 0.01)]),
-    "fast": (fast, fast_optimisers),
+    "fast": (fast, fast_optimizers),
 }
 
 
@@ -101,7 +101,7 @@ class Stop(Exception):
 @patch("helpers.training._has_bf16", lambda device: False)
 def trained(kind, parallel, folder=None, crash=None, data=DATA, batch_size=4, seed=0):
     """Losses, evaluations, whole weights, and how many numbers of them this process holds."""
-    make, optimisers = MAKERS[kind]
+    make, optimizers = MAKERS[kind]
 
     def then(run):
         if run.step == crash:
@@ -113,8 +113,8 @@ def trained(kind, parallel, folder=None, crash=None, data=DATA, batch_size=4, se
         model = make()
         processes.spread(model)
         arguments = dict(
-            steps=9, block_size=8, batch_size=batch_size, optimisers=optimisers(model), clip=0.5,
-            schedule=partial(hold_then_fall, warmup=2), processes=processes,
+            steps=9, block_size=8, batch_size=batch_size, optimizers=optimizers(model), clip=0.5,
+            schedule=partial(wsd_schedule, warmup=2), processes=processes,
             generator=torch.Generator().manual_seed(1), folder=folder, resume=folder is not None,
             watch=Watch(DATA[:200], every=3, batches=2, then=then),
         )  # fmt: skip
@@ -143,7 +143,7 @@ def silenced(parallel):
     with Processes.started() as processes:
         torch.manual_seed(0)
         before = torch.get_rng_state()
-        processes.using(parallel).own_dropout()
+        processes.using(parallel).seed_dropout()
         same = torch.equal(before, torch.get_rng_state())
         return same, torch.nn.functional.dropout(torch.ones(100)).eq(0).tolist()
 
@@ -173,8 +173,8 @@ def with_biases():
         model = fast_gpt(**SIZES, bias=True)
         processes.using("tensor").spread(model)
         language_model_loss(model, DATA[None, :8], DATA[None, 1:9]).backward()
-        for optimiser in fast_optimisers(model):
-            optimiser.step()
+        for optimizer in fast_optimizers(model):
+            optimizer.step()
         return "no error"
 
 

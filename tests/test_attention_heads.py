@@ -7,14 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.attention import (
-    Dropout,
-    Head,
-    Linear,
-    MultiHeadAttention,
-    attention,
-    causal_mask,
-)
+from helpers.attention import Head, MultiHeadAttention, attention, causal_mask
+from helpers.fast import FastDropout, FastLinear
 from helpers.positions import Rotary
 
 
@@ -361,7 +355,7 @@ def test_a_source_of_the_wrong_shape_is_explained(shape):
 def test_dropout_silences_that_share_and_keeps_the_mean(p, dtype):
     torch.manual_seed(0)
     x = torch.ones(999, 1001, dtype=dtype, requires_grad=True)  # a number of numbers that is odd
-    out = Dropout(p)(x)
+    out = FastDropout(p)(x)
     out.sum().backward()
     assert out.dtype == dtype and out.shape == x.shape
     assert abs((out == 0).double().mean().item() - p) < 0.002  # four standard errors of the widest
@@ -372,7 +366,7 @@ def test_dropout_silences_that_share_and_keeps_the_mean(p, dtype):
 
 
 def test_dropout_draws_anew_and_from_torchs_generator():
-    x, layer = numbers(4, 6, 10).transpose(1, 2), Dropout(0.5)
+    x, layer = numbers(4, 6, 10).transpose(1, 2), FastDropout(0.5)
     torch.manual_seed(1)
     first, second = layer(x), layer(x)
     torch.manual_seed(1)
@@ -382,7 +376,7 @@ def test_dropout_draws_anew_and_from_torchs_generator():
 
 def test_dropout_silences_each_place_alike():
     torch.manual_seed(0)  # four numbers come from one draw: none of the four is special
-    silenced = Dropout(0.2)(torch.ones(100_000, 4)) == 0
+    silenced = FastDropout(0.2)(torch.ones(100_000, 4)) == 0
     assert ((silenced.double().mean(0) - 0.2).abs() < 0.006).all()
     together = silenced.double().T.corrcoef() - torch.eye(4)
     assert together.abs().max() < 0.02
@@ -391,13 +385,13 @@ def test_dropout_silences_each_place_alike():
 @pytest.mark.parametrize("p", [0.0, 1e-7, 1 - 1e-7, 1.0])
 def test_dropout_at_its_ends_is_pytorchs(p):
     x = numbers(50)
-    assert torch.equal(Dropout(p)(x), nn.Dropout(p)(x))
+    assert torch.equal(FastDropout(p)(x), nn.Dropout(p)(x))
 
 
 @pytest.mark.parametrize("x", [torch.empty(0, 3), torch.tensor(2.0)])
 def test_dropout_takes_any_shape(x):
-    assert Dropout(0.5)(x).shape == x.shape
-    assert torch.equal(Dropout(0.5).eval()(x), x)
+    assert FastDropout(0.5)(x).shape == x.shape
+    assert torch.equal(FastDropout(0.5).eval()(x), x)
 
 
 def test_dropout_works_in_training_only():
@@ -437,7 +431,7 @@ def test_every_parameter_learns(make):
 def test_a_linear_map_gives_few_rows_the_numbers_of_pytorchs(sizes, bias):
     """Whether it is computed in halves or not: few rows or many, odd sizes, gradients or none."""
     torch.manual_seed(0)
-    ours = Linear(*sizes, bias=bias)
+    ours = FastLinear(*sizes, bias=bias)
     theirs = nn.Linear(*sizes, bias=bias)
     theirs.load_state_dict(ours.state_dict())
     for shape in [(1,), (1, 1), (4,), (2, 2), (1, 5), (3, 0), ()]:
@@ -454,7 +448,7 @@ def test_a_linear_map_reads_a_matrix_of_any_layout_or_type():
     torch.manual_seed(0)
     for weight in (torch.randn(384, 256).T, torch.randn(300, 500)[:256, 10:394],
                    torch.randn(256, 384).double(), torch.randn(256, 384).bfloat16()):  # fmt: skip
-        layer, x = Linear(384, 256), torch.randn(1, 2, 384).to(weight)
+        layer, x = FastLinear(384, 256), torch.randn(1, 2, 384).to(weight)
         layer.load_state_dict({"weight": weight, "bias": weight[:, 0].clone()}, assign=True)
         rounding = 0.5 if weight.dtype == torch.bfloat16 else 1e-4  # of sums of about 20
         assert near(layer(x), F.linear(x, weight, weight[:, 0]), rounding)
@@ -464,11 +458,11 @@ def test_a_linear_map_reads_a_matrix_of_any_layout_or_type():
 @pytest.mark.parametrize("shape", [(2, 192), (1, 768), (768,)])
 def test_rows_of_another_width_are_refused_in_pytorchs_words(shape):
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
-        Linear(384, 384, bias=False)(torch.randn(shape))
+        FastLinear(384, 384, bias=False)(torch.randn(shape))
 
 
 def test_half_of_a_matrix_is_asked_for_at_a_time():
-    """Where a model writes: the point of `Linear`."""
+    """Where a model writes: the point of `FastLinear`."""
     with torch.no_grad(), torch.profiler.profile() as profile:
-        Linear(384, 384)(torch.randn(1, 1, 384))
+        FastLinear(384, 384)(torch.randn(1, 1, 384))
     assert "aten::bmm" in {event.key for event in profile.key_averages()}

@@ -365,7 +365,7 @@ def test_the_file_holds_numbers_and_text_only(saved):
 
 
 def exchanged(place, part):
-    model = seeded(position=Rotary)
+    model = seeded(position="Rotary")
     model.get_submodule(place.rpartition(".")[0]).__setattr__(place.rpartition(".")[2], part)
     return model
 

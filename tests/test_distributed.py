@@ -130,7 +130,7 @@ SCRIPT = """
 import os, signal
 import torch
 from helpers.distributed import Processes, first_process
-from helpers.training import Watch, fast_gpt, fast_optimisers, train
+from helpers.training import Watch, fast_gpt, fast_optimizers, train
 data = torch.arange(2000) % 11
 with Processes.started() as processes:
     def then(run):
@@ -140,7 +140,7 @@ with Processes.started() as processes:
         torch.manual_seed(0)
         model = fast_gpt(11, 8, n_layer=1, n_head=2, n_embd=16)
         run = train(model, data, steps=20, block_size=8, batch_size=4, folder=folder, resume=True,
-                    optimisers=fast_optimisers(model), generator=torch.Generator().manual_seed(0),
+                    optimizers=fast_optimizers(model), generator=torch.Generator().manual_seed(0),
                     watch=Watch(data[:100], every=5, batches=1, then=then), processes=processes)
         if first_process():
             print("losses", *run.losses)

@@ -9,7 +9,7 @@ from torch import nn
 from helpers.attention import MultiHeadAttention
 from helpers.encoder_decoder import (
     LETTERS,
-    Recurrent,
+    RNNSeq2Seq,
     Transformer,
     answer,
     dates,
@@ -22,9 +22,9 @@ from helpers.encoder_decoder import (
 from helpers.gpt import Block, FeedForward
 
 MODELS = {
-    "one vector": lambda: Recurrent(16),
-    "additive": lambda: Recurrent(16, "additive"),
-    "dot": lambda: Recurrent(16, "dot"),
+    "one vector": lambda: RNNSeq2Seq(16),
+    "additive": lambda: RNNSeq2Seq(16, "additive"),
+    "dot": lambda: RNNSeq2Seq(16, "dot"),
     "transformer": lambda: Transformer(16),
 }
 
@@ -87,14 +87,14 @@ def test_every_letter_hears_the_whole_source(model):
 @pytest.mark.parametrize("score", ["additive", "dot"])
 def test_an_alignment_leaves_out_padding(score):
     source, given, _ = pairs_to_ids([("abc", "cba"), ("abcdefgh", "hgfedcba")])
-    weights = Recurrent(16, score).weights(source, given)
+    weights = RNNSeq2Seq(16, score).weights(source, given)
     assert weights.shape == (2, 9, 9) and near(weights.sum(-1), torch.ones(2, 9))
     assert weights[0, :, 4:].max() == 0
 
 
 def test_another_score_is_refused():
     with pytest.raises(ValueError, match="None, 'additive' or 'dot', not 'cosine'"):
-        Recurrent(8, "cosine")
+        RNNSeq2Seq(8, "cosine")
 
 
 @pytest.mark.parametrize("name", ["dot", "transformer"])
@@ -108,7 +108,7 @@ def test_it_learns_and_writes(name):
 
 
 def test_writing_ends_at_the_longest():
-    model = Recurrent(8)
+    model = RNNSeq2Seq(8)
     nn.init.zeros_(model.head.weight)
     model.head.bias.data = torch.eye(LETTERS.vocab_size)[LETTERS.encode("q")[0]]
     assert answer(model, ["a", "abc"], longest=7) == ["q" * 7] * 2

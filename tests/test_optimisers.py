@@ -14,8 +14,8 @@ from helpers.training import (
     adamw,
     cosine,
     fast_gpt,
-    fast_optimisers,
-    hold_then_fall,
+    fast_optimizers,
+    wsd_schedule,
     orthogonal,
     train,
 )
@@ -54,7 +54,7 @@ def test_a_model_of_one_kind_has_one_group(layer):
 
 def test_adamw_steps_as_the_formula_says():
     layer, rate, decay, (b1, b2) = nn.Linear(3, 2), 0.1, 0.5, (0.8, 0.9)
-    optimiser = adamw(layer, rate, decay, (b1, b2))
+    optimizer = adamw(layer, rate, decay, (b1, b2))
     want = {p: p.detach().clone() for p in layer.parameters()}
     average = {p: torch.zeros_like(p) for p in want}
     square = {p: torch.zeros_like(p) for p in want}
@@ -66,7 +66,7 @@ def test_adamw_steps_as_the_formula_says():
             mean, spread = average[p] / (1 - b1**step), square[p] / (1 - b2**step)
             kept = 1 - rate * decay if p.dim() == 2 else 1
             want[p] = kept * want[p] - rate * mean / (spread.sqrt() + 1e-8)
-        optimiser.step()
+        optimizer.step()
     for p, value in want.items():
         torch.testing.assert_close(p.detach(), value)
 
@@ -146,11 +146,11 @@ def parameters():
     return [nn.Parameter(numbers(*shape, seed=i)) for i, shape in enumerate(SHAPES)]
 
 
-def steps(optimiser, params, n=4):
+def steps(optimizer, params, n=4):
     for step in range(n):
         for i, p in enumerate(params):
             p.grad = numbers(*p.shape, seed=100 * step + i)
-        optimiser.step()
+        optimizer.step()
     return params
 
 
@@ -189,12 +189,12 @@ def test_muon_leaves_what_has_no_gradient():
     a, b = (nn.Parameter(numbers(3, 3, seed=i)) for i in range(2))
     before = b.detach().clone()
     a.grad = numbers(3, 3)
-    optimiser = Muon([a, b], weight_decay=0.5)
-    optimiser.step()
-    assert torch.equal(b, before) and b not in optimiser.state
-    optimiser.zero_grad()
+    optimizer = Muon([a, b], weight_decay=0.5)
+    optimizer.step()
+    assert torch.equal(b, before) and b not in optimizer.state
+    optimizer.zero_grad()
     before = a.detach().clone()
-    optimiser.step()
+    optimizer.step()
     assert torch.equal(a, before)
 
 
@@ -259,15 +259,15 @@ def test_cosine_at_its_corners():
 
 
 def test_hold_then_fall_at_its_corners():
-    shares = [hold_then_fall(step, 100, warmup=10, fall=0.5) for step in range(101)]
+    shares = [wsd_schedule(step, 100, warmup=10, fall=0.5) for step in range(101)]
     assert shares[0] == pytest.approx(0.1) and shares[9] == 1.0
     assert set(shares[9:51]) == {1.0}
     assert shares[75] == pytest.approx(0.5) and shares[99] == pytest.approx(0.02)
     assert shares[100] == 0
-    assert hold_then_fall(0, 10, warmup=0) == 1.0
-    assert hold_then_fall(9, 10, warmup=0, fall=0) == 1.0
-    assert hold_then_fall(0, 1) == pytest.approx(0.1)
-    assert hold_then_fall(5, 10, warmup=1, fall=1) == 0.5
+    assert wsd_schedule(0, 10, warmup=0) == 1.0
+    assert wsd_schedule(9, 10, warmup=0, fall=0) == 1.0
+    assert wsd_schedule(0, 1) == pytest.approx(0.1)
+    assert wsd_schedule(5, 10, warmup=1, fall=1) == 0.5
 
 
 @given(
@@ -278,7 +278,7 @@ def test_hold_then_fall_at_its_corners():
 )
 def test_a_share_is_above_zero_and_at_most_one(steps, where, warmup, share):
     step = min(steps - 1, int(where * steps))
-    assert 0 < hold_then_fall(step, steps, warmup, share) <= 1
+    assert 0 < wsd_schedule(step, steps, warmup, share) <= 1
     assert 0 <= cosine(step, steps, warmup, share) <= 1
     if step >= warmup:
         assert cosine(step, steps, warmup, share) >= share - 1e-9
@@ -309,7 +309,7 @@ def test_the_fast_model_starts_as_a_guess_and_its_blocks_as_nothing():
 
 def test_the_fast_optimisers_share_the_parameters_without_overlap():
     gpt = fast()
-    muon, other = fast_optimisers(gpt, 0.03, 0.005, 0.2, 0.9)
+    muon, other = fast_optimizers(gpt, 0.03, 0.005, 0.2, 0.9)
     groups = [p for o in (muon, other) for group in o.param_groups for p in group["params"]]
     assert len(groups) == len({id(p) for p in groups}) == len(list(gpt.parameters()))
     assert isinstance(muon, Muon) and isinstance(other, torch.optim.AdamW)
@@ -322,12 +322,12 @@ def test_the_fast_optimisers_share_the_parameters_without_overlap():
     convolutions = [block.convolution.weight for block in gpt.blocks]
     assert [*map(id, other.param_groups[1]["params"])] == [*map(id, convolutions)]
     without = fast_gpt(11, 8, n_layer=2, n_head=2, n_embd=16, convolution=None)
-    assert len(fast_optimisers(without)[1].param_groups) == 1
+    assert len(fast_optimizers(without)[1].param_groups) == 1
 
 
 def test_the_recipe_learns_a_pattern():
     gpt, data = fast(), torch.arange(300) % 7
-    run = train(gpt, data, steps=60, block_size=8, batch_size=8, optimisers=fast_optimisers(gpt),
-                schedule=hold_then_fall, generator=torch.Generator().manual_seed(0))  # fmt: skip
+    run = train(gpt, data, steps=60, block_size=8, batch_size=8, optimizers=fast_optimizers(gpt),
+                schedule=wsd_schedule, generator=torch.Generator().manual_seed(0))  # fmt: skip
     assert run.losses[0] == pytest.approx(math.log(11))
     assert run.losses[-1] < 0.2

@@ -760,7 +760,7 @@ from helpers.gpt import GPTConfig, SwiGLU
 from helpers.positions import LearnedPosition, Rotary
 from helpers.published import _expect_planned
 for position in (LearnedPosition, Rotary):
-    config = GPTConfig(9, 9, 2, 2, 8, norm=nn.RMSNorm, mlp=SwiGLU, position=position)
+    config = GPTConfig(9, 9, 2, 2, 8, norm="RMSNorm", mlp="SwiGLU", position=position)
     try:
         _expect_planned(config, {}, "an empty file")
     except ValueError as error:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers.gpt import GPT, GPTConfig
-from helpers.recording import AttentionRecorder, attention_maps, heads_off
+from helpers.recording import AttentionRecorder, attention_maps, ablate_heads
 from helpers.sampling import generate
 
 
@@ -158,7 +158,7 @@ def gpt():
 
 def test_a_head_taken_away_is_a_head_whose_columns_are_zero(gpt):
     ids = torch.arange(10)[None]
-    with torch.no_grad(), heads_off(gpt, [(0, 1), (0, 3), (1, 0)]):
+    with torch.no_grad(), ablate_heads(gpt, [(0, 1), (0, 3), (1, 0)]):
         off = gpt(ids)
     whole = gpt(ids)
     for layer, head in ((0, 1), (0, 3), (1, 0)):
@@ -170,20 +170,20 @@ def test_a_head_taken_away_is_a_head_whose_columns_are_zero(gpt):
 def test_heads_come_back_even_after_an_error(gpt):
     ids = torch.arange(10)[None]
     before = gpt(ids)
-    with pytest.raises(ValueError, match="at once"), heads_off(gpt, [(0, 0), (1, 1)]):
+    with pytest.raises(ValueError, match="at once"), ablate_heads(gpt, [(0, 0), (1, 1)]):
         gpt(torch.zeros(1, 99, dtype=torch.int64))
-    with heads_off(gpt, []):
+    with ablate_heads(gpt, []):
         assert torch.equal(gpt(ids), before)
-    with heads_off(gpt, [(0, 0)]), heads_off(gpt, [(1, 1)]):
+    with ablate_heads(gpt, [(0, 0)]), ablate_heads(gpt, [(1, 1)]):
         nested = gpt(ids)
-    with heads_off(gpt, [(0, 0), (1, 1)]):
+    with ablate_heads(gpt, [(0, 0), (1, 1)]):
         assert torch.equal(gpt(ids), nested)
     assert torch.equal(gpt(ids), before)
 
 
 def test_heads_are_away_while_a_cache_is_used(gpt):
     ids = torch.arange(5)[None]
-    with heads_off(gpt, [(0, 2), (1, 3)]):
+    with ablate_heads(gpt, [(0, 2), (1, 3)]):
         written = generate(gpt, ids, 6, temperature=0)
         for n in range(5, 11):
             assert gpt(written[:, :n])[0, -1].argmax() == written[0, n]
@@ -192,6 +192,6 @@ def test_heads_are_away_while_a_cache_is_used(gpt):
 @pytest.mark.parametrize("head", [(2, 0), (0, 4), (-1, 0), (0, -1)])
 def test_a_head_that_is_not_there_is_named(gpt, head):
     wanted = "layers go from 0 to 1, heads from 0 to 3"
-    with pytest.raises(ValueError, match=wanted), heads_off(gpt, [(0, 0), head]):
+    with pytest.raises(ValueError, match=wanted), ablate_heads(gpt, [(0, 0), head]):
         pass
     assert not gpt.blocks[0].attention.output._forward_pre_hooks

@@ -27,7 +27,7 @@ from helpers.training import (
     cosine,
     estimate_loss,
     fast_gpt,
-    fast_optimisers,
+    fast_optimizers,
     train,
 )
 
@@ -56,7 +56,7 @@ def with_adamw(**settings):
     model = plain()
 
     def run(**more):
-        return train(model, DATA, **SIZES, optimisers=[adamw(model, 0.01)], clip=1.0,
+        return train(model, DATA, **SIZES, optimizers=[adamw(model, 0.01)], clip=1.0,
                      **{"schedule": cosine, "steps": 12, **settings, **more})  # fmt: skip
 
     return model, run
@@ -66,7 +66,7 @@ def with_muon(**settings):
     model = fast()
 
     def run(**more):
-        return train(model, DATA, **SIZES, optimisers=fast_optimisers(model),
+        return train(model, DATA, **SIZES, optimizers=fast_optimizers(model),
                      **{"schedule": cosine, "steps": 12, **settings, **more})  # fmt: skip
 
     return model, run
@@ -77,8 +77,8 @@ def with_sgd(momentum=0.0):
         model = plain()
 
         def run(**more):
-            optimisers = [torch.optim.SGD(model.parameters(), lr=0.1, momentum=momentum)]
-            return train(model, DATA, **SIZES, optimisers=optimisers,
+            optimizers = [torch.optim.SGD(model.parameters(), lr=0.1, momentum=momentum)]
+            return train(model, DATA, **SIZES, optimizers=optimizers,
                          **{"steps": 12, **settings, **more})  # fmt: skip
 
         return model, run
@@ -301,7 +301,7 @@ def refused(folder, model, message, **settings):
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     last = (folder / "last.safetensors").read_bytes()
     random = torch.get_rng_state()
-    same = {"steps": 4, "optimisers": [adamw(model, 0.01)], "generator": generator()}
+    same = {"steps": 4, "optimizers": [adamw(model, 0.01)], "generator": generator()}
     settings = {**same, **SIZES, **settings}
     with pytest.raises(ValueError, match=message) as error:
         train(model, DATA, folder=folder, resume=True, **settings)
@@ -360,13 +360,13 @@ def test_a_model_of_another_kind_is_refused(finished):
                 torch.optim.AdamW(model.blocks.parameters(), lr=0.1),
                 torch.optim.AdamW(model.token.parameters(), lr=0.1),
             ],
-            "the number of optimisers was 1 in that run, and is 2 now",
+            "the number of optimizers was 1 in that run, and is 2 now",
         ),
     ],
 )
 def test_other_optimisers_are_refused(finished, make, message):
     model = plain()
-    refused(finished, model, message, optimisers=make(model))
+    refused(finished, model, message, optimizers=make(model))
 
 
 @pytest.mark.parametrize(
@@ -381,17 +381,17 @@ def test_other_optimisers_are_refused(finished, make, message):
 def test_other_rates_and_decays_are_refused_by_name(finished, changes, message):
     model = plain()
     other = [adamw(model, **({"learning_rate": 0.01} | changes))]
-    refused(finished, model, message, optimisers=other)
+    refused(finished, model, message, optimizers=other)
 
 
 def test_a_rate_is_named_with_its_group_and_its_optimiser(tmp_path):
     _, run = with_muon(folder=tmp_path, steps=2)
     run(generator=generator())
     model = fast()
-    other = fast_optimisers(model)
+    other = fast_optimizers(model)
     other[1].param_groups[1]["lr"] = 0.3
     refused(tmp_path, model, "learning rate 0.1 in the second group of AdamW, this one 0.3",
-            optimisers=other)  # fmt: skip
+            optimizers=other)  # fmt: skip
 
 
 WATCHED = Watch(VALIDATION, every=1, batches=2)
@@ -501,15 +501,15 @@ def test_a_weight_that_the_validation_text_does_not_meet_is_looked_at(tmp_path):
 
 def test_an_optimiser_that_remembers_no_number_counts_as_ruined(tmp_path):
     model = plain()
-    optimiser = adamw(model, 0.01)
+    optimizer = adamw(model, 0.01)
 
     def spoil(step, steps):
         if step == 2:
-            optimiser.state[model.norm.weight]["exp_avg_sq"][:] = math.inf  # and steps by 0
+            optimizer.state[model.norm.weight]["exp_avg_sq"][:] = math.inf  # and steps by 0
         return 1.0
 
     with pytest.raises(FloatingPointError, match="exp_avg_sq of AdamW holds NaN or infinity"):
-        train(model, DATA, **SIZES, steps=4, optimisers=[optimiser], schedule=spoil,
+        train(model, DATA, **SIZES, steps=4, optimizers=[optimizer], schedule=spoil,
               folder=tmp_path)  # fmt: skip
     assert os.listdir(tmp_path) == []
 
@@ -551,7 +551,7 @@ def test_a_state_that_was_ruined_is_not_resumed(finished, tmp_path):
 def test_another_text_is_refused(finished):
     model = plain()
     with pytest.raises(ValueError, match="that run was trained on another text"):
-        train(model, DATA.flip(0), **SIZES, steps=20, optimisers=[adamw(model, 0.01)],
+        train(model, DATA.flip(0), **SIZES, steps=20, optimizers=[adamw(model, 0.01)],
               generator=generator(), folder=finished, resume=True)  # fmt: skip
 
 

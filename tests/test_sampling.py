@@ -13,7 +13,7 @@ from torch import nn
 
 from helpers.gpt import GPT, GPTConfig
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
-from helpers.sampling import generate, next_token_probabilities, penalised, stream
+from helpers.sampling import generate, next_token_probabilities, apply_repetition_penalty, stream
 
 INF = math.inf
 
@@ -243,18 +243,22 @@ def test_logits_without_a_choice_are_refused(row, temperature):
 
 def test_a_penalty_makes_what_was_written_less_likely_on_both_sides_of_zero():
     logits = torch.tensor([[2.0, -1.0, 0.5, -INF], [2.0, -1.0, 0.5, 3.0]])
-    got = penalised(logits, torch.tensor([[0, 1, 1, 3], [2, 2, 2, 2]]), 2.0)
+    got = apply_repetition_penalty(logits, torch.tensor([[0, 1, 1, 3], [2, 2, 2, 2]]), 2.0)
     assert torch.equal(got, torch.tensor([[1.0, -2.0, 0.5, -INF], [2.0, -1.0, 0.25, 3.0]]))
-    assert torch.equal(penalised(logits, torch.tensor([[0, 1], [2, 3]]), 1.0), logits)
+    assert torch.equal(
+        apply_repetition_penalty(logits, torch.tensor([[0, 1], [2, 3]]), 1.0), logits
+    )
     before = next_token_probabilities(logits[:, :3])
-    after = next_token_probabilities(penalised(logits[:, :3], torch.tensor([[1], [0]]), 1.3))
+    after = next_token_probabilities(
+        apply_repetition_penalty(logits[:, :3], torch.tensor([[1], [0]]), 1.3)
+    )
     assert after[0, 1] < before[0, 1] and after[1, 0] < before[1, 0]
 
 
 @pytest.mark.parametrize("penalty", [0, -1, INF, math.nan])
 def test_a_penalty_outside_its_range_is_named(penalty):
     with pytest.raises(ValueError, match="repetition_penalty is above 0"):
-        penalised(torch.zeros(1, 3), torch.zeros(1, 1).long(), penalty)
+        apply_repetition_penalty(torch.zeros(1, 3), torch.zeros(1, 1).long(), penalty)
     with pytest.raises(ValueError, match="repetition_penalty is above 0"):
         stream(seeded(), prompt(), 3, repetition_penalty=penalty)
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.text import CharTokenizer, CountedTables
+from helpers.text import CharTokenizer, NGramModel
 
 SYMBOLS = st.lists(st.characters(), min_size=1, max_size=40, unique=True)
 
@@ -136,7 +136,7 @@ def test_millions_of_characters_take_less_than_a_second_or_so():
 
 def test_counted_tables_by_hand():
     """0 1 0 1 1: after 0 always 1 (twice), after 1 once 0 and once 1."""
-    tables = CountedTables(torch.tensor([0, 1, 0, 1, 1]), vocab_size=3, reach=1)
+    tables = NGramModel(torch.tensor([0, 1, 0, 1, 1]), vocab_size=3, reach=1)
     assert tables.pasts == [1, 2]
     none, one = tables.surprises(torch.tensor([0, 1, 0, 2])).neg().exp().tolist()
     uniform = 1 / 3
@@ -148,7 +148,7 @@ def test_counted_tables_by_hand():
 
 @given(st.lists(st.integers(0, 4), min_size=4, max_size=60), st.integers(0, 3))
 def test_counted_tables_are_distributions(ids, reach):
-    tables = CountedTables(torch.tensor(ids), vocab_size=5, reach=reach)
+    tables = NGramModel(torch.tensor(ids), vocab_size=5, reach=reach)
     past = ids[-reach:] if reach else []
     for smoothing in (None, 0.5):
         ends = [tables.surprises(torch.tensor([*past, c]), smoothing)[:, -1] for c in range(5)]
@@ -158,7 +158,7 @@ def test_counted_tables_are_distributions(ids, reach):
 
 def test_entropies_are_the_surprises_of_the_counted_text():
     ids = torch.randint(4, (500,), generator=torch.Generator().manual_seed(0))
-    tables = CountedTables(ids, vocab_size=4, reach=3)
+    tables = NGramModel(ids, vocab_size=4, reach=3)
     rows = tables.surprises(ids, smoothing=0)
     means = [rows[k, k:].mean().item() for k in range(4)]
     assert tables.entropies == pytest.approx(means)
@@ -166,6 +166,6 @@ def test_entropies_are_the_surprises_of_the_counted_text():
 
 def test_counted_tables_say_when_there_are_too_many_pasts():
     with pytest.raises(ValueError, match="too many pasts"):
-        CountedTables(torch.tensor([0]), vocab_size=69, reach=10)
+        NGramModel(torch.tensor([0]), vocab_size=69, reach=10)
     with pytest.raises(ValueError, match="too few"):
-        CountedTables(torch.tensor([0]), vocab_size=69, reach=1)
+        NGramModel(torch.tensor([0]), vocab_size=69, reach=1)

@@ -235,10 +235,10 @@ def test_the_same_seed_gives_the_same_run():
 def test_one_step_is_one_adamw_step():
     data, model, twin = stream(200), Table(), Table()
     run = train(model, data, steps=1, **SETTINGS, generator=generator(5))
-    optimiser = torch.optim.AdamW(twin.parameters(), lr=0.1, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(twin.parameters(), lr=0.1, weight_decay=0.0)
     loss = language_model_loss(twin, *get_batch(data, 8, 16, generator(5)))
     loss.backward()
-    optimiser.step()
+    optimizer.step()
     assert run.losses == [loss.item()]
     torch.testing.assert_close(model.table.weight, twin.table.weight)
 
@@ -292,8 +292,8 @@ def test_the_error_tells_the_step_what_came_before_and_what_to_look_for():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learning_rate": None}, "a learning_rate, for AdamW, or else optimisers"),
-        ({"optimisers": "own"}, "a learning_rate, for AdamW, or else optimisers"),
+        ({"learning_rate": None}, "a learning_rate, for AdamW, or else optimizers"),
+        ({"optimizers": "own"}, "a learning_rate, for AdamW, or else optimizers"),
         ({"resume": True}, "resume=True wants the folder"),
         ({"watch": Watch(stream(8))}, "block_size .* = 9 tokens, but data has 8"),
         ({"watch": Watch(stream(50).view(2, 25))}, r"has shape \(2, 25\)"),
@@ -302,8 +302,8 @@ def test_the_error_tells_the_step_what_came_before_and_what_to_look_for():
 def test_settings_that_do_not_fit_are_told_before_the_first_step(settings, message):
     model = Table()
     before = model.table.weight.detach().clone()
-    if "optimisers" in settings:
-        settings = {"optimisers": [torch.optim.SGD(model.parameters(), lr=0.1)]}
+    if "optimizers" in settings:
+        settings = {"optimizers": [torch.optim.SGD(model.parameters(), lr=0.1)]}
     with pytest.raises(ValueError, match=message):
         train(model, stream(200), steps=3, **{**SETTINGS, **settings})
     assert torch.equal(model.table.weight, before)
@@ -341,9 +341,9 @@ def test_the_optimisers_of_another_model_are_refused():
     """The usual cause: the cell that makes the model was run again."""
     old, model = Table(), Table()
     mixed = [torch.optim.SGD([*model.parameters(), *old.parameters()], lr=0.1)]
-    for optimisers, count in ((plain(old), "1 of the 1"), (mixed, "1 of the 2")):
+    for optimizers, count in ((plain(old), "1 of the 1"), (mixed, "1 of the 2")):
         with pytest.raises(ValueError, match=rf"{count} tensors .*not parameters of the model"):
-            train(model, stream(200), steps=3, **OWN, optimisers=optimisers)
+            train(model, stream(200), steps=3, **OWN, optimizers=optimizers)
 
 
 @pytest.mark.parametrize("wrong", ["one", "class", "schedule", "name", 3])
@@ -355,15 +355,15 @@ def test_what_is_no_list_of_optimisers_is_refused_in_words(wrong):
         "class": [torch.optim.SGD],
         "schedule": [torch.optim.lr_scheduler.ConstantLR(one)],
     }
-    with pytest.raises(TypeError, match="optimisers should be a list"):
-        train(model, stream(200), steps=3, **OWN, optimisers=given.get(wrong, wrong))
+    with pytest.raises(TypeError, match="optimizers should be a list"):
+        train(model, stream(200), steps=3, **OWN, optimizers=given.get(wrong, wrong))
 
 
 def test_optimisers_can_come_one_by_one():
     model, seen = Table(), []
-    optimisers = plain(model)
-    optimisers[0].register_step_pre_hook(lambda *_: seen.append(1))
-    train(model, stream(200), steps=3, **OWN, optimisers=iter(optimisers))
+    optimizers = plain(model)
+    optimizers[0].register_step_pre_hook(lambda *_: seen.append(1))
+    train(model, stream(200), steps=3, **OWN, optimizers=iter(optimizers))
     assert len(seen) == 3
 
 
@@ -382,27 +382,27 @@ OWN = {"block_size": 8, "batch_size": 16}
 
 def test_the_schedule_scales_every_group_and_the_rates_come_back():
     model, seen = Table(), []
-    optimisers = plain(model, 0.5) + plain(model, 0.25)
+    optimizers = plain(model, 0.5) + plain(model, 0.25)
 
     def share(step, steps):
         return (steps - step) / steps
 
-    optimisers[0].register_step_pre_hook(lambda o, *_: seen.append(o.param_groups[0]["lr"]))
-    optimisers[1].register_step_pre_hook(lambda o, *_: seen.append(o.param_groups[0]["lr"]))
-    train(model, stream(200), steps=4, **OWN, optimisers=optimisers, schedule=share)
+    optimizers[0].register_step_pre_hook(lambda o, *_: seen.append(o.param_groups[0]["lr"]))
+    optimizers[1].register_step_pre_hook(lambda o, *_: seen.append(o.param_groups[0]["lr"]))
+    train(model, stream(200), steps=4, **OWN, optimizers=optimizers, schedule=share)
     assert seen == [0.5, 0.25, 0.375, 0.1875, 0.25, 0.125, 0.125, 0.0625]
-    # A second run with the same optimisers has to start from the full rates.
-    assert [o.param_groups[0]["lr"] for o in optimisers] == [0.5, 0.25]
+    # A second run with the same optimizers has to start from the full rates.
+    assert [o.param_groups[0]["lr"] for o in optimizers] == [0.5, 0.25]
 
 
 def test_the_rates_come_back_after_an_error():
     model = Table()
-    optimisers = plain(model, 0.5)
+    optimizers = plain(model, 0.5)
     with torch.no_grad():
         model.table.weight[0, 0] = math.nan
     with pytest.raises(FloatingPointError):
-        train(model, stream(200), steps=2, **OWN, optimisers=optimisers, schedule=lambda *_: 0.1)
-    assert optimisers[0].param_groups[0]["lr"] == 0.5
+        train(model, stream(200), steps=2, **OWN, optimizers=optimizers, schedule=lambda *_: 0.1)
+    assert optimizers[0].param_groups[0]["lr"] == 0.5
 
 
 def test_clipping_bounds_the_step():
@@ -410,7 +410,7 @@ def test_clipping_bounds_the_step():
     for clip in (None, 1e-3):
         model = Table()
         before = model.table.weight.detach().clone()
-        train(model, stream(200), steps=1, **OWN, optimisers=plain(model, 1.0), clip=clip,
+        train(model, stream(200), steps=1, **OWN, optimizers=plain(model, 1.0), clip=clip,
               generator=generator())  # fmt: skip
         lengths.append((model.table.weight - before).norm().item())
     assert lengths[0] > 1e-2 and lengths[1] == pytest.approx(1e-3, rel=1e-3)

@@ -21,24 +21,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from helpers import data
 from helpers.checkpoints import Tokenizer, load_checkpoint, save_checkpoint
 from helpers.data import sources
-from helpers.distributed import WAYS, Processes, first_process
+from helpers.distributed import STRATEGIES, Processes, first_process
+from helpers.fast import keep_freed_memory
 from helpers.files import write_whole
 from helpers.gpt import GPT
 from helpers.text import BPETokenizer, CharTokenizer, encode_documents
 from helpers.text.bpe import END
-from helpers.training import Watch, estimate_loss, fast_gpt, fast_optimisers, hold_then_fall, train
+from helpers.trainer import Trainer
+from helpers.training import estimate_loss, fast_gpt, fast_optimizers, wsd_schedule
 
 ROOT = Path(__file__).resolve().parent.parent
 BATCH = 16
 # What is shipped does without short convolutions, for chapter 11 caches what attention needs of the
 # past and nothing else, and without LayerNorm, which explorers/gpt.js does not compute.
-PARTS: dict[str, Any] = dict(norm=nn.RMSNorm, convolution=None)
+PARTS: dict[str, Any] = dict(norm="RMSNorm", convolution=None)
 
 
 @dataclass
@@ -50,9 +52,9 @@ class Recipe:
     training: Tensor
     validation: Tensor
     model: GPT
-    optimisers: Callable[[GPT], list[Optimizer]]
+    optimizers: Callable[[GPT], list[Optimizer]]
     steps: int
-    fall: float
+    decay_frac: float
 
 
 def shakespeare_gpt() -> Recipe:
@@ -62,9 +64,11 @@ def shakespeare_gpt() -> Recipe:
     )
     model = fast_gpt(tokenizer.vocab_size, 256, n_layer=5, n_head=4, n_embd=256, **PARTS)
     # Without weight decay: one of 0.3 ended at 1.418, not 1.386 (docs/MEASURED.md).
-    optimisers = partial(fast_optimisers, matrix_rate=0.03, other_rate=0.005, momentum=0.9)
+    optimizers = partial(fast_optimizers, matrix_rate=0.03, other_rate=0.005, momentum=0.9)
     what = "fast_gpt on Shakespeare; losses in nats a character"
-    return Recipe(what, tokenizer, training, validation, model, optimisers, steps=3300, fall=0.45)
+    return Recipe(
+        what, tokenizer, training, validation, model, optimizers, steps=3300, decay_frac=0.45
+    )
 
 
 def gptmini() -> Recipe:
@@ -81,11 +85,13 @@ def gptmini() -> Recipe:
     model = fast_gpt(
         tokenizer.vocab_size, 256, n_layer=6, n_head=4, n_embd=256, dropout=0.2, **PARTS
     )
-    optimisers = partial(
-        fast_optimisers, matrix_rate=0.03, other_rate=0.005, weight_decay=0.1, momentum=0.9
+    optimizers = partial(
+        fast_optimizers, matrix_rate=0.03, other_rate=0.005, weight_decay=0.1, momentum=0.9
     )
     what = "GPTMini on 86 articles of Wikipedia; losses in nats a token"
-    return Recipe(what, tokenizer, training, validation, model, optimisers, steps=2000, fall=0.6)
+    return Recipe(
+        what, tokenizer, training, validation, model, optimizers, steps=2000, decay_frac=0.6
+    )
 
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
@@ -105,11 +111,14 @@ def main() -> None:
         "--output", type=Path, help="data/checkpoints/NAME.safetensors if not given"
     )
     parser.add_argument(
-        "--parallel", choices=WAYS, default="data", help="what several processes divide"
+        "--strategy",
+        choices=STRATEGIES,
+        default="ddp",
+        help="how several processes divide the work",
     )
     given = parser.parse_args()
     with Processes.started() as processes:
-        make(given, processes.using(given.parallel))
+        make(given, processes.with_strategy(given.strategy))
 
 
 def make(given: argparse.Namespace, processes: Processes) -> None:
@@ -118,23 +127,26 @@ def make(given: argparse.Namespace, processes: Processes) -> None:
     torch.manual_seed(0)
     recipe = RECIPES[given.name]()
     model, block_size = recipe.model, recipe.model.block_size
-    processes.spread(model)
-    run = train(
+    processes.parallelize(model)
+    keep_freed_memory()
+    trainer = Trainer(
         model,
         recipe.training,
         steps=recipe.steps if given.steps is None else given.steps,
         block_size=block_size,
         batch_size=BATCH,
-        optimisers=recipe.optimisers(model),
-        schedule=partial(hold_then_fall, warmup=20, fall=recipe.fall),
+        optimizer=recipe.optimizers(model),
+        schedule=partial(wsd_schedule, warmup=20, decay_frac=recipe.decay_frac),
         bf16=True,
         generator=torch.Generator().manual_seed(0),
-        watch=Watch(recipe.validation, every=100, batches=8),
+        eval_data=recipe.validation,
+        eval_interval=100,
+        eval_iters=8,
         folder=given.folder or ROOT / "runs" / given.name,
-        resume=True,
         progress=True,
         processes=processes,
     )
+    run = trainer.fit(resume=True)
     if first_process():
         print(run)
     if run.stopped == "interrupted":

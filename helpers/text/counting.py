@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-class CountedTables:
+class NGramModel:
     """Counted tables of 0, 1, … `reach` tokens back, as language models.
 
     ids: (N,) token ids that are counted, int64; vocab_size: V; reach: the longest past.

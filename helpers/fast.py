@@ -1,0 +1,68 @@
+"""Faster versions of two PyTorch layers, for a CPU, and of what a C library does with memory.
+
+None of them changes what a model computes, up to rounding. What each gains is measured by
+`benchmarks/generation.py` and `benchmarks/training.py`.
+"""
+
+import ctypes
+import math
+import platform
+
+import torch
+from torch import Tensor, nn
+
+
+class FastLinear(nn.Linear):
+    """`nn.Linear`, faster for the few tokens at a time that a model processes while it generates.
+
+    Multiplying one row by a large matrix takes as long as it takes to fetch the matrix from memory,
+    and the routine behind `nn.Linear` fetches it with one core, at a third of the possible speed.
+    Asked for the two halves of the matrix as a batch of products, every core fetches.
+    Used from the chapter multi_head on. Taught in: generation.
+    """
+
+    MAX_ROWS = 4  # up to which it is faster
+    MIN_WEIGHTS = 2**15  # from which on it is
+
+    def forward(self, x: Tensor) -> Tensor:
+        w = self.weight
+        few = x.numel() <= self.MAX_ROWS * self.in_features and w.numel() >= self.MIN_WEIGHTS
+        here = x.dtype == w.dtype == torch.float32 and w.device.type == "cpu"
+        fits = x.shape[-1:] == w.shape[1:] and len(w) % 2 == 0
+        if torch.is_grad_enabled() or not (few and here and fits):
+            return super().forward(x)
+        columns = x.reshape(1, -1, self.in_features).mT.expand(2, -1, -1)
+        halves = w.unflatten(0, (2, -1)).bmm(columns)  # (2, N / 2, rows)
+        out = halves.flatten(0, 1).T.reshape(*x.shape[:-1], self.out_features)
+        return out if self.bias is None else out + self.bias
+
+
+class FastDropout(nn.Dropout):
+    """`nn.Dropout`, faster on a CPU: it draws 16 random bits per feature.
+
+    The probability p is rounded to a multiple of 1/65,536. The bits come from torch's own generator
+    and are drawn by one thread, so that they do not depend on the number of threads.
+    Used from the chapter multi_head on. Taught in: transformer_block.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        dropped = round(2**16 * self.p)
+        if not (self.training and 0 < dropped < 2**16 and x.device.type == "cpu"):
+            return super().forward(x)
+        draws = torch.empty(math.ceil(x.numel() / 4), dtype=torch.int64).random_(-(2**63), None)
+        bits = draws.view(torch.int16)[: x.numel()].view(x.shape)  # −2¹⁵ to 2¹⁵ − 1
+        return x * ((bits >= dropped - 2**15) * (2**16 / (2**16 - dropped))).to(x.dtype)
+
+
+def keep_freed_memory() -> None:
+    """Let this process keep the memory of freed tensors for new ones, until it ends.
+
+    Otherwise the C library of Linux returns each large piece at once, and the system clears every
+    page before it hands it out again, which takes a tenth of a training step of GPTMini. The
+    process then holds on to the largest amount of memory it has used. Does nothing where the C
+    library is another one.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        library = ctypes.CDLL(None)
+        library.mallopt(-4, 0)  # M_MMAP_MAX: never ask the system for a single piece
+        library.mallopt(-1, -1)  # M_TRIM_THRESHOLD: never give memory back
