@@ -498,7 +498,7 @@ def _in_words(path: tuple[Any, ...], was: Any, now: Any, settings: Mapping[str, 
             if len(settings["hyperparameters"][number]) > 1:
                 where += f" in the {_ordinal(group)} group"
             if len(settings["hyperparameters"]) > 1:
-                where += f" of {settings['optimizers'][number][0]}"
+                where += f" of {settings['optimisers'][number][0]}"
             words = "learning rate" if name == "lr" else name.replace("_", " ")
             return f"that run used {words} {was}{where}, this one {now}"
     return f"that run had {path[0]} {was}, this one {now}"

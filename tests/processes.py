@@ -10,17 +10,16 @@ from unittest.mock import patch
 import torch
 
 from helpers.checkpoints import save_checkpoint
-from helpers.distributed import Processes, shared, whole
-from helpers.gpt import GPT, GPTConfig, SwiGLU
+from helpers.distributed import Processes, full_tensor, map_across_ranks
+from helpers.gpt import GPT, GPTConfig
+from helpers.trainer import Trainer
 from helpers.training import (
-    Watch,
     adamw,
     fast_gpt,
     fast_optimizers,
-    wsd_schedule,
     language_model_loss,
     orthogonal,
-    train,
+    wsd_schedule,
 )
 
 DATA = torch.randint(11, (2000,), generator=torch.Generator().manual_seed(0)).cumsum(0) % 11
@@ -31,7 +30,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 
 CONTEXT.set_forkserver_preload(
     [
-        "helpers.training",
+        "helpers.trainer",
         "torch._dynamo",  # which each optimizer would import
         "torch.distributed.fsdp",
         "torch.distributed.tensor.parallel",
@@ -75,7 +74,7 @@ def together(work, *arguments, number=2):
 
 
 def plain(**settings):
-    return GPT(GPTConfig(**{**SIZES, "mlp": SwiGLU, "hidden": 24, **settings}))
+    return GPT(GPTConfig(**{**SIZES, "mlp": "SwiGLU", "hidden": 24, **settings}))
 
 
 def fast():
@@ -98,8 +97,8 @@ class Stop(Exception):
 
 
 # bfloat16 would round each way of sharing otherwise, by more than is allowed between them.
-@patch("helpers.training._has_bf16", lambda device: False)
-def trained(kind, parallel, folder=None, crash=None, data=DATA, batch_size=4, seed=0):
+@patch("helpers.trainer.has_bf16", lambda device: False)
+def trained(kind, strategy, folder=None, crash=None, data=DATA, batch_size=4, seed=0):
     """Losses, evaluations, whole weights, and how many numbers of them this process holds."""
     make, optimizers = MAKERS[kind]
 
@@ -108,23 +107,25 @@ def trained(kind, parallel, folder=None, crash=None, data=DATA, batch_size=4, se
             raise Stop
 
     with Processes.started() as started:
-        processes = started.using(parallel)
+        processes = started.with_strategy(strategy)
         torch.manual_seed(seed)
         model = make()
-        processes.spread(model)
+        processes.parallelize(model)
         arguments = dict(
-            steps=9, block_size=8, batch_size=batch_size, optimizers=optimizers(model), clip=0.5,
+            steps=9, block_size=8, batch_size=batch_size, optimizer=optimizers(model),
+            grad_clip=0.5,
             schedule=partial(wsd_schedule, warmup=2), processes=processes,
-            generator=torch.Generator().manual_seed(1), folder=folder, resume=folder is not None,
-            watch=Watch(DATA[:200], every=3, batches=2, then=then),
+            generator=torch.Generator().manual_seed(1), folder=folder,
+            eval_data=DATA[:200], eval_interval=3, eval_iters=2, callback=then,
         )  # fmt: skip
+        trainer = Trainer(model, data, **arguments)
         if crash is not None:
             try:
-                train(model, data, **arguments)
+                trainer.fit(resume=folder is not None)
             except Stop:
                 return None
-        run = train(model, data, **arguments)
-        weights = {name: whole(p.detach()).numpy() for name, p in model.named_parameters()}
+        run = trainer.fit(resume=folder is not None)
+        weights = {name: full_tensor(p.detach()).numpy() for name, p in model.named_parameters()}
         mine = [p.to_local() if hasattr(p, "to_local") else p for p in model.parameters()]
         evaluations = [loss for _, _, loss in run.evaluations]
         return run.losses, evaluations, weights, sum(p.numel() for p in mine)
@@ -134,16 +135,16 @@ def written(path):
     with Processes.started() as processes:
         torch.manual_seed(0)
         model = fast()
-        processes.using("sharded").spread(model)
+        processes.with_strategy("fsdp").parallelize(model)
         save_checkpoint(path, model)
 
 
-def silenced(parallel):
+def silenced(strategy):
     """Where dropout leaves nothing, at this process's first call."""
     with Processes.started() as processes:
         torch.manual_seed(0)
         before = torch.get_rng_state()
-        processes.using(parallel).seed_dropout()
+        processes.with_strategy(strategy).seed_dropout()
         same = torch.equal(before, torch.get_rng_state())
         return same, torch.nn.functional.dropout(torch.ones(100)).eq(0).tolist()
 
@@ -151,19 +152,19 @@ def silenced(parallel):
 def shared_work(entries):
     with Processes.started():
         stack = torch.randn(entries, 6, 4, generator=torch.Generator().manual_seed(0))
-        return torch.equal(shared(orthogonal, stack), orthogonal(stack))
+        return torch.equal(map_across_ranks(orthogonal, stack), orthogonal(stack))
 
 
-def uneven(parallel, what):
+def uneven(strategy, what):
     with Processes.started() as started:
-        processes = started.using(parallel)
+        processes = started.with_strategy(strategy)
         torch.manual_seed(0)
         if what == "heads":
-            processes.spread(GPT(GPTConfig(11, 8, 1, 3, 12)))
+            processes.parallelize(GPT(GPTConfig(11, 8, 1, 3, 12)))
         elif what == "no generator":
             model = fast()
-            train(model, DATA, steps=1, block_size=8, batch_size=4, learning_rate=0.1,
-                  processes=processes)  # fmt: skip
+            Trainer(model, DATA, steps=1, block_size=8, batch_size=4,
+                    optimizer=adamw(model, 0.1), processes=processes).fit()  # fmt: skip
         return "no error"
 
 
@@ -171,7 +172,7 @@ def with_biases():
     """A step of the fast recipe where some of what is stepped is divided, and some is not."""
     with Processes.started() as processes:
         model = fast_gpt(**SIZES, bias=True)
-        processes.using("tensor").spread(model)
+        processes.with_strategy("tp").parallelize(model)
         language_model_loss(model, DATA[None, :8], DATA[None, 1:9]).backward()
         for optimizer in fast_optimizers(model):
             optimizer.step()
@@ -179,8 +180,8 @@ def with_biases():
 
 
 def connected_twice():
-    with Processes.started():
-        pass
+    with Processes.started() as processes:
+        processes.any(True)  # so that nobody leaves before all are there
     with Processes.started():
         return "no error"
 
@@ -192,16 +193,16 @@ def given_otherwise(name):
         "text": {"data": (DATA + rank) % 11},
         "weights": {"seed": rank},
     }[name]
-    return trained("plain", "data", **different)
+    return trained("plain", "ddp", **different)
 
 
-def sums(parallel):
+def sums(strategy):
     """How often one step adds up a tensor over all processes, for each block."""
     from torch.distributed.tensor.debug import CommDebugMode
 
     with Processes.started() as processes:
         model = plain()
-        processes.using(parallel).spread(model)
+        processes.with_strategy(strategy).parallelize(model)
         with CommDebugMode() as seen:
             language_model_loss(model, DATA[None, :8], DATA[None, 1:9]).backward()
         assert set(seen.get_comm_counts()) == {torch.ops.c10d_functional.all_reduce}

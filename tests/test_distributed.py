@@ -26,31 +26,31 @@ from processes import (
 )
 
 from helpers.checkpoints import load_checkpoint, read_tensors
-from helpers.distributed import WAYS, clip_gradients, torchrun
+from helpers.distributed import STRATEGIES, clip_gradients, torchrun
 
 close = partial(torch.testing.assert_close, rtol=2e-5, atol=0)
 
 
-@pytest.mark.parametrize("parallel", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", MAKERS)
-def test_two_processes_have_the_losses_of_one_with_the_joint_batch(kind, parallel):
-    alone = trained(kind, "data")
-    first, second = together(trained, kind, parallel)
+def test_two_processes_have_the_losses_of_one_with_the_joint_batch(kind, strategy):
+    alone = trained(kind, "ddp")
+    first, second = together(trained, kind, strategy)
     assert first[:2] == second[:2]
     close(first[0], alone[0])
     close(first[1], alone[1])
     for name, weight in alone[2].items():
         np.testing.assert_allclose(first[2][name], weight, rtol=0, atol=2e-4)
-    assert (first[3] < 0.8 * alone[3]) == (parallel != "data")
+    assert (first[3] < 0.8 * alone[3]) == (strategy != "ddp")
 
 
-@pytest.mark.parametrize("parallel", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", MAKERS)
-def test_a_run_passes_from_one_process_to_two_and_back(kind, parallel, tmp_path):
-    trained(kind, "data", tmp_path, crash=3)
-    together(trained, kind, parallel, tmp_path, 6)
-    passed = trained(kind, "data", tmp_path)
-    close(passed[0], trained(kind, "data")[0])
+def test_a_run_passes_from_one_process_to_two_and_back(kind, strategy, tmp_path):
+    trained(kind, "ddp", tmp_path, crash=3)
+    together(trained, kind, strategy, tmp_path, 6)
+    passed = trained(kind, "ddp", tmp_path)
+    close(passed[0], trained(kind, "ddp")[0])
     assert len(passed[0]) == 9
     tensors, _ = read_tensors(tmp_path / "best.safetensors", ours=True)
     assert {name: t.shape for name, t in tensors.items()} == {
@@ -67,14 +67,14 @@ def test_what_is_divided_is_written_whole(tmp_path):
 
 
 def test_dropout_differs_where_rows_do():
-    (kept, first), (_, second) = together(silenced, "data")
+    (kept, first), (_, second) = together(silenced, "ddp")
     assert kept and first != second  # the first goes on as if it were alone
-    (_, first), (_, second) = together(silenced, "tensor")
+    (_, first), (_, second) = together(silenced, "tp")
     assert first == second
 
 
 def test_tensor_parallel_sums_four_times_a_block():
-    assert together(sums, "tensor") == [4, 4]
+    assert together(sums, "tp") == [4, 4]
 
 
 @pytest.mark.parametrize("entries", [1, 2, 3])
@@ -85,12 +85,12 @@ def test_shared_work_is_all_of_the_work(entries):
 @pytest.mark.parametrize(
     ("work", "arguments", "words"),
     [
-        (trained, ("fast", "data", None, None, DATA, 3), "3 rows cannot be divided evenly among 2"),
-        (uneven, ("tensor", "heads"), "3 heads of keys and values and 48 hidden features cannot"),
-        (uneven, ("data", "no generator"), "give each the same generator"),
-        (uneven, ("pipeline", None), "parallel should be one of"),
+        (trained, ("fast", "ddp", None, None, DATA, 3), "3 rows cannot be divided evenly among 2"),
+        (uneven, ("tp", "heads"), "3 heads of keys and values and 48 hidden features cannot"),
+        (uneven, ("ddp", "no generator"), "give each a generator"),
+        (uneven, ("pipeline", None), "strategy should be one of"),
     ],
-    ids=["rows", "heads", "generator", "way"],
+    ids=["rows", "heads", "generator", "strategy"],
 )
 def test_what_cannot_be_divided_is_said(work, arguments, words):
     for answer in together(work, *arguments):
@@ -130,7 +130,8 @@ SCRIPT = """
 import os, signal
 import torch
 from helpers.distributed import Processes, first_process
-from helpers.training import Watch, fast_gpt, fast_optimizers, train
+from helpers.trainer import Trainer
+from helpers.training import fast_gpt, fast_optimizers
 data = torch.arange(2000) % 11
 with Processes.started() as processes:
     def then(run):
@@ -139,9 +140,10 @@ with Processes.started() as processes:
     for folder in FOLDERS:
         torch.manual_seed(0)
         model = fast_gpt(11, 8, n_layer=1, n_head=2, n_embd=16)
-        run = train(model, data, steps=20, block_size=8, batch_size=4, folder=folder, resume=True,
-                    optimizers=fast_optimizers(model), generator=torch.Generator().manual_seed(0),
-                    watch=Watch(data[:100], every=5, batches=1, then=then), processes=processes)
+        run = Trainer(model, data, steps=20, block_size=8, batch_size=4, folder=folder,
+                      optimizer=fast_optimizers(model), generator=torch.Generator().manual_seed(0),
+                      eval_data=data[:100], eval_interval=5, eval_iters=1, callback=then,
+                      processes=processes).fit(resume=True)
         if first_process():
             print("losses", *run.losses)
 """

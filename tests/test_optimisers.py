@@ -1,6 +1,7 @@
 """Optimisers against references, schedules at their corners, the recipe."""
 
 import math
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -15,9 +16,9 @@ from helpers.training import (
     cosine,
     fast_gpt,
     fast_optimizers,
-    wsd_schedule,
     orthogonal,
     train,
+    wsd_schedule,
 )
 
 
@@ -109,7 +110,7 @@ def test_the_polynomial_is_applied_to_the_singular_values(precise, shape):
 
 @pytest.mark.parametrize("able", [True, False])
 def test_half_the_digits_are_taken_only_where_the_hardware_has_them(able, monkeypatch):
-    monkeypatch.setattr("helpers.training._has_bf16", lambda device: able)
+    monkeypatch.setattr("helpers.training.has_bf16", lambda device: able)
     x = numbers(6, 5)
     u, _, vh = torch.linalg.svd(x, full_matrices=False)
     off = (turned := u.T @ orthogonal(x) @ vh.T) - turned.diag().diag()
@@ -258,16 +259,16 @@ def test_cosine_at_its_corners():
     assert cosine(5, 10, final=0) == pytest.approx(0.5)
 
 
-def test_hold_then_fall_at_its_corners():
-    shares = [wsd_schedule(step, 100, warmup=10, fall=0.5) for step in range(101)]
+def test_wsd_at_its_corners():
+    shares = [wsd_schedule(step, 100, warmup=10, decay_frac=0.5) for step in range(101)]
     assert shares[0] == pytest.approx(0.1) and shares[9] == 1.0
     assert set(shares[9:51]) == {1.0}
     assert shares[75] == pytest.approx(0.5) and shares[99] == pytest.approx(0.02)
     assert shares[100] == 0
     assert wsd_schedule(0, 10, warmup=0) == 1.0
-    assert wsd_schedule(9, 10, warmup=0, fall=0) == 1.0
+    assert wsd_schedule(9, 10, warmup=0, decay_frac=0) == 1.0
     assert wsd_schedule(0, 1) == pytest.approx(0.1)
-    assert wsd_schedule(5, 10, warmup=1, fall=1) == 0.5
+    assert wsd_schedule(5, 10, warmup=1, decay_frac=1) == 0.5
 
 
 @given(
@@ -304,7 +305,7 @@ def test_the_fast_model_starts_as_a_guess_and_its_blocks_as_nothing():
     x = numbers(1, 8, 16)
     assert all(torch.equal(block(x), x) for block in gpt.blocks)
     assert not [m for m in gpt.modules() if isinstance(m, nn.Linear) and m.bias is not None]
-    assert GPTConfig.from_dict(gpt.config.to_dict()) == gpt.config
+    assert GPTConfig(**asdict(gpt.config)) == gpt.config
 
 
 def test_the_fast_optimisers_share_the_parameters_without_overlap():
@@ -327,7 +328,7 @@ def test_the_fast_optimisers_share_the_parameters_without_overlap():
 
 def test_the_recipe_learns_a_pattern():
     gpt, data = fast(), torch.arange(300) % 7
-    run = train(gpt, data, steps=60, block_size=8, batch_size=8, optimizers=fast_optimizers(gpt),
-                schedule=wsd_schedule, generator=torch.Generator().manual_seed(0))  # fmt: skip
-    assert run.losses[0] == pytest.approx(math.log(11))
-    assert run.losses[-1] < 0.2
+    losses = train(gpt, data, steps=60, block_size=8, batch_size=8, optimizer=fast_optimizers(gpt),
+                   schedule=wsd_schedule, generator=torch.Generator().manual_seed(0))  # fmt: skip
+    assert losses[0] == pytest.approx(math.log(11))
+    assert losses[-1] < 0.2

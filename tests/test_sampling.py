@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.gpt import GPT, GPTConfig
-from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
-from helpers.sampling import generate, next_token_probabilities, apply_repetition_penalty, stream
+from helpers.sampling import apply_repetition_penalty, generate, next_token_probabilities, stream
 
 INF = math.inf
 
@@ -357,7 +356,7 @@ def reference(model, ids, n, keep, **settings):
     return ids
 
 
-@pytest.mark.parametrize("position", [LearnedPosition, SinusoidalPosition, Rotary, None])
+@pytest.mark.parametrize("position", ["LearnedPosition", "SinusoidalPosition", "Rotary", None])
 @pytest.mark.parametrize("n_kv_head", [None, 1, 2])
 def test_the_cached_logits_are_those_without_a_cache_at_every_length(
     position, n_kv_head, monkeypatch
@@ -376,7 +375,12 @@ def test_the_cached_logits_are_those_without_a_cache_at_every_length(
         for cached in (True, False):
             seen.clear()
             text = generate(
-                model, prompt(T=2), 15, keep=keep, cached=cached, generator=generator(7)
+                model,
+                prompt(T=2),
+                15,
+                context_after_crop=keep,
+                cached=cached,
+                generator=generator(7),
             )
             runs.append((text, torch.stack([x for x in seen if x.shape == (2, V)])))
         (a, with_cache), (b, without) = runs
@@ -392,7 +396,7 @@ def test_prompts_of_every_length(T, cached):
     model = seeded()
     settings = {"temperature": 0}
     for keep in (None, 3):
-        got = generate(model, prompt(T=T), 9, keep=keep, cached=cached, **settings)
+        got = generate(model, prompt(T=T), 9, context_after_crop=keep, cached=cached, **settings)
         assert torch.equal(got, reference(model, prompt(T=T), 9, keep or WINDOW, **settings))
         assert torch.equal(got[:, :T], prompt(T=T))
 
@@ -401,7 +405,7 @@ def test_the_cache_saves_reading():
     reads = []
     model = seeded()
     model.token.register_forward_hook(lambda _, inputs, out: reads.append(inputs[0].shape[1]))
-    list(stream(model, prompt(T=3), 8, keep=4))
+    list(stream(model, prompt(T=3), 8, context_after_crop=4))
     assert reads == [3, 1, 1, 1, 4, 1, 1, 4]
     reads.clear()
     list(stream(model, prompt(T=3), 8))
@@ -595,7 +599,7 @@ def test_a_model_without_a_window_reads_the_whole_text():
 def test_a_model_with_a_window_that_is_no_gpt_reads_no_more():
     model = Table(NEXT)
     model.block_size = 4
-    generate(model, torch.tensor([[0]]), 7, keep=2)
+    generate(model, torch.tensor([[0]]), 7, context_after_crop=2)
     assert [T for T, _, _ in model.reads] == [1, 2, 3, 4, 2, 3, 4]
 
 
@@ -627,18 +631,18 @@ def test_prompts_that_are_no_tensor_are_explained(ids):
 @pytest.mark.parametrize("keep", [0, -1, 7])
 def test_keep_lies_in_the_window(keep):
     with pytest.raises(ValueError, match=f"between 1 and the model's block_size 6, not {keep}"):
-        stream(seeded(), prompt(), 3, keep=keep)
+        stream(seeded(), prompt(), 3, context_after_crop=keep)
 
 
 def test_keep_wants_a_window():
     with pytest.raises(ValueError, match="block_size None, not 2"):
-        stream(Table(NEXT), prompt(), 3, keep=2)
+        stream(Table(NEXT), prompt(), 3, context_after_crop=2)
 
 
 def test_a_number_of_tokens_below_zero_is_refused():
-    with pytest.raises(ValueError, match=r"n_tokens should be 0 or more, not 2\.5"):
+    with pytest.raises(ValueError, match=r"max_new_tokens should be 0 or more, not 2\.5"):
         stream(seeded(), prompt(), 2.5)
-    with pytest.raises(ValueError, match="n_tokens should be 0 or more, not -1"):
+    with pytest.raises(ValueError, match="max_new_tokens should be 0 or more, not -1"):
         stream(seeded(), prompt(), -1)
 
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from helpers.fast import keep_freed_memory
+from helpers.trainer import Trainer
 from helpers.training import (
-    Watch,
-    _has_bf16,
-    _keep_memory,
     estimate_loss,
     get_batch,
+    has_bf16,
     language_model_loss,
     train,
 )
@@ -39,6 +39,10 @@ class Table(nn.Module):
     def forward(self, ids):
         self.modes.append((self.training, torch.is_grad_enabled()))
         return self.noise(self.table(ids))
+
+
+def adam(model, rate=0.1):
+    return torch.optim.Adam(model.parameters(), lr=rate)
 
 
 def stream(N, V=5, seed=0):
@@ -102,7 +106,7 @@ def test_a_bad_stream_is_named_everywhere(data, error, message):
     with pytest.raises(error, match=message):
         estimate_loss(Table(), data, **sizes)
     with pytest.raises(error, match=message):
-        train(Table(), data, steps=1, learning_rate=0.1, **sizes)
+        train(model := Table(), data, steps=1, optimizer=adam(model), **sizes)
 
 
 @pytest.mark.parametrize(("sizes", "name"), [((0, 2), "block_size"), ((4, 0), "batch_size")])
@@ -211,35 +215,37 @@ def test_batches_are_at_least_one():
 
 # --- train ----------------------------------------------------------------------------------------
 
-SETTINGS = {"block_size": 8, "batch_size": 16, "learning_rate": 0.1}
+SIZES = {"block_size": 8, "batch_size": 16}
 
 
-def test_a_pattern_is_learnt():
-    data = torch.arange(400) % 5  # 0 1 2 3 4 0 1 …
-    model = Table()
-    run = train(model, data, steps=100, **SETTINGS, generator=generator())
-    losses = run.losses
-    assert run.step == len(losses) == 100 and all(type(loss) is float for loss in losses)
+def train_table(data, table=None, **settings):
+    table = Table() if table is None else table
+    settings = {**SIZES, "optimizer": adam(table), "generator": generator(), **settings}
+    return train(table, data, **settings)
+
+
+def test_a_pattern_is_learned():
+    data, model = torch.arange(400) % 5, Table()  # 0 1 2 3 4 0 1 …
+    losses = train_table(data, model, steps=100)
+    assert len(losses) == 100 and all(type(loss) is float for loss in losses)
     assert losses[0] > 1 and losses[-1] < 0.05
-    assert run.stopped == "finished" and run.seconds > 0 and run.evaluations == []
-    assert repr(run) == f"Run(100 steps in {run.seconds:.0f} s, finished)"
     assert estimate_loss(model, data, block_size=8) < 0.05
     assert model.training
 
 
-def test_the_same_seed_gives_the_same_run():
-    runs = [train(Table(), stream(200), steps=5, **SETTINGS, generator=generator(4)) for _ in "ab"]
-    assert runs[0].losses == runs[1].losses
+def test_the_same_seed_gives_the_same_losses():
+    a, b = (train_table(stream(200), steps=5, generator=generator(4)) for _ in "ab")
+    assert a == b
 
 
-def test_one_step_is_one_adamw_step():
+def test_one_step_is_one_step_of_the_optimizer():
     data, model, twin = stream(200), Table(), Table()
-    run = train(model, data, steps=1, **SETTINGS, generator=generator(5))
-    optimizer = torch.optim.AdamW(twin.parameters(), lr=0.1, weight_decay=0.0)
+    losses = train_table(data, model, steps=1, generator=generator(5))
+    optimizer = adam(twin)
     loss = language_model_loss(twin, *get_batch(data, 8, 16, generator(5)))
     loss.backward()
     optimizer.step()
-    assert run.losses == [loss.item()]
+    assert losses == [loss.item()]
     torch.testing.assert_close(model.table.weight, twin.table.weight)
 
 
@@ -249,26 +255,18 @@ def test_training_reaches_the_counted_entropy():
     p = counts / counts.sum(1, keepdim=True)
     entropy = -(counts * p.log()).sum().item() / counts.sum().item()
     model = Table(V=3)
-    train(model, data, steps=150, block_size=64, batch_size=64, learning_rate=0.05,
-          generator=generator())  # fmt: skip
+    train_table(data, model, steps=150, block_size=64, batch_size=64, optimizer=adam(model, 0.05))
     loss = estimate_loss(model, data, block_size=100)
     assert entropy - 1e-5 <= loss < entropy + 0.01
 
 
-def test_steps_are_at_least_one():
-    with pytest.raises(ValueError, match="steps should be at least 1, but is 0"):
-        train(Table(), stream(50), steps=0, **SETTINGS)
+def test_the_callback_hears_of_each_step():
+    heard = []
+    losses = train_table(stream(200), steps=3, callback=lambda *step: heard.append(step))
+    assert heard == list(enumerate(losses))
 
 
-def test_a_loss_that_is_no_number_stops_the_training():
-    model = Table()
-    with torch.no_grad():
-        model.table.weight[0, 0] = math.nan
-    with pytest.raises(FloatingPointError, match=r"nan at step 0 .*a learning rate that is too"):
-        train(model, stream(200), steps=3, **SETTINGS, generator=generator())
-
-
-def test_the_error_tells_the_step_what_came_before_and_what_to_look_for():
+def test_a_loss_that_is_not_finite_stops_the_training_before_the_step():
     calls = []
 
     class Breaks(Table):
@@ -276,151 +274,118 @@ def test_the_error_tells_the_step_what_came_before_and_what_to_look_for():
             calls.append(1)
             return super().forward(ids) * (math.inf if len(calls) == 4 else 1)
 
+    model = Breaks()
     with pytest.raises(FloatingPointError) as error:
-        train(Breaks(), stream(200), steps=9, **SETTINGS, generator=generator())
+        train_table(stream(200), model, steps=9)
     message = str(error.value)
-    assert "the loss is nan at step 3 (before: " in message
+    assert "the loss is nan at step 3 (the losses before it: " in message
     assert message.count(",") >= 5  # three losses, and the causes
     for cause in ("learning rate", "warm-up", "clipped", "mask", "logarithm"):
         assert cause in message
-    assert "was kept" not in message  # there is no folder
-
-
-# --- how steps are made ---------------------------------------------------------------------------
+    assert model.table.weight.isfinite().all()
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "error", "message"),
     [
-        ({"learning_rate": None}, "a learning_rate, for AdamW, or else optimizers"),
-        ({"optimizers": "own"}, "a learning_rate, for AdamW, or else optimizers"),
-        ({"resume": True}, "resume=True wants the folder"),
-        ({"watch": Watch(stream(8))}, "block_size .* = 9 tokens, but data has 8"),
-        ({"watch": Watch(stream(50).view(2, 25))}, r"has shape \(2, 25\)"),
+        ({"steps": 0}, ValueError, "steps should be at least 1, but is 0"),
+        ({"steps": 2.5}, TypeError, "steps should be a whole number, but is 2.5"),
+        ({"steps": "3"}, TypeError, "steps should be"),
+        ({"steps": True}, TypeError, "steps should be"),
+        ({"block_size": 8.0}, TypeError, "block_size should be"),
+        ({"batch_size": 2.5}, TypeError, "batch_size should be"),
+        ({"grad_clip": "1"}, ValueError, "grad_clip should be above 0, or None"),
+        ({"grad_clip": 0}, ValueError, "grad_clip should be above 0, or None"),
+        ({"optimizer": torch.optim.SGD}, TypeError, "should be an optimizer, but is <class"),
+        ({"optimizer": "Adam"}, TypeError, "one optimizer or several, not hold 'A'"),
+        ({"optimizer": None}, TypeError, "should be an optimizer, but is None"),
+        ({"optimizer": []}, ValueError, "needs an optimizer, but the list of them is empty"),
     ],
 )
-def test_settings_that_do_not_fit_are_told_before_the_first_step(settings, message):
+def test_settings_that_mean_nothing_are_refused_before_the_first_step(settings, error, message):
     model = Table()
     before = model.table.weight.detach().clone()
-    if "optimizers" in settings:
-        settings = {"optimizers": [torch.optim.SGD(model.parameters(), lr=0.1)]}
-    with pytest.raises(ValueError, match=message):
-        train(model, stream(200), steps=3, **{**SETTINGS, **settings})
+    with pytest.raises(error, match=message):
+        train_table(stream(200), model, **{"steps": 3, **settings})
     assert torch.equal(model.table.weight, before)
 
 
-@pytest.mark.parametrize(
-    ("settings", "error"),
-    [
-        ({"steps": 2.5}, TypeError),
-        ({"steps": "3"}, TypeError),
-        ({"steps": True}, TypeError),
-        ({"steps": torch.tensor(3.0)}, TypeError),
-        ({"block_size": 8.0}, TypeError),
-        ({"batch_size": 2.5}, TypeError),
-        ({"learning_rate": 0}, ValueError),
-        ({"learning_rate": -0.1}, ValueError),
-        ({"learning_rate": math.nan}, ValueError),
-        ({"learning_rate": math.inf}, ValueError),
-        ({"learning_rate": "0.1"}, ValueError),
-        ({"max_seconds": math.nan}, ValueError),
-        ({"max_seconds": -1}, ValueError),
-        ({"max_seconds": "60"}, ValueError),
-        ({"clip": "1"}, ValueError),
-        ({"watch": Watch(stream(50), every=2.5)}, TypeError),
-        ({"watch": Watch(stream(50), batches=2.5)}, TypeError),
-    ],
-)
-def test_numbers_that_mean_nothing_are_refused_by_name(settings, error):
-    name = next(iter(settings)).replace("watch", "watch.")
-    with pytest.raises(error, match=rf"{name}\w* should be"):
-        train(Table(), stream(200), **{"steps": 3, **SETTINGS, **settings})
-
-
-def test_the_optimisers_of_another_model_are_refused():
+def test_the_optimizers_of_another_model_are_refused():
     """The usual cause: the cell that makes the model was run again."""
     old, model = Table(), Table()
-    mixed = [torch.optim.SGD([*model.parameters(), *old.parameters()], lr=0.1)]
-    for optimizers, count in ((plain(old), "1 of the 1"), (mixed, "1 of the 2")):
+    mixed = torch.optim.SGD([*model.parameters(), *old.parameters()], lr=0.1)
+    for optimizer, count in ((adam(old), "1 of the 1"), (mixed, "1 of the 2")):
         with pytest.raises(ValueError, match=rf"{count} tensors .*not parameters of the model"):
-            train(model, stream(200), steps=3, **OWN, optimizers=optimizers)
+            train_table(stream(200), model, steps=3, optimizer=optimizer)
 
 
-@pytest.mark.parametrize("wrong", ["one", "class", "schedule", "name", 3])
-def test_what_is_no_list_of_optimisers_is_refused_in_words(wrong):
-    model = Table()
-    one = torch.optim.SGD(model.parameters(), lr=0.1)
-    given = {
-        "one": one,
-        "class": [torch.optim.SGD],
-        "schedule": [torch.optim.lr_scheduler.ConstantLR(one)],
-    }
-    with pytest.raises(TypeError, match="optimizers should be a list"):
-        train(model, stream(200), steps=3, **OWN, optimizers=given.get(wrong, wrong))
+def test_the_schedule_scales_every_group_of_every_optimizer():
+    model, rates = Table(), []
+    optimizers = [torch.optim.SGD(model.parameters(), lr=rate) for rate in (0.5, 0.25)]
+    for optimizer in optimizers:
+        optimizer.register_step_pre_hook(lambda o, *_: rates.append(o.param_groups[0]["lr"]))
 
+    def schedule(step, steps):
+        return [1.0, 0.75, 0.5, 0.25][step]  # and it is asked for no other step
 
-def test_optimisers_can_come_one_by_one():
-    model, seen = Table(), []
-    optimizers = plain(model)
-    optimizers[0].register_step_pre_hook(lambda *_: seen.append(1))
-    train(model, stream(200), steps=3, **OWN, optimizers=iter(optimizers))
-    assert len(seen) == 3
-
-
-def test_a_last_step_that_ruins_the_model_is_no_success():
-    with pytest.raises(FloatingPointError, match=r"table.weight holds NaN or infinity at step 3"):
-        train(Table(), stream(200), steps=3, **SETTINGS,
-              schedule=lambda step, _: math.inf if step == 2 else 1.0)  # fmt: skip
-
-
-def plain(model, rate=0.1, **settings):
-    return [torch.optim.SGD(model.parameters(), lr=rate, **settings)]
-
-
-OWN = {"block_size": 8, "batch_size": 16}
-
-
-def test_the_schedule_scales_every_group_and_the_rates_come_back():
-    model, seen = Table(), []
-    optimizers = plain(model, 0.5) + plain(model, 0.25)
-
-    def share(step, steps):
-        return (steps - step) / steps
-
-    optimizers[0].register_step_pre_hook(lambda o, *_: seen.append(o.param_groups[0]["lr"]))
-    optimizers[1].register_step_pre_hook(lambda o, *_: seen.append(o.param_groups[0]["lr"]))
-    train(model, stream(200), steps=4, **OWN, optimizers=optimizers, schedule=share)
-    assert seen == [0.5, 0.25, 0.375, 0.1875, 0.25, 0.125, 0.125, 0.0625]
-    # A second run with the same optimizers has to start from the full rates.
-    assert [o.param_groups[0]["lr"] for o in optimizers] == [0.5, 0.25]
-
-
-def test_the_rates_come_back_after_an_error():
-    model = Table()
-    optimizers = plain(model, 0.5)
-    with torch.no_grad():
-        model.table.weight[0, 0] = math.nan
-    with pytest.raises(FloatingPointError):
-        train(model, stream(200), steps=2, **OWN, optimizers=optimizers, schedule=lambda *_: 0.1)
-    assert optimizers[0].param_groups[0]["lr"] == 0.5
+    for _ in range(2):  # a second run with the same optimizers starts from the full rates
+        train_table(stream(200), model, steps=4, optimizer=iter(optimizers), schedule=schedule)
+        assert rates == [0.5, 0.25, 0.375, 0.1875, 0.25, 0.125, 0.125, 0.0625]
+        rates.clear()
 
 
 def test_clipping_bounds_the_step():
     lengths = []
-    for clip in (None, 1e-3):
+    for grad_clip in (None, 1e-3):
         model = Table()
         before = model.table.weight.detach().clone()
-        train(model, stream(200), steps=1, **OWN, optimizers=plain(model, 1.0), clip=clip,
-              generator=generator())  # fmt: skip
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        train_table(stream(200), model, steps=1, optimizer=optimizer, grad_clip=grad_clip)
         lengths.append((model.table.weight - before).norm().item())
     assert lengths[0] > 1e-2 and lengths[1] == pytest.approx(1e-3, rel=1e-3)
 
 
-def test_a_schedule_of_zero_changes_nothing():
-    model = Table()
-    before = model.table.weight.detach().clone()
-    train(model, stream(200), steps=2, **SETTINGS, schedule=lambda *_: 0.0)
-    assert torch.equal(model.table.weight, before)
+# --- Trainer (interrupted, failed and resumed runs: test_runs.py) ---------------------------------
+
+
+def fit_table(table=None, data=None, **settings):
+    table = Table() if table is None else table
+    data = stream(300) if data is None else data
+    settings = {**SIZES, "optimizer": adam(table), "generator": generator(), **settings}
+    return Trainer(table, data, **settings).fit()
+
+
+def test_a_trainer_takes_the_steps_of_train():
+    for settings in ({}, {"schedule": lambda n, of: 1 - n / of}, {"grad_clip": 0.1}):
+        run = fit_table(steps=5, **settings)
+        assert run.losses == train_table(stream(300), steps=5, **settings)
+        assert (run.step, run.stopped, run.evaluations) == (5, "finished", [])
+        assert repr(run) == f"Run(5 steps in {run.seconds:.0f} s, finished)"
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"eval_data": stream(8)}, ValueError, "block_size .* = 9 tokens, but data has 8"),
+        ({"eval_data": stream(50).view(2, 25)}, ValueError, r"has shape \(2, 25\)"),
+        ({"eval_interval": 2.5}, TypeError, "eval_interval should be a whole number"),
+        ({"eval_interval": 0}, ValueError, "eval_interval should be above 0"),
+        ({"eval_iters": 2.5}, TypeError, "eval_iters should be a whole number"),
+    ],
+)
+def test_evaluations_that_mean_nothing_are_refused(settings, error, message):
+    with pytest.raises(error, match=message):
+        fit_table(steps=3, **settings)
+
+
+def test_resuming_needs_a_folder():
+    with pytest.raises(ValueError, match="resume=True needs folder"):
+        Trainer(model := Table(), stream(50), **SIZES, steps=1, optimizer=adam(model)).fit(True)
+
+
+def test_a_last_step_that_ruins_the_model_is_no_success():
+    with pytest.raises(FloatingPointError, match=r"table.weight holds NaN or infinity at step 3"):
+        fit_table(steps=3, schedule=lambda step, _: math.inf if step == 2 else 1.0)
 
 
 @pytest.mark.parametrize(
@@ -433,15 +398,15 @@ def test_a_schedule_of_zero_changes_nothing():
         ({}, False),
     ],
 )
-def test_half_the_digits_are_used_only_where_that_is_faster(abilities, faster, monkeypatch):
+def test_bfloat16_is_used_only_where_that_is_faster(abilities, faster, monkeypatch):
     monkeypatch.setattr("torch.cpu.get_capabilities", lambda: abilities)
-    assert _has_bf16(torch.device("cpu")) is faster
-    assert not _has_bf16(torch.device("meta"))
+    assert has_bf16(torch.device("cpu")) is faster
+    assert not has_bf16(torch.device("meta"))
 
 
 @pytest.mark.parametrize("able", [True, False])
-def test_half_the_digits_are_used_where_the_hardware_can(able, monkeypatch):
-    monkeypatch.setattr("helpers.training._has_bf16", lambda device: able)
+def test_bfloat16_is_used_where_the_hardware_can(able, monkeypatch):
+    monkeypatch.setattr("helpers.trainer.has_bf16", lambda device: able)
 
     class Linear(nn.Module):
         def __init__(self):
@@ -454,72 +419,50 @@ def test_half_the_digits_are_used_where_the_hardware_can(able, monkeypatch):
             return out
 
     model = Linear()
-    run = train(model, torch.arange(200) % 5, steps=30, **SETTINGS, bf16=True,
-                watch=Watch(stream(50)), generator=generator())  # fmt: skip
+    run = fit_table(model, torch.arange(200) % 5, steps=30, bf16=True, eval_data=stream(50))
     assert model.seen == {torch.bfloat16 if able else torch.float32}
     assert model.map.weight.dtype == torch.float32 and run.losses[-1] < run.losses[0] / 2
 
 
-# --- what is watched ------------------------------------------------------------------------------
-
-
 def test_evaluations_come_on_time_and_leave_the_curve_alone():
-    data, validation = stream(300), stream(60, seed=1)
     seen = []
 
     def look(run):
         seen.append((run.step, len(run.evaluations)))
 
     torch.manual_seed(0)  # for the dropout
-    alone = train(Table(noise=0.3), data, steps=7, **SETTINGS, generator=generator())
+    alone = fit_table(Table(noise=0.3), steps=7)
     torch.manual_seed(0)
-    watched = train(Table(noise=0.3), data, steps=7, **SETTINGS, generator=generator(),
-                    watch=Watch(validation, every=3, then=look))  # fmt: skip
-    assert [step for step, _, _ in watched.evaluations] == [0, 3, 6, 7]
+    run = fit_table(Table(noise=0.3), steps=7, eval_data=stream(60, seed=1), eval_interval=3,
+                    callback=look)  # fmt: skip
+    assert [step for step, _, _ in run.evaluations] == [0, 3, 6, 7]
     assert seen == [(0, 1), (3, 2), (6, 3), (7, 4)]
-    assert watched.losses == alone.losses
-    seconds = [seconds for _, seconds, _ in watched.evaluations]
-    assert seconds[0] == 0 and seconds == sorted(seconds) and seconds[-1] == watched.seconds
-    assert watched.best == min(loss for _, _, loss in watched.evaluations)
-    assert f"best validation loss {watched.best:.3f}, finished" in repr(watched)
+    assert run.losses == alone.losses
+    seconds = [seconds for _, seconds, _ in run.evaluations]
+    assert seconds[0] == 0 and seconds == sorted(seconds) and seconds[-1] == run.seconds
+    assert run.best == min(loss for _, _, loss in run.evaluations)
+    assert f"best validation loss {run.best:.3f}, finished" in repr(run)
 
 
-def test_only_at_the_end_if_not_every_few_steps():
+def test_without_an_interval_only_the_end_is_evaluated():
     model = Table()
-    run = train(model, stream(300), steps=4, **SETTINGS, watch=Watch(stream(60)))
+    run = fit_table(model, steps=4, eval_data=stream(60))
     (step, _, loss), = run.evaluations  # fmt: skip
     assert step == 4
     assert loss == estimate_loss(model, stream(60), block_size=8)
 
 
-def test_random_validation_batches_are_always_the_same():
+def test_random_evaluation_batches_are_always_the_same():
     """With a model that does not change, the estimates agree, and the training batches stay."""
-
-    def watched(**settings):
-        return train(Table(), stream(300), steps=5, **SETTINGS, generator=generator(),
-                     schedule=lambda *_: 0.0, **settings)  # fmt: skip
-
-    run = watched(watch=Watch(stream(500), every=1, batches=2))
+    settings = {"steps": 5, "schedule": lambda *_: 0.0}
+    run = fit_table(eval_data=stream(500), eval_interval=1, eval_iters=2, **settings)
     assert len({loss for _, _, loss in run.evaluations}) == 1
-    assert run.losses == watched().losses
-
-
-def test_time_runs_out():
-    run = train(Table(), stream(300), steps=10_000, **SETTINGS, max_seconds=0.05,
-                watch=Watch(stream(60)))  # fmt: skip
-    assert run.stopped == "time" and 0 < run.step < 10_000
-    assert 0.05 <= run.seconds < 5
-    assert run.evaluations[-1][0] == run.step
-
-
-def test_no_time_is_no_step():
-    run = train(Table(), stream(300), steps=5, **SETTINGS, max_seconds=0)
-    assert (run.step, run.stopped, run.best) == (0, "time", math.inf)
+    assert run.losses == fit_table(**settings).losses
 
 
 @pytest.mark.parametrize("progress", [True, False])
 def test_progress_is_one_line_of_plain_text(progress, capsys):
-    run = train(Table(), stream(300), steps=40, **SETTINGS, progress=progress)
+    run = fit_table(steps=40, progress=progress)
     out, err = capsys.readouterr()
     assert err == ""
     if not progress:
@@ -540,5 +483,5 @@ def test_memory_is_kept_from_one_step_to_the_next():
         torch.ones(2**24)  # 64 MiB: 16,384 pages when they are new
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-    _keep_memory()
+    keep_freed_memory()
     assert sum(pages() for _ in range(20)) < 10 * 16_384  # the first few find no room that fits
