@@ -42,7 +42,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from helpers.fast import keep_freed_memory
+from helpers.fast import has_bf16, keep_freed_memory
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import CharTokenizer
 from helpers.trainer import Trainer
@@ -52,7 +52,6 @@ from helpers.training import (
     estimate_loss,
     fast_gpt,
     fast_optimizers,
-    has_bf16,
     language_model_loss,
     train,
     wsd_schedule,

@@ -21,18 +21,15 @@ from torch.optim import Optimizer
 from tqdm import tqdm
 
 from helpers.checkpoints import RunFolder, infinite_constants, not_finite
+from helpers.checks import check_optimizers, check_settings, check_stream, not_finite_message
 from helpers.distributed import Processes, clip_gradients, full_tensor
+from helpers.fast import has_bf16
 from helpers.training import (
     Schedule,
-    check_optimizers,
-    check_settings,
-    check_stream,
     estimate_loss,
     get_batch,
-    has_bf16,
     language_model_loss,
     learning_rates,
-    not_finite_message,
 )
 
 

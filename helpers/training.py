@@ -5,7 +5,6 @@ the B rows and T positions, one number per symbol of the vocabulary for what may
 """
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,46 +15,20 @@ from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from helpers.checkpoints import evaluating
+from helpers.checks import (
+    check_finite,
+    check_optimizers,
+    check_settings,
+    check_stream,
+    check_whole,
+)
 from helpers.distributed import full_tensor, map_across_ranks, shard_like
+from helpers.fast import has_bf16
 from helpers.gpt import GPT, GPTConfig
 
 Schedule = Callable[[int, int], float]  # (step, steps) → the factor on the learning rates
 
 # --- what is read, and the loss ------------------------------------------------------------------
-
-
-def check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
-    """Raise a clear error unless batches of that size can be cut from `data`."""
-    if not isinstance(data, Tensor):
-        raise TypeError(
-            f"data should be a tensor of token ids, not a {type(data).__name__}. "
-            "Make one with torch.tensor(tokenizer.encode(text))"
-        )
-    if data.dim() != 1:
-        raise ValueError(
-            f"data should be one stream of ids, shape (N,), but has shape {tuple(data.shape)}"
-        )
-    if data.dtype != torch.int64:
-        raise TypeError(f"token ids should be torch.int64, but are {data.dtype}. Use data.long()")
-    for name, value in (("block_size", block_size), ("batch_size", batch_size)):
-        _check_whole(name, value)
-        if value < 1:
-            raise ValueError(f"{name} should be at least 1, but is {value}")
-    if len(data) < block_size + 1:
-        raise ValueError(
-            f"one chunk needs block_size + 1 = {block_size + 1} tokens, but data has "
-            f"{len(data)}. Use a smaller block_size or a longer text"
-        )
-
-
-def _check_whole(name: str, value: Any) -> None:
-    """Raise TypeError for 2.5 and "2", and also for True."""
-    try:
-        whole = not isinstance(value, bool) and operator.index(value) == value
-    except TypeError:
-        whole = False
-    if not whole:
-        raise TypeError(f"{name} should be a whole number, but is {value!r}")
 
 
 def get_batch(
@@ -112,7 +85,7 @@ def estimate_loss(
     """
     check_stream(data, block_size, batch_size)
     if batches is not None:
-        _check_whole("batches", batches)
+        check_whole("batches", batches)
         if batches < 1:
             raise ValueError(f"batches should be at least 1 or None, but is {batches}")
     total, count = 0.0, 0
@@ -370,89 +343,6 @@ def learning_rates(
     # After the last step LambdaLR asks for the factor of one more.
     last = steps - 1
     return [LambdaLR(o, lambda n: schedule(min(start + n, last), steps)) for o in optimizers]
-
-
-def check_optimizers(optimizer: Any, model: nn.Module) -> list[Optimizer]:
-    """One optimizer or several as a list.
-
-    Raises TypeError for anything else, ValueError for one that steps other parameters than the
-    model's. Taught in: training.
-    """
-    try:
-        optimizers = [optimizer] if isinstance(optimizer, Optimizer) else list(optimizer)
-    except TypeError:
-        raise TypeError(f"optimizer should be an optimizer, but is {optimizer!r:.60}") from None
-    if not optimizers:
-        raise ValueError("training needs an optimizer, but the list of them is empty")
-    own = set(map(id, model.parameters()))
-    for each in optimizers:
-        if not isinstance(each, Optimizer):
-            wrong = f"{each!r:.60}".partition("\n")[0]
-            raise TypeError(f"optimizer should be one optimizer or several, not hold {wrong}")
-        stepped = [p for group in each.param_groups for p in group["params"]]
-        if foreign := [p for p in stepped if id(p) not in own]:
-            raise ValueError(
-                f"{len(foreign)} of the {len(stepped)} tensors that this {type(each).__name__} "
-                "steps are not parameters of the model. Was the model made again after its "
-                "optimizer? Make the optimizer again, too: it still steps the old model"
-            )
-    return optimizers
-
-
-def check_settings(*, steps: int, **above_zero: float | None) -> None:
-    """Raise TypeError or ValueError unless steps is at least 1 and the others None or above 0.
-
-    Those whose names end in "interval" or "iters" have to be whole numbers. Taught in: training.
-    """
-    _check_whole("steps", steps)
-    if steps < 1:
-        raise ValueError(f"steps should be at least 1, but is {steps}")
-    for name, number in above_zero.items():
-        if number is not None and not _is_above_0(number):
-            raise ValueError(f"{name} should be above 0, or None, but is {number!r}")
-        if number is not None and name.endswith(("interval", "iters")):
-            _check_whole(name, number)
-
-
-def _is_above_0(number: Any) -> bool:
-    try:
-        return bool(number > 0)
-    except TypeError:
-        return False
-
-
-def check_finite(losses: Sequence[float]) -> None:
-    """Raise FloatingPointError, with the likely causes, unless the last loss is finite.
-
-    Taught in: training.
-    """
-    if not math.isfinite(losses[-1]):
-        raise FloatingPointError(not_finite_message(f"the loss is {losses[-1]}", losses[:-1]))
-
-
-def not_finite_message(what: str, losses: Sequence[float]) -> str:
-    """What to say when a number is not finite after steps with these losses.
-
-    Taught in: training.
-    """
-    before = ", ".join(f"{x:.3g}" for x in losses[-3:]) or "none"
-    return (
-        f"{what} at step {len(losses)} (the losses before it: {before}). Likely causes: a learning "
-        "rate that is too high or has no warm-up, gradients that are not clipped, a mask that "
-        "leaves a query no key to attend to, a logarithm of zero or a division by zero in the "
-        "model."
-    )
-
-
-def has_bf16(device: torch.device) -> bool:
-    """Whether this hardware multiplies in bfloat16 faster than in float32. Taught in: training."""
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    abilities = torch.cpu.get_capabilities() if device.type == "cpu" else {}
-    # Intel's avx512_bf16 without AMX gains nothing: matrix products at 154 instead of 252 GFLOP/s,
-    # a step of `headline` 2.1 s instead of 1.2 (benchmarks/training.py; a Xeon, 2 cores).
-    names = ("amx_bf16",) if "Intel" in abilities.get("cpu_name", "") else ("avx512_bf16",)
-    return any(abilities.get(name, False) for name in names)
 
 
 # --- a GPT that learns fast on a small machine: the selection that won (benchmarks/training.py) ---

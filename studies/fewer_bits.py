@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from helpers import data
+from helpers.evaluation import bits_per_character, token_nll
 from helpers.gpt import GPT
-from helpers.judging import bits_per_character, surprises
 from helpers.published import gguf
 from helpers.quantised import to_blocks
 from studies import Study
@@ -51,7 +51,7 @@ def coarser(arm: str) -> GPT:
 def run(arm: str, seed: int, *, characters: int) -> dict[str, float]:
     text = openings(characters)[seed]
     ids = torch.tensor([0, *smollm2()[1].encode(text)])
-    return {"bits": bits_per_character(surprises(coarser(arm), ids), text)}
+    return {"bits": bits_per_character(token_nll(coarser(arm), ids), text)}
 
 
 study = Study(arms=list(ARMS), settings={"characters": 1500}, seeds=range(10))

@@ -10,7 +10,7 @@ from statistics import mean
 
 import torch
 
-from helpers.judging import surprises
+from helpers.evaluation import token_nll
 from helpers.recording import ablate_heads
 from studies import Study, results
 from studies._real import openings, smollm2
@@ -30,7 +30,7 @@ def run(arm: str, seed: int, *, heads: int) -> dict[str, float]:
     model, tokenizer = smollm2()
     ids = torch.tensor([0, *tokenizer.encode(openings(2000)[3 + seed])[:256]])
     with torch.no_grad(), ablate_heads(model, order(arm, seed)[:heads]):
-        return {"loss": surprises(model, ids).mean().item()}
+        return {"loss": token_nll(model, ids).mean().item()}
 
 
 study = Study(

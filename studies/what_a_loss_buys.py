@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from helpers import data
-from helpers.judging import bits_per_character, likeliest, surprises
+from helpers.evaluation import bits_per_character, most_likely, token_nll
 from helpers.sampling import generate
 from helpers.text import BPETokenizer, encode_documents
 from helpers.text.bpe import END
@@ -103,14 +103,14 @@ def agreement_questions(kind: str) -> list[tuple[str, list[str], str]]:
 
 def cloze(model: nn.Module, tokenizer: BPETokenizer) -> float:
     asked = cloze_questions()
-    return sum(likeliest(model, tokenizer, b, o, a) == right for b, o, a, right in asked) / len(
+    return sum(most_likely(model, tokenizer, b, o, a) == right for b, o, a, right in asked) / len(
         asked
     )
 
 
 def agreement(model: nn.Module, tokenizer: BPETokenizer, kind: str) -> float:
     asked = agreement_questions(kind)
-    return sum(likeliest(model, tokenizer, b, o) == right for b, o, right in asked) / len(asked)
+    return sum(most_likely(model, tokenizer, b, o) == right for b, o, right in asked) / len(asked)
 
 
 def known(model: nn.Module, tokenizer: BPETokenizer, seed: int, texts: int = 20) -> float:
@@ -126,7 +126,7 @@ def exam_bits(model: nn.Module, tokenizer: BPETokenizer) -> list[float]:
     found = []
     for document in documents("validation"):
         ids = torch.tensor(encode_documents(tokenizer, [document[:6000]]))
-        found.append(bits_per_character(surprises(model, ids), document[:6000]))
+        found.append(bits_per_character(token_nll(model, ids), document[:6000]))
     return found
 
 

@@ -41,16 +41,16 @@ CLAIMS = {
 # The rooms of helpers whose every public name a chapter teaches; data, plots, timing are tools.
 CONCEPTS = (
     *("text", "positions", "attention", "gpt"),
-    *("checkpoints", "training", "sampling", "judging", "recording", "quantised", "published"),
-    *("encoder_decoder", "distributed"),
+    *("checkpoints", "training", "trainer", "sampling", "evaluation", "recording", "quantised"),
+    *("published", "encoder_decoder", "distributed"),
 )
 # What a chapter uses and explains without building it: files, signals, curves, hooks, tasks.
 MACHINERY = {
     *(f"encoder_decoder.{name}" for name in ("reversals", "dates", "padded", "pairs_to_ids")),
-    *("encoder_decoder.fit", "encoder_decoder.share_right"),
+    *("encoder_decoder.fit", "encoder_decoder.exact_match"),
     *("checkpoints", "recording", "published", "distributed"),
     *("quantised.HalfLinear", "quantised.HalfEmbedding", "quantised.has_kernel"),
-    *("training.Run", "training.Watch", "training.Rates", "training.Interrupt"),
+    *("training.learning_rates", "trainer"),
 }
 LONGEST_CELL = 25
 NO_OUTPUT_CHECK = "nbval-ignore-output"

@@ -136,9 +136,9 @@ def test_millions_of_characters_take_less_than_a_second_or_so():
 
 def test_counted_tables_by_hand():
     """0 1 0 1 1: after 0 always 1 (twice), after 1 once 0 and once 1."""
-    tables = NGramModel(torch.tensor([0, 1, 0, 1, 1]), vocab_size=3, reach=1)
-    assert tables.pasts == [1, 2]
-    none, one = tables.surprises(torch.tensor([0, 1, 0, 2])).neg().exp().tolist()
+    tables = NGramModel(torch.tensor([0, 1, 0, 1, 1]), vocab_size=3, max_context=1)
+    assert tables.contexts == [1, 2]
+    none, one = tables.nll(torch.tensor([0, 1, 0, 2])).neg().exp().tolist()
     uniform = 1 / 3
     p = [(2 + 2 * uniform) / 7, (3 + 2 * uniform) / 7, 2 * uniform / 7]  # n = 5, t = 2
     assert none == pytest.approx([p[0], p[1], p[0], p[2]])
@@ -148,24 +148,24 @@ def test_counted_tables_by_hand():
 
 @given(st.lists(st.integers(0, 4), min_size=4, max_size=60), st.integers(0, 3))
 def test_counted_tables_are_distributions(ids, reach):
-    tables = NGramModel(torch.tensor(ids), vocab_size=5, reach=reach)
+    tables = NGramModel(torch.tensor(ids), vocab_size=5, max_context=reach)
     past = ids[-reach:] if reach else []
     for smoothing in (None, 0.5):
-        ends = [tables.surprises(torch.tensor([*past, c]), smoothing)[:, -1] for c in range(5)]
+        ends = [tables.nll(torch.tensor([*past, c]), smoothing)[:, -1] for c in range(5)]
         total = torch.stack(ends).neg().exp().sum(0)
         assert torch.allclose(total, torch.ones(reach + 1, dtype=torch.float64))
 
 
 def test_entropies_are_the_surprises_of_the_counted_text():
     ids = torch.randint(4, (500,), generator=torch.Generator().manual_seed(0))
-    tables = NGramModel(ids, vocab_size=4, reach=3)
-    rows = tables.surprises(ids, smoothing=0)
+    tables = NGramModel(ids, vocab_size=4, max_context=3)
+    rows = tables.nll(ids, smoothing=0)
     means = [rows[k, k:].mean().item() for k in range(4)]
     assert tables.entropies == pytest.approx(means)
 
 
 def test_counted_tables_say_when_there_are_too_many_pasts():
-    with pytest.raises(ValueError, match="too many pasts"):
-        NGramModel(torch.tensor([0]), vocab_size=69, reach=10)
+    with pytest.raises(ValueError, match="too many n-grams"):
+        NGramModel(torch.tensor([0]), vocab_size=69, max_context=10)
     with pytest.raises(ValueError, match="too few"):
-        NGramModel(torch.tensor([0]), vocab_size=69, reach=1)
+        NGramModel(torch.tensor([0]), vocab_size=69, max_context=1)

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.fast import keep_freed_memory
+from helpers.fast import has_bf16, keep_freed_memory
 from helpers.trainer import Trainer
 from helpers.training import (
     estimate_loss,
     get_batch,
-    has_bf16,
     language_model_loss,
     train,
 )

@@ -1,7 +1,7 @@
-"""Language models that only count: what followed the last few tokens, and how often.
+"""N-gram models: language models that only count what followed the last few tokens, how often.
 
-A table of longer pasts knows more about those it has met and nothing about all others. To back off
-is to ask the shorter past as well, the more so the less the longer one has to say.
+Counts of longer contexts know more about those they have met and nothing about all others. To back
+off is to ask the shorter context, too, the more so the less the longer one has to say.
 """
 
 import torch
@@ -9,72 +9,83 @@ from torch import Tensor
 
 
 class NGramModel:
-    """Counted tables of 0, 1, … `reach` tokens back, as language models.
+    """N-gram language models with contexts of 0, 1, …, `max_context` tokens.
 
-    ids: (N,) token ids that are counted, int64; vocab_size: V; reach: the longest past.
-    Raises ValueError for a text that is not longer than the reach, and where the numbers of the
-    pasts do not fit into 64 bits: V to the power of reach + 1 must be below 2⁶³.
+    Args:
+        ids: the tokens to count, (N,), int64.
+        vocab_size: V.
+        max_context: length of the longest context: n − 1 for n-grams.
 
-    Witten and Bell 1991, "The zero-frequency problem", says how much the shorter past counts; as it
-    always does, this is also called interpolation. Taught in chapter 02.
+    Raises ValueError for a text that is not longer than max_context, and where the numbers of the
+    n-grams do not fit into 64 bits: V to the power of max_context + 1 must be below 2⁶³.
+
+    Witten and Bell 1991, "The zero-frequency problem": smoothing by interpolation with shorter
+    contexts. Taught in: language_modelling.
     """
 
-    def __init__(self, ids: Tensor, vocab_size: int, reach: int):
-        if vocab_size ** (reach + 1) >= 2**63:
-            raise ValueError(f"{vocab_size} symbols and {reach} tokens back: too many pasts")
-        if len(ids) <= reach:
-            raise ValueError(f"{len(ids)} tokens are too few to look {reach} back")
-        self.vocab_size, self.reach = vocab_size, reach
-        self._tables = [self._counted(ids, back) for back in range(reach + 1)]
+    def __init__(self, ids: Tensor, vocab_size: int, max_context: int):
+        if vocab_size ** (max_context + 1) >= 2**63:
+            raise ValueError(
+                f"{vocab_size} symbols and contexts of {max_context} tokens: too many n-grams"
+            )
+        if len(ids) <= max_context:
+            raise ValueError(f"{len(ids)} tokens are too few for contexts of {max_context}")
+        self.vocab_size, self.max_context = vocab_size, max_context
+        self._tables = [self._counted(ids, back) for back in range(max_context + 1)]
 
     def _counted(self, ids: Tensor, back: int) -> tuple[Tensor, ...]:
-        """Sorted pasts with their next token, how often each; sorted pasts, how often, how many
-        different tokens follow."""
+        """Sorted n-grams and their counts; sorted contexts, their counts, and how many different
+        tokens follow each."""
         pairs, often = self._number(ids, back).unique(return_counts=True)
-        pasts, which, kinds = (pairs // self.vocab_size).unique_consecutive(
+        contexts, which, kinds = (pairs // self.vocab_size).unique_consecutive(
             return_inverse=True, return_counts=True
         )
-        total = torch.zeros(len(pasts), dtype=torch.int64).index_add_(0, which, often)
-        return pairs, often, pasts, total, kinds
+        total = torch.zeros(len(contexts), dtype=torch.int64).index_add_(0, which, often)
+        return pairs, often, contexts, total, kinds
 
     def _number(self, ids: Tensor, back: int) -> Tensor:
-        """A number for each token together with its past: a number of back + 1 digits."""
+        """A number for each n-gram: `back` tokens of context and the token itself."""
         number = torch.zeros(max(0, len(ids) - back), dtype=torch.int64)
-        for place in range(back + 1):
-            number = number * self.vocab_size + ids[place : place + len(number)]
+        for at in range(back + 1):
+            number = number * self.vocab_size + ids[at : at + len(number)]
         return number
 
     @property
-    def pasts(self) -> list[int]:
-        """How many different pasts of 0, 1, … tokens there are in what was counted."""
-        return [len(pasts) for _, _, pasts, _, _ in self._tables]
+    def contexts(self) -> list[int]:
+        """How many different contexts of 0, 1, … tokens were counted."""
+        return [len(contexts) for _, _, contexts, _, _ in self._tables]
 
     @property
     def entropies(self) -> list[float]:
-        """The mean surprise of each table, unsmoothed, on the very text that was counted."""
+        """Mean negative log-likelihood per context length, unsmoothed, on the counted text."""
         found = []
-        for pairs, often, pasts, total, _ in self._tables:
-            seen = total[torch.searchsorted(pasts, pairs // self.vocab_size)]
+        for pairs, often, contexts, total, _ in self._tables:
+            seen = total[torch.searchsorted(contexts, pairs // self.vocab_size)]
             found.append(-((often / seen).log() * often).sum().item() / often.sum().item())
         return found
 
-    def surprises(self, ids: Tensor, smoothing: float | None = None) -> Tensor:
-        """The surprise −ln p of each of the ids, as tables of 0, 1, … reach tokens back see it.
+    def nll(self, ids: Tensor, smoothing: float | None = None) -> Tensor:
+        """Negative log-likelihood −ln p of each token in nats, for contexts of 0, 1, … tokens.
 
-        ids: (N,); smoothing: what is added to every count, or None to back off as Witten and Bell
-        do: with m different tokens seen after a past in n places, p = (count + m · p of the shorter
-        past) / (n + m). Returns (reach + 1, N); where the past is too short, a shorter one counts.
+        Args:
+            ids: (N,) token ids.
+            smoothing: k of add-k smoothing; None: interpolation by Witten and Bell. With m
+                different tokens seen after a context that occurred n times,
+                p = (count + m · p of the shorter context) / (n + m).
+
+        Returns (max_context + 1, N). At the beginning of ids, where the context is too short, a
+        shorter one counts.
         """
         p = torch.full((len(ids),), 1 / self.vocab_size, dtype=torch.float64)
         rows = []
-        for back, (pairs, often, pasts, total, kinds) in enumerate(self._tables):
+        for back, (pairs, often, contexts, total, kinds) in enumerate(self._tables):
             number = self._number(ids, back)
             count = _look_up(pairs, number, often)
-            seen = _look_up(pasts, number // self.vocab_size, total)
+            seen = _look_up(contexts, number // self.vocab_size, total)
             p = p.clone()
             if smoothing is None:
-                m = _look_up(pasts, number // self.vocab_size, kinds)
-                # A past that was never met says nothing: 0 / 0, and the shorter one counts alone.
+                m = _look_up(contexts, number // self.vocab_size, kinds)
+                # A context that was never met says nothing (0 / 0): only the shorter one counts.
                 mixed = (count + m * p[back:]) / (seen + m)
                 p[back:] = torch.where(seen > 0, mixed, p[back:])
             else:
@@ -85,5 +96,5 @@ class NGramModel:
 
 def _look_up(keys: Tensor, wanted: Tensor, values: Tensor) -> Tensor:
     """The value of each wanted key, 0 for one that is not there."""
-    place = torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)
-    return torch.where(keys[place] == wanted, values[place], 0)
+    at = torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)
+    return torch.where(keys[at] == wanted, values[at], 0)

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from helpers.evaluation import bits_per_character, bootstrap_means, most_likely, token_nll
 from helpers.gpt import GPT, GPTConfig
-from helpers.judging import bits_per_character, likeliest, resampled, surprises
 from helpers.text import CharTokenizer
 
 
@@ -22,7 +22,7 @@ def test_every_token_but_the_first_counts_once_in_the_first_window_that_predicts
     model, stride, n
 ):
     ids = torch.randint(12, (n,), generator=torch.Generator().manual_seed(n))
-    found, step = surprises(model, ids, stride), stride or 8
+    found, step = token_nll(model, ids, stride), stride or 8
     assert found.shape == (n - 1,)
     for i in range(1, n):
         start = next(s for s in range(0, n, step) if i <= s + 8)
@@ -34,8 +34,8 @@ def test_every_token_but_the_first_counts_once_in_the_first_window_that_predicts
 
 @pytest.mark.parametrize("stride", [0, 9, -1])
 def test_a_stride_outside_the_window_is_refused(model, stride):
-    with pytest.raises(ValueError, match="between 1 and the window of 8"):
-        surprises(model, torch.arange(5), stride)
+    with pytest.raises(ValueError, match="between 1 and block_size 8"):
+        token_nll(model, torch.arange(5), stride)
 
 
 def test_bits_are_shared_by_the_characters():
@@ -49,20 +49,20 @@ def test_the_likeliest_option_has_the_least_surprise_in_all_that_follows(model):
         sums = {}
         for option in "cde":
             ids = torch.tensor(tokenizer.encode("kl" + option + after))
-            sums[option] = surprises(model, ids)[1:].sum().item()
-        assert likeliest(model, tokenizer, "kl", list("cde"), after) == min(sums, key=sums.get)
+            sums[option] = token_nll(model, ids)[1:].sum().item()
+        assert most_likely(model, tokenizer, "kl", list("cde"), after) == min(sums, key=sums.get)
 
 
 def test_a_text_longer_than_the_window_is_refused(model):
     tokenizer = CharTokenizer("abcdefghijkl")
-    assert likeliest(model, tokenizer, "a" * 8, ["b"]) == "b"
+    assert most_likely(model, tokenizer, "a" * 8, ["b"]) == "b"
     with pytest.raises(ValueError, match="10 tokens do not fit into 8"):
-        likeliest(model, tokenizer, "a" * 9, ["b"])
+        most_likely(model, tokenizer, "a" * 9, ["b"])
 
 
 def test_resampled_means_have_the_spread_of_a_mean():
     values = torch.randn(50, generator=torch.Generator().manual_seed(0))
-    means = resampled(values, 4000, torch.Generator().manual_seed(1))
+    means = bootstrap_means(values, 4000, torch.Generator().manual_seed(1))
     assert means.shape == (4000,) and abs(means.mean() - values.mean()) < 0.01
     assert math.isclose(means.std(), values.std(correction=0) / 50**0.5, rel_tol=0.05)
 
@@ -70,6 +70,6 @@ def test_resampled_means_have_the_spread_of_a_mean():
 def test_what_has_no_surprise_is_refused(model):
     tokenizer = CharTokenizer("abcdefghijkl")
     for before, options in (("", ["ba", "aa"]), ("ab", ["", "b"])):
-        with pytest.raises(ValueError, match="wants a text before, and one in each option"):
-            likeliest(model, tokenizer, before, options)
-    assert likeliest(model, tokenizer, "ab", ["", "b"], after="c") in ("", "b")
+        with pytest.raises(ValueError, match="needs a text before, and one in each option"):
+            most_likely(model, tokenizer, before, options)
+    assert most_likely(model, tokenizer, "ab", ["", "b"], after="c") in ("", "b")

@@ -1,0 +1,110 @@
+"""Arguments of training, checked: what is wrong is said before the first step, or at once."""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+
+def check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
+    """Raise a clear error unless batches of that size can be cut from `data`."""
+    if not isinstance(data, Tensor):
+        raise TypeError(
+            f"data should be a tensor of token ids, not a {type(data).__name__}. "
+            "Make one with torch.tensor(tokenizer.encode(text))"
+        )
+    if data.dim() != 1:
+        raise ValueError(
+            f"data should be one stream of ids, shape (N,), but has shape {tuple(data.shape)}"
+        )
+    if data.dtype != torch.int64:
+        raise TypeError(f"token ids should be torch.int64, but are {data.dtype}. Use data.long()")
+    for name, value in (("block_size", block_size), ("batch_size", batch_size)):
+        check_whole(name, value)
+        if value < 1:
+            raise ValueError(f"{name} should be at least 1, but is {value}")
+    if len(data) < block_size + 1:
+        raise ValueError(
+            f"one chunk needs block_size + 1 = {block_size + 1} tokens, but data has "
+            f"{len(data)}. Use a smaller block_size or a longer text"
+        )
+
+
+def check_whole(name: str, value: Any) -> None:
+    """Raise TypeError for 2.5 and "2", and also for True."""
+    try:
+        whole = not isinstance(value, bool) and operator.index(value) == value
+    except TypeError:
+        whole = False
+    if not whole:
+        raise TypeError(f"{name} should be a whole number, but is {value!r}")
+
+
+def check_optimizers(optimizer: Any, model: nn.Module) -> list[Optimizer]:
+    """One optimizer or several as a list.
+
+    Raises TypeError for anything else, ValueError for one that steps other parameters than the
+    model's.
+    """
+    try:
+        optimizers = [optimizer] if isinstance(optimizer, Optimizer) else list(optimizer)
+    except TypeError:
+        raise TypeError(f"optimizer should be an optimizer, but is {optimizer!r:.60}") from None
+    if not optimizers:
+        raise ValueError("training needs an optimizer, but the list of them is empty")
+    own = set(map(id, model.parameters()))
+    for each in optimizers:
+        if not isinstance(each, Optimizer):
+            wrong = f"{each!r:.60}".partition("\n")[0]
+            raise TypeError(f"optimizer should be one optimizer or several, not hold {wrong}")
+        stepped = [p for group in each.param_groups for p in group["params"]]
+        if foreign := [p for p in stepped if id(p) not in own]:
+            raise ValueError(
+                f"{len(foreign)} of the {len(stepped)} tensors that this {type(each).__name__} "
+                "steps are not parameters of the model. Was the model made again after its "
+                "optimizer? Make the optimizer again, too: it still steps the old model"
+            )
+    return optimizers
+
+
+def check_settings(*, steps: int, **above_zero: float | None) -> None:
+    """Raise TypeError or ValueError unless steps is at least 1 and the others None or above 0.
+
+    Those whose names end in "interval" or "iters" have to be whole numbers.
+    """
+    check_whole("steps", steps)
+    if steps < 1:
+        raise ValueError(f"steps should be at least 1, but is {steps}")
+    for name, number in above_zero.items():
+        if number is not None and not _is_above_0(number):
+            raise ValueError(f"{name} should be above 0, or None, but is {number!r}")
+        if number is not None and name.endswith(("interval", "iters")):
+            check_whole(name, number)
+
+
+def _is_above_0(number: Any) -> bool:
+    try:
+        return bool(number > 0)
+    except TypeError:
+        return False
+
+
+def check_finite(losses: Sequence[float]) -> None:
+    """Raise FloatingPointError, with the likely causes, unless the last loss is finite."""
+    if not math.isfinite(losses[-1]):
+        raise FloatingPointError(not_finite_message(f"the loss is {losses[-1]}", losses[:-1]))
+
+
+def not_finite_message(what: str, losses: Sequence[float]) -> str:
+    """What to say when a number is not finite after steps with these losses."""
+    before = ", ".join(f"{x:.3g}" for x in losses[-3:]) or "none"
+    return (
+        f"{what} at step {len(losses)} (the losses before it: {before}). Likely causes: a learning "
+        "rate that is too high or has no warm-up, gradients that are not clipped, a mask that "
+        "leaves a query no key to attend to, a logarithm of zero or a division by zero in the "
+        "model."
+    )

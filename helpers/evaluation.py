@@ -1,0 +1,80 @@
+"""Evaluation of language models: negative log-likelihood, bits per character, bootstrap."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from helpers.checkpoints import Tokenizer
+
+
+@torch.no_grad()
+def token_nll(model: nn.Module, ids: Tensor, stride: int | None = None) -> Tensor:
+    """Per-token negative log-likelihood in nats, with a sliding window: ids (N,) → (N − 1,).
+
+    Args:
+        model: maps ids (B, T) to logits (B, T, V), T up to block_size; in evaluation mode.
+        ids: the tokens of one text.
+        stride: distance between the starts of two windows; None: block_size. With less, windows
+            overlap; each token is scored once, in the first window that predicts it.
+
+    Raises ValueError for a stride outside 1 … block_size. Taught in: judging.
+    """
+    window = int(model.block_size)  # type: ignore[arg-type]
+    step = window if stride is None else stride
+    if not 1 <= step <= window:
+        raise ValueError(f"stride should be between 1 and block_size {window}, but is {stride}")
+    found, done = [], 0  # how many tokens have been predicted
+    for start in range(0, len(ids), step):
+        if done >= len(ids) - 1:
+            break
+        x, y = ids[:-1][start : start + window], ids[1:][start : start + window]
+        here = F.cross_entropy(model(x[None])[0].float(), y, reduction="none")
+        found.append(here[done - start :])
+        done = start + len(x)
+    return torch.cat(found) if found else torch.zeros(0)
+
+
+def bits_per_character(nll: Tensor, text: str) -> float:
+    """Bits per character of a text, from its per-token negative log-likelihood in nats.
+
+    Taught in: judging; the unit in: byte_pair_encoding.
+    """
+    return nll.sum().item() / math.log(2) / len(text)
+
+
+def most_likely(
+    model: nn.Module, tokenizer: Tokenizer, before: str, options: Sequence[str], after: str = ""
+) -> str:
+    """The option for which the text before + option + after is most likely.
+
+    Raises ValueError if they do not fit into the model's context together, or where there is no
+    text before, or an option and what follows it are empty. Taught in: judging.
+    """
+    start, sums = tokenizer.encode(before), []
+    for option in options:
+        rest = tokenizer.encode(option + after)
+        if not start or not rest:  # the first token of a text is not predicted
+            raise ValueError("most_likely needs a text before, and one in each option or after it")
+        if len(start + rest) > int(model.block_size) + 1:  # type: ignore[arg-type]
+            raise ValueError(f"{len(start + rest)} tokens do not fit into {model.block_size}")
+        sums.append(token_nll(model, torch.tensor(start + rest))[-len(rest) :].sum().item())
+    return options[sums.index(min(sums))]
+
+
+def bootstrap_means(
+    values: Tensor, draws: int = 2000, generator: torch.Generator | None = None
+) -> Tensor:
+    """Bootstrap distribution of the mean: (n,) → (draws,).
+
+    Args:
+        values: one number per text; for two models, the difference.
+        draws: how many means, each of n values drawn with replacement.
+        generator: for the draws.
+
+    The quantiles 0.025 and 0.975 give a 95% interval.
+    Efron 1979, "Bootstrap methods". Taught in: judging.
+    """
+    return values[torch.randint(len(values), (draws, len(values)), generator=generator)].mean(1)
