@@ -62,7 +62,7 @@ chapters: .venv/dev
 	$(BIN)/pytest -q $(NBVAL) notebooks
 
 test-browser: .venv/dev
-	$(BIN)/pytest -q -n 2 tests/browser
+	$(BIN)/pytest -q -n 2 --dist loadfile tests/browser
 
 test-matrix: .venv/dev
 	@for threads in 1 2; do for kernels in $(KERNELS); do \

@@ -16,7 +16,7 @@ from conftest import CHAPTERS, ROOT
 from processes import ran, together
 
 import helpers
-from tests.browser.slices import solution
+from tests.solutions import solution
 
 CLAIMS = {
     "words_as_vectors": [f"W{i}" for i in range(1, 14)],
