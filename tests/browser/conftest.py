@@ -23,7 +23,7 @@ from pathlib import Path
 
 import lab
 import pytest
-from lab import CHAPTERS, ROOT
+from lab import CHAPTERS
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 _EXPLORERS = "explorers.ipynb"

@@ -252,6 +252,17 @@ def run_all(page: Page) -> list[str]:
     return errors(page)
 
 
+def run_cells_until(page: Page, text: str) -> list[str]:
+    """Run the cells up to and including the first code cell that contains `text`; the errors."""
+    index = find_cell(page, text)
+    last = page.evaluate(f"{_CONTENT}.widgets.length - 1")
+    if index == last:
+        return run_all(page)
+    page.evaluate(f"i => {{ {_CONTENT}.activeCellIndex = i; }}", index + 1)
+    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-above')")
+    return errors(page)
+
+
 def run_cell(page: Page, text: str) -> list[str]:
     """Run (again) the first code cell that contains `text`; returns the errors."""
     return run_cell_at(page, find_cell(page, text))
