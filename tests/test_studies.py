@@ -101,7 +101,7 @@ def test_a_study_is_run_taken_up_and_shown(toy, here, monkeypatch, capsys):
     assert len(before) == 8 and {run["seed"] for run in before} == {0, 1}
 
     (toy.parent / "stop").unlink()
-    found = studies.carry_out(toy, 2)
+    found = studies.carry_out(toy, 1)
     assert "8 runs were done before" in capsys.readouterr().out
     assert not part.exists() and len(found.runs) == 12
     assert [run for run in found.runs if run in before] == before  # not run again
