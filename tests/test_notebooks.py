@@ -203,15 +203,6 @@ def test_an_evening_keeps_to_its_measures(evening):
     assert figures.figures(evening[1]).too_much() == []
 
 
-def test_the_minutes_are_counted_and_stated(evening):
-    path, notebook = evening
-    found = figures.figures(notebook)
-    assert figures.stated_minutes(notebook) == found.minutes
-    assert found.exercises <= 45
-    (row,) = re.findall(rf".*\(notebooks/{path.name}\).*", (ROOT / "README.md").read_text("utf-8"))
-    assert f"| {found.minutes} + {found.exercises} min |" in row
-
-
 def test_what_was_built_runs_by_itself(evening):
     (cell,) = [cell for cell in evening[1].cells if "built" in tags(cell)]
     assert len(cell.source.splitlines()) <= 60
@@ -262,12 +253,6 @@ def test_proofs_are_folded_and_print_a_number(evening):
             assert re.search(r"\d", text), f"a folded proof prints what was tried: {cell.source}"
 
 
-def test_sections_are_numbered_without_a_gap(evening):
-    heads = [re.findall(r"^## (\d+) ·", c.source, re.M) for c in evening[1].cells]
-    numbers = [int(number) for found in heads for number in found]
-    assert numbers == list(range(1, len(numbers) + 1))
-
-
 def test_deeper_sections_are_closed_and_come_last(evening):
     cells = evening[1].cells
     heads = [i for i, c in enumerate(cells) if c.metadata.get("jp-MarkdownHeadingCollapsed")]
@@ -277,11 +262,6 @@ def test_deeper_sections_are_closed_and_come_last(evening):
     assert not deeper or deeper[0] in heads
     after = [cells[i].source for i in range(deeper[-1] + 1, len(cells))] if deeper else []
     assert not deeper or any(re.match(r"## .*Exercises", source) for source in after[:1])
-
-
-def test_learners_cells_hold_no_comments_for_linters(evening):
-    for cell in code_cells(evening[1]):
-        assert not re.search(r"# (?:noqa|fmt|type):", cell.source), cell.source
 
 
 def imported_concepts(cells):
