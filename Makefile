@@ -22,7 +22,7 @@ NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
 # PyTorch chooses its kernels by what the processor can; each choice rounds differently.
 KERNELS = default avx2 $(if $(shell grep -m 1 -s avx512f /proc/cpuinfo),avx512)
 
-.PHONY: help lab test lint unit chapters test-browser test-matrix soak notebooks normalise bench data train \
+.PHONY: help lab test lint unit chapters test-browser test-matrix notebooks normalise bench data train \
 	study studies book constraints clean
 
 help:
@@ -30,7 +30,6 @@ help:
 	@echo "make test          lint, types, unit tests, notebook hygiene, every chapter compared with its outputs"
 	@echo "make test-browser  every explorer, and every chapter's outputs, in JupyterLab in Chromium"
 	@echo "make test-matrix   every chapter compared with 1 and 2 threads and each set of CPU kernels"
-	@echo "make soak          random input to whatever reads input, for some 20 minutes"
 	@echo "make notebooks     run every chapter in place and normalise the files"
 	@echo "make book          the course as web pages, in build/book"
 	@echo "make bench         measure chapters and explorers"
@@ -45,7 +44,7 @@ lab: .venv/course
 	$(BIN)/python tools/learn.py $(ROOT_ARGS) $(LAB_ARGS)
 
 # Tests run side by side: more threads than cores would make them all crawl.
-test test-browser unit chapters soak: export OMP_NUM_THREADS ?= 1
+test test-browser unit chapters: export OMP_NUM_THREADS ?= 1
 
 test: lint unit chapters
 
@@ -62,7 +61,7 @@ chapters: .venv/dev
 	$(BIN)/pytest -q $(NBVAL) notebooks
 
 test-browser: .venv/dev
-	$(BIN)/pytest -q -n 2 tests/browser
+	$(BIN)/pytest -q -n 2 --dist loadfile tests/browser
 
 test-matrix: .venv/dev
 	@for threads in 1 2; do for kernels in $(KERNELS); do \
@@ -70,9 +69,6 @@ test-matrix: .venv/dev
 		OMP_NUM_THREADS=$$threads ATEN_CPU_CAPABILITY=$$kernels \
 			$(BIN)/pytest -q $(NBVAL) -n $$((2 / threads)) notebooks || failed=1; \
 	done; done; test -z "$$failed"
-
-soak: .venv/dev
-	$(BIN)/pytest -q -n 2 tests/test_properties.py --hypothesis-profile soak -o faulthandler_timeout=0
 
 notebooks: .venv/dev
 	$(BIN)/python tools/notebooks.py run

@@ -31,9 +31,6 @@ FOR_CHAPTERS = [
     "enwiki-106-articles.xml.bz2",
     "SmolLM2-135M-Instruct.Q4_1.gguf",
     "tinyshakespeare.txt",
-    "wikitext2-train.txt",
-    "wikitext2-valid.txt",
-    "wikitext2-test.txt",
 ]
 
 

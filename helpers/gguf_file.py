@@ -4,7 +4,7 @@ It holds, one after the other: a mark and a version, two counts, what it says (n
 a line for each tensor (name, sizes, kind of its numbers, place), and the tensors themselves. All
 numbers are little-endian. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 
-The library `gguf` reads the same, 150,000 texts one numpy array each, which takes some seconds.
+The library `gguf` reads the same, 150,000 texts one NumPy array each, which takes some seconds.
 """
 
 import math
@@ -19,27 +19,27 @@ import numpy as np
 from helpers.files import expect_no_pointer
 
 VERSIONS = (2, 3)
+KINDS = {  # of numbers, as a file calls them: name, numbers a block, bytes a block
+    0: ("F32", 1, 4),
+    1: ("F16", 1, 2),
+    3: ("Q4_1", 32, 20),
+    8: ("Q8_0", 32, 34),
+    30: ("BF16", 1, 2),
+}
 TEXT, ARRAY = 8, 9  # kinds of values; the others are numbers, as `struct` calls them
 NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 
 
 @dataclass
 class Stored:
-    """A tensor in a file. kind: of its numbers, by name ("Q4_1"); shape: of its bytes, row by row,
-    (N, bytes a row)."""
+    """A tensor in a file. kind: of its numbers, by name ("Q4_1"); sizes: the shape of its numbers,
+    (N, C); shape: that of its bytes, row by row, (N, bytes a row)."""
 
     path: Path
     kind: str
+    sizes: tuple[int, ...]
     shape: tuple[int, ...]
     place: int
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The shape of its numbers: (N, C)."""
-        from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-
-        of_a_block, its_bytes = GGML_QUANT_SIZES[GGMLQuantizationType[self.kind]]
-        return (*self.shape[:-1], self.shape[-1] // its_bytes * of_a_block)
 
     def read(self) -> np.ndarray:
         """Its bytes: uint8. Read, not mapped: what was mapped counts as memory of this process."""
@@ -54,7 +54,8 @@ def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     Names and descriptions of the model (`general.…`) may hold bytes that are not UTF-8, which are
     then replaced; all other text has to be UTF-8.
 
-    Raises FileNotFoundError, and ValueError for what is no whole GGUF file.
+    Raises FileNotFoundError, and ValueError for what is no whole GGUF file, or holds numbers of
+    other kinds than KINDS.
     """
     path = Path(path)
     if not path.is_file():
@@ -65,14 +66,33 @@ def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
             path.open("rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
-            return _parts(path, content)
+            about, rows, start = _read_header(content)
     except (struct.error, ValueError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is not a whole GGUF file: {error}") from error
+    stored = {}
+    for name, sizes, number, place in rows:
+        if number not in KINDS:
+            known = ", ".join(kind for kind, *_ in KINDS.values())
+            raise ValueError(
+                f"{path}: {name} has numbers of kind {number}; these are read: {known}"
+            )
+        kind, of_a_block, its_bytes = KINDS[number]
+        width, *others = sizes  # the innermost first
+        if width % of_a_block:
+            raise ValueError(f"{path}: {name} has rows of {width}, no multiple of {of_a_block}")
+        shape = (*reversed(others), width // of_a_block * its_bytes)
+        if name in stored or start + place + math.prod(shape) > path.stat().st_size:
+            raise ValueError(
+                f"{path} is not a whole GGUF file: {name} occurs twice, or ends after the file"
+            )
+        stored[name] = Stored(path, kind, (*reversed(sizes),), shape, start + place)
+    return about, stored
 
 
-def _parts(path: Path, content: mmap.mmap) -> tuple[dict[str, Any], dict[str, Stored]]:
-    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-
+def _read_header(
+    content: mmap.mmap,
+) -> tuple[dict[str, Any], list[tuple[str, tuple[int, ...], int, int]], int]:
+    """What a file says, (name, sizes, kind, place) of each tensor, and where the tensors begin."""
     header = _Header(content)
     mark, version = header.numbers("4sI")
     if mark != b"GGUF":
@@ -96,25 +116,14 @@ def _parts(path: Path, content: mmap.mmap) -> tuple[dict[str, Any], dict[str, St
     rows = []
     for _ in range(n_tensors):
         name = header.text()
-        sizes = header.numbers(f"{header.numbers('I')[0]}Q")  # the innermost first
+        sizes = header.numbers(f"{header.numbers('I')[0]}Q")
         if not sizes:
             raise ValueError(f"{name} has no dimensions")
         rows.append((name, sizes, *header.numbers("IQ")))
     aligned = about.get("general.alignment", 32)
     if not isinstance(aligned, int) or aligned < 1:
         raise ValueError(f"its tensors are aligned to {aligned!r} bytes")
-    start = math.ceil(header.place / aligned) * aligned  # of the tensors
-    stored = {}
-    for name, (width, *others), number, place in rows:
-        kind = GGMLQuantizationType(number)
-        of_a_block, its_bytes = GGML_QUANT_SIZES[kind]
-        if width % of_a_block:
-            raise ValueError(f"{name} has rows of {width}, no multiple of {of_a_block}")
-        shape = (*reversed(others), width // of_a_block * its_bytes)
-        if name in stored or start + place + math.prod(shape) > len(content):
-            raise ValueError(f"{name} stands there twice, or ends after the file")
-        stored[name] = Stored(path, kind.name, shape, start + place)
-    return about, stored
+    return about, rows, math.ceil(header.place / aligned) * aligned
 
 
 class _Header:

@@ -480,23 +480,24 @@ def _in_four_bits(stored: Stored) -> bool:
 
 def _in_float32(raw: Tensor, kind: str) -> Tensor:
     """A tensor from a file's bytes, however few bits a number has there."""
-    from gguf import GGMLQuantizationType
-    from gguf.quants import dequantize
-
     if kind == "Q4_1":
         return _in_blocks(raw).matrix()
-    try:
-        return torch.from_numpy(dequantize(raw.numpy(), GGMLQuantizationType[kind]))
-    except NotImplementedError:
-        raise ValueError(f"numbers of the kind {kind} cannot be read") from None
+    if kind == "Q8_0":
+        return _of_8_bits(raw, torch.float32)
+    dtypes = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+    return raw.contiguous().view(dtypes[kind]).float()
 
 
 def _in_float16(raw: Tensor, kind: str) -> Tensor:
-    if kind != "Q8_0":
-        return _in_float32(raw, kind).half()
-    # Straight from the blocks, a float16 scale and 32 whole numbers: a third of the memory.
+    if kind == "Q8_0":  # straight from the blocks: a third of the memory
+        return _of_8_bits(raw, torch.float16)
+    return _in_float32(raw, kind).half()
+
+
+def _of_8_bits(raw: Tensor, dtype: torch.dtype) -> Tensor:
+    """Q8_0: for every 32 numbers a scale in float16, and 32 whole numbers of 8 bits."""
     blocks = raw.unflatten(-1, (-1, 34))
-    numbers = blocks[..., 2:].view(torch.int8).half()
+    numbers = blocks[..., 2:].view(torch.int8).to(dtype)
     return numbers.mul_(blocks[..., :2].contiguous().view(torch.float16)).flatten(-2)
 
 

@@ -8,7 +8,6 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 settings.register_profile("course", deadline=None, derandomize=True)  # a busy machine is no mistake
-settings.register_profile("soak", deadline=None, max_examples=6_000)
 settings.load_profile("course")
 
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))

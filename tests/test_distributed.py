@@ -170,16 +170,6 @@ def test_processes_are_connected_once():
     assert all("RuntimeError: a program connects its processes once" in said for said in answers)
 
 
-def test_what_processes_print_stays_whole_and_in_order():
-    script = """
-import os, time
-for word in (os.environ["RANK"], "at", "leisure"):
-    print(word, end=" ", flush=True)
-    time.sleep(0.5)
-"""
-    assert torchrun(script) == "0 at leisure 1 at leisure "
-
-
 def test_processes_import_what_can_be_imported_here_wherever_here_is(tmp_path, monkeypatch):
     """As in Colab, on a machine whose own name leads nowhere, with Windows' encoding."""
     nowhere = "socket.getfqdn = socket.gethostname = lambda *_: 'nowhere.invalid'"
@@ -202,10 +192,6 @@ def test_processes_that_do_not_end_are_stopped_with_a_reason(monkeypatch):
     said = "2 processes had not ended after 0.02 minutes and were stopped"
     with pytest.raises(RuntimeError, match=said):
         torchrun("import time; time.sleep(99)")
-
-
-def test_bytes_that_are_no_text_are_shown_as_such():
-    assert torchrun("import os\nos.write(1, bytes([255, 10]))", processes=1) == "\ufffd\n"
 
 
 @pytest.mark.parametrize("processes", [0, -1, 1.5, "2"])

@@ -16,7 +16,7 @@ from conftest import CHAPTERS
 from torch import nn
 
 from exercises.check import Declared
-from tests.browser.slices import needed, solved
+from tests.solutions import needed, solved
 
 
 @functools.cache
@@ -35,7 +35,7 @@ def exercises(path):
 
 def judged(notebook, check):
     """What the check says after the statements above it that it needs."""
-    body = ast.parse(f"{needed(notebook, [check])[check]}\n{notebook.cells[check].source}").body
+    body = ast.parse(f"{needed(notebook, check)}\n{notebook.cells[check].source}").body
     names = {}
     exec(compile(ast.Module(body[:-1], []), "chapter", "exec"), names)
     return eval(compile(ast.Expression(body[-1].value), "chapter", "eval"), names)

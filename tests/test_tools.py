@@ -148,6 +148,14 @@ def test_check_finds_a_file_that_is_not_in_the_committed_form(messy, tmp_path, m
     assert [p.name for p in tmp_path.iterdir()] == ["a.ipynb"]
 
 
+def test_check_finds_sections_minutes_and_comments_for_linters():
+    texts = ["# 04 · Toy\n\n90 minutes", "## 1 · One", "## 3 · Three"]
+    cells = [v4.new_markdown_cell(text) for text in texts]
+    found = tool.faults(v4.new_notebook(cells=[*cells, v4.new_code_cell("x = 1  # noqa: E1")]))
+    assert [fault.split(" ")[1] for fault in found] == ["sections", "states", "learner's"]
+    assert tool.faults(v4.new_notebook(cells=cells[1:2])) == []
+
+
 def test_a_file_that_is_in_form_is_not_written_again(messy, tmp_path, monkeypatch):
     path = tmp_path / "a.ipynb"
     tool.normalise(messy)

@@ -2,7 +2,8 @@
 
     python tools/notebooks.py run [NOTEBOOK ...]         run in place, then normalise
     python tools/notebooks.py normalise [NOTEBOOK ...]   without running
-    python tools/notebooks.py check [NOTEBOOK ...]       exit 1 if one is not in that form
+    python tools/notebooks.py check [NOTEBOOK ...]       exit 1 if one is not in that form, or its
+                                                         sections or minutes are counted wrongly
     python tools/notebooks.py figures [NOTEBOOK ...]     how long each is (tools/figures.py)
     python tools/notebooks.py renumber FIRST [--by N]    move chapters FIRST, … on by N (default 1)
 
@@ -116,6 +117,21 @@ def normalise(notebook: NotebookNode) -> None:
                 output["metadata"] = NotebookNode({"image/png": {"alt": alt}} if alt else {})
 
 
+def faults(notebook: NotebookNode) -> list[str]:
+    """What `check` finds beside the form: numbers of sections, minutes, comments for linters."""
+    found = []
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    sections = [int(number) for number in re.findall(r"^## (\d+) ·", text, re.M)]
+    if sections != list(range(1, len(sections) + 1)):
+        found.append(f"its sections are numbered {sections}")
+    stated, counted = figures.stated_minutes(notebook), figures.figures(notebook).minutes
+    if stated not in (None, counted):
+        found.append(f"it states {stated} minutes, but takes {counted} (see tools/figures.py)")
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    comments = re.findall(r"# (?:noqa|fmt|type):.*", "\n".join(code))
+    return found + [f"a learner's cell holds a comment for a linter: {one}" for one in comments]
+
+
 def navigate(notebook: NotebookNode, path: Path, where: dict[str, str] | None = None) -> None:
     """Put the links to the chapters before and after it below the title and at the end, and what
     checks that the course is at hand.
@@ -197,12 +213,14 @@ def main() -> int:
             print(f"{path.name}: ran in {time.perf_counter() - start:.1f} s")
         normalise(notebook)
         after = text_of(notebook)
-        if after == before:
-            continue
         if arguments.what == "check":
-            failed = True
-            print(f"{path.name}: not in the committed form; run: make normalise")
-        else:
+            wrong = faults(notebook)
+            if after != before:
+                wrong.append("not in the committed form; run: make normalise")
+            failed = failed or bool(wrong)
+            for what in wrong:
+                print(f"{path.name}: {what}")
+        elif after != before:
             write(path, after)
     return int(failed)
 

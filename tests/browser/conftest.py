@@ -9,35 +9,24 @@
 
 To open a page of JupyterLab, start a kernel and import torch takes ten times as long as what most
 tests do, so there is one page, with one kernel, for all tests of a process: `explorer` shows each
-test a fresh explorer in the last cell of one notebook; `chapter` gives the page with a chapter, its
-explorers alive. `open_notebook` gives a page of one's own. After a failure nothing is shared.
-
-No chapter is run whole here: that is what nbval does (make test). JupyterLab shows the outputs that
-nbval compared, and of the code runs what the explorers need (see slices.py).
+test a fresh explorer in the last cell of one notebook; `chapter` gives the page with a chapter as
+it was saved. `page` is a page of one's own. After a failure nothing is shared.
 
 What can be done with a page is in lab.py. At the end of each test its pages must have had no
 problems: no console error, no page error, no failed request, no request that left 127.0.0.1.
-
-With pytest-xdist (make test-browser: -n 2) the tests of a chapter, wherever they are, run in one
-process, next to each other.
 """
 
-import itertools
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import lab
-import nbformat
 import pytest
-import slices
-from lab import CHAPTERS, ROOT
+from lab import CHAPTERS
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 _EXPLORERS = "explorers.ipynb"
-_numbers = itertools.count(1)
 expect.set_options(timeout=20_000)  # the usual 5 s are too short on a busy machine
 
 
@@ -47,36 +36,6 @@ def pytest_sessionstart() -> None:
         lab.chromium()
     except FileNotFoundError as missing:
         pytest.exit(str(missing), returncode=pytest.ExitCode.USAGE_ERROR)
-
-
-def _group(nodeid: str) -> str:
-    """ "scaling" for the tests of that chapter, in whichever file."""
-    chapter = re.search(r"test_all_chapters.*\[\d\d_(\w+)\.ipynb\]|test_(\w+)\.py", nodeid)
-    assert chapter
-    return chapter[1] or chapter[2]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that can share a page stand next to each other: first those that need the chapter."""
-    ours = [item for item in items if item.path.parent == Path(__file__).parent]
-    others = [item for item in items if item not in ours]
-
-    def place(item: pytest.Item) -> tuple[str, bool]:
-        return _group(item.nodeid), "chapter" not in item.fixturenames
-
-    items[:] = others + sorted(ours, key=place)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """With pytest-xdist, a group stays in one process, whatever --dist says; large ones first."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class ByGroup(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return _group(nodeid)
-
-    return ByGroup(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -176,31 +135,6 @@ def problems(_own: Opened) -> list[str]:
     return _own.problems
 
 
-@pytest.fixture
-def open_notebook(page: Page, lab_url: str, lab_folder: Path) -> Callable[..., Page]:
-    """open_notebook("01_words_as_vectors.ipynb") or open_notebook(cells=["code", "more code"]).
-
-    Opens a fresh copy of the chapter, or a small notebook made of the given code cells, waits for
-    its kernel and gives the page. No cell has run yet: see lab.run_all and lab.run_cells_until.
-    """
-
-    def opened(name: str | None = None, *, cells: list[str] | None = None) -> Page:
-        lab.open_notebook(page, lab_url, _prepared(lab_folder, name, cells))
-        return page
-
-    return opened
-
-
-def _prepared(folder: Path, name: str | None, cells: list[str] | None) -> str:
-    if cells is None:
-        assert name is not None
-        shutil.copy(ROOT / "notebooks" / name, folder)
-        return name
-    made = f"made-{next(_numbers)}.ipynb"
-    lab.write_notebook(folder / made, cells)
-    return made
-
-
 @pytest.fixture(scope="session")
 def _kept() -> Iterator[list[Opened]]:
     """The page that the tests share, once there is one."""
@@ -234,27 +168,15 @@ def _shared(
 
 
 @pytest.fixture
-def chapter(_shared: Opened, lab_url: str, lab_folder: Path) -> Callable[[str], Page]:
-    """chapter("04_queries_keys_values.ipynb"): the page with the chapter, its explorers alive.
+def chapter(_shared: Opened, lab_url: str) -> Callable[[str], Page]:
+    """chapter("04_queries_keys_values.ipynb"): the page with the chapter and its saved outputs."""
 
-    It shows the outputs of the file. The cells of the explorers and of the first exercise have run
-    again, and before them, unseen, what they need of the cells above, with trainings cut short.
-    """
+    def opened(name: str) -> Page:
+        _shared.open(lab_url, name)
+        lab.show_saved(_shared.page)
+        return _shared.page
 
-    def live(name: str) -> Page:
-        page = _shared.page
-        if _shared.notebook != name:
-            _shared.open(lab_url, _prepared(lab_folder, name, None))
-            lab.show_saved(page)
-            lab.run_hidden(page, slices.SHORT_TRAININGS)
-            # With what a solution needs, for the test that puts it in the place of the stub.
-            notebook = slices.solved(nbformat.read(lab_folder / name, as_version=4))
-            for index, before in slices.needed(notebook, slices.lively(notebook)).items():
-                lab.run_hidden(page, before)
-                assert lab.run_cell_at(page, index) == []
-        return page
-
-    return live
+    return opened
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from lab import (
     in_kernel,
     live_widgets,
     next_frame,
+    occupy,
     run_cell,
     still,
     theme,
@@ -289,6 +290,20 @@ def test_python_moves_the_picture(show):
     )
     expect(explorer.locator(".main strong")).to_have_text("Layer 2, head 3: weights")
     expect(explorer.locator("caption")).to_contain_text("Query 4")
+
+
+def test_a_late_echo_of_the_kernel_undoes_no_choice(show):
+    page, explorer = show()
+    explorer.get_by_role("button", name="All queries").click()
+    settled(page, query=-1)
+    explorer.get_by_role("slider").focus()
+    occupy(page, 0.6)
+    page.keyboard.press("ArrowDown")
+    page.wait_for_timeout(150)  # the kernel is told of query 0, and will answer between these keys:
+    for _ in range(9):
+        page.keyboard.press("ArrowDown", delay=50)
+    expect(explorer.locator("caption")).to_contain_text("Query 9")
+    settled(page, query=9)
 
 
 def test_both_themes(show):

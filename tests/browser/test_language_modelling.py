@@ -4,7 +4,6 @@ import pytest
 from lab import both_themes, changed, eventually, in_kernel, live_widgets, run_cell
 from playwright.sync_api import expect
 
-CHAPTER = "02_language_modelling.ipynb"
 TEXT = "To be, or not to be:\nthat is <b>the</b> question."
 WINDOW = f"""from explorers.window import WindowExplorer
 explorer = WindowExplorer({TEXT!r}, start=0, block_size=4)
@@ -108,9 +107,8 @@ def test_running_the_cell_again_leaks_nothing(window):
     assert live_widgets(window.page) == 1
 
 
-def test_it_looks_right_in_both_themes(chapter):
-    node = chapter(CHAPTER).locator(".d2g.window")
-    node.get_by_role("listbox").focus()
-    both_themes(node, "02-window")
-    inside = node.evaluate("n => n.scrollWidth <= n.clientWidth")
+def test_it_looks_right_in_both_themes(window):
+    window.get_by_role("listbox").focus()
+    both_themes(window, "02-window")
+    inside = window.evaluate("n => n.scrollWidth <= n.clientWidth")
     assert inside, "the explorer is wider than its cell"

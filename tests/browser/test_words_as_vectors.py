@@ -1,6 +1,5 @@
 """Chapter 01's explorers in a real JupyterLab: two arrows, and words."""
 
-import re
 import statistics
 
 import pytest
@@ -242,16 +241,3 @@ def test_both_themes_words(words):
     words.get_by_label("c: added").fill("wommen")
     expect(words.locator(".messages")).to_contain_text("wommen")
     shot(words, "unknown-dark")
-
-
-# --- the chapter ----------------------------------------------------------------------------------
-
-
-def test_the_explorers_are_alive_in_the_chapter(chapter):
-    page = chapter(CHAPTER)
-    arrows, words = page.locator(".two-vectors"), page.locator(".word-explorer")
-    arrows.get_by_role("slider", name="Tip of a").focus()
-    assert changed(arrows.locator("svg"), lambda: page.keyboard.press("Shift+ArrowLeft"))
-    words.get_by_label("word", exact=True).fill("piano")
-    expect(words.locator(".answer")).to_contain_text(re.compile("violin|cello"))
-    shot(arrows, "in-place-arrows")

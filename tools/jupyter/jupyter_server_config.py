@@ -4,9 +4,7 @@ A saved explorer keeps its still picture and no more: JupyterLab prefers the vie
 picture beside it, and without the kernel that made it there is none ("model not found").
 """
 
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -30,6 +28,3 @@ warnings.filterwarnings("ignore", "Overriding existing pre_save_hook .keep_still
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 c.FileContentsManager.pre_save_hook = keep_stills
 c.ContentsManager.hide_globs.extend(["*.egg-info", "nbval.cfg", "progress.txt"])
-# An export as a page, here and by `jupyter nbconvert`, links to pages.
-sys.path.append(str(Path(__file__).parent))
-c.HTMLExporter.preprocessors = ["pages.Pages"]

@@ -1,0 +1,59 @@
+"""The solution of an exercise, from the chapter, and what its check needs of the cells above it."""
+
+import ast
+import copy
+import re
+import symtable
+from itertools import pairwise
+
+import nbformat
+
+_SOLUTION = re.compile(
+    r"<details><summary>Solution</summary>\n\n(?:.+\n\n)?```python\n(.+?)\n```\n\n</details>",
+    re.DOTALL,
+)
+
+
+def solution(task: str) -> str:
+    """The code of the closed solution in the text of an exercise, which has one."""
+    (code,) = _SOLUTION.findall(task)
+    return code
+
+
+def solved(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A copy in which each exercise's stub holds the solution."""
+    result = copy.deepcopy(notebook)
+    for task, stub in pairwise(result.cells):
+        if "exercise" in stub.metadata.get("tags", []):
+            stub.source = solution(task.source)
+    return result
+
+
+def needed(notebook: nbformat.NotebookNode, check: int) -> str:
+    """The statements above a check that bind the names which it reads, and those that these read.
+
+    A chapter is run whole, and compared, by nbval; here its trainings would take minutes. Calls
+    whose value is not kept, like `torch.manual_seed(0)`, are left out.
+    """
+    code = [cell.source for cell in notebook.cells[:check] if cell.cell_type == "code"]
+    found, wanted = [], names(ast.parse(notebook.cells[check].source))[1]
+    for statement in reversed(ast.parse("\n".join(code)).body):
+        bound, read, filled = names(statement)
+        if not wanted.isdisjoint(bound | filled):
+            wanted = wanted - bound | read
+            found.append(ast.unparse(statement))
+    return "\n".join(reversed(found))
+
+
+def names(code: ast.AST) -> tuple[set[str], set[str], set[str]]:
+    """The global names that it binds, those it reads (in functions, too), and x of `x[0] = 1`."""
+    top = symtable.symtable(ast.unparse(code), "cell", "exec")
+    bound = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
+    read = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
+    inner = list(top.get_children())
+    for table in inner:  # grows while we walk
+        read |= {s.get_name() for s in table.get_symbols() if s.is_global()}
+        inner += table.get_children()
+    items = [n for n in ast.walk(code) if isinstance(n, ast.Subscript)]
+    filled = {ast.unparse(n.value) for n in items if isinstance(n.ctx, ast.Store)}
+    return bound, read, filled
