@@ -31,7 +31,7 @@ const STYLE = `
 function render({ model, el }) {
   const node = root(el, "alignment-explorer", "What a model attends to while it writes, letter by letter");
   const get = (name) => model.get(name), names = get("models"), sources = get("sources"), written = get("written");
-  const bytes = get("weight_steps"), steps = new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
+  const steps = new Uint16Array(bytesOf(get("weight_steps")).buffer);
   const lines = sources.map((text) => [...text, END]), right = get("meant").map((text) => [...text, END]);
   let place = 0; // where the weights of each model and source begin
   const answers = written.map((texts, m) => texts.map((text, s) => {

@@ -19,7 +19,7 @@ function label(token) {
 /** What the parts share: the data, the traits, and what follows from them. */
 function stateOf(model) {
   const get = (name) => model.get(name);
-  const bytes = (name) => { const b = get(name); return b.buffer.slice(b.byteOffset, b.byteOffset + b.byteLength); };
+  const bytes = (name) => bytesOf(get(name)).buffer;
   const [L, H, T] = get("shape"), N = T * T, kept = {};
   const s = { L, H, T, N, get, tokens: get("tokens").map(label), steps: new Uint16Array(bytes("weight_steps")),
     masked: new Uint8Array(bytes("masked")), scores: get("raw_scores").byteLength ? new Float32Array(bytes("raw_scores")) : null,

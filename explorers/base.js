@@ -264,10 +264,9 @@ function viridis(v) {
 
 const rgb = ([r, g, b]) => `rgb(${r},${g},${b})`;
 
-/** A trait of bytes (DataView) as Float32Array. */
-function floats(view) {
-  return new Float32Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
-}
+/** A copy of a trait of bytes (a DataView), aligned for every kind of number. */
+const bytesOf = (view) => new Uint8Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
+const floats = (view) => new Float32Array(bytesOf(view).buffer);
 
 /** The model, with a save_changes() whose answer does not wait, and `node` telling when it does.
 
@@ -302,6 +301,8 @@ function promptly(model, node) {
 
 /** A number as people write it: with a real minus, and no −0. */
 const fixed = (v, digits = 2) => (Math.abs(v) < 0.5 * 10 ** -digits ? 0 : v).toFixed(digits).replace("-", "−");
+
+const percent = (p) => (p === 0 ? "0%" : p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
 
 /** Sets traits and tells the kernel. */
 function put(model, changes) {

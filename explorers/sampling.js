@@ -41,8 +41,6 @@ function hit(final, n, u) {
   return i;
 }
 
-const percent = (p) => (p === 0 ? "0%" : p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
-
 /** A token in signs that can be seen: "␣the", and "‹200B›" for a sign of no width. */
 const signs = (token) => visible(token).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
   (c) => `‹${c.codePointAt(0).toString(16).toUpperCase().padStart(2, "0")}›`) || "(empty)";

@@ -62,7 +62,9 @@ class SentenceExplorer(Explorer):
     settings out of range. Taught in chapters 01 to 13, each stage in its own.
     """
 
-    _esm: ClassVar[str] = esm("bpe", "gpt", "sentence")
+    _esm: ClassVar[str] = esm(
+        "bpe", "gpt", "sentence_state", "sentence_drawing", "sentence_stages", "sentence"
+    )
     _css = Explorer._css + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
     text = traitlets.Unicode().tag(sync=True)

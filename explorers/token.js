@@ -40,7 +40,7 @@ const STYLE = `
 
 function render({ model, el }) {
   const node = root(el, "token-explorer", "Token explorer: a text and the tokens it is cut into");
-  const bytes = (name) => { const v = model.get(name); return new Uint8Array(v.buffer.slice(v.byteOffset, v.byteOffset + v.byteLength)); };
+  const bytes = (name) => bytesOf(model.get(name));
   const bpe = byteLevel(bytes("alphabet"), new Int32Array(bytes("merges").buffer));
   const names = new Map(), longest = model.get("longest");
   const name = (id) => { if (!names.has(id)) names.set(id, readable(bpe.pieces[id])); return names.get(id); };
