@@ -1,14 +1,23 @@
 // One text through the whole model. gpt.js computes here; its weights come when they are first needed,
 // from the kernel or, in the book, from a file. Only then are the stages after the tokens open.
 // sentence_state.js holds what is computed and chosen, sentence_stages.js draws the open stage.
-const SMALL_MAP = 16, EDGE = 14; // the size of a small map, and room for numbers beside all of them
+const SMALL_MAP = 16;
+const EDGE = 14; // the size of a small map, and room for numbers beside all of them
 
 /** A row or a table of buttons of which one is chosen: only that one is a stop of Tab, arrow keys move.
     columns: of the table; choose(n): the n-th is chosen. */
 function rovingFocus(box, columns, choose) {
   box.addEventListener("keydown", (event) => {
-    const all = [...box.querySelectorAll("[data-n]")], at = all.indexOf(event.target);
-    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, ArrowUp: at - columns, ArrowDown: at + columns, Home: 0, End: all.length - 1 }[event.key];
+    const all = [...box.querySelectorAll("[data-n]")];
+    const at = all.indexOf(event.target);
+    const to = {
+      ArrowLeft: at - 1,
+      ArrowRight: at + 1,
+      ArrowUp: at - columns,
+      ArrowDown: at + columns,
+      Home: 0,
+      End: all.length - 1,
+    }[event.key];
     if (at < 0 || to === undefined) return;
     event.preventDefault();
     if (!all[to]) return;
@@ -32,30 +41,63 @@ function markChosen(box, chosen) {
 /** The text field, and texts to choose from. */
 function textRow(s) {
   const { model, get } = s;
-  const field = h("input", { type: "text", "aria-label": "text", maxlength: 240, spellcheck: "false", autocomplete: "off", autocapitalize: "off", "data-entry": "" });
-  const chip = (text) => h("button", { type: "button", title: text, onclick: () => s.begin(text) }, short(text, 15));
+  const field = h("input", {
+    type: "text",
+    "aria-label": "text",
+    maxlength: 240,
+    spellcheck: "false",
+    autocomplete: "off",
+    autocapitalize: "off",
+    "data-entry": "",
+  });
+  const chip = (text) =>
+    h("button", { type: "button", title: text, onclick: () => s.begin(text) }, short(text, 15));
   field.value = get("text");
-  field.addEventListener("focus", () => { if (!s.isAblated()) s.anchor = get("text"); });
+  field.addEventListener("focus", () => {
+    if (!s.isAblated()) s.anchor = get("text");
+  });
   field.addEventListener("input", () => {
     s.key = -1;
     s.load();
     s.change({ text: field.value, place: -1 });
   });
-  const read = () => { if (field.value !== get("text")) field.value = s.anchor = get("text"); };
+  const read = () => {
+    if (field.value !== get("text")) field.value = s.anchor = get("text");
+  };
   model.on("change:text", read);
-  const node = h("div", { class: "given" }, h("label", {}, "text", field), h("span", { class: "chips" }, ...get("examples").map(chip)));
+  const node = h(
+    "div",
+    { class: "given" },
+    h("label", {}, "text", field),
+    h("span", { class: "chips" }, ...get("examples").map(chip)),
+  );
   return { node, stop: () => model.off("change:text", read) };
 }
 
 /** The tokens, one of them followed. */
 function tokenStrip(s) {
-  const node = h("div", { class: "strip", role: "listbox", "aria-label": "tokens: choose the one to follow", "aria-orientation": "horizontal" });
+  const node = h("div", {
+    class: "strip",
+    role: "listbox",
+    "aria-label": "tokens: choose the one to follow",
+    "aria-orientation": "horizontal",
+  });
   rovingFocus(node, 1, (n) => {
     s.key = -1;
     s.change({ place: n === s.ids.length - 1 ? -1 : n });
   });
-  const button = (id, n) => h("button", { type: "button", role: "option", "data-n": n, "aria-label": `token ${n + 1}: ${s.name(id)}, number ${id}` },
-    h("span", {}, short(s.name(id), 14)), h("small", {}, String(id)));
+  const button = (id, n) =>
+    h(
+      "button",
+      {
+        type: "button",
+        role: "option",
+        "data-n": n,
+        "aria-label": `token ${n + 1}: ${s.name(id)}, number ${id}`,
+      },
+      h("span", {}, short(s.name(id), 14)),
+      h("small", {}, String(id)),
+    );
   function paint() {
     if (node.dataset.ids !== s.ids.join()) {
       node.dataset.ids = s.ids.join();
@@ -68,24 +110,49 @@ function tokenStrip(s) {
 
 /** The seven stages, one open. */
 function stageTabs(s) {
-  const tab = ({ name }, n) => h("button", { type: "button", role: "tab", "data-n": n },
-    h("b", {}, String(n + 1)), h("span", {}, name), h("small"));
-  const node = h("div", { class: "road", role: "tablist", "aria-label": "stages" }, ...STAGES.map(tab));
+  const tab = ({ name }, n) =>
+    h(
+      "button",
+      { type: "button", role: "tab", "data-n": n },
+      h("b", {}, String(n + 1)),
+      h("span", {}, name),
+      h("small"),
+    );
+  const node = h(
+    "div",
+    { class: "road", role: "tablist", "aria-label": "stages" },
+    ...STAGES.map(tab),
+  );
   rovingFocus(node, 1, (n) => {
     if (n > 0) s.load();
     s.change({ stage: STAGES[n].name });
   });
   /** What each stage does, or what comes out of it for the chosen token and head. */
   function results() {
-    const { ids, gpt, probs } = s, { L, C, hs } = s.shape, T = ids.length;
-    const lines = [`${T} ${T === 1 ? "token" : "tokens"}`, `${C} numbers`, "q · k", "softmax", `${hs} numbers`, `${L} layers`, ""];
+    const { ids, gpt, probs } = s;
+    const { L, C, hs } = s.shape;
+    const T = ids.length;
+    const lines = [
+      `${T} ${T === 1 ? "token" : "tokens"}`,
+      `${C} numbers`,
+      "q · k",
+      "softmax",
+      `${hs} numbers`,
+      `${L} layers`,
+      "",
+    ];
     if (probs.length) {
       const [best] = largest(probs, 1);
       lines[6] = `${short(s.name(best), 7)} ${(100 * probs[best]).toFixed(0)}%`;
     }
     if (T && gpt) {
-      const i = s.position(), l = s.get("layer"), n = s.get("head");
-      const [most] = largest(Float32Array.from(ids, (_, j) => (s.isOpen(i, j) ? gpt.score(l, n, i, j) : -Infinity)), 1);
+      const i = s.position();
+      const l = s.get("layer");
+      const n = s.get("head");
+      const [most] = largest(
+        Float32Array.from(ids, (_, j) => (s.isOpen(i, j) ? gpt.score(l, n, i, j) : -Infinity)),
+        1,
+      );
       lines[2] = `up to ${fixed(gpt.score(l, n, i, most))}`;
       lines[3] = `up to ${(100 * s.weight(l, n, i, most)).toFixed(0)}%`;
       lines[5] = `length ${norm(gpt.last.subarray(i * C, i * C + C)).toFixed(1)}`;
@@ -95,24 +162,39 @@ function stageTabs(s) {
   function paint() {
     const lines = results();
     node.querySelectorAll("small").forEach((line, n) => write(line, lines[n]));
-    markChosen(node, STAGES.findIndex(({ name }) => name === s.get("stage")));
+    markChosen(
+      node,
+      STAGES.findIndex(({ name }) => name === s.get("stage")),
+    );
   }
   return { node, paint };
 }
 
 /** The weights of all heads, in small, numbered; the chosen one is framed by its button (see the style). */
 function paintHeads(s, maps) {
-  const { ids, inks } = s, { L, H } = s.shape, T = ids.length, step = SMALL_MAP + 3, off = new Set(s.get("off"));
+  const { ids, inks } = s;
+  const { L, H } = s.shape;
+  const T = ids.length;
+  const step = SMALL_MAP + 3;
+  const off = new Set(s.get("off"));
   const pen = fit(maps, EDGE + H * step, EDGE + L * step);
   pen.imageSmoothingEnabled = T > SMALL_MAP;
-  const all = tile(inks, L * T, H * T, (y, x) => Math.sqrt(s.weight(Math.floor(y / T), Math.floor(x / T), y % T, x % T)));
-  Object.assign(pen, { strokeStyle: inks.line, fillStyle: inks.quiet, textAlign: "center", textBaseline: "middle",
-    font: `11px ${getComputedStyle(maps.closest(".d2g")).fontFamily}` });
+  const all = tile(inks, L * T, H * T, (y, x) =>
+    Math.sqrt(s.weight(Math.floor(y / T), Math.floor(x / T), y % T, x % T)),
+  );
+  Object.assign(pen, {
+    strokeStyle: inks.line,
+    fillStyle: inks.quiet,
+    textAlign: "center",
+    textBaseline: "middle",
+    font: `11px ${getComputedStyle(maps.closest(".d2g")).fontFamily}`,
+  });
   for (let n = 0; n < H; n++) pen.fillText(String(n), EDGE + (n + 0.5) * step, EDGE / 2);
   for (let l = 0; l < L; l++) {
     pen.fillText(String(l), EDGE / 2, EDGE + (l + 0.5) * step);
     for (let n = 0; n < H; n++) {
-      const x = EDGE + n * step + 1.5, y = EDGE + l * step + 1.5;
+      const x = EDGE + n * step + 1.5;
+      const y = EDGE + l * step + 1.5;
       pen.strokeRect(x - 0.5, y - 0.5, SMALL_MAP + 1, SMALL_MAP + 1);
       if (off.has(l * H + n)) crossOut(pen, x, y, SMALL_MAP);
       else pen.drawImage(all, n * T, l * T, T, T, x, y, SMALL_MAP, SMALL_MAP);
@@ -130,29 +212,52 @@ function crossOut(pen, x, y, size) {
 
 /** All heads to choose from, and what can be switched off: the chosen head, the mask. */
 function headPicker(s) {
-  const { L, H } = s.shape, { get } = s;
+  const { L, H } = s.shape;
+  const { get } = s;
   const maps = h("canvas", { "aria-hidden": "true" });
-  const grid = h("div", { class: "heads", role: "listbox", "aria-label": "layer and head", title: "Click or use the arrow keys to choose a head; press X to switch it off or on" });
+  const grid = h("div", {
+    class: "heads",
+    role: "listbox",
+    "aria-label": "layer and head",
+    title: "Click or use the arrow keys to choose a head; press X to switch it off or on",
+  });
   for (let l = 0; l < L; l++) {
     for (let n = 0; n < H; n++) {
-      grid.append(h("button", { type: "button", role: "option", "data-n": l * H + n, "aria-label": `layer ${l}, head ${n}` }));
+      grid.append(
+        h("button", {
+          type: "button",
+          role: "option",
+          "data-n": l * H + n,
+          "aria-label": `layer ${l}, head ${n}`,
+        }),
+      );
     }
   }
   grid.style.setProperty("--heads", H);
-  grid.addEventListener("keydown", ({ key }) => { if (key.toLowerCase() === "x") s.toggleHead(); });
+  grid.addEventListener("keydown", ({ key }) => {
+    if (key.toLowerCase() === "x") s.toggleHead();
+  });
   rovingFocus(grid, H, (n) => {
     s.key = -1;
     s.change({ layer: Math.floor(n / H), head: n % H });
   });
-  const headOn = h("input", { type: "checkbox" }), maskOn = h("input", { type: "checkbox" });
+  const headOn = h("input", { type: "checkbox" });
+  const maskOn = h("input", { type: "checkbox" });
   headOn.addEventListener("change", () => s.toggleHead());
   maskOn.addEventListener("change", () => {
     s.load();
     s.change({ masked: maskOn.checked });
   });
   const which = h("div", { class: "which" });
-  const node = h("div", { class: "machine" }, which, h("div", { class: "maps" }, maps, grid), h("div", { class: "axes quiet" }, "head →, layer ↓ (from 0)"),
-    h("label", {}, headOn, "this head is on"), h("label", {}, maskOn, "mask"));
+  const node = h(
+    "div",
+    { class: "machine" },
+    which,
+    h("div", { class: "maps" }, maps, grid),
+    h("div", { class: "axes quiet" }, "head →, layer ↓ (from 0)"),
+    h("label", {}, headOn, "this head is on"),
+    h("label", {}, maskOn, "mask"),
+  );
   function paint() {
     write(which, `layer ${get("layer")}, head ${get("head")}`);
     markChosen(grid, s.chosenHead());
@@ -175,25 +280,39 @@ function toChapter(stem, inBook) {
 /** The open stage. */
 function stagePanel(s) {
   const { get } = s;
-  const saying = h("p", { class: "say" }), warning = h("p", { class: "warning", role: "status" }), links = h("span", { class: "links quiet" });
-  const heads = headPicker(s), drawing = h("div", { class: "drawing" });
+  const saying = h("p", { class: "say" });
+  const warning = h("p", { class: "warning", role: "status" });
+  const links = h("span", { class: "links quiet" });
+  const heads = headPicker(s);
+  const drawing = h("div", { class: "drawing" });
   rovingFocus(drawing, 1, (n) => {
     s.key = n;
     s.paint();
   });
-  const node = h("div", { class: "panel", role: "tabpanel" }, h("div", { class: "told" }, saying, links), warning,
-    h("div", { class: "work" }, heads.node, drawing));
+  const node = h(
+    "div",
+    { class: "panel", role: "tabpanel" },
+    h("div", { class: "told" }, saying, links),
+    warning,
+    h("div", { class: "work" }, heads.node, drawing),
+  );
 
   /** The key that is shown: the one that was clicked, or the one with the largest number. */
   function shownKey(n, i, l, head) {
     if (s.key >= 0 && s.key < s.ids.length) return s.key;
     if (n < 2 || n > 4) return -1;
-    const row = n === 2 ? Float32Array.from(s.ids, (_, m) => s.gpt.score(l, head, i, m)) : s.weightRow(l, head, i);
+    const row =
+      n === 2
+        ? Float32Array.from(s.ids, (_, m) => s.gpt.score(l, head, i, m))
+        : s.weightRow(l, head, i);
     return largest(row, 1)[0];
   }
   function paintDrawing(stage, n) {
-    const i = s.position(), l = get("layer"), head = get("head");
-    const active = node.getRootNode().activeElement, held = drawing.contains(active) && active.dataset.n;
+    const i = s.position();
+    const l = get("layer");
+    const head = get("head");
+    const active = node.getRootNode().activeElement;
+    const held = drawing.contains(active) && active.dataset.n;
     drawing.replaceChildren(...stage.draw(s, i, shownKey(n, i, l, head), l, head));
     node.dataset.stage = stage.name;
     if (held) drawing.querySelector(`[data-n="${held}"]`)?.focus();
@@ -201,16 +320,34 @@ function stagePanel(s) {
   }
   function loadButton() {
     if (!s.ids.length || s.loading) return [];
-    return [h("button", { type: "button", onclick: () => s.load() }, `Compute it here (loads ${get("megabytes")} MB, once)`)];
+    return [
+      h(
+        "button",
+        { type: "button", onclick: () => s.load() },
+        `Compute it here (loads ${get("megabytes")} MB, once)`,
+      ),
+    ];
   }
   function paint() {
-    const { ids, gpt, loading, trouble } = s, T = ids.length;
-    const n = STAGES.findIndex(({ name }) => name === get("stage")), stage = STAGES[n];
+    const { ids, gpt, loading, trouble } = s;
+    const T = ids.length;
+    const n = STAGES.findIndex(({ name }) => name === get("stage"));
+    const stage = STAGES[n];
     const waits = n > 0 && !gpt && T > 0 && loading;
     node.setAttribute("aria-label", `stage ${n + 1}: ${stage.name}`);
-    write(saying, T ? stage.say({ T, ...s.shape }) : "Type some text (at least one token) to get a continuation.");
-    links.replaceChildren(...stage.links.flatMap((stem, k) => [k ? ", " : "chapter ", toChapter(stem, s.inBook)]));
-    write(warning, trouble || (waits ? `Loading the weights (${get("megabytes")} MB, once) …` : ""));
+    write(
+      saying,
+      T
+        ? stage.say({ T, ...s.shape })
+        : "Type some text (at least one token) to get a continuation.",
+    );
+    links.replaceChildren(
+      ...stage.links.flatMap((stem, k) => [k ? ", " : "chapter ", toChapter(stem, s.inBook)]),
+    );
+    write(
+      warning,
+      trouble || (waits ? `Loading the weights (${get("megabytes")} MB, once) …` : ""),
+    );
     const ready = T > 0 && (gpt || n === 0);
     heads.node.hidden = !ready || n < 2 || n > 5;
     if (ready) paintDrawing(stage, n);
@@ -219,25 +356,16 @@ function stagePanel(s) {
   return { node, paint };
 }
 
-/** The next token: bars of the likeliest ones, what they are compared with, and what can be done. */
-function answerPanel(s) {
-  const { get } = s, { V } = s.shape;
-  const heading = h("div", { class: "heading" }), legend = h("div", { class: "legend quiet" });
+/** Bars of the likeliest next tokens, and one of all others. */
+function probabilityRows(s) {
   const rows = Array.from({ length: LINES.large.next + 1 }, () => {
-    const name = h("th", { scope: "row" }), number = h("td", { class: "number" });
-    const bar = h("i", { class: "bar" }), tick = h("i", { class: "tick" });
-    return { name, number, bar, tick, node: h("tr", {}, name, h("td", { class: "long", "aria-hidden": "true" }, bar, tick), number) };
+    const name = h("th", { scope: "row" });
+    const number = h("td", { class: "number" });
+    const bar = h("i", { class: "bar" });
+    const tick = h("i", { class: "tick" });
+    const bars = h("td", { class: "long", "aria-hidden": "true" }, bar, tick);
+    return { name, number, bar, tick, node: h("tr", {}, name, bars, number) };
   });
-  const reset = h("button", { type: "button", title: "all heads on, mask on, temperature 1", onclick: () => s.change({ off: [], masked: true, temperature: 1 }) }, "Reset");
-  const sample = h("button", { type: "button", title: "Sample the next token from these probabilities and append it", onclick: () => s.sample() }, "Sample next token");
-  const node = h("div", { class: "answer" }, heading, h("table", {}, h("tbody", {}, ...rows.map((row) => row.node))), legend,
-    slider(s.model, "temperature", { min: 0.1, max: 3, step: 0.1, show: (t) => t.toFixed(1) }), h("div", { class: "row" }, sample, reset));
-  const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
-  const speak = onceQuiet(() => {
-    const best = largest(s.probs, 3).map((id) => `${s.name(id)} ${percent(s.probs[id])}`);
-    write(spoken, best.length ? `Most likely next: ${best.join(", ")}.` : "");
-  }, 400);
-
   function paintRow(row, name, prob, compared) {
     write(row.name, name);
     write(row.number, percent(prob));
@@ -251,35 +379,78 @@ function answerPanel(s) {
     row.bar.style.width = 0;
     row.tick.hidden = true;
   }
-  function paintRows(compare) {
-    const { probs } = s, many = linesShown(s).next, order = probs.length ? largest(probs, many) : [];
-    const rest = (all) => Math.max(0, order.reduce((sum, id) => sum - all[id], 1));
+  /** compare: other probabilities, marked by ticks, or undefined. */
+  function paint(compare) {
+    const { probs } = s;
+    const many = linesShown(s).next;
+    const order = probs.length ? largest(probs, many) : [];
+    const others = `${grouped(s.shape.V - many)} others`;
+    const rest = (all) =>
+      all &&
+      Math.max(
+        0,
+        order.reduce((sum, id) => sum - all[id], 1),
+      );
     rows.forEach((row, n) => {
       row.node.hidden = n > many;
       if (!probs.length || n > many) return clearRow(row);
-      const id = order[n], isRest = n === many;
-      row.node.className = isRest ? "others" : "";
-      if (isRest) paintRow(row, `${(V - many).toLocaleString("en")} others`, rest(probs), compare && rest(compare));
-      else paintRow(row, short(s.name(id), 12), probs[id], compare?.[id]);
+      row.node.className = n === many ? "others" : "";
+      if (n === many) paintRow(row, others, rest(probs), rest(compare));
+      else paintRow(row, short(s.name(order[n]), 12), probs[order[n]], compare?.[order[n]]);
     });
   }
-  /** What the bars are compared with: [probabilities, words], or nothing. */
-  function comparison() {
-    const { before, logits, anchor } = s;
-    if (get("temperature") !== 1 || s.isAblated()) return [softmax(before?.logits ?? logits, 1), "as trained, temperature 1"];
-    return before ? [softmax(before.logits, 1), `before: “…${anchor.slice(-18)}”`] : [];
-  }
+  return { node: h("tbody", {}, ...rows.map((row) => row.node)), paint };
+}
+
+/** What the bars are compared with: [probabilities, words], or nothing. */
+function comparison(s) {
+  const { before, logits, anchor } = s;
+  if (s.get("temperature") !== 1 || s.isAblated())
+    return [softmax(before?.logits ?? logits, 1), "as trained, temperature 1"];
+  return before ? [softmax(before.logits, 1), `before: “…${anchor.slice(-18)}”`] : [];
+}
+
+/** The next token: its probabilities, what they are compared with, and what can be done. */
+function answerPanel(s) {
+  const rows = probabilityRows(s);
+  const heading = h("div", { class: "heading" });
+  const legend = h("div", { class: "legend quiet" });
+  const button = (label, title, act) => h("button", { type: "button", title, onclick: act }, label);
+  const sample = button(
+    "Sample next token",
+    "Sample the next token from these probabilities and append it",
+    () => s.sample(),
+  );
+  const reset = button("Reset", "all heads on, mask on, temperature 1", () =>
+    s.change({ off: [], masked: true, temperature: 1 }),
+  );
+  const node = h(
+    "div",
+    { class: "answer" },
+    heading,
+    h("table", {}, rows.node),
+    legend,
+    slider(s.model, "temperature", { min: 0.1, max: 3, step: 0.1, show: (t) => t.toFixed(1) }),
+    h("div", { class: "row" }, sample, reset),
+  );
+  const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
+  const speak = onceQuiet(() => {
+    const best = largest(s.probs, 3).map((id) => `${s.name(id)} ${percent(s.probs[id])}`);
+    write(spoken, best.length ? `Most likely next: ${best.join(", ")}.` : "");
+  }, 400);
+
   let shown = "";
   function paint() {
-    const t = get("temperature"), now = `${t} ${linesShown(s).next}`; // all that changes what was computed into a picture
+    const t = s.get("temperature");
+    const now = `${t} ${linesShown(s).next}`; // all that changes what was computed into a picture
     if (!s.stale.answer && shown === now) return;
     s.stale.answer = false;
     shown = now;
-    const { logits, ids } = s, none = !logits.length;
-    s.probs = none ? [] : softmax(logits, t);
-    const [compare, words] = comparison();
-    write(heading, none ? "next token" : `next token, after “${s.word(ids.length - 1)}”`);
-    paintRows(compare);
+    const none = !s.logits.length;
+    s.probs = none ? [] : softmax(s.logits, t);
+    const [compare, words] = comparison(s);
+    write(heading, none ? "next token" : `next token, after “${s.word(s.ids.length - 1)}”`);
+    rows.paint(compare);
     write(legend, compare ? `│ ${words}` : "");
     reset.disabled = t === 1 && !s.isAblated();
     sample.disabled = none;
@@ -292,17 +463,34 @@ function answerPanel(s) {
 function render({ model, el }) {
   const node = root(el, "sentence", "One text through the whole model");
   const s = new SentenceState(model, paint);
-  const text = textRow(s), strip = tokenStrip(s), tabs = stageTabs(s), panel = stagePanel(s), answer = answerPanel(s);
-  node.append(text.node, strip.node, tabs.node, h("div", { class: "both" }, panel.node, answer.node), answer.spoken);
+  const text = textRow(s);
+  const strip = tokenStrip(s);
+  const tabs = stageTabs(s);
+  const panel = stagePanel(s);
+  const answer = answerPanel(s);
+  node.append(
+    text.node,
+    strip.node,
+    tabs.node,
+    h("div", { class: "both" }, panel.node, answer.node),
+    answer.spoken,
+  );
 
   function paint() {
-    if (!node.isConnected) { requestAnimationFrame(paint); return; } // a node has its colours when it stands in the page
-    if (!s.inks.ink) s.inks = readInks(node);
+    if (!node.isConnected) {
+      requestAnimationFrame(paint); // a node has its colours when it stands in the page
+      return;
+    }
+    s.inks ??= readInks(node);
     for (const part of [strip, answer, tabs, panel]) part.paint(); // the tabs name the answer
   }
   // What Python, or the slider, has set.
-  const recompute = () => { if (!s.changing) s.compute(); };
-  const repaint = () => { if (!s.changing) paint(); };
+  const recompute = () => {
+    if (!s.changing) s.compute();
+  };
+  const repaint = () => {
+    if (!s.changing) paint();
+  };
   const events = (names) => names.map((name) => `change:${name}`).join(" ");
   model.on(events(COMPUTED_FROM), recompute);
   model.on(events(SHOWN_FROM), repaint);
@@ -321,7 +509,12 @@ function render({ model, el }) {
     paint();
   });
   // For tests: what is computed, and the promise of the weights.
-  Object.assign(node, { gpt: () => s.gpt, ids: () => s.ids, probabilities: () => Array.from(s.probs), loaded: () => s.loading });
+  Object.assign(node, {
+    gpt: () => s.gpt,
+    ids: () => s.ids,
+    probabilities: () => Array.from(s.probs),
+    loaded: () => s.loading,
+  });
   return () => {
     untheme();
     sizes.disconnect();

@@ -6,8 +6,18 @@ const token = (text) => h("span", { class: "token" }, text);
 const numberCell = (text) => h("td", { class: "number" }, text);
 
 /** The head of a table. isNumber(n): does the n-th column hold numbers? */
-const tableHead = (titles, isNumber = (n) => n > 0) => h("thead", {}, h("tr", {},
-  ...titles.map((title, n) => h("th", { scope: "col", class: isNumber(n) ? "number" : "" }, title))));
+const tableHead = (titles, isNumber = (n) => n > 0) =>
+  h(
+    "thead",
+    {},
+    h(
+      "tr",
+      {},
+      ...titles.map((title, n) =>
+        h("th", { scope: "col", class: isNumber(n) ? "number" : "" }, title),
+      ),
+    ),
+  );
 
 /** The largest of the numbers, without their signs. */
 function maxAbs(v, from = 0, to = v.length) {
@@ -20,25 +30,28 @@ function maxAbs(v, from = 0, to = v.length) {
 function readInks(node) {
   const names = ["ink", "quiet", "line", "blue", "orange", "paper", "panel", "focus"];
   const inks = Object.fromEntries(names.map((ink) => [ink, colour(node, ink)]));
+  const bytes = {};
   const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   for (const ink of ["blue", "orange", "panel"]) {
     probe.fillStyle = inks[ink];
     probe.fillRect(0, 0, 1, 1);
-    inks[`${ink}Bytes`] = [...probe.getImageData(0, 0, 1, 1).data];
+    bytes[ink] = [...probe.getImageData(0, 0, 1, 1).data];
   }
-  return inks;
+  return { ...inks, bytes };
 }
 
 /** Numbers as coloured cells: v(y, x) from −1 (orange) over 0 (paper) to 1 (blue); NaN is struck out. */
-function tile(inks, rows, columns, v) {
+function tile({ bytes }, rows, columns, v) {
   const made = document.createElement("canvas");
   made.width = columns;
   made.height = rows;
-  const pen = made.getContext("2d"), image = pen.createImageData(columns, rows);
+  const pen = made.getContext("2d");
+  const image = pen.createImageData(columns, rows);
   for (let y = 0, at = 0; y < rows; y++) {
     for (let x = 0; x < columns; x++, at += 4) {
-      const value = v(y, x), none = Number.isNaN(value);
-      const [r, g, b] = none ? inks.panelBytes : value < 0 ? inks.orangeBytes : inks.blueBytes;
+      const value = v(y, x);
+      const none = Number.isNaN(value);
+      const [r, g, b] = none ? bytes.panel : value < 0 ? bytes.orange : bytes.blue;
       image.data[at] = r;
       image.data[at + 1] = g;
       image.data[at + 2] = b;
@@ -51,7 +64,8 @@ function tile(inks, rows, columns, v) {
 
 /** A tile as a picture of its own, scaled up. Returns the <canvas> and its pen. */
 function tilePicture(cells, width, height, label) {
-  const picture = canvas(width, height, label), pen = picture.getContext("2d");
+  const picture = canvas(width, height, label);
+  const pen = picture.getContext("2d");
   pen.imageSmoothingEnabled = false;
   pen.drawImage(cells, 0, 0, width, height);
   return { picture, pen };
@@ -59,8 +73,12 @@ function tilePicture(cells, width, height, label) {
 
 /** A square map of all queries (down) and keys (across), query i and key j framed. */
 function squareMap(s, v, label, i, j) {
-  const { inks } = s, T = s.ids.length, size = Math.max(Math.floor(216 / T), 6), W = size * T;
-  const picture = canvas(W + 2, W + 2, label), pen = picture.getContext("2d");
+  const { inks } = s;
+  const T = s.ids.length;
+  const size = Math.max(Math.floor(216 / T), 6);
+  const W = size * T;
+  const picture = canvas(W + 2, W + 2, label);
+  const pen = picture.getContext("2d");
   pen.imageSmoothingEnabled = false;
   pen.drawImage(tile(inks, T, T, v), 1, 1, W, W);
   pen.strokeStyle = inks.line;
@@ -82,10 +100,25 @@ function squareMap(s, v, label, i, j) {
 /** The keys of the chosen query in this order; one, j, is chosen. cells(k): the columns of key k. */
 function keyList(s, order, heads, cells, j) {
   if (!order.includes(j)) order = [...order.slice(0, -1), j];
-  const button = (k) => h("button", { type: "button", class: "token", "data-n": k,
-    "aria-pressed": String(k === j), tabindex: k === j ? 0 : -1 }, s.word(k, 11));
-  const row = (k) => h("tr", { class: k === j ? "on" : "" },
-    h("th", { scope: "row" }, button(k)), ...cells(k).map(numberCell));
+  const button = (k) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "token",
+        "data-n": k,
+        "aria-pressed": String(k === j),
+        tabindex: k === j ? 0 : -1,
+      },
+      s.word(k, 11),
+    );
+  const row = (k) =>
+    h(
+      "tr",
+      { class: k === j ? "on" : "" },
+      h("th", { scope: "row" }, button(k)),
+      ...cells(k).map(numberCell),
+    );
   return h("table", { class: "keys-list" }, tableHead(heads), h("tbody", {}, ...order.map(row)));
 }
 

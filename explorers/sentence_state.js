@@ -5,7 +5,8 @@ const SHOWN_FROM = ["stage", "layer", "head", "place", "temperature"]; // traits
 
 /** softmax of the logits ÷ the temperature. */
 function softmax(logits, temperature) {
-  let most = -Infinity, sum = 0;
+  let most = -Infinity;
+  let sum = 0;
   for (const v of logits) if (v > most) most = v;
   const p = Float64Array.from(logits, (v) => Math.exp((v - most) / temperature));
   for (const v of p) sum += v;
@@ -17,17 +18,22 @@ class SentenceState {
   loading = null; // the promise of its weights
   trouble = ""; // why they could not be loaded
   ids = []; // of the tokens that are read
+  /** @type {number[] | Float32Array} */
   logits = []; // of the next token; empty as long as they are unknown
+  /** @type {number[] | Float64Array} */
   probs = []; // of the next token, at the temperature that is set
   before = null; // what is compared with: { ids, logits }
   key = -1; // the position that was clicked as key; −1: the one with the largest weight
   stale = { answer: true, heads: true }; // what has to be drawn anew
   narrow = false; // little room, as in sentence.css
-  inks = {}; // the colours of the page
+  inks = null; // the colours of the page, see readInks
   changing = false; // are traits being set by us?
   names = new Map(); // id → token as it is shown
 
-  /** paint(): draws the present state. */
+  /**
+   * @param {WidgetModel} model
+   * @param {() => void} paint draws the present state
+   */
   constructor(model, paint) {
     this.model = model;
     this.paint = paint;
@@ -54,7 +60,8 @@ class SentenceState {
   }
   /** The position of the token that is followed. */
   position() {
-    const at = this.get("place"), T = this.ids.length;
+    const at = this.get("place");
+    const T = this.ids.length;
     return at < 0 || at >= T ? T - 1 : at;
   }
   /** The chosen head as one number. */
@@ -98,7 +105,8 @@ class SentenceState {
   }
   /** Switches the chosen head off or on. */
   toggleHead() {
-    const off = new Set(this.get("off")), n = this.chosenHead();
+    const off = new Set(this.get("off"));
+    const n = this.chosenHead();
     if (!off.delete(n)) off.add(n);
     this.load();
     this.change({ off: [...off].sort((a, b) => a - b) });
@@ -108,7 +116,8 @@ class SentenceState {
     await this.load();
     const { probs, bpe } = this;
     if (!this.gpt || !probs.length || this.get("text").length > 225) return;
-    let dart = Math.random(), id = 0;
+    let dart = Math.random();
+    let id = 0;
     for (; id < probs.length - 1 && (dart -= probs[id]) > 0; id++);
     const piece = bpe.pieces[id];
     this.begin(this.get("text") + (piece ? new TextDecoder().decode(Uint8Array.from(piece)) : ""));
@@ -153,7 +162,9 @@ class SentenceState {
   /** The model reads the text as everything is set; and for comparison as it was trained, or as it was. */
   compute() {
     const { gpt, get } = this;
-    const text = get("text"), first = get("first"), ablated = this.isAblated();
+    const text = get("text");
+    const first = get("first");
+    const ablated = this.isAblated();
     const ids = (this.ids = this.encode(text));
     if (ids.length && gpt) {
       this.compare();
@@ -166,7 +177,8 @@ class SentenceState {
     this.paint();
   }
   compare() {
-    const { gpt, anchor } = this, ablated = this.isAblated();
+    const { gpt, anchor } = this;
+    const ablated = this.isAblated();
     const ids = ablated ? this.ids : this.encode(anchor);
     if (!ids.length || (!ablated && this.get("text") === anchor)) this.before = null;
     else if (this.before?.ids !== ids.join()) {
