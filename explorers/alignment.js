@@ -40,15 +40,15 @@ function render({ model, el }) {
   const get = (name) => model.get(name);
   const names = get("models");
   const sources = get("sources");
-  const written = get("written");
+  const written = get("outputs");
   const steps = new Uint16Array(bytesOf(get("weight_steps")).buffer);
   const lines = sources.map((text) => [...text, END]);
-  const right = get("meant").map((text) => [...text, END]);
+  const right = get("targets").map((text) => [...text, END]);
   let place = 0; // where the weights of each model and source begin
   const answers = written.map((texts, m) =>
     texts.map((text, s) => {
       const letters = [...text, END];
-      const start = get("looks")[m][s] ? place : -1;
+      const start = get("has_attention")[m][s] ? place : -1;
       if (start >= 0) place += letters.length * lines[s].length;
       return { letters, start };
     }),
@@ -80,7 +80,7 @@ function render({ model, el }) {
       wrong: letters.slice(0, n).findIndex((_, i) => !isRight(i)),
     };
   }
-  const go = (n) => put(model, { step: Math.max(0, Math.min(view().T, n)) });
+  const go = (n) => setAndSave(model, { step: Math.max(0, Math.min(view().T, n)) });
 
   // Controls.
   const stepping = slider(model, "step", {
@@ -195,7 +195,7 @@ function render({ model, el }) {
     "No attention, so no weights: this model sees the source only as one vector, handed over before the first letter.",
   );
   const scale = h("p", { class: "quiet" }, "weight 0", h("span", { class: "scale" }), "1");
-  const says = verdict();
+  const says = summary();
   node.append(
     h(
       "div",
@@ -238,33 +238,33 @@ function render({ model, el }) {
     const ink = Object.fromEntries(
       ["ink", "quiet", "panel", "line", "blue", "orange", "red-text"].map((name) => [
         name,
-        colour(node, name),
+        cssColor(node, name),
       ]),
     );
-    const pen = fit(heat, at.width, at.height);
+    const ctx = fit(heat, at.width, at.height);
     const { row, height } = at;
     const pitch = at.pitch(S);
     const across = S * pitch;
     const code = getComputedStyle(reads).fontFamily;
     const size = Math.min(14, row, pitch + 3);
-    const say = (text, x, y, fill) => {
-      pen.fillStyle = fill;
-      pen.fillText(text, x, y);
+    const drawText = (text, x, y, fill) => {
+      ctx.fillStyle = fill;
+      ctx.fillText(text, x, y);
     };
-    pen.textBaseline = "middle";
-    pen.textAlign = "center";
-    pen.font = `${Math.min(14, pitch + 3)}px ${code}`;
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "center";
+    ctx.font = `${Math.min(14, pitch + 3)}px ${code}`;
     read.forEach((letter, j) =>
-      say(visible(letter), LEFT + (j + 0.5) * pitch, BARS + LETTERS / 2, ink.ink),
+      drawText(visible(letter), LEFT + (j + 0.5) * pitch, BARS + LETTERS / 2, ink.ink),
     );
-    pen.fillStyle = ink.line;
-    pen.fillRect(LEFT, BARS - 1, across, 1);
+    ctx.fillStyle = ink.line;
+    ctx.fillRect(LEFT, BARS - 1, across, 1);
     for (let i = 0; i < n; i++) {
       const y = TOP + (i + 0.5) * row;
       const fine = isRight(i);
-      pen.font = `${fine ? "" : "bold "}${size}px ${code}`;
-      pen.textAlign = "right";
-      say(
+      ctx.font = `${fine ? "" : "bold "}${size}px ${code}`;
+      ctx.textAlign = "right";
+      drawText(
         `${fine ? "" : "✘ "}${visible(letters[i])}`,
         LEFT - 8,
         y,
@@ -272,27 +272,27 @@ function render({ model, el }) {
       );
     }
     if (!looks) {
-      pen.fillStyle = ink.panel;
-      pen.fillRect(LEFT, TOP, at.width - LEFT - 2, height - TOP - 4);
-      pen.textAlign = "center";
-      pen.font = `13px ${getComputedStyle(node).fontFamily}`;
+      ctx.fillStyle = ink.panel;
+      ctx.fillRect(LEFT, TOP, at.width - LEFT - 2, height - TOP - 4);
+      ctx.textAlign = "center";
+      ctx.font = `13px ${getComputedStyle(node).fontFamily}`;
       ["no weights:", "one vector for all letters"].forEach((text, k) =>
-        say(text, (LEFT + at.width) / 2, (TOP + height) / 2 - 10 + 20 * k, ink.ink),
+        drawText(text, (LEFT + at.width) / 2, (TOP + height) / 2 - 10 + 20 * k, ink.ink),
       );
     }
     for (let i = 0; looks && i < T; i++)
       for (let j = 0; j < S; j++) {
-        pen.fillStyle = i < n ? rgb(viridis(weight(i, j))) : ink.panel; // what is still to be written
-        pen.fillRect(LEFT + j * pitch, TOP + i * row, pitch - 1, row - 1);
+        ctx.fillStyle = i < n ? rgb(viridis(weight(i, j))) : ink.panel; // what is still to be written
+        ctx.fillRect(LEFT + j * pitch, TOP + i * row, pitch - 1, row - 1);
       }
     if (!n || !looks) return;
-    pen.strokeStyle = ink.orange; // the letter that has just been written
-    pen.lineWidth = 3;
-    pen.strokeRect(LEFT - 2, TOP + (n - 1) * row - 1.5, across + 3, row + 2);
-    pen.fillStyle = ink.blue;
+    ctx.strokeStyle = ink.orange; // the letter that has just been written
+    ctx.lineWidth = 3;
+    ctx.strokeRect(LEFT - 2, TOP + (n - 1) * row - 1.5, across + 3, row + 2);
+    ctx.fillStyle = ink.blue;
     for (let j = 0; j < S; j++) {
       const tall = (BARS - 4) * weight(n - 1, j);
-      pen.fillRect(LEFT + j * pitch + 1, BARS - 1 - tall, pitch - 3, tall);
+      ctx.fillRect(LEFT + j * pitch + 1, BARS - 1 - tall, pitch - 3, tall);
     }
   }
 
@@ -300,11 +300,11 @@ function render({ model, el }) {
     const order = [...Array(S).keys()].sort((a, b) => weight(n - 1, b) - weight(n - 1, a));
     const letter = n ? visible(letters[n - 1]) : "";
     Object.assign(input, { max: T, value: n });
-    write(value, `${n} of ${T}`);
+    setText(value, `${n} of ${T}`);
     input.setAttribute("aria-valuetext", value.textContent);
-    write(next, n < T ? "Write next letter" : "Start again");
-    write(reads, visible(read.join("")));
-    write(should, visible(right[s].join("")));
+    setText(next, n < T ? "Write next letter" : "Start again");
+    setText(reads, visible(read.join("")));
+    setText(should, visible(right[s].join("")));
     writes.replaceChildren(
       ...letters
         .slice(0, n)
@@ -319,13 +319,13 @@ function render({ model, el }) {
     );
     none.hidden = looks;
     table.hidden = scale.hidden = !looks;
-    write(caption, n ? `What “${letter}” attends to most` : "Nothing is written yet");
+    setText(caption, n ? `What “${letter}” attends to most` : "Nothing is written yet");
     rows.forEach((row, k) => {
       const j = order[k];
       const shown = looks && n > 0 && k < S;
-      write(row.letter, shown ? visible(read[j]) : "–");
-      write(row.place, shown ? `${j + 1} of ${S}` : "–");
-      write(row.weight, shown ? weight(n - 1, j).toFixed(2) : "–");
+      setText(row.letter, shown ? visible(read[j]) : "–");
+      setText(row.place, shown ? `${j + 1} of ${S}` : "–");
+      setText(row.weight, shown ? weight(n - 1, j).toFixed(2) : "–");
       row.bar.style.backgroundSize = `${shown ? 100 * weight(n - 1, j) : 0}% 100%`;
     });
     const first =
@@ -342,7 +342,7 @@ function render({ model, el }) {
           ? "✔ every letter is right"
           : `✘ wrong: ${first}`;
     says.style.color = !n ? "" : wrong < 0 ? "var(--green-text)" : "var(--red-text)";
-    write(says, judged);
+    setText(says, judged);
     heat.setAttribute(
       "aria-label",
       `${names[m]} has written ${n} of ${T} letters. ${looks ? (n ? `“${letter}” attends most to “${visible(read[order[0]])}”, letter ${order[0] + 1} of ${S}` : "") : "There are no weights"}`,
@@ -362,10 +362,10 @@ function render({ model, el }) {
     draw(now);
     tell(now);
   };
-  const soon = onceAFrame(paint);
+  const soon = throttleToFrame(paint);
   const events = ["model", "source", "step"].map((name) => `change:${name}`).join(" ");
   model.on(events, soon);
-  const asWide = byWidth(node, (wide) => {
+  const asWide = onBreakpoint(node, (wide) => {
     at = sizes(wide);
     soon();
   });

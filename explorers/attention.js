@@ -43,7 +43,7 @@ function stateOf(model) {
     theme: {},
   };
   s.longest = Math.max(...s.tokens.map(({ letters }) => letters));
-  s.set = unhurried(model, TRAITS, 80); // when the pointer or the key has come to rest
+  s.set = debouncedSet(model, TRAITS, 80); // when the pointer or the key has come to rest
   s.scoring = () => get("stage") !== "softmax";
   s.hiding = () => get("stage") === "mask" || (get("stage") === "softmax" && !get("show_masked"));
   s.place = () =>
@@ -167,14 +167,14 @@ function keyTable(s) {
     const scoreText = (j) => (shut(j) ? "−∞" : signedText(scores[j]));
     lines.forEach((line, n) => {
       const j = order[n];
-      say(line.position, String(j));
-      say(line.key, tokens[j].short);
+      setTextData(line.position, String(j));
+      setTextData(line.key, tokens[j].short);
       if (line.key.title !== tokens[j].full) line.key.title = tokens[j].full;
-      if (scores) say(line.score, scoreText(j));
-      say(line.weight, weights[j].toFixed(3));
+      if (scores) setTextData(line.score, scoreText(j));
+      setTextData(line.weight, weights[j].toFixed(3));
       line.bar.style.backgroundSize = `${100 * weights[j]}% 100%`; // painted only, where a width would be laid out
     });
-    say(
+    setTextData(
       who,
       i < 0
         ? "Mean over all queries that can attend to it"
@@ -185,7 +185,10 @@ function keyTable(s) {
       const strongest = order
         .slice(0, 3)
         .map((j) => `${tokens[j].full} ${s.scoring() ? scoreText(j) : weights[j].toFixed(3)}`);
-      say(spoken, `${s.place()}. ${who.textContent}. Strongest keys: ${strongest.join(", ")}`);
+      setTextData(
+        spoken,
+        `${s.place()}. ${who.textContent}. Strongest keys: ${strongest.join(", ")}`,
+      );
     }, 400);
   }
   return { nodes: [table, spoken], paint, stop: () => clearTimeout(speaking) };
@@ -194,7 +197,7 @@ function keyTable(s) {
 /** What the colours (or the widths of the lines) mean, in numbers. */
 function scaleBar(s) {
   const node = canvas(190, 26, "");
-  const pen = node.getContext("2d");
+  const ctx = node.getContext("2d");
   const from = 14;
   const long = 156;
   const kept = new Map(); // the colours do not change with the numbers under them
@@ -226,14 +229,14 @@ function scaleBar(s) {
         ? [-s.largest, 0, s.largest]
         : [0, 0.05, 0.25, 0.5, 1];
     const part = (v) => (asLines ? v / s.largest : score ? (v / s.largest + 1) / 2 : Math.sqrt(v));
-    pen.clearRect(0, 0, 190, 26);
+    ctx.clearRect(0, 0, 190, 26);
     if (!kept.has(name)) kept.set(name, colours(asLines, score));
-    pen.drawImage(kept.get(name), 0, 0, 190, 26);
-    pen.fillStyle = s.theme.ink;
-    pen.font = "11px sans-serif";
-    pen.textAlign = "center";
+    ctx.drawImage(kept.get(name), 0, 0, 190, 26);
+    ctx.fillStyle = s.theme.ink;
+    ctx.font = "11px sans-serif";
+    ctx.textAlign = "center";
     const write = (v) => (score ? signedText(v, 1) : String(v));
-    for (const v of marks) pen.fillText(write(v), from + long * part(v), 22);
+    for (const v of marks) ctx.fillText(write(v), from + long * part(v), 22);
     node.setAttribute(
       "aria-label",
       `${asLines ? "widths" : "colours"} from ${write(marks[0])} to ${write(marks.at(-1))}` +
@@ -243,18 +246,18 @@ function scaleBar(s) {
   return { node, paint };
 }
 
-/** How the buttons name what attention_finds.py has found. */
+/** How the buttons name what notable_heads.py has found. */
 const ATTENDS_TO = {
-  "looks one back": "the previous token",
-  "looks at itself": "itself",
-  "looks at the first token": "the first token",
-  "spreads wide": "many tokens",
-  "looks at what followed last time": "what followed last time",
+  "previous token": "the previous token",
+  "same token": "itself",
+  "first token": "the first token",
+  "many tokens": "many tokens",
+  induction: "what followed last time",
 };
 
 /** States worth a look, found in the data by Python: each chooses a head and locks a query. */
 function chips(s) {
-  const found = s.get("finds").map(({ name, ...place }) => {
+  const found = s.get("notable_heads").map(({ name, ...place }) => {
     const go = () => {
       s.revealing = true;
       s.set({ ...place, average: false, locked: true });
@@ -414,7 +417,7 @@ function render({ model, el }) {
     const inMap = get("view") === "map";
     if (s.theme.ink === undefined) {
       for (const name of ["ink", "paper", "focus", "blue", "red"])
-        s.theme[name] = colour(box, name);
+        s.theme[name] = cssColor(box, name);
       s.theme.mono = getComputedStyle(box.querySelector("td.number")).fontFamily;
     }
     const now =
@@ -430,7 +433,7 @@ function render({ model, el }) {
     (inMap ? map : lines).paint(); // before any text of the page is changed: to write on a canvas asks for its layout
     if (another) {
       grid?.paint();
-      say(heading, grid ? `${s.place()}: ${what()}` : what());
+      setTextData(heading, grid ? `${s.place()}: ${what()}` : what());
       s.revealing ||= lines.node.hidden && !inMap;
       map.node.hidden = !inMap;
       lines.node.hidden = inMap;
@@ -439,7 +442,7 @@ function render({ model, el }) {
     table.paint();
     ready.paint();
     if (all.getAttribute("aria-pressed") !== String(i < 0)) all.setAttribute("aria-pressed", i < 0);
-    say(readout, reading());
+    setTextData(readout, reading());
     figure.setAttribute("aria-valuenow", i);
     figure.setAttribute(
       "aria-valuetext",
@@ -449,7 +452,7 @@ function render({ model, el }) {
     if (s.revealing && !inMap && i >= 0) lines.reveal(i);
     s.revealing = false;
   }
-  const paint = onceAFrame(draw);
+  const paint = throttleToFrame(draw);
 
   const at = (event) => {
     const inMap = get("view") === "map";

@@ -22,7 +22,7 @@ function signed(v) {
 const SIGNED = Uint32Array.from({ length: 256 }, (_, k) => pixelOf(signed(k / 127.5 - 1)));
 
 /** Writes into the text that is there, if it is another one: new text would be styled anew, too. */
-function say(node, text) {
+function setTextData(node, text) {
   if (!node.firstChild) node.textContent = text;
   else if (node.firstChild.data !== text) node.firstChild.data = text;
 }
@@ -40,8 +40,8 @@ function readableOn(rgb) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
 }
 /** Where masked keys are not shown, and where they are. */
-const NOTHING = 0;
-const shutGrey = () =>
+const TRANSPARENT = 0;
+const maskedGrey = () =>
   document.body.dataset.jpThemeLight === "false" || darkPage() ? [70, 70, 70] : [205, 205, 205];
 const clamp = (low, v, high) => Math.max(low, Math.min(high, v));
 
@@ -73,7 +73,7 @@ function headGrid(s) {
     const blocks = Uint32Array.from(new Set(inBlock));
     const best = new Float32Array(side * wide);
     const image = new ImageData(wide, L * side);
-    const pixels = new Uint32Array(image.data.buffer).fill(NOTHING);
+    const pixels = new Uint32Array(image.data.buffer).fill(TRANSPARENT);
     function small(data, first, unit, layer, c) {
       best.fill(0);
       for (let n = 0; n < open.length; n++) {
@@ -100,13 +100,13 @@ function headGrid(s) {
     const exact = h("canvas", { width: wide, height: L * side });
     const all = h("canvas", { width: picture.width, height: picture.height });
     exact.getContext("2d").putImageData(image, 0, 0);
-    const pen = all.getContext("2d");
+    const ctx = all.getContext("2d");
     const pitch = size + gap;
-    pen.imageSmoothingEnabled = false;
-    pen.scale(ratio, ratio);
+    ctx.imageSmoothingEnabled = false;
+    ctx.scale(ratio, ratio);
     for (let layer = 0; layer < L; layer++)
       for (let c = 0; c < columns; c++) {
-        pen.drawImage(
+        ctx.drawImage(
           exact,
           c * side,
           layer * side,
@@ -193,7 +193,7 @@ function headGrid(s) {
     [size, ratio, walls, hung] = [next, now, {}, null];
     node.style.setProperty("--cell", `${size}px`);
     node.classList.toggle("long", L * (size + gap) > tall);
-    if (H > 1) say(top.lastChild, size < 30 ? "x̄" : "mean");
+    if (H > 1) setTextData(top.lastChild, size < 30 ? "x̄" : "mean");
     fit(picture, columns * (size + gap) - gap, L * (size + gap) - gap);
   }
   /** The focus goes with the choice, once all else is painted: to move it makes the browser lay out the page. */
@@ -220,11 +220,11 @@ function headGrid(s) {
     const stage = s.get("stage");
     if (stage === hung) return;
     hung = stage;
-    const pen = picture.getContext("2d");
+    const ctx = picture.getContext("2d");
     const wide = picture.width / ratio;
     const high = picture.height / ratio;
-    pen.clearRect(0, 0, wide, high);
-    pen.drawImage((walls[stage] ??= wall(stage)), 0, 0, wide, high);
+    ctx.clearRect(0, 0, wide, high);
+    ctx.drawImage((walls[stage] ??= wall(stage)), 0, 0, wide, high);
   }
   return { node, paint, follow, resize };
 }
@@ -253,8 +253,8 @@ function heatMap(s) {
   const above = upright ? 30 : Math.max(30, 12 + 7 * s.longest);
   node.style.setProperty("--before", `${before}px`);
   node.style.setProperty("--above", `${above}px`);
-  const put = (span, i) => {
-    say(span, tokens[i].short);
+  const label = (span, i) => {
+    setTextData(span, tokens[i].short);
     span.title = tokens[i].full;
     span.classList.toggle("upright", tokens[i].letters === 1);
     span.classList.toggle("space", tokens[i].space);
@@ -275,11 +275,11 @@ function heatMap(s) {
       const every = Math.ceil((axis === across && upright ? 10 : 11) / step); // as many as can be read
       const mark = h("span", { class: "mark" });
       axis.replaceChildren();
-      for (let i = 0; i < T; i += every) axis.append(put(h("span"), i));
+      for (let i = 0; i < T; i += every) axis.append(label(h("span"), i));
       axis.append(mark);
       return (i) => {
         mark.hidden = i < 0;
-        if (i >= 0) put(mark, i);
+        if (i >= 0) label(mark, i);
       };
     });
   }
@@ -288,7 +288,7 @@ function heatMap(s) {
   function colours() {
     const data = s.values(s.scoring());
     const hide = s.hiding();
-    const shut = get("show_masked") ? pixelOf(shutGrey()) : NOTHING;
+    const shut = get("show_masked") ? pixelOf(maskedGrey()) : TRANSPARENT;
     for (let k = 0; k < N; k++) {
       if (hide && masked[k]) pixels[k] = shut;
       else
@@ -300,16 +300,16 @@ function heatMap(s) {
   }
   function paint() {
     const i = get("query");
-    const pen = area.getContext("2d");
-    pen.clearRect(0, 0, side, side);
-    pen.imageSmoothingEnabled = step < 3; // else some rows would be twice as thick as others
-    pen.drawImage(exact, 0, 0, side, side);
+    const ctx = area.getContext("2d");
+    ctx.clearRect(0, 0, side, side);
+    ctx.imageSmoothingEnabled = step < 3; // else some rows would be twice as thick as others
+    ctx.drawImage(exact, 0, 0, side, side);
     marks[0](i);
     marks[1](s.column);
-    pen.lineWidth = 1;
+    ctx.lineWidth = 1;
     if (s.column >= 0) {
-      pen.strokeStyle = s.theme.ink;
-      pen.strokeRect(s.column * step + 0.5, 0.5, step - 1, side - 1);
+      ctx.strokeStyle = s.theme.ink;
+      ctx.strokeRect(s.column * step + 0.5, 0.5, step - 1, side - 1);
     }
     if (i < 0) return;
     const thick = get("locked") ? 3.5 : 1.5;
@@ -319,26 +319,26 @@ function heatMap(s) {
       ["focus", thick],
     ]) {
       // seen on dark colours and on bright ones
-      pen.strokeStyle = s.theme[ink];
-      pen.lineWidth = width;
-      pen.strokeRect(1, i * step - out / 2, side - 2, step + out);
+      ctx.strokeStyle = s.theme[ink];
+      ctx.lineWidth = width;
+      ctx.strokeRect(1, i * step - out / 2, side - 2, step + out);
     }
-    if (step >= 28) writeRow(pen, i);
+    if (step >= 28) writeRow(ctx, i);
   }
-  function writeRow(pen, i) {
+  function writeRow(ctx, i) {
     const data = s.values(s.scoring());
-    pen.font = `${step < 34 ? 11 : 12}px ${s.theme.mono}`;
-    pen.textAlign = "center";
-    pen.textBaseline = "middle";
+    ctx.font = `${step < 34 ? 11 : 12}px ${s.theme.mono}`;
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
     for (let j = 0; j < T; j++) {
       const shut = s.hiding() && masked[i * T + j];
       const v = data[i * T + j];
       if (shut && !get("show_masked")) continue;
-      pen.fillStyle = readableOn(
-        shut ? shutGrey() : s.scoring() ? signed(v / s.largest) : viridis(Math.sqrt(v)),
+      ctx.fillStyle = readableOn(
+        shut ? maskedGrey() : s.scoring() ? signed(v / s.largest) : viridis(Math.sqrt(v)),
       );
       const number = shut ? "−∞" : s.scoring() ? signedText(v, 1) : v.toFixed(2).replace(/^0/, "");
-      pen.fillText(number, (j + 0.5) * step, (i + 0.5) * step, step - 2);
+      ctx.fillText(number, (j + 0.5) * step, (i + 0.5) * step, step - 2);
     }
   }
   return { node, area, rows: area, paint, colours, resize };
@@ -410,9 +410,9 @@ function lineView(s) {
     const unit = s.scoring() ? s.largest : 1;
     const over = Math.min(s.scrolled, tall * T - height);
     const y = (i) => (i + 0.5) * tall - over;
-    const pen = area.getContext("2d");
+    const ctx = area.getContext("2d");
     const writer = numbers.getContext("2d");
-    pen.clearRect(0, 0, wide, height);
+    ctx.clearRect(0, 0, wide, height);
     writer.clearRect(0, 0, numbersWide, height);
     writer.fillStyle = s.theme.ink;
     writer.font = `11px ${s.theme.mono}`;
@@ -433,19 +433,19 @@ function lineView(s) {
           );
         }
         if (row[j] < least || Math.min(y(i), y(j)) > height || Math.max(y(i), y(j)) < 0) continue;
-        pen.globalAlpha = Math.min(1, one < 0 ? row[j] : 0.25 + 0.75 * row[j]);
-        pen.strokeStyle = v < 0 ? s.theme.red : s.theme.blue;
-        pen.lineWidth = 0.5 + 4.5 * row[j];
-        pen.setLineDash(v < 0 ? [4, 3] : []);
-        pen.beginPath();
-        pen.moveTo(0, y(i));
-        pen.lineTo(wide, y(j));
-        pen.stroke();
+        ctx.globalAlpha = Math.min(1, one < 0 ? row[j] : 0.25 + 0.75 * row[j]);
+        ctx.strokeStyle = v < 0 ? s.theme.red : s.theme.blue;
+        ctx.lineWidth = 0.5 + 4.5 * row[j];
+        ctx.setLineDash(v < 0 ? [4, 3] : []);
+        ctx.beginPath();
+        ctx.moveTo(0, y(i));
+        ctx.lineTo(wide, y(j));
+        ctx.stroke();
       }
     }
     const first = Math.round(over / tall);
     const last = first + height / tall - 1;
-    say(seen, height < tall * T ? `${first}–${last} of ${T} tokens: scroll` : "");
+    setTextData(seen, height < tall * T ? `${first}–${last} of ${T} tokens: scroll` : "");
     marked?.classList.remove("on");
     marked = one < 0 ? null : rows.children[one];
     marked?.classList.add("on");

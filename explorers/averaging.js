@@ -70,7 +70,7 @@ function render({ model, el }) {
   const T = tokens.length;
   const name = model.get("values_name");
   const hasLearned = model.get("learned").length > 0;
-  const named = (i) => `${i} ${short(tokens[i], 14)}`;
+  const named = (i) => `${i} ${truncate(tokens[i], 14)}`;
   const longest = Math.max(...tokens.map((token) => [...token].length));
   const label = (i, room) => (longest <= Math.max(1, room) ? tokens[i] : String(i)); // beside a drawing
   let hovered = null; // the row under the pointer, shown until the pointer leaves
@@ -139,7 +139,7 @@ function render({ model, el }) {
       line: h(
         "tr",
         {},
-        h("td", { title: inFull(token) }, h("span", { class: "token" }, short(token, 14))),
+        h("td", { title: inFull(token) }, h("span", { class: "token" }, truncate(token, 14))),
         h("td"),
         ...cells,
       ),
@@ -148,7 +148,7 @@ function render({ model, el }) {
   const total = number("total");
   const output = number("output");
   const head = ["token", "", "weight", name, "product"].map((text) =>
-    h("th", { scope: "col", title: inFull(text) }, short(text, 14)),
+    h("th", { scope: "col", title: inFull(text) }, truncate(text, 14)),
   );
   const columns = at.columns.map(() => h("col"));
   const sheet = h("canvas", { "aria-hidden": "true" });
@@ -170,7 +170,7 @@ function render({ model, el }) {
   const H = 104;
   const plot = h("canvas", { role: "img", class: "signal" });
   const x = (t) => LEFT + (t + 0.5) * (at.across < 36 ? at.across : (at.width - LEFT - 4) / T);
-  const verdict = h("p", { class: "verdict", role: "status", style: "margin:4px 0" });
+  const says = h("p", { class: "verdict", role: "status", style: "margin:4px 0" });
   node.append(
     h(
       "div",
@@ -191,9 +191,9 @@ function render({ model, el }) {
     h(
       "p",
       { class: "quiet note" },
-      `bright: large weight · ○ ${short(name, 12)} · ● after mixing · ◆ selected output · ┆ effect of the change`,
+      `bright: large weight · ○ ${truncate(name, 12)} · ● after mixing · ◆ selected output · ┆ effect of the change`,
     ),
-    verdict,
+    says,
   );
 
   // The squares of the matrix change seldom: they are kept, and only the frame of the row moves.
@@ -212,15 +212,15 @@ function render({ model, el }) {
     ].join();
     if (key !== drawn) {
       drawn = key;
-      const pen = fit(squares, width, height);
-      pen.font = `${Math.min(12, down)}px monospace`;
-      pen.fillStyle = ink.ink;
-      pen.textBaseline = "middle";
+      const ctx = fit(squares, width, height);
+      ctx.font = `${Math.min(12, down)}px monospace`;
+      ctx.fillStyle = ink.ink;
+      ctx.textBaseline = "middle";
       tokens.forEach((_, i) => {
-        pen.textAlign = "right";
-        pen.fillText(label(i, 4), LEFT - 5, TOP + (i + 0.5) * down);
-        pen.textAlign = "center";
-        pen.fillText(
+        ctx.textAlign = "right";
+        ctx.fillText(label(i, 4), LEFT - 5, TOP + (i + 0.5) * down);
+        ctx.textAlign = "center";
+        ctx.fillText(
           label(i, Math.floor(across / 8)),
           LEFT + (i + 0.5) * across,
           TOP - 8,
@@ -229,16 +229,16 @@ function render({ model, el }) {
       });
       weights.forEach((line, i) =>
         line.forEach((w, j) => {
-          pen.fillStyle = rgb(viridis(w));
-          pen.fillRect(LEFT + j * across, TOP + i * down, across - 1, down - 1);
+          ctx.fillStyle = rgb(viridis(w));
+          ctx.fillRect(LEFT + j * across, TOP + i * down, across - 1, down - 1);
         }),
       );
     }
-    const pen = fit(heat, width, height);
-    pen.drawImage(squares, 0, 0, width, height);
-    pen.strokeStyle = ink.orange;
-    pen.lineWidth = 3;
-    pen.strokeRect(LEFT - 1, TOP + chosen * down - 1, across * T + 1, down + 1);
+    const ctx = fit(heat, width, height);
+    ctx.drawImage(squares, 0, 0, width, height);
+    ctx.strokeStyle = ink.orange;
+    ctx.lineWidth = 3;
+    ctx.strokeRect(LEFT - 1, TOP + chosen * down - 1, across * T + 1, down + 1);
   }
 
   /** The numbers of the table: of each token, and the last row. */
@@ -249,29 +249,29 @@ function render({ model, el }) {
 
   function paintRow(now, ink) {
     const { row, size, columns } = at;
-    const pen = fit(sheet, edge(5), (T + 1) * row);
+    const ctx = fit(sheet, edge(5), (T + 1) * row);
     const { parts, sums } = numbers(now);
-    const say = (text, column, j) =>
-      pen.fillText(text, edge(column) + PAD, (j + 0.7) * row, columns[column] - PAD);
-    write(caption, `What output ${named(now.chosen)} is made of`);
-    pen.font = `${size}px ${ink.code}`;
+    const drawText = (text, column, j) =>
+      ctx.fillText(text, edge(column) + PAD, (j + 0.7) * row, columns[column] - PAD);
+    setText(caption, `What output ${named(now.chosen)} is made of`);
+    ctx.font = `${size}px ${ink.code}`;
     now.weights[now.chosen].forEach((w, j) => {
       const heard = Math.abs(w) >= 0.005;
       const kind = heard ? "" : "quiet";
       if (lines[j].line.className !== kind) lines[j].line.className = kind;
-      pen.fillStyle = ink.blue;
-      pen.fillRect(
+      ctx.fillStyle = ink.blue;
+      ctx.fillRect(
         edge(1) + PAD,
         (j + 0.2) * row,
         (columns[1] - 2 * PAD) * Math.min(1, Math.abs(w)),
         0.55 * row,
       );
-      pen.fillStyle = heard ? ink.ink : ink.quiet;
-      parts[j].forEach((text, k) => say(text, k + 2, j));
+      ctx.fillStyle = heard ? ink.ink : ink.quiet;
+      parts[j].forEach((text, k) => drawText(text, k + 2, j));
     });
-    pen.font = `600 ${size}px ${ink.code}`;
-    pen.fillStyle = ink.ink;
-    sums.forEach((text, k) => say(text, 2 + 2 * k, T));
+    ctx.font = `600 ${size}px ${ink.code}`;
+    ctx.fillStyle = ink.ink;
+    sums.forEach((text, k) => drawText(text, 2 + 2 * k, T));
   }
 
   function paintSignal({ inputs, chosen, t, before, after }, ink) {
@@ -280,22 +280,22 @@ function render({ model, el }) {
     const high = Math.max(...all, low + 1e-6);
     const y = (v) => 12 + (H - 36) * (1 - (v - low) / (high - low));
     const W = at.width;
-    const pen = fit(plot, W, H);
+    const ctx = fit(plot, W, H);
     const pitch = x(1) - x(0);
     const fits = Math.floor(pitch / 8);
     const line = (points, stroke, width, dash = []) => {
-      Object.assign(pen, { strokeStyle: stroke, lineWidth: width });
-      pen.setLineDash(dash);
-      pen.beginPath();
-      points.forEach((point) => pen.lineTo(...point));
-      pen.stroke();
+      Object.assign(ctx, { strokeStyle: stroke, lineWidth: width });
+      ctx.setLineDash(dash);
+      ctx.beginPath();
+      points.forEach((point) => ctx.lineTo(...point));
+      ctx.stroke();
     };
     const dot = (i, v, r) => {
-      pen.beginPath();
-      pen.arc(x(i), y(v), r, 0, 7);
+      ctx.beginPath();
+      ctx.arc(x(i), y(v), r, 0, 7);
     };
-    pen.font = `11px ${ink.ui}`;
-    pen.textAlign = "right";
+    ctx.font = `11px ${ink.ui}`;
+    ctx.textAlign = "right";
     for (const v of [low, high]) {
       line(
         [
@@ -305,16 +305,16 @@ function render({ model, el }) {
         ink.panel,
         1,
       );
-      pen.fillStyle = ink.quiet;
-      pen.fillText(two(v), LEFT - 5, y(v) + 4, LEFT - 6);
+      ctx.fillStyle = ink.quiet;
+      ctx.fillText(two(v), LEFT - 5, y(v) + 4, LEFT - 6);
     }
     line(
       after.map((v, i) => [x(i), y(v)]),
       ink.blue,
       2,
     );
-    pen.font = `12px ${ink.ui}`;
-    pen.textAlign = "center";
+    ctx.font = `12px ${ink.ui}`;
+    ctx.textAlign = "center";
     tokens.forEach((_, i) => {
       if (Math.abs(after[i] - before[i]) > 1e-9) {
         line(
@@ -326,33 +326,33 @@ function render({ model, el }) {
           3,
           [3, 2],
         );
-        pen.setLineDash([]);
+        ctx.setLineDash([]);
       }
-      Object.assign(pen, { strokeStyle: i === t ? ink.orange : ink.quiet, lineWidth: 2 });
+      Object.assign(ctx, { strokeStyle: i === t ? ink.orange : ink.quiet, lineWidth: 2 });
       dot(i, inputs[i], 5);
-      pen.stroke();
-      pen.fillStyle = i === chosen ? ink.orange : ink.blue;
+      ctx.stroke();
+      ctx.fillStyle = i === chosen ? ink.orange : ink.blue;
       if (i === chosen) {
-        pen.beginPath();
+        ctx.beginPath();
         for (const [right, down] of [
           [0, -7],
           [7, 0],
           [0, 7],
           [-7, 0],
         ])
-          pen.lineTo(x(i) + right, y(after[i]) + down);
+          ctx.lineTo(x(i) + right, y(after[i]) + down);
       } else dot(i, after[i], 3.5);
-      pen.fill();
-      pen.fillStyle = ink.ink;
-      pen.fillText(label(i, fits), x(i), H - 6, pitch);
+      ctx.fill();
+      ctx.fillStyle = ink.ink;
+      ctx.fillText(label(i, fits), x(i), H - 6, pitch);
     });
     const moved = after
       .map((v, i) => (Math.abs(v - before[i]) > 1e-9 ? i : -1))
       .filter((i) => i >= 0);
     const early = moved.filter((i) => i < t);
-    verdict.className = `verdict ${early.length ? "warning" : "quiet"}`;
-    write(
-      verdict,
+    says.className = `verdict ${early.length ? "warning" : "quiet"}`;
+    setText(
+      says,
       t < 0
         ? "Add 1 to a token to see which outputs change."
         : early.length
@@ -376,13 +376,13 @@ function render({ model, el }) {
     };
   }
 
-  const spell = onceQuiet(() => {
+  const spell = debounce(() => {
     const now = view();
     const { parts, sums } = numbers(now);
     const chosen = named(now.chosen);
-    lines.forEach(({ cells }, j) => cells.forEach((cell, k) => write(cell, parts[j][k])));
-    write(total, sums[0]);
-    write(output, sums[1]);
+    lines.forEach(({ cells }, j) => cells.forEach((cell, k) => setText(cell, parts[j][k])));
+    setText(total, sums[0]);
+    setText(output, sums[1]);
     heat.setAttribute(
       "aria-label",
       `Mixing matrix of ${T} tokens, ${model.get("weighting")}; row ${chosen} is chosen`,
@@ -393,7 +393,7 @@ function render({ model, el }) {
     );
   });
 
-  const paint = onceAFrame(() => {
+  const paint = throttleToFrame(() => {
     const how = model.get("weighting");
     const now = view();
     decay.style.display = how === "decay" ? "" : "none";
@@ -402,7 +402,7 @@ function render({ model, el }) {
     const ink = Object.fromEntries(
       ["ink", "quiet", "panel", "blue", "orange", "green", "red"].map((key) => [
         key,
-        colour(node, key),
+        cssColor(node, key),
       ]),
     );
     Object.assign(ink, {
@@ -414,7 +414,7 @@ function render({ model, el }) {
     paintSignal(now, ink);
     spell();
   });
-  const asWide = byWidth(node, (wide) => {
+  const asWide = onBreakpoint(node, (wide) => {
     at = sizes(wide, T);
     node.style.setProperty("--row", `${at.row}px`);
     node.style.setProperty("--size", `${at.size}px`);

@@ -50,12 +50,13 @@ function root(el, name, label) {
 function darkPage() {
   const { jpThemeLight } = document.body.dataset;
   const paper =
-    colour(document.body, "jp-layout-color0") || colour(document.body, "vscode-editor-background");
+    cssColor(document.body, "jp-layout-color0") ||
+    cssColor(document.body, "vscode-editor-background");
   if (jpThemeLight !== undefined || !paper) return false;
-  const pen = document.createElement("canvas").getContext("2d");
-  pen.fillStyle = paper;
-  pen.fillRect(0, 0, 1, 1);
-  const [r, g, b] = pen.getImageData(0, 0, 1, 1).data;
+  const ctx = document.createElement("canvas").getContext("2d");
+  ctx.fillStyle = paper;
+  ctx.fillRect(0, 0, 1, 1);
+  const [r, g, b] = ctx.getImageData(0, 0, 1, 1).data;
   return 0.299 * r + 0.587 * g + 0.114 * b < 128;
 }
 
@@ -208,18 +209,18 @@ const visible = (token) =>
     .replace(/[\u202a-\u202e\u2066-\u2069]/g, "�");
 
 /** At most `longest` characters, the last one an ellipsis if something is left out. */
-function short(text, longest) {
+function truncate(text, longest) {
   const signs = [...text.slice(0, 2 * longest + 2)]; // a sign may be two units of a string
   return signs.length <= longest ? text : `${signs.slice(0, longest - 1).join("")}…`;
 }
 
 /** What the pointer shows of a token that is cut; of a very long one, its beginning. */
-const inFull = (token) => short(token, 300);
+const inFull = (token) => truncate(token, 300);
 
 /** Calls lay(n), n: how many of the edges the node's width has reached. At once as if there were
     little room, then whenever that changes; from 760 on there is room for two columns (as .columns
     in base.css). Returns the undo. */
-function byWidth(node, lay, edges = [760]) {
+function onBreakpoint(node, lay, edges = [760]) {
   let reached = 0;
   const watcher = new ResizeObserver(() => {
     const now = edges.filter((edge) => node.clientWidth >= edge).length;
@@ -231,7 +232,7 @@ function byWidth(node, lay, edges = [760]) {
 }
 
 /** Calls `paint` at most once per frame, however often it is asked. */
-function onceAFrame(paint) {
+function throttleToFrame(paint) {
   let asked = false;
   return () => {
     if (asked) return;
@@ -244,7 +245,7 @@ function onceAFrame(paint) {
 }
 
 /** Calls `update` once nothing has asked for a while: for text that is read aloud or copied, not seen. */
-function onceQuiet(update, wait = 150) {
+function debounce(update, wait = 150) {
   let timer;
   const soon = () => {
     clearTimeout(timer);
@@ -257,14 +258,14 @@ function onceQuiet(update, wait = 150) {
 /** A set(changes) whose changes the kernel hears of once they have rested. Until then they are held
     against its echo of an earlier message, which ipywidgets takes for news: a click or a letter
     made while that echo is under way would be undone. Ask before listening to these traits. */
-function unhurried(model, names, wait) {
+function debouncedSet(model, names, wait) {
   const events = names.map((name) => `change:${name}`).join(" ");
   let untold = {};
   const hold = () => {
     for (const [name, value] of Object.entries(untold))
       if (model.get(name) !== value) model.set(name, value);
   };
-  const tell = onceQuiet(() => {
+  const tell = debounce(() => {
     untold = {};
     model.save_changes();
   }, wait);
@@ -282,7 +283,7 @@ function unhurried(model, names, wait) {
 }
 
 /** Writes a text if it is another one: the browser lays out anew what is written, equal or not. */
-function write(node, text) {
+function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
@@ -367,8 +368,8 @@ function onTheme(paint) {
   return () => watcher.disconnect();
 }
 
-/** A colour of base.css for a canvas: colour(root, "ink"). */
-const colour = (node, name) => getComputedStyle(node).getPropertyValue(`--${name}`).trim();
+/** A colour of base.css for a canvas: cssColor(root, "ink"). */
+const cssColor = (node, name) => getComputedStyle(node).getPropertyValue(`--${name}`).trim();
 
 /** A canvas that is sharp on every screen. Sizes are in CSS pixels. */
 function canvas(width, height, label) {
@@ -377,17 +378,17 @@ function canvas(width, height, label) {
   return node;
 }
 
-/** Give a canvas another size, or the sharpness of a page that was zoomed. Returns the cleared pen. */
+/** Give a canvas another size, or the sharpness of a page that was zoomed. Returns the cleared context. */
 function fit(node, width, height) {
   const scale = window.devicePixelRatio || 1;
   const [w, h] = [Math.round(width * scale), Math.round(height * scale)];
-  const pen = node.getContext("2d");
+  const ctx = node.getContext("2d");
   if (node.width !== w || node.height !== h) {
     Object.assign(node, { width: w, height: h }); // this clears it and forgets its scale
     Object.assign(node.style, { width: `${width}px`, height: `${height}px` });
-    pen.scale(scale, scale);
-  } else pen.clearRect(0, 0, width, height);
-  return pen;
+    ctx.scale(scale, scale);
+  } else ctx.clearRect(0, 0, width, height);
+  return ctx;
 }
 
 const VIRIDIS = [
@@ -427,7 +428,7 @@ const floats = (view) => new Float32Array(bytesOf(view).buffer);
     @param {WidgetModel} model
     @param {HTMLElement} node
     @returns {WidgetModel} */
-function promptly(model, node) {
+function withAck(model, node) {
   const silence = h("p", { class: "warning silence", role: "status" });
   let timer;
   let asked = false;
@@ -446,7 +447,7 @@ function promptly(model, node) {
       clearTimeout(timer);
       timer = setTimeout(
         () =>
-          write(
+          setText(
             silence,
             "The kernel has not answered yet: it is busy with another " +
               "cell, or it has stopped. You still see the previous answer.",
@@ -459,7 +460,7 @@ function promptly(model, node) {
             if (content.execution_state === "busy") model.send({});
             if (content.execution_state !== "idle") return;
             clearTimeout(timer);
-            write(silence, "");
+            setText(silence, "");
           },
         },
       });
@@ -474,15 +475,15 @@ const fixed = (v, digits = 2) =>
 const percent = (p) => (p === 0 ? "0%" : p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
 
 /** Sets traits and tells the kernel. */
-function put(model, changes) {
+function setAndSave(model, changes) {
   for (const [name, value] of Object.entries(changes)) model.set(name, value);
   model.save_changes();
 }
 
 /** Paints now and, once a frame, whenever one of the traits changes; returns the undo. */
-function repaint(model, names, paint) {
+function paintOnChange(model, names, paint) {
   const events = names.map((name) => `change:${name}`).join(" ");
-  const soon = onceAFrame(paint);
+  const soon = throttleToFrame(paint);
   model.on(events, soon);
   paint();
   return () => model.off(events, soon);
@@ -586,8 +587,8 @@ function numberTable(columns, rows, title = (row, column) => `${row}-${column}`)
       ),
     ),
   );
-  return { node, heads, write: (row, column, text) => write(cells[title(row, column)], text) };
+  return { node, heads, write: (row, column, text) => setText(cells[title(row, column)], text) };
 }
 
 /** The sentence that says what the picture shows. */
-const verdict = () => h("p", { class: "verdict", role: "status", style: "margin:4px 0" });
+const summary = () => h("p", { class: "verdict", role: "status", style: "margin:4px 0" });

@@ -52,7 +52,7 @@ function render({ model, el }) {
   const both = h("input", { type: "range", "aria-label": "move both together", step: 1 });
   both.addEventListener("input", () => {
     const distance = model.get("query") - model.get("key");
-    put(model, { query: Number(both.value), key: Number(both.value) - distance });
+    setAndSave(model, { query: Number(both.value), key: Number(both.value) - distance });
   });
 
   function clock(i) {
@@ -96,7 +96,7 @@ function render({ model, el }) {
   const pick = (v) => {
     const d = Math.round(Math.min(longest, Math.max(-longest, v)));
     const query = Math.min(longest + Math.min(0, d), Math.max(0, d, model.get("query")));
-    put(model, { query, key: query - d });
+    setAndSave(model, { query, key: query - d });
   };
   const plot = chart("plot", {
     width: 620,
@@ -273,9 +273,9 @@ function render({ model, el }) {
     ),
   );
   build();
-  const later = onceAFrame(build);
+  const later = throttleToFrame(build);
   model.on("change:q change:k change:longest", later);
-  const undo = repaint(model, ["query", "key", "log_base"], paint);
+  const undo = paintOnChange(model, ["query", "key", "log_base"], paint);
   return () => {
     model.off("change:q change:k change:longest", later);
     undo();

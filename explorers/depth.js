@@ -92,7 +92,7 @@ function render({ model, el }) {
   );
 
   const deep = () => DEPTHS[model.get("depth_index")];
-  const pick = (v) => put(model, { layer: Math.min(deep(), Math.max(0, Math.round(v))) });
+  const pick = (v) => setAndSave(model, { layer: Math.min(deep(), Math.max(0, Math.round(v))) });
   const shape = { width: 360, height: 205, pick };
   const size = chart("size", shape);
   const gradient = chart("gradient", shape);
@@ -108,7 +108,7 @@ function render({ model, el }) {
       ["cosine", "similarity of two tokens (mean cosine)"],
     ],
   );
-  const says = verdict();
+  const says = summary();
   node.append(
     h("div", { class: "columns" }, size.figure, gradient.figure),
     says,
@@ -179,10 +179,10 @@ function render({ model, el }) {
     return `● sound: the stream ends at size ${inPowers(end)}, ${arrives}, and the tokens stay distinct (cosine ${alike.toFixed(2)}).`;
   }
 
-  return repaint(model, ["depth_index", "scale_index", "skips", "norm", "layer"], () => {
+  return paintOnChange(model, ["depth_index", "scale_index", "skips", "norm", "layer"], () => {
     const now = present();
     const chosen = Math.min(model.get("layer"), now.depth);
-    if (chosen < model.get("layer")) put(model, { layer: chosen }); // fewer layers than before
+    if (chosen < model.get("layer")) setAndSave(model, { layer: chosen }); // fewer layers than before
     Object.assign(layer.querySelector("input"), { max: now.depth, value: chosen });
     paintCurve(
       size,

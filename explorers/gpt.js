@@ -4,7 +4,7 @@
 /** Dot products of one row of a matrix with four tokens: all that takes time. Addresses are in bytes:
     the row begins at w and ends at `end`, the tokens begin at x and every `step` after it, the four
     sums go to `out` and every `stride` after it. */
-const fourOneByOne =
+const dot4Scalar =
   (memory, numbers = new Float32Array(memory.buffer)) =>
   (w, x, end, step, out, stride) => {
     let a = 0;
@@ -28,7 +28,7 @@ const fourOneByOne =
   };
 
 /** The same in WebAssembly, four numbers at a time: some ten times as fast. Written as its bytes. */
-function fourAtOnce(memory) {
+function dot4Wasm(memory) {
   const [w, x, end, step, out, stride, row, sum, x1] = [0, 1, 2, 3, 4, 5, 6, 7, 11];
   const tokens = [x, x1, x1 + 1, x1 + 2];
   const get = (n) => [0x20, n];
@@ -87,14 +87,14 @@ function wasmFunction(memory, body) {
 }
 
 /** Where the numbers of a model lie: take(n) gives the next n of them, `product` multiplies. */
-function workshop(size) {
+function allocator(size) {
   const memory = new WebAssembly.Memory({ initial: Math.ceil((4 * size) / 65536) });
   let at = 0;
   let four;
   try {
-    four = fourAtOnce(memory);
+    four = dot4Wasm(memory);
   } catch {
-    four = fourOneByOne(memory); // a browser of before 2023
+    four = dot4Scalar(memory); // a browser of before 2023
   }
   return {
     take: (n) => {
@@ -115,7 +115,7 @@ function workshop(size) {
 }
 
 /** The description in a file of packed.py (Uint8Array), and what reads its tensors, one after another. */
-function unpacked(bytes) {
+function unpack(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const size = view.getInt32(0, true);
   const about = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
@@ -149,13 +149,13 @@ function unpacked(bytes) {
   };
 }
 
-const LEAST = 2 ** -23; // what PyTorch adds under the root of an RMSNorm
+const EPSILON = 2 ** -23; // what PyTorch adds under the root of an RMSNorm
 
 /** RMSNorm of n numbers of x from `at` on, times the gain if there is one, to the same place of out. */
-function normed(x, out, at, n, gain) {
+function rmsNorm(x, out, at, n, gain) {
   let sum = 0;
   for (let i = at; i < at + n; i++) sum += x[i] * x[i];
-  const scale = 1 / Math.sqrt(sum / n + LEAST);
+  const scale = 1 / Math.sqrt(sum / n + EPSILON);
   for (let i = 0; i < n; i++) out[at + i] = x[at + i] * scale * (gain ? gain[i] : 1);
 }
 
@@ -176,7 +176,7 @@ function rotaryTables(positions, hs, base) {
 function rotate({ H, C, hs, rotary: { cos, sin, half } }, q, t) {
   for (let h = 0; h < H; h++) {
     const at = t * C + h * hs;
-    normed(q, q, at, hs);
+    rmsNorm(q, q, at, hs);
     for (let i = 0; i < half; i++) {
       const a = q[at + i];
       const b = q[at + half + i];
@@ -192,7 +192,7 @@ function rotate({ H, C, hs, rotary: { cos, sin, half } }, q, t) {
 function project(gpt, layer, first, T) {
   const { C, y, product } = gpt;
   const { x, q, k, v } = layer;
-  for (let t = first; t < T; t++) normed(x, y, t * C, C, layer.norm);
+  for (let t = first; t < T; t++) rmsNorm(x, y, t * C, C, layer.norm);
   product(layer.query, C, C, y, q, first, T);
   product(layer.key, C, C, y, k, first, T);
   product(layer.value, C, C, y, v, first, T);
@@ -241,14 +241,14 @@ function attend(gpt, layer, first, T, masked, isOff) {
 /** x plus what attention adds, plus what the feed-forward network adds, to `out`. */
 function addParts(gpt, layer, out, first, T) {
   const { C, y, wide, sum, product } = gpt;
-  const { x, mixed, between } = layer;
+  const { x, mixed, middle } = layer;
   product(layer.output, C, C, mixed, sum, first, T);
-  for (let i = first * C; i < T * C; i++) between[i] = x[i] + sum[i];
-  for (let t = first; t < T; t++) normed(between, y, t * C, C, layer.norm2);
+  for (let i = first * C; i < T * C; i++) middle[i] = x[i] + sum[i];
+  for (let t = first; t < T; t++) rmsNorm(middle, y, t * C, C, layer.norm2);
   product(layer.up, 4 * C, C, y, wide, first, T);
   for (let i = first * 4 * C; i < T * 4 * C; i++) wide[i] = wide[i] > 0 ? wide[i] * wide[i] : 0;
   product(layer.down, C, 4 * C, wide, sum, first, T);
-  for (let i = first * C; i < T * C; i++) out[i] = between[i] + sum[i];
+  for (let i = first * C; i < T * C; i++) out[i] = middle[i] + sum[i];
 }
 
 /** The layers: their matrices, and what was computed last, token after token. */
@@ -264,26 +264,26 @@ function layersOf({ L, H, C, most, room, tensors }) {
       norm2: of("mlp_norm"),
       up: of("mlp.up"),
       down: of("mlp.output"),
-      // x comes in, `between` is after attention; weights (H, most, most).
+      // x comes in, `middle` is after attention; weights (H, most, most).
       x: room(C),
       q: room(C),
       k: room(C),
       v: room(C),
       mixed: room(C),
-      between: room(C),
+      middle: room(C),
       weights: new Float32Array(H * most * most),
     };
   });
 }
 
 /** The memory of a model in a file of packed.py. longest: the most tokens it will be given. */
-function allocated(bytes, longest) {
-  const { about, tensors: fill, size } = unpacked(bytes);
+function allocate(bytes, longest) {
+  const { about, tensors: fill, size } = unpack(bytes);
   const { n_layer: L, n_head: H, n_embd: C, vocab_size: V, rotary_base: base } = about.config;
   const most = Math.min(longest, about.config.block_size);
   const hs = C / H;
   const places = most + 3;
-  const { take, product } = workshop(size + (7 * L + 7) * places * C + 4 * (C + V));
+  const { take, product } = allocator(size + (7 * L + 7) * places * C + 4 * (C + V));
   const tensors = fill(take);
   const token = tensors["token.weight"];
   const room = (n) => take(places * n);
@@ -314,7 +314,7 @@ function allocated(bytes, longest) {
 /** The model in a file of packed.py: read(ids, changes) computes all of it, and keeps what it saw.
     longest: the most tokens it will be given. */
 function gptOf(bytes, longest = Infinity) {
-  const gpt = allocated(bytes, longest);
+  const gpt = allocate(bytes, longest);
   const { about, L, H, C, V, hs, most, layers, last, token } = gpt;
   let seen = { ids: [], masked: true, off: new Set() };
 
@@ -354,7 +354,7 @@ function gptOf(bytes, longest = Infinity) {
   function logits(t, l = L) {
     const { row, scores, head, product, finalNorm } = gpt;
     row.set((l === L ? last : layers[l].x).subarray(t * C, t * C + C));
-    normed(row, row, 0, C, finalNorm);
+    rmsNorm(row, row, 0, C, finalNorm);
     product(head, V, C, row, scores, 0, 1);
     return scores.slice(0, V);
   }

@@ -72,7 +72,7 @@ function stops(model, name, label, values, show) {
     value.textContent = show(model.get(name));
     input.setAttribute("aria-valuetext", value.textContent);
   };
-  input.addEventListener("input", () => put(model, { [name]: values[input.value] }));
+  input.addEventListener("input", () => setAndSave(model, { [name]: values[input.value] }));
   model.on(`change:${name}`, read);
   read();
   return h("label", {}, label, input, value);
@@ -94,7 +94,7 @@ function render({ model, el }) {
   const whole = (v) => v.toLocaleString("en-GB");
   const asked = (words, name, options, label) =>
     h("span", { class: "row" }, words, choice(model, name, options, label));
-  const says = verdict();
+  const says = summary();
   const board = h("div");
   const sample = (ink) =>
     h(
@@ -252,7 +252,7 @@ function render({ model, el }) {
   });
   lay(320);
   watcher.observe(node);
-  const forget = repaint(
+  const forget = paintOnChange(
     model,
     ["size", "processes", "tokens", "bandwidth", "overlap", "speed"],
     paint,

@@ -35,7 +35,7 @@ function render({ model, el }) {
   const frames = h("g");
   const ticks = h("g");
   axes.append(ticks, frames);
-  const choose = (p, q) => put(model, { p: inside(p), q: inside(q) });
+  const choose = (p, q) => setAndSave(model, { p: inside(p), q: inside(q) });
   const plot = chart("plot", {
     width: 340,
     height: 262,
@@ -188,7 +188,7 @@ function render({ model, el }) {
     says,
     notes,
   );
-  return repaint(model, ["length", "p", "q", "log_width", "log_base"], paint);
+  return paintOnChange(model, ["length", "p", "q", "log_width", "log_base"], paint);
 }
 
 export default live(render);

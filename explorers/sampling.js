@@ -62,8 +62,8 @@ const signs = (token) =>
 
 /** Writes a text cut to `longest` signs, all of it (up to a length) where the pointer rests. */
 function writeShort(node, text, longest) {
-  const said = short(text, longest);
-  write(node, said);
+  const said = truncate(text, longest);
+  setText(node, said);
   node.title = said === text ? "" : inFull(text);
 }
 
@@ -109,7 +109,7 @@ function render({ model: bare, el }) {
     "sampling-explorer",
     "Sampling explorer: what comes next, and how it is chosen",
   );
-  const model = promptly(bare, node);
+  const model = withAck(bare, node);
   const tokens = model.get("tokens");
   const most = model.get("most_k");
   const first = model.get("prompt");
@@ -119,7 +119,7 @@ function render({ model: bare, el }) {
   let waiting = 0;
   let draws = 0;
   let last = "";
-  const send = (text) => put(model, { prompt: text.toWellFormed?.() ?? text }); // half a sign cannot be sent
+  const send = (text) => setAndSave(model, { prompt: text.toWellFormed?.() ?? text }); // half a sign cannot be sent
 
   const field = h("textarea", {
     rows: 2,
@@ -170,7 +170,7 @@ function render({ model: bare, el }) {
   const again = button("Start again", () => {
     waiting = draws = 0;
     last = "";
-    write(drawn, "");
+    setText(drawn, "");
     send(first);
     allowAgain();
     paint();
@@ -178,7 +178,7 @@ function render({ model: bare, el }) {
   const many = tokens.length > SHOWN;
   const height = TOP + ROW * (Math.min(SHOWN, tokens.length) + Number(many)) + 2;
   const picture = canvas(1, height, "");
-  const pen = picture.getContext("2d");
+  const ctx = picture.getContext("2d");
 
   node.append(
     h("style", {}, STYLE),
@@ -257,12 +257,15 @@ function render({ model: bare, el }) {
       lines.lineTo(x + 6, 0);
     }
     lines.stroke();
-    return pen.createPattern(tile, "repeat");
+    return ctx.createPattern(tile, "repeat");
   }
   let inks = {};
   function readInks() {
     inks = Object.fromEntries(
-      ["ink", "quiet", "line", "blue", "orange", "paper"].map((name) => [name, colour(node, name)]),
+      ["ink", "quiet", "line", "blue", "orange", "paper"].map((name) => [
+        name,
+        cssColor(node, name),
+      ]),
     );
     inks.font = getComputedStyle(field).fontFamily || "monospace";
     hatched = hatch(inks.quiet);
@@ -274,9 +277,9 @@ function render({ model: bare, el }) {
   const fitting = new Map();
   /** The name of a token, cut where `room` pixels end. */
   function fitted(text, room) {
-    if (pen.measureText(text).width <= room) return text;
+    if (ctx.measureText(text).width <= room) return text;
     let cut = [...text.slice(0, 40)];
-    while (cut.length > 1 && pen.measureText(`${cut.join("")}…`).width > room) cut.pop();
+    while (cut.length > 1 && ctx.measureText(`${cut.join("")}…`).width > room) cut.pop();
     return `${cut.join("")}…`;
   }
   function nameOf(id) {
@@ -297,47 +300,47 @@ function render({ model: bare, el }) {
 
   /** The kept tokens side by side, in order, and the next dart above them. */
   function ruler(final, n, u, target) {
-    pen.textAlign = "right";
-    pen.fillStyle = inks.ink;
-    pen.fillText("kept", label - 8, RULER + 9);
-    pen.textAlign = "center";
+    ctx.textAlign = "right";
+    ctx.fillStyle = inks.ink;
+    ctx.fillText("kept", label - 8, RULER + 9);
+    ctx.textAlign = "center";
     let x = label;
     for (let i = 0; i < n; i++) {
       const long = final[i] * bar;
-      pen.fillStyle = i === target ? inks.orange : inks.blue;
-      pen.fillRect(x, RULER, Math.max(long - 1, 0.4), 18);
-      pen.fillStyle = i === target ? "#000" : inks.paper;
-      if (long > 13) pen.fillText(fitted(nameOf(ranks[i]), long - 2), x + long / 2, RULER + 9);
+      ctx.fillStyle = i === target ? inks.orange : inks.blue;
+      ctx.fillRect(x, RULER, Math.max(long - 1, 0.4), 18);
+      ctx.fillStyle = i === target ? "#000" : inks.paper;
+      if (long > 13) ctx.fillText(fitted(nameOf(ranks[i]), long - 2), x + long / 2, RULER + 9);
       x += long;
     }
     const tip = label + u * bar;
-    pen.fillStyle = inks.ink;
-    pen.beginPath();
-    pen.moveTo(tip - 5, RULER - 9);
-    pen.lineTo(tip + 5, RULER - 9);
-    pen.lineTo(tip, RULER);
-    pen.fill();
-    pen.fillRect(tip - 0.5, RULER, 1, 18);
+    ctx.fillStyle = inks.ink;
+    ctx.beginPath();
+    ctx.moveTo(tip - 5, RULER - 9);
+    ctx.lineTo(tip + 5, RULER - 9);
+    ctx.lineTo(tip, RULER);
+    ctx.fill();
+    ctx.fillRect(tip - 0.5, RULER, 1, 18);
   }
 
   /** One line of the picture. */
   function line(i, name, final, hot, own, target) {
     const y = TOP + i * ROW;
     const cut = final === 0 && hot > 0;
-    pen.textAlign = "right";
-    pen.fillStyle = cut ? inks.quiet : inks.ink;
-    pen.fillText(name, label - 8, y + ROW / 2);
+    ctx.textAlign = "right";
+    ctx.fillStyle = cut ? inks.quiet : inks.ink;
+    ctx.fillText(name, label - 8, y + ROW / 2);
     const long = Math.max(1, (cut ? hot : final) * bar);
-    pen.fillStyle = cut ? hatched : inks.blue;
-    if (final > 0 || cut) pen.fillRect(label, y + 2, long, ROW - 4);
+    ctx.fillStyle = cut ? hatched : inks.blue;
+    if (final > 0 || cut) ctx.fillRect(label, y + 2, long, ROW - 4);
     if (cut) {
-      pen.strokeStyle = inks.quiet;
-      pen.strokeRect(label + 0.5, y + 2.5, long, ROW - 5);
+      ctx.strokeStyle = inks.quiet;
+      ctx.strokeRect(label + 0.5, y + 2.5, long, ROW - 5);
     }
-    pen.fillStyle = inks.ink;
-    pen.fillRect(label + own * bar - 1, y, 2, ROW);
-    pen.textAlign = "left";
-    pen.fillText(
+    ctx.fillStyle = inks.ink;
+    ctx.fillRect(label + own * bar - 1, y, 2, ROW);
+    ctx.textAlign = "left";
+    ctx.fillText(
       cut ? `removed ${percent(hot)}` : percent(final) + (target ? " ◀ next" : ""),
       label + bar + 8,
       y + ROW / 2,
@@ -355,14 +358,14 @@ function render({ model: bare, el }) {
     if (!ranked.length) return;
     const { hot, final, n, mass } = now();
     const shown = Math.min(SHOWN, ranked.length);
-    pen.font = `12px ${inks.font}`;
-    pen.textBaseline = "middle";
-    pen.textAlign = "center";
+    ctx.font = `12px ${inks.font}`;
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "center";
     for (const tick of [0, 0.25, 0.5, 0.75, 1]) {
-      pen.fillStyle = inks.line;
-      pen.fillRect(label + tick * bar, TOP - 6, 1, height - TOP + 4);
-      pen.fillStyle = inks.quiet;
-      pen.fillText(`${100 * tick}%`, label + tick * bar, 8);
+      ctx.fillStyle = inks.line;
+      ctx.fillRect(label + tick * bar, TOP - 6, 1, height - TOP + 4);
+      ctx.fillStyle = inks.quiet;
+      ctx.fillText(`${100 * tick}%`, label + tick * bar, 8);
     }
     const u = dart(model.get("seed"), draws);
     const target = hit(final, n, u);
@@ -381,20 +384,22 @@ function render({ model: bare, el }) {
       );
     }
     writeShort(cells.next, `${u.toFixed(3)} → ${signs(tokens[ranks[target]])}`, 40);
-    write(cells.entropy, Math.abs(entropy(final)).toFixed(2));
-    write(cells.plain, plain.bits.toFixed(2));
-    write(cells.kept, `${n} of ${ranked.length}`);
-    write(cells.mass, percent(mass));
+    setText(cells.entropy, Math.abs(entropy(final)).toFixed(2));
+    setText(cells.plain, plain.bits.toFixed(2));
+    setText(cells.kept, `${n} of ${ranked.length}`);
+    setText(cells.mass, percent(mass));
     const top = ranks
       .slice(0, 5)
-      .map((id, i) => `${short(signs(tokens[id]), 40)} ${final[i] ? percent(final[i]) : "removed"}`)
+      .map(
+        (id, i) => `${truncate(signs(tokens[id]), 40)} ${final[i] ? percent(final[i]) : "removed"}`,
+      )
       .join(", ");
     picture.setAttribute(
       "aria-label",
       `Likeliest next tokens: ${top}. ${n} of ${ranked.length} kept.`,
     );
   }
-  const paint = onceAFrame(draw);
+  const paint = throttleToFrame(draw);
   picture.addEventListener("pointermove", ({ offsetY }) => {
     // the whole name of what is cut
     const i = Math.floor((offsetY - TOP) / ROW);
@@ -417,7 +422,7 @@ function render({ model: bare, el }) {
     const { final, n } = now();
     last = tokens[ranks[hit(final, n, u)]];
     draws += 1;
-    writeShort(drawn, `${u.toFixed(3)} selects “${short(signs(last), 100)}”`, 110);
+    writeShort(drawn, `${u.toFixed(3)} selects “${truncate(signs(last), 100)}”`, 110);
     if (last) send(prompt + last);
     else {
       // a token without signs: the prompt is the one that was answered
@@ -430,7 +435,7 @@ function render({ model: bare, el }) {
   function read() {
     const answer = model.get("answer");
     writeShort(error, answer.error, 150);
-    write(lead, answer.note || "the model reads");
+    setText(lead, answer.note || "the model reads");
     if (!answer.error) {
       const logits = floats(answer.logits);
       ranks = ranking(logits);
@@ -445,7 +450,7 @@ function render({ model: bare, el }) {
     writeShort(fresh, last && signs(last), 30);
     const tail = [...(shown && signs(shown.slice(-3 * SIGNS).replace(/^[\udc00-\udfff]/, "")))];
     const room = SIGNS - fresh.textContent.length;
-    write(
+    setText(
       seen,
       (tail.length > room || shown.length > 3 * SIGNS ? "…" : "") + tail.slice(-room).join(""),
     );
@@ -472,7 +477,7 @@ function render({ model: bare, el }) {
     readInks();
     paint();
   });
-  const unwatch = byWidth(node, lay);
+  const unwatch = onBreakpoint(node, lay);
   refill();
   read();
   return () => {

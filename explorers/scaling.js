@@ -95,7 +95,7 @@ function render({ model, el }) {
     DIVISORS.map(([by]) => [by, POWERS.map((p) => measure(raw[p], divide(by, 2 ** p)))]),
   );
 
-  const pick = (v) => put(model, { power: Math.min(10, Math.max(2, Math.round(v))) });
+  const pick = (v) => setAndSave(model, { power: Math.min(10, Math.max(2, Math.round(v))) });
   const names = [
     ["std", "std of scores"],
     ["largest", "largest weight"],
@@ -106,7 +106,7 @@ function render({ model, el }) {
     ["row", "this query"],
     ["mean", `all ${QUERIES}`],
   ]);
-  const says = verdict();
+  const says = summary();
   const board = h("div", { class: "charts" });
   const sample = ([ink, dashes]) =>
     h(
@@ -289,8 +289,8 @@ function render({ model, el }) {
           ? `▼ too flat: ${largest}, not much above 1/16 = 0.06. Dividing by so much also shrinks the gradient of q and k.`
           : `● balanced: ${largest}, so one key leads and the others still count.`);
   }
-  const asWide = byWidth(node, lay);
-  const forget = repaint(model, ["power", "divisor", "row"], paint);
+  const asWide = onBreakpoint(node, lay);
+  const forget = paintOnChange(model, ["power", "divisor", "row"], paint);
   return () => {
     asWide();
     forget();

@@ -51,7 +51,7 @@ function textRow(s) {
     "data-entry": "",
   });
   const chip = (text) =>
-    h("button", { type: "button", title: text, onclick: () => s.begin(text) }, short(text, 15));
+    h("button", { type: "button", title: text, onclick: () => s.begin(text) }, truncate(text, 15));
   field.value = get("text");
   field.addEventListener("focus", () => {
     if (!s.isAblated()) s.anchor = get("text");
@@ -59,7 +59,7 @@ function textRow(s) {
   field.addEventListener("input", () => {
     s.key = -1;
     s.load();
-    s.change({ text: field.value, place: -1 });
+    s.change({ text: field.value, position: -1 });
   });
   const read = () => {
     if (field.value !== get("text")) field.value = s.anchor = get("text");
@@ -84,7 +84,7 @@ function tokenStrip(s) {
   });
   rovingFocus(node, 1, (n) => {
     s.key = -1;
-    s.change({ place: n === s.ids.length - 1 ? -1 : n });
+    s.change({ position: n === s.ids.length - 1 ? -1 : n });
   });
   const button = (id, n) =>
     h(
@@ -95,7 +95,7 @@ function tokenStrip(s) {
         "data-n": n,
         "aria-label": `token ${n + 1}: ${s.name(id)}, number ${id}`,
       },
-      h("span", {}, short(s.name(id), 14)),
+      h("span", {}, truncate(s.name(id), 14)),
       h("small", {}, String(id)),
     );
   function paint() {
@@ -143,7 +143,7 @@ function stageTabs(s) {
     ];
     if (probs.length) {
       const [best] = largest(probs, 1);
-      lines[6] = `${short(s.name(best), 7)} ${(100 * probs[best]).toFixed(0)}%`;
+      lines[6] = `${truncate(s.name(best), 7)} ${(100 * probs[best]).toFixed(0)}%`;
     }
     if (T && gpt) {
       const i = s.position();
@@ -161,7 +161,7 @@ function stageTabs(s) {
   }
   function paint() {
     const lines = results();
-    node.querySelectorAll("small").forEach((line, n) => write(line, lines[n]));
+    node.querySelectorAll("small").forEach((line, n) => setText(line, lines[n]));
     markChosen(
       node,
       STAGES.findIndex(({ name }) => name === s.get("stage")),
@@ -177,37 +177,37 @@ function paintHeads(s, maps) {
   const T = ids.length;
   const step = SMALL_MAP + 3;
   const off = new Set(s.get("off"));
-  const pen = fit(maps, EDGE + H * step, EDGE + L * step);
-  pen.imageSmoothingEnabled = T > SMALL_MAP;
+  const ctx = fit(maps, EDGE + H * step, EDGE + L * step);
+  ctx.imageSmoothingEnabled = T > SMALL_MAP;
   const all = tile(inks, L * T, H * T, (y, x) =>
     Math.sqrt(s.weight(Math.floor(y / T), Math.floor(x / T), y % T, x % T)),
   );
-  Object.assign(pen, {
+  Object.assign(ctx, {
     strokeStyle: inks.line,
     fillStyle: inks.quiet,
     textAlign: "center",
     textBaseline: "middle",
     font: `11px ${getComputedStyle(maps.closest(".d2g")).fontFamily}`,
   });
-  for (let n = 0; n < H; n++) pen.fillText(String(n), EDGE + (n + 0.5) * step, EDGE / 2);
+  for (let n = 0; n < H; n++) ctx.fillText(String(n), EDGE + (n + 0.5) * step, EDGE / 2);
   for (let l = 0; l < L; l++) {
-    pen.fillText(String(l), EDGE / 2, EDGE + (l + 0.5) * step);
+    ctx.fillText(String(l), EDGE / 2, EDGE + (l + 0.5) * step);
     for (let n = 0; n < H; n++) {
       const x = EDGE + n * step + 1.5;
       const y = EDGE + l * step + 1.5;
-      pen.strokeRect(x - 0.5, y - 0.5, SMALL_MAP + 1, SMALL_MAP + 1);
-      if (off.has(l * H + n)) crossOut(pen, x, y, SMALL_MAP);
-      else pen.drawImage(all, n * T, l * T, T, T, x, y, SMALL_MAP, SMALL_MAP);
+      ctx.strokeRect(x - 0.5, y - 0.5, SMALL_MAP + 1, SMALL_MAP + 1);
+      if (off.has(l * H + n)) crossOut(ctx, x, y, SMALL_MAP);
+      else ctx.drawImage(all, n * T, l * T, T, T, x, y, SMALL_MAP, SMALL_MAP);
     }
   }
 }
-function crossOut(pen, x, y, size) {
-  pen.beginPath();
-  pen.moveTo(x, y);
-  pen.lineTo(x + size, y + size);
-  pen.moveTo(x + size, y);
-  pen.lineTo(x, y + size);
-  pen.stroke();
+function crossOut(ctx, x, y, size) {
+  ctx.beginPath();
+  ctx.moveTo(x, y);
+  ctx.lineTo(x + size, y + size);
+  ctx.moveTo(x + size, y);
+  ctx.lineTo(x, y + size);
+  ctx.stroke();
 }
 
 /** All heads to choose from, and what can be switched off: the chosen head, the mask. */
@@ -259,7 +259,7 @@ function headPicker(s) {
     h("label", {}, maskOn, "mask"),
   );
   function paint() {
-    write(which, `layer ${get("layer")}, head ${get("head")}`);
+    setText(which, `layer ${get("layer")}, head ${get("head")}`);
     markChosen(grid, s.chosenHead());
     headOn.checked = !get("off").includes(s.chosenHead());
     maskOn.checked = get("masked");
@@ -335,16 +335,16 @@ function stagePanel(s) {
     const stage = STAGES[n];
     const waits = n > 0 && !gpt && T > 0 && loading;
     node.setAttribute("aria-label", `stage ${n + 1}: ${stage.name}`);
-    write(
+    setText(
       saying,
       T
-        ? stage.say({ T, ...s.shape })
+        ? stage.explain({ T, ...s.shape })
         : "Type some text (at least one token) to get a continuation.",
     );
     links.replaceChildren(
       ...stage.links.flatMap((stem, k) => [k ? ", " : "chapter ", toChapter(stem, s.inBook)]),
     );
-    write(
+    setText(
       warning,
       trouble || (waits ? `Loading the weights (${get("megabytes")} MB, once) …` : ""),
     );
@@ -367,15 +367,15 @@ function probabilityRows(s) {
     return { name, number, bar, tick, node: h("tr", {}, name, bars, number) };
   });
   function paintRow(row, name, prob, compared) {
-    write(row.name, name);
-    write(row.number, percent(prob));
+    setText(row.name, name);
+    setText(row.number, percent(prob));
     row.bar.style.width = `${100 * prob}%`;
     row.tick.hidden = compared === undefined;
     if (compared !== undefined) row.tick.style.left = `min(calc(100% - 2px), ${100 * compared}%)`;
   }
   function clearRow(row) {
-    write(row.name, "");
-    write(row.number, "");
+    setText(row.name, "");
+    setText(row.number, "");
     row.bar.style.width = 0;
     row.tick.hidden = true;
   }
@@ -396,7 +396,7 @@ function probabilityRows(s) {
       if (!probs.length || n > many) return clearRow(row);
       row.node.className = n === many ? "others" : "";
       if (n === many) paintRow(row, others, rest(probs), rest(compare));
-      else paintRow(row, short(s.name(order[n]), 12), probs[order[n]], compare?.[order[n]]);
+      else paintRow(row, truncate(s.name(order[n]), 12), probs[order[n]], compare?.[order[n]]);
     });
   }
   return { node: h("tbody", {}, ...rows.map((row) => row.node)), paint };
@@ -434,9 +434,9 @@ function answerPanel(s) {
     h("div", { class: "row" }, sample, reset),
   );
   const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
-  const speak = onceQuiet(() => {
+  const speak = debounce(() => {
     const best = largest(s.probs, 3).map((id) => `${s.name(id)} ${percent(s.probs[id])}`);
-    write(spoken, best.length ? `Most likely next: ${best.join(", ")}.` : "");
+    setText(spoken, best.length ? `Most likely next: ${best.join(", ")}.` : "");
   }, 400);
 
   let shown = "";
@@ -449,9 +449,9 @@ function answerPanel(s) {
     const none = !s.logits.length;
     s.probs = none ? [] : softmax(s.logits, t);
     const [compare, words] = comparison(s);
-    write(heading, none ? "next token" : `next token, after “${s.word(s.ids.length - 1)}”`);
+    setText(heading, none ? "next token" : `next token, after “${s.word(s.ids.length - 1)}”`);
     rows.paint(compare);
-    write(legend, compare ? `│ ${words}` : "");
+    setText(legend, compare ? `│ ${words}` : "");
     reset.disabled = t === 1 && !s.isAblated();
     sample.disabled = none;
     node.style.opacity = none ? 0.4 : 1;

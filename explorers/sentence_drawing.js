@@ -29,7 +29,7 @@ function maxAbs(v, from = 0, to = v.length) {
 /** The colours of the page, by name; those of images also as bytes. */
 function readInks(node) {
   const names = ["ink", "quiet", "line", "blue", "orange", "paper", "panel", "focus"];
-  const inks = Object.fromEntries(names.map((ink) => [ink, colour(node, ink)]));
+  const inks = Object.fromEntries(names.map((ink) => [ink, cssColor(node, ink)]));
   const bytes = {};
   const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   for (const ink of ["blue", "orange", "panel"]) {
@@ -45,8 +45,8 @@ function tile({ bytes }, rows, columns, v) {
   const made = document.createElement("canvas");
   made.width = columns;
   made.height = rows;
-  const pen = made.getContext("2d");
-  const image = pen.createImageData(columns, rows);
+  const ctx = made.getContext("2d");
+  const image = ctx.createImageData(columns, rows);
   for (let y = 0, at = 0; y < rows; y++) {
     for (let x = 0; x < columns; x++, at += 4) {
       const value = v(y, x);
@@ -58,17 +58,17 @@ function tile({ bytes }, rows, columns, v) {
       image.data[at + 3] = none ? 255 : 255 * Math.min(1, Math.abs(value));
     }
   }
-  pen.putImageData(image, 0, 0);
+  ctx.putImageData(image, 0, 0);
   return made;
 }
 
-/** A tile as a picture of its own, scaled up. Returns the <canvas> and its pen. */
+/** A tile as a picture of its own, scaled up. Returns the <canvas> and its ctx. */
 function tilePicture(cells, width, height, label) {
   const picture = canvas(width, height, label);
-  const pen = picture.getContext("2d");
-  pen.imageSmoothingEnabled = false;
-  pen.drawImage(cells, 0, 0, width, height);
-  return { picture, pen };
+  const ctx = picture.getContext("2d");
+  ctx.imageSmoothingEnabled = false;
+  ctx.drawImage(cells, 0, 0, width, height);
+  return { picture, ctx };
 }
 
 /** A square map of all queries (down) and keys (across), query i and key j framed. */
@@ -78,20 +78,20 @@ function squareMap(s, v, label, i, j) {
   const size = Math.max(Math.floor(216 / T), 6);
   const W = size * T;
   const picture = canvas(W + 2, W + 2, label);
-  const pen = picture.getContext("2d");
-  pen.imageSmoothingEnabled = false;
-  pen.drawImage(tile(inks, T, T, v), 1, 1, W, W);
-  pen.strokeStyle = inks.line;
-  pen.strokeRect(0.5, 0.5, W + 1, W + 1);
-  pen.lineWidth = 2;
-  pen.strokeStyle = inks.ink;
-  pen.strokeRect(1, 1 + i * size, W, size);
-  pen.strokeRect(1 + j * size, 1 + i * size, size, size);
+  const ctx = picture.getContext("2d");
+  ctx.imageSmoothingEnabled = false;
+  ctx.drawImage(tile(inks, T, T, v), 1, 1, W, W);
+  ctx.strokeStyle = inks.line;
+  ctx.strokeRect(0.5, 0.5, W + 1, W + 1);
+  ctx.lineWidth = 2;
+  ctx.strokeStyle = inks.ink;
+  ctx.strokeRect(1, 1 + i * size, W, size);
+  ctx.strokeRect(1 + j * size, 1 + i * size, size, size);
   picture.addEventListener("click", ({ offsetX, offsetY }) => {
     const cell = (at) => Math.min(T - 1, Math.floor((at / picture.clientWidth) * T));
     const [x, y] = [cell(offsetX), cell(offsetY)];
     s.key = x;
-    s.change({ place: y === T - 1 ? -1 : y });
+    s.change({ position: y === T - 1 ? -1 : y });
   });
   const caption = h("figcaption", { class: "quiet" }, "query ↓  key →");
   return h("figure", { class: "square" }, picture, caption);

@@ -1,6 +1,6 @@
 // The seven stages: what is said about each, which chapters explain it, and what it shows.
 // draw(s, i, j, l, n): the nodes for query (or token) i, key j, layer l, head n. s: sentence_state.js.
-// say(size): a sentence; size: { T, L, H, C, V, hs }.
+// explain(size): a sentence; size: { T, L, H, C, V, hs }.
 const LINES = { small: { keys: 6, next: 5 }, large: { keys: 9, next: 10 } }; // lines of keys, and of next tokens
 const linesShown = (s) => (s.narrow ? LINES.small : LINES.large);
 const grouped = (n) => n.toLocaleString("en");
@@ -58,18 +58,18 @@ function drawVectors(s, i) {
   const vector = gpt.token.slice(ids[i] * C, ids[i] * C + C);
   const most = 0.6 * maxAbs(vector);
   const cells = tile(inks, T, C, (t, n) => gpt.token[ids[t] * C + n] / most);
-  const { picture, pen } = tilePicture(
+  const { picture, ctx } = tilePicture(
     cells,
     512,
     high * T,
     `the ${C} numbers of each token, the chosen one framed`,
   );
-  pen.strokeStyle = inks.ink;
-  pen.lineWidth = 2;
-  pen.strokeRect(1, i * high, 510, high);
+  ctx.strokeStyle = inks.ink;
+  ctx.lineWidth = 2;
+  ctx.strokeRect(1, i * high, 510, high);
   picture.addEventListener("click", ({ offsetY }) => {
     const t = Math.floor((offsetY * T * high) / picture.clientHeight / high);
-    s.change({ place: Math.min(T - 1, t) });
+    s.change({ position: Math.min(T - 1, t) });
   });
   return [
     h(
@@ -226,13 +226,13 @@ function drawSum(s, i, j, layer) {
   const { gpt } = s;
   const { C } = s.shape;
   const ofToken = (all) => all.subarray(i * C, i * C + C);
-  const lines = gpt.layers.map(({ x, between }, l) => {
-    const [start, middle, end] = [x, between, gpt.layers[l + 1]?.x ?? gpt.last].map(ofToken);
+  const lines = gpt.layers.map(({ x, middle }, l) => {
+    const [start, mid, end] = [x, middle, gpt.layers[l + 1]?.x ?? gpt.last].map(ofToken);
     const guess = softmax(gpt.logits(i, l + 1), 1);
     const [best] = largest(guess, 1);
     return {
-      attention: distance(middle, start),
-      mlp: distance(end, middle),
+      attention: distance(mid, start),
+      mlp: distance(end, mid),
       length: norm(end),
       best,
       prob: guess[best],
@@ -256,7 +256,7 @@ function drawSum(s, i, j, layer) {
       added(attention, "blue"),
       added(mlp, "orange"),
       numberCell(length.toFixed(1)),
-      h("td", { class: "nowrap" }, token(short(s.name(best), 11)), ` ${percent(prob)}`),
+      h("td", { class: "nowrap" }, token(truncate(s.name(best), 11)), ` ${percent(prob)}`),
     );
   const titles = ["layer", "attention adds", "feed-forward adds", "length", "prediction so far"];
   return [
@@ -293,7 +293,7 @@ function drawNext(s) {
     h(
       "tr",
       {},
-      h("th", { scope: "row" }, token(short(s.name(id), 14))),
+      h("th", { scope: "row" }, token(truncate(s.name(id), 14))),
       ...cells(id).map(numberCell),
     );
   const total = h(
@@ -325,49 +325,49 @@ const STAGES = [
     name: "tokens",
     links: ["12_byte_pair_encoding"],
     draw: drawTokens,
-    say: ({ T, V }) =>
+    explain: ({ T, V }) =>
       `The text is cut into ${T} ${T === 1 ? "token" : "tokens"}. Each has an id below ${grouped(V)}; from here on, the model sees only numbers.`,
   },
   {
     name: "vectors",
     links: ["01_words_as_vectors"],
     draw: drawVectors,
-    say: ({ C }) =>
+    explain: ({ C }) =>
       `Each id selects a row of the embedding table: ${C} numbers, learned in training. The same token starts as the same row wherever it occurs.`,
   },
   {
     name: "scores",
     links: ["04_queries_keys_values", "05_scaling", "07_position"],
     draw: drawScores,
-    say: ({ hs }) =>
+    explain: ({ hs }) =>
       `In every head, each token has a query q and a key k (${hs} numbers each), rotated by their positions. A score is q · k ÷ ${Math.sqrt(hs).toFixed(0)}.`,
   },
   {
     name: "weights",
     links: ["03_causal_averaging", "04_queries_keys_values"],
     draw: drawWeights,
-    say: () =>
+    explain: () =>
       "The mask hides later tokens. Softmax turns the remaining scores into positive weights that add up to 1.",
   },
   {
     name: "values",
     links: ["04_queries_keys_values", "06_multi_head"],
     draw: drawValues,
-    say: ({ hs }) =>
+    explain: ({ hs }) =>
       `Each token offers a value v (${hs} numbers). The head’s output is their weighted sum.`,
   },
   {
     name: "sum",
     links: ["08_transformer_block", "09_gpt"],
     draw: drawSum,
-    say: ({ L, H }) =>
+    explain: ({ L, H }) =>
       `In each of the ${L} layers, ${H} attention heads add to the token’s vector, then a feed-forward network that sees only this token.`,
   },
   {
     name: "next",
     links: ["02_language_modelling", "11_generation"],
     draw: drawNext,
-    say: ({ V }) =>
+    explain: ({ V }) =>
       `The last vector · one row for each of ${grouped(V)} tokens gives the logits. Softmax turns logits ÷ temperature into probabilities.`,
   },
 ];

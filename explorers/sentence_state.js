@@ -1,7 +1,7 @@
 // The text, the model that reads it, and what is chosen: shared by all parts of sentence.js.
 const MOST_TOKENS = 32; // that are read: the last ones of the text
 const COMPUTED_FROM = ["text", "off", "masked"]; // traits after whose change the model reads again
-const SHOWN_FROM = ["stage", "layer", "head", "place", "temperature"]; // traits that only choose a view
+const SHOWN_FROM = ["stage", "layer", "head", "position", "temperature"]; // traits that only choose a view
 
 /** softmax of the logits ÷ the temperature. */
 function softmax(logits, temperature) {
@@ -44,7 +44,7 @@ class SentenceState {
     this.bpe = byteLevel(bytesOf(this.get("alphabet")), merges);
     this.inBook = Boolean(model.weights);
     this.anchor = this.get("text"); // the text before it was edited
-    this.set = unhurried(model, [...COMPUTED_FROM, ...SHOWN_FROM], 120); // when the keys have come to rest
+    this.set = debouncedSet(model, [...COMPUTED_FROM, ...SHOWN_FROM], 120); // when the keys have come to rest
   }
 
   /** A token as it is shown. */
@@ -56,11 +56,11 @@ class SentenceState {
   }
   /** The token at a position, cut. */
   word(position, longest = 12) {
-    return short(this.name(this.ids[position]), longest);
+    return truncate(this.name(this.ids[position]), longest);
   }
   /** The position of the token that is followed. */
   position() {
-    const at = this.get("place");
+    const at = this.get("position");
     const T = this.ids.length;
     return at < 0 || at >= T ? T - 1 : at;
   }
@@ -101,7 +101,7 @@ class SentenceState {
     this.anchor = text;
     this.key = -1;
     this.load();
-    this.change({ text, place: -1 });
+    this.change({ text, position: -1 });
   }
   /** Switches the chosen head off or on. */
   toggleHead() {

@@ -110,14 +110,14 @@ function render({ model, el }) {
   let spans = [];
   let active = -1;
 
-  const named = (id, longest = 24) => short(name(id), longest);
+  const named = (id, longest = 24) => truncate(name(id), longest);
   function spelt(id) {
     const piece = bpe.pieces[id];
     return piece.length > BYTES ? `${hex(piece.slice(0, BYTES))} … (${piece.length})` : hex(piece);
   }
   function tell() {
     if (active < 0) {
-      write(
+      setText(
         detail,
         "Each box is one token (colours repeat). Hover over one, or use the arrow keys. " +
           "␣ space · ⏎ line break · ‹F0› a byte that is not a whole character",
@@ -127,7 +127,7 @@ function render({ model, el }) {
     const id = shown[active];
     const k = id - bpe.first;
     const [left, right] = k < 0 ? [] : merge(k);
-    write(
+    setText(
       detail,
       `token ${active + 1} of ${shown.length}: ${named(id, 14)} · id ${id} · bytes ${spelt(id)} · ` +
         (k < 0
@@ -232,7 +232,7 @@ function render({ model, el }) {
     if (text.toWellFormed) text = text.toWellFormed();
     const points = Array.from(text);
     const n = model.get("used");
-    write(
+    setText(
       warning,
       points.length > longest
         ? `The text has ${points.length} characters. Only the first ${longest} are tokenised.`
@@ -244,13 +244,13 @@ function render({ model, el }) {
     spans = update(ids);
     shown = ids;
     const size = Math.min(points.length, longest);
-    write(cells.characters, String(size));
-    write(cells.bytes, String(new TextEncoder().encode(text).length));
-    write(cells.tokens, String(ids.length));
-    write(cells.each, ids.length ? (size / ids.length).toFixed(2) : "–");
-    write(cells.size, String(bpe.first + n));
+    setText(cells.characters, String(size));
+    setText(cells.bytes, String(new TextEncoder().encode(text).length));
+    setText(cells.tokens, String(ids.length));
+    setText(cells.each, ids.length ? (size / ids.length).toFixed(2) : "–");
+    setText(cells.size, String(bpe.first + n));
     const [left, right] = n ? merge(n - 1) : [];
-    write(
+    setText(
       last,
       n
         ? `last merge (number ${n}): ${named(left)} + ${named(right)} → ${named(bpe.first + n - 1)}`
@@ -260,8 +260,8 @@ function render({ model, el }) {
       ? inFull(`${named(left, 90)} + ${named(right, 90)} → ${named(bpe.first + n - 1, 90)}`)
       : "";
   }
-  const paint = onceAFrame(draw);
-  const set = unhurried(model, ["text"], 300); // for the still picture only
+  const paint = throttleToFrame(draw);
+  const set = debouncedSet(model, ["text"], 300); // for the still picture only
   field.addEventListener("input", () => set({ text: field.value.toWellFormed?.() ?? field.value }));
   const read = () => {
     if (field.value !== model.get("text").replace(/\r\n?/g, "\n")) field.value = model.get("text");

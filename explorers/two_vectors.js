@@ -56,7 +56,7 @@ function measure(ax, ay, bx, by) {
 function render({ model, el }) {
   const node = root(el, "two-vectors", "Two vectors: drag the tips of the arrows");
   const at = (name) => [model.get(`${name}x`), model.get(`${name}y`)];
-  const put = (name, x, y) => {
+  const moveTip = (name, x, y) => {
     model.set(`${name}x`, snap(x));
     model.set(`${name}y`, snap(y));
     model.save_changes();
@@ -124,7 +124,7 @@ function render({ model, el }) {
     const follow = (event) => {
       const box = svg.getBoundingClientRect();
       const scale = SIZE / box.width;
-      put(
+      moveTip(
         name,
         ((event.clientX - box.left) * scale - MIDDLE) / UNIT,
         (MIDDLE - (event.clientY - box.top) * scale) / UNIT,
@@ -146,7 +146,7 @@ function render({ model, el }) {
       event.preventDefault();
       const step = event.shiftKey ? 1 : 0.1;
       const [x, y] = at(name);
-      put(name, x + way[0] * step, y + way[1] * step);
+      moveTip(name, x + way[0] * step, y + way[1] * step);
     });
   }
 
@@ -172,7 +172,7 @@ function render({ model, el }) {
     ),
   );
   const sum = h("div", { class: "value sum" });
-  const verdict = h("div", { class: "verdict", "aria-live": "polite" });
+  const says = h("div", { class: "verdict", "aria-live": "polite" });
   const sliders = ["ax", "ay", "bx", "by"].map((name) =>
     slider(model, name, {
       label: `${name[0]}${name[1] === "x" ? "₁" : "₂"}`,
@@ -191,7 +191,7 @@ function render({ model, el }) {
     [-1, "−b"],
   ].map(([factor, text]) => [
     factor,
-    h("button", { type: "button", onclick: () => put("b", ...scaled(factor)) }, text),
+    h("button", { type: "button", onclick: () => moveTip("b", ...scaled(factor)) }, text),
   ]);
   const turn = h(
     "button",
@@ -199,7 +199,7 @@ function render({ model, el }) {
       type: "button",
       onclick: () => {
         const [x, y] = at("b");
-        put("b", -y, x);
+        moveTip("b", -y, x);
       },
     },
     "turn b by 90°",
@@ -210,7 +210,7 @@ function render({ model, el }) {
       "div",
       { class: "board" },
       svg,
-      h("div", {}, sum, verdict, table),
+      h("div", {}, sum, says, table),
       h(
         "div",
         { class: "controls" },
@@ -318,7 +318,7 @@ function render({ model, el }) {
     }))
       rows[key][1].textContent = text;
     sum.textContent = `a·b = ${near(ax)} × ${near(bx)} + ${near(ay)} × ${near(by)} = ${fixed(m.dot)}`;
-    verdict.textContent =
+    says.textContent =
       !m.la || !m.lb
         ? "One vector is zero: there is no angle."
         : sign > 0
@@ -326,13 +326,13 @@ function render({ model, el }) {
           : sign < 0
             ? "▼ obtuse angle (above 90°): the dot product is negative"
             : "■ right angle (90°): the dot product is zero";
-    verdict.style.color = sign > 0 ? "var(--green-text)" : sign ? "var(--red-text)" : "";
+    says.style.color = sign > 0 ? "var(--green-text)" : sign ? "var(--red-text)" : "";
     svg.setAttribute(
       "aria-label",
-      `Plane with two arrows. ${sum.textContent}. ${verdict.textContent}`,
+      `Plane with two arrows. ${sum.textContent}. ${says.textContent}`,
     );
   }
-  const soon = onceAFrame(paint);
+  const soon = throttleToFrame(paint);
   const events = ["ax", "ay", "bx", "by"].map((name) => `change:${name}`);
   events.forEach((event) => model.on(event, soon));
   paint();

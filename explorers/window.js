@@ -141,7 +141,7 @@ function render({ model, el }) {
     const ink = Object.fromEntries(
       ["ink", "quiet", "paper", "panel", "focus", "blue", "red"].map((name) => [
         name,
-        colour(node, name),
+        cssColor(node, name),
       ]),
     );
     const code = getComputedStyle(rows[0].lastChild).fontFamily;
@@ -150,9 +150,9 @@ function render({ model, el }) {
     const wide = pitch - 2;
     const edge = left();
     const width = edge + (T + 1) * pitch + Math.max(margin * pitch, at.words);
-    const pen = fit(drawing, width, LIST + T * ROW);
+    const ctx = fit(drawing, width, LIST + T * ROW);
     board.style.width = `${width}px`;
-    pen.textAlign = "center";
+    ctx.textAlign = "center";
     const letters = { plain: [], quiet: [], bold: [], small: [] };
     const grounds = [];
     const light = [];
@@ -197,27 +197,27 @@ function render({ model, el }) {
         );
     }
 
-    pen.fillStyle = ink.panel;
-    pen.fillRect(0, LIST + t * ROW, width, ROW);
+    ctx.fillStyle = ink.panel;
+    ctx.fillRect(0, LIST + t * ROW, width, ROW);
     for (const [cells, fill] of [
       [grounds, ink.panel],
       [light, ink.paper],
     ]) {
-      pen.fillStyle = fill;
-      for (const [x, y] of cells) pen.fillRect(x, y, wide, CELL);
+      ctx.fillStyle = fill;
+      for (const [x, y] of cells) ctx.fillRect(x, y, wide, CELL);
     }
-    pen.fillStyle = ink.focus;
-    pen.fillRect(0, LIST + t * ROW, 4, ROW);
-    pen.fillStyle = ink.blue;
+    ctx.fillStyle = ink.focus;
+    ctx.fillRect(0, LIST + t * ROW, 4, ROW);
+    ctx.fillStyle = ink.blue;
     for (const [x, y] of context) {
-      pen.fillRect(x, y, wide, 2);
-      pen.fillRect(x, y + CELL - 2, wide, 2);
+      ctx.fillRect(x, y, wide, 2);
+      ctx.fillRect(x, y + CELL - 2, wide, 2);
     }
-    pen.strokeStyle = ink.red; // a double frame: it differs by more than its colour
-    pen.lineWidth = 1;
+    ctx.strokeStyle = ink.red; // a double frame: it differs by more than its colour
+    ctx.lineWidth = 1;
     for (const [x, y] of target) {
-      pen.strokeRect(x + 0.5, y + 0.5, wide - 1, CELL - 1);
-      pen.strokeRect(x + 2.5, y + 2.5, wide - 5, CELL - 5);
+      ctx.strokeRect(x + 0.5, y + 0.5, wide - 1, CELL - 1);
+      ctx.strokeRect(x + 2.5, y + 2.5, wide - 5, CELL - 5);
     }
     for (const [look, font, fill] of [
       ["plain", `${letter}px`, ink.ink],
@@ -225,20 +225,20 @@ function render({ model, el }) {
       ["quiet", `${letter}px`, ink.quiet],
       ["small", "11px", ink.quiet],
     ]) {
-      pen.font = `${font} ${code}`;
-      pen.fillStyle = fill;
-      for (const [sign, x, y] of letters[look]) pen.fillText(sign, x, y, wide);
+      ctx.font = `${font} ${code}`;
+      ctx.fillStyle = fill;
+      for (const [sign, x, y] of letters[look]) ctx.fillText(sign, x, y, wide);
     }
-    pen.font = `12px ${ui}`;
-    pen.textAlign = "left";
+    ctx.font = `12px ${ui}`;
+    ctx.textAlign = "left";
     for (let i = 0; i < T; i++) {
-      pen.fillStyle = i === t ? ink.ink : ink.quiet;
+      ctx.fillStyle = i === t ? ink.ink : ink.quiet;
       if (at.words)
-        pen.fillText(words({ chunk }, i), edge + (T + 1) * pitch + 14, LIST + (i + 0.5) * ROW + 4);
+        ctx.fillText(words({ chunk }, i), edge + (T + 1) * pitch + 14, LIST + (i + 0.5) * ROW + 4);
     }
   }
 
-  const spell = onceQuiet(() => {
+  const spell = debounce(() => {
     const now = view();
     const { T, start, chunk } = now;
     const blanks = " ".repeat(Math.max(0, at.margin - start));
@@ -249,19 +249,19 @@ function render({ model, el }) {
       numbers(start),
       shown(chunk.slice(1)),
       numbers(start + 1),
-    ].forEach((line, r) => write(rows[r].lastChild, line));
+    ].forEach((line, r) => setText(rows[r].lastChild, line));
     [...list.children].forEach((row, i) => {
       row.setAttribute(
         "aria-label",
         `t = ${i}   “${shown(chunk.slice(0, i + 1))}” → “${visible(chunk[i + 1])}”`,
       );
       row.children[1].style.width = `${(T + 1) * at.pitch}px`;
-      write(row.children[1], shown(chunk.slice(0, i + 2)));
-      write(row.children[2], words(now, i));
+      setText(row.children[1], shown(chunk.slice(0, i + 2)));
+      setText(row.children[2], words(now, i));
     });
   });
 
-  const paint = onceAFrame(() => {
+  const paint = throttleToFrame(() => {
     const now = view();
     const { T, start, t, chunk } = now;
     // A change of block_size moves the last start that leaves a target for every input.
@@ -273,7 +273,7 @@ function render({ model, el }) {
       [...list.children].forEach((row, i) => row.setAttribute("aria-selected", i === t));
       list.setAttribute("aria-activedescendant", `${me}-example-${t}`);
     }
-    write(
+    setText(
       says,
       `Chunk of block_size + 1 = ${T + 1} tokens from ${start} to ${start + T}: ${T} example${T > 1 ? "s" : ""}. ` +
         `Example t = ${t}: after “${shown(chunk.slice(0, t + 1))}” comes “${visible(chunk[t + 1])}” ` +
@@ -292,7 +292,7 @@ function render({ model, el }) {
     h("div", { class: "scroll" }, board),
     says,
   );
-  const asWide = byWidth(
+  const asWide = onBreakpoint(
     node,
     (reached) => {
       at = SIZES[reached];

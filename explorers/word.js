@@ -13,7 +13,7 @@ const STYLE = `
 
 function render({ model: plain, el }) {
   const node = root(el, "word-explorer", "Word explorer: neighbours and analogies");
-  const model = promptly(plain, node);
+  const model = withAck(plain, node);
   const send = (name, value) => {
     model.set(name, value);
     model.save_changes();
@@ -121,7 +121,7 @@ function render({ model: plain, el }) {
         "aria-label": `look up the neighbours of ${inFull(visible(word))}`,
         onclick: () => walk(word),
       },
-      short(visible(word), LONGEST),
+      truncate(visible(word), LONGEST),
     );
     return h(
       "tr",
@@ -159,7 +159,7 @@ function render({ model: plain, el }) {
                   node.querySelector(`[data-input=${input}]`).focus();
                 },
               },
-              short(visible(word), LONGEST),
+              truncate(visible(word), LONGEST),
             ),
           ),
         ),
