@@ -22,7 +22,7 @@ NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
 # PyTorch chooses its kernels by what the processor can; each choice rounds differently.
 KERNELS = default avx2 $(if $(shell grep -m 1 -s avx512f /proc/cpuinfo),avx512)
 
-.PHONY: help lab test lint unit chapters test-browser test-matrix notebooks normalise bench data train \
+.PHONY: help lab test lint javascript unit chapters test-browser test-matrix notebooks normalise bench data train \
 	study studies book constraints clean
 
 help:
@@ -48,11 +48,20 @@ test test-browser unit chapters: export OMP_NUM_THREADS ?= 1
 
 test: lint unit chapters
 
-lint: .venv/dev
+lint: .venv/dev javascript
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tools/notebooks.py check
+
+# Prettier and TypeScript read the JavaScript; none of npm's packages reaches a learner.
+NPM := $(shell command -v npm 2>/dev/null)
+javascript: $(if $(NPM),node_modules/.package-lock.json)
+	@$(if $(NPM),npm run --silent check,echo "npm is not installed: JavaScript was not checked."; test -z "$$GITHUB_ACTIONS")
+
+node_modules/.package-lock.json: package-lock.json
+	@npm ci --silent --no-audit --no-fund
+	@touch $@
 
 unit: .venv/dev
 	$(BIN)/pytest -q -n 2
@@ -107,7 +116,7 @@ constraints: .venv/dev
 		cat constraints.txt; } > constraints.new && mv constraints.new constraints.txt
 
 clean:
-	rm -rf build .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
+	rm -rf build .venv node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
 	find helpers exercises explorers studies tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The marks are written last: an installation that was interrupted is taken up again.

@@ -7,7 +7,7 @@ import numpy as np
 import traitlets
 
 from explorers.attention_maps import CLOSE, Array, packed
-from explorers.base import Explorer, between, esm, fixed
+from explorers.base import Explorer, esm, in_range, read_only
 from explorers.labels import sendable
 from helpers.encoder_decoder import END
 from helpers.plots import GREY, ORANGE, RED, Picture, heatmap, picture, verbatim, visible
@@ -34,10 +34,10 @@ class AlignmentExplorer(Explorer):
     _esm: ClassVar[str] = esm("alignment")
 
     sources = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    meant = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    targets = traitlets.List(traitlets.Unicode()).tag(sync=True)
     models = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    written = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # by model, pair
-    looks = traitlets.List(traitlets.List(traitlets.Bool())).tag(sync=True)  # are there weights?
+    outputs = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # by model, pair
+    has_attention = traitlets.List(traitlets.List(traitlets.Bool())).tag(sync=True)  # likewise
     weight_steps = traitlets.Bytes().tag(sync=True)  # all weights, one after the other
     source = traitlets.Unicode().tag(sync=True)
     model = traitlets.Unicode().tag(sync=True)
@@ -52,7 +52,7 @@ class AlignmentExplorer(Explorer):
         model: str | None = None,
         step: int | None = None,
     ):
-        sources, meant = _checked_pairs(pairs)
+        sources, targets = _checked_pairs(pairs)
         if not 1 <= len(models) <= MOST_MODELS:
             raise ValueError(f"there should be 1 to {MOST_MODELS} models, not {len(models)}")
         names = [sendable(name) for name in models]
@@ -69,10 +69,10 @@ class AlignmentExplorer(Explorer):
         try:
             super().__init__(
                 sources=sources,
-                meant=meant,
+                targets=targets,
                 models=list(models),
-                written=[[sendable(text) for text, _ in answers] for answers in models.values()],
-                looks=[[self._weights[n, s] is not None for s in sources] for n in models],
+                outputs=[[sendable(text) for text, _ in answers] for answers in models.values()],
+                has_attention=[[self._weights[n, s] is not None for s in sources] for n in models],
                 weight_steps=b"".join(packed(array) for array in found if array is not None),
                 source=sources[0] if source is None else sendable(source),
                 model=next(iter(models)) if model is None else sendable(model),
@@ -82,8 +82,8 @@ class AlignmentExplorer(Explorer):
             raise ValueError(str(wrong)) from None
         self.step = min(self.step, len(self.text()))
 
-    _given = fixed("sources", "meant", "models", "written", "looks", "weight_steps")
-    _steps = between("a number of letters,", "step", low=0, high=LONGEST_WRITTEN + 1)
+    _given = read_only("sources", "targets", "models", "outputs", "has_attention", "weight_steps")
+    _steps = in_range("a number of letters,", "step", low=0, high=LONGEST_WRITTEN + 1)
 
     @traitlets.validate("source", "model")
     def _is_a_choice(self, proposal: Any) -> str:
@@ -105,7 +105,7 @@ class AlignmentExplorer(Explorer):
 
     def text(self, model: str = "", source: str = "") -> str:
         """What a model (the chosen one if none is named) writes for a source, the end sign too."""
-        answers = self.written[self.models.index(model or self.model)]
+        answers = self.outputs[self.models.index(model or self.model)]
         return answers[self.sources.index(source or self.source)] + END
 
     def weights(self) -> Array | None:
@@ -115,7 +115,7 @@ class AlignmentExplorer(Explorer):
 
     def picture(self) -> Picture:
         """All models beside each other, for the chosen source, up to the chosen letter."""
-        right, read = self.meant[self.sources.index(self.source)] + END, self.source + END
+        right, read = self.targets[self.sources.index(self.source)] + END, self.source + END
         longest = max(len(self.text(name)) for name in self.models)
         fig, axes = picture(
             "What each model attends to while it writes: a row for each letter that it writes, a"

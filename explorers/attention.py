@@ -17,7 +17,6 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from explorers.attention_finds import finds, opening_query
 from explorers.attention_maps import (
     Array,
     checked_maps,
@@ -27,12 +26,13 @@ from explorers.attention_maps import (
     mask_of,
     packed,
 )
-from explorers.base import Explorer, esm, fixed
+from explorers.base import Explorer, esm, read_only
 from explorers.labels import sendable
+from explorers.notable_heads import notable_heads, opening_query
 from helpers import plots
 
 _SETTINGS = ("layer", "head", "average", "query", "locked", "view", "stage", "show_masked")
-_GIVEN = ("title", "tokens", "shape", "weight_steps", "raw_scores", "masked", "finds")
+_GIVEN = ("title", "tokens", "shape", "weight_steps", "raw_scores", "masked", "notable_heads")
 
 _STAGES = {"scores": "scores", "mask": "scores, masked", "softmax": "weights"}
 # Beside the axes of the still picture: how far along or across them, and how a label is aligned.
@@ -76,7 +76,7 @@ class AttentionExplorer(Explorer):
     weight_steps = traitlets.Bytes().tag(sync=True)  # uint16, see attention_maps.packed
     raw_scores = traitlets.Bytes().tag(sync=True)  # float32, or nothing
     masked = traitlets.Bytes().tag(sync=True)  # uint8 (T, T): 1 where no head may look
-    finds = traitlets.List(traitlets.Dict()).tag(sync=True)  # see attention_finds.finds
+    notable_heads = traitlets.List(traitlets.Dict()).tag(sync=True)  # as that function gives them
     layer = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
     average = traitlets.Bool(False).tag(sync=True)
@@ -113,7 +113,7 @@ class AttentionExplorer(Explorer):
             weight_steps=packed(self._maps),
             raw_scores=b"" if self._scores is None else self._scores.astype("<f4").tobytes(),
             masked=self._masked.astype(np.uint8).tobytes(),
-            finds=finds(names, self._maps, self._masked),
+            notable_heads=notable_heads(names, self._maps, self._masked),
             **settings,
         )
 
@@ -125,7 +125,7 @@ class AttentionExplorer(Explorer):
     def _on_our_query(self) -> bool:
         return self._query_is_ours
 
-    _given = fixed(*_GIVEN)
+    _given = read_only(*_GIVEN)
 
     @traitlets.validate("layer", "head", "query")
     def _in_range(self, proposal: Any) -> int:

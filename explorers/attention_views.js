@@ -2,19 +2,27 @@
 // and returns { node, paint, ... }; paint shows the present state.
 
 const STEPS = 60000; // a weight is (step + ½) / STEPS: see attention_maps.py
-const packed = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // one pixel of ImageData
-const SHADES = Uint32Array.from({ length: 256 }, (_, k) => packed(viridis(k / 255)));
-const SIGNS = [[5, 48, 97], [67, 147, 195], [247, 247, 247], [214, 96, 77], [103, 0, 31]];
+/** A colour as one pixel of ImageData. @param {number[]} color */
+const pixelOf = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+const SHADES = Uint32Array.from({ length: 256 }, (_, k) => pixelOf(viridis(k / 255)));
+const DIVERGING = [
+  [5, 48, 97],
+  [67, 147, 195],
+  [247, 247, 247],
+  [214, 96, 77],
+  [103, 0, 31],
+];
 
 /** Blue for -1, white for 0, red for 1, as [r, g, b]. */
 function signed(v) {
-  const x = (Math.min(1, Math.max(-1, v)) + 1) * 2, i = Math.min(3, Math.floor(x));
-  return SIGNS[i].map((a, k) => Math.round(a + (SIGNS[i + 1][k] - a) * (x - i)));
+  const x = (Math.min(1, Math.max(-1, v)) + 1) * 2;
+  const i = Math.min(3, Math.floor(x));
+  return DIVERGING[i].map((a, k) => Math.round(a + (DIVERGING[i + 1][k] - a) * (x - i)));
 }
-const SIGNED = Uint32Array.from({ length: 256 }, (_, k) => packed(signed(k / 127.5 - 1)));
+const SIGNED = Uint32Array.from({ length: 256 }, (_, k) => pixelOf(signed(k / 127.5 - 1)));
 
 /** Writes into the text that is there, if it is another one: new text would be styled anew, too. */
-function say(node, text) {
+function setTextData(node, text) {
   if (!node.firstChild) node.textContent = text;
   else if (node.firstChild.data !== text) node.firstChild.data = text;
 }
@@ -22,44 +30,64 @@ function say(node, text) {
 /** The colour goes with the square root, so that small weights can be told apart. */
 const shade = (weight) => Math.min(255, Math.round(255 * Math.sqrt(weight)));
 /** A score in at most 9 characters, so that no column overflows. */
-const signedText = (v, digits = 2) => (Math.abs(v) < 1000 ? v.toFixed(digits) : v.toPrecision(digits + 2)).replace("-", "−");
+const signedText = (v, digits = 2) =>
+  (Math.abs(v) < 1000 ? v.toFixed(digits) : v.toPrecision(digits + 2)).replace("-", "−");
 /** Black or white: of the two, one has a contrast of 4.5 to any colour. */
 function readableOn(rgb) {
-  const [r, g, b] = rgb.map((v) => (v / 255 > 0.04045 ? ((v / 255 + 0.055) / 1.055) ** 2.4 : v / 255 / 12.92));
+  const [r, g, b] = rgb.map((v) =>
+    v / 255 > 0.04045 ? ((v / 255 + 0.055) / 1.055) ** 2.4 : v / 255 / 12.92,
+  );
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
 }
 /** Where masked keys are not shown, and where they are. */
-const NOTHING = 0, shutGrey = () => (document.body.dataset.jpThemeLight === "false" || darkPage() ? [70, 70, 70] : [205, 205, 205]);
-const between = (low, v, high) => Math.max(low, Math.min(high, v));
+const TRANSPARENT = 0;
+const maskedGrey = () =>
+  document.body.dataset.jpThemeLight === "false" || darkPage() ? [70, 70, 70] : [205, 205, 205];
+const clamp = (low, v, high) => Math.max(low, Math.min(high, v));
 
 /** The layers × heads as small maps of the chosen stage. They are one picture under the buttons, drawn
     once for each stage. */
 function headGrid(s) {
-  const { L, H, T, N } = s, gap = 2;
+  const { L, H, T, N } = s;
+  const gap = 2;
   const columns = H > 1 ? H + 1 : 1; // the last one: the mean over the layer's heads
   const picture = canvas(1, 1, "");
   picture.setAttribute("aria-hidden", "true");
-  let size = 0, ratio = 0, walls = {}, hung = null;
+  let size = 0;
+  let ratio = 0;
+  let walls = {};
+  let hung = null;
 
   /** All small maps of a stage. Of a long text, a pixel shows the strongest value of its block. */
   function wall(stage) {
-    const scoring = stage !== "softmax", hiding = stage !== "scores", values = scoring ? s.scores : s.steps;
-    const side = Math.min(T, Math.round(size * ratio)), wide = columns * side;
+    const scoring = stage !== "softmax";
+    const hiding = stage !== "scores";
+    const values = scoring ? s.scores : s.steps;
+    const side = Math.min(T, Math.round(size * ratio));
+    const wide = columns * side;
     const block = Uint16Array.from({ length: T }, (_, k) => Math.floor((k * side) / T));
-    const open = Uint32Array.from({ length: N }, (_, k) => k).filter((k) => !(hiding && s.masked[k]));
+    const open = Uint32Array.from({ length: N }, (_, k) => k).filter(
+      (k) => !(hiding && s.masked[k]),
+    );
     const inBlock = open.map((k) => block[Math.floor(k / T)] * wide + block[k % T]); // of a map at the left top
-    const blocks = Uint32Array.from(new Set(inBlock)), best = new Float32Array(side * wide);
-    const image = new ImageData(wide, L * side), pixels = new Uint32Array(image.data.buffer).fill(NOTHING);
+    const blocks = Uint32Array.from(new Set(inBlock));
+    const best = new Float32Array(side * wide);
+    const image = new ImageData(wide, L * side);
+    const pixels = new Uint32Array(image.data.buffer).fill(TRANSPARENT);
     function small(data, first, unit, layer, c) {
       best.fill(0);
       for (let n = 0; n < open.length; n++) {
-        const v = data[first + open[n]], p = inBlock[n];
+        const v = data[first + open[n]];
+        const p = inBlock[n];
         if (Math.abs(v) > Math.abs(best[p])) best[p] = v;
       }
       const at = layer * side * wide + c * side;
       let most = scoring ? 1e-6 : unit; // the colours of scores reach as far as the largest of the head
       if (scoring) for (const p of blocks) most = Math.max(most, Math.abs(best[p]));
-      for (const p of blocks) pixels[at + p] = scoring ? SIGNED[Math.round(127.5 * (best[p] / most + 1))] : SHADES[shade(best[p] / most)];
+      for (const p of blocks)
+        pixels[at + p] = scoring
+          ? SIGNED[Math.round(127.5 * (best[p] / most + 1))]
+          : SHADES[shade(best[p] / most)];
     }
     for (let layer = 0; layer < L; layer++) {
       const sum = new Float32Array(N);
@@ -69,66 +97,118 @@ function headGrid(s) {
       }
       if (H > 1) small(sum, 0, STEPS * H, layer, H);
     }
-    const exact = h("canvas", { width: wide, height: L * side }), all = h("canvas", { width: picture.width, height: picture.height });
+    const exact = h("canvas", { width: wide, height: L * side });
+    const all = h("canvas", { width: picture.width, height: picture.height });
     exact.getContext("2d").putImageData(image, 0, 0);
-    const pen = all.getContext("2d"), pitch = size + gap;
-    pen.imageSmoothingEnabled = false;
-    pen.scale(ratio, ratio);
-    for (let layer = 0; layer < L; layer++) for (let c = 0; c < columns; c++) {
-      pen.drawImage(exact, c * side, layer * side, side, side, c * pitch, layer * pitch, size, size);
-    }
+    const ctx = all.getContext("2d");
+    const pitch = size + gap;
+    ctx.imageSmoothingEnabled = false;
+    ctx.scale(ratio, ratio);
+    for (let layer = 0; layer < L; layer++)
+      for (let c = 0; c < columns; c++) {
+        ctx.drawImage(
+          exact,
+          c * side,
+          layer * side,
+          side,
+          side,
+          c * pitch,
+          layer * pitch,
+          size,
+          size,
+        );
+      }
     return all;
   }
 
-  const choose = (layer, c) => s.set(c < H ? { layer, head: c, average: false } : { layer, average: true });
+  const choose = (layer, c) =>
+    s.set(c < H ? { layer, head: c, average: false } : { layer, average: true });
   const cells = [];
   const buttons = h("div", { class: "buttons" });
   for (let layer = 0; layer < L; layer++) {
     const row = h("div", { role: "row" });
     for (let c = 0; c < columns; c++) {
       const name = `layer ${layer}, ${c < H ? `head ${c}` : `mean of ${H} heads`}`;
-      cells.push(h("button", { type: "button", role: "gridcell", tabindex: -1, "aria-selected": "false",
-        "aria-label": name, title: name, onclick: () => choose(layer, c) }));
+      cells.push(
+        h("button", {
+          type: "button",
+          role: "gridcell",
+          tabindex: -1,
+          "aria-selected": "false",
+          "aria-label": name,
+          title: name,
+          onclick: () => choose(layer, c),
+        }),
+      );
       row.append(cells.at(-1));
     }
     buttons.append(row);
   }
   const numbers = (n, name) => Array.from({ length: n }, (_, k) => h("span", {}, name(k)));
   const top = h("div", { class: "quiet top", "aria-hidden": "true" }, ...numbers(columns, String));
-  const node = h("div", { class: "grid", role: "grid", "aria-label": "Layers and heads. Arrow keys choose.",
-    style: `--columns: ${columns}` },
-    h("span", { class: "quiet names", "aria-hidden": "true" }, H > 1 ? "head →, layer ↓ (from 0)" : "layer ↓ (from 0)"),
+  const node = h(
+    "div",
+    {
+      class: "grid",
+      role: "grid",
+      "aria-label": "Layers and heads. Arrow keys choose.",
+      style: `--columns: ${columns}`,
+    },
+    h(
+      "span",
+      { class: "quiet names", "aria-hidden": "true" },
+      H > 1 ? "head →, layer ↓ (from 0)" : "layer ↓ (from 0)",
+    ),
     top,
     h("div", { class: "quiet rows", "aria-hidden": "true" }, ...numbers(L, String)),
-    h("div", { class: "maps" }, picture, buttons));
+    h("div", { class: "maps" }, picture, buttons),
+  );
   node.addEventListener("keydown", (event) => {
-    const c = s.get("average") ? H : s.get("head"), layer = s.get("layer");
-    const to = { ArrowLeft: [layer, c - 1], ArrowRight: [layer, c + 1], ArrowUp: [layer - 1, c],
-      ArrowDown: [layer + 1, c], Home: [layer, 0], End: [layer, columns - 1] }[event.key];
+    const c = s.get("average") ? H : s.get("head");
+    const layer = s.get("layer");
+    const to = {
+      ArrowLeft: [layer, c - 1],
+      ArrowRight: [layer, c + 1],
+      ArrowUp: [layer - 1, c],
+      ArrowDown: [layer + 1, c],
+      Home: [layer, 0],
+      End: [layer, columns - 1],
+    }[event.key];
     if (!to) return;
     event.preventDefault();
     const next = [Math.min(L - 1, Math.max(0, to[0])), Math.min(columns - 1, Math.max(0, to[1]))];
     following = next[0] * columns + next[1] !== current;
     choose(...next);
   });
-  let current = 0, following = false, room = 0, seen = -1; // room: the height for the maps; seen: the layer brought into it
+  let current = 0;
+  let following = false;
+  let room = 0;
+  let seen = -1; // room: the height for the maps; seen: the layer brought into it
   /** The small maps as large as the room allows. */
   function resize(wide, tall) {
-    const next = between(12, Math.min(Math.floor(wide / columns), Math.floor(tall / L)) - gap, 64), now = window.devicePixelRatio || 1;
+    const next = clamp(12, Math.min(Math.floor(wide / columns), Math.floor(tall / L)) - gap, 64);
+    const now = window.devicePixelRatio || 1;
     [room, seen] = [tall, -1];
     if (next === size && now === ratio) return;
     [size, ratio, walls, hung] = [next, now, {}, null];
     node.style.setProperty("--cell", `${size}px`);
     node.classList.toggle("long", L * (size + gap) > tall);
-    if (H > 1) say(top.lastChild, size < 30 ? "x̄" : "mean");
+    if (H > 1) setTextData(top.lastChild, size < 30 ? "x̄" : "mean");
     fit(picture, columns * (size + gap) - gap, L * (size + gap) - gap);
   }
   /** The focus goes with the choice, once all else is painted: to move it makes the browser lay out the page. */
   function follow() {
     if (following) cells[current].focus({ preventScroll: true });
     following = false;
-    const layer = s.get("layer"), pitch = size + gap, above = 30 + layer * pitch; // 30: the two lines over the maps
-    if (layer !== seen && L * pitch > room) node.scrollTop = Math.min(above - 2 * pitch, Math.max(node.scrollTop, above + 3 * pitch - 30 - room)); // with its neighbours
+    const layer = s.get("layer");
+    const pitch = size + gap;
+    const above = 30 + layer * pitch; // 30: the two lines over the maps
+    if (layer !== seen && L * pitch > room)
+      // with its neighbours
+      node.scrollTop = Math.min(
+        above - 2 * pitch,
+        Math.max(node.scrollTop, above + 3 * pitch - 30 - room),
+      );
     seen = layer;
   }
   function paint() {
@@ -140,9 +220,11 @@ function headGrid(s) {
     const stage = s.get("stage");
     if (stage === hung) return;
     hung = stage;
-    const pen = picture.getContext("2d"), wide = picture.width / ratio, high = picture.height / ratio;
-    pen.clearRect(0, 0, wide, high);
-    pen.drawImage((walls[stage] ??= wall(stage)), 0, 0, wide, high);
+    const ctx = picture.getContext("2d");
+    const wide = picture.width / ratio;
+    const high = picture.height / ratio;
+    ctx.clearRect(0, 0, wide, high);
+    ctx.drawImage((walls[stage] ??= wall(stage)), 0, 0, wide, high);
   }
   return { node, paint, follow, resize };
 }
@@ -150,19 +232,29 @@ function headGrid(s) {
 /** The chosen map through a T × T picture that is scaled up; one query's row with its numbers. */
 function heatMap(s) {
   const { T, N, tokens, masked, get } = s;
-  let step = 0, side = 0;
+  let step = 0;
+  let side = 0;
   const area = canvas(1, 1, "");
-  const exact = h("canvas", { width: T, height: T }), exactPen = exact.getContext("2d");
-  const image = new ImageData(T, T), pixels = new Uint32Array(image.data.buffer);
-  const down = h("div", { class: "down" }), across = h("div", { class: "across" });
-  const corner = h("div", { class: "quiet corner", "aria-hidden": "true" }, h("div", {}, "key →"), h("div", {}, "query ↓"));
+  const exact = h("canvas", { width: T, height: T });
+  const exactPen = exact.getContext("2d");
+  const image = new ImageData(T, T);
+  const pixels = new Uint32Array(image.data.buffer);
+  const down = h("div", { class: "down" });
+  const across = h("div", { class: "across" });
+  const corner = h(
+    "div",
+    { class: "quiet corner", "aria-hidden": "true" },
+    h("div", {}, "key →"),
+    h("div", {}, "query ↓"),
+  );
   const node = h("div", { class: "map" }, corner, across, down, area);
   const upright = s.longest === 1; // single characters stand, words are turned
-  const before = Math.max(52, 14 + 7 * s.longest), above = upright ? 30 : Math.max(30, 12 + 7 * s.longest);
+  const before = Math.max(52, 14 + 7 * s.longest);
+  const above = upright ? 30 : Math.max(30, 12 + 7 * s.longest);
   node.style.setProperty("--before", `${before}px`);
   node.style.setProperty("--above", `${above}px`);
-  const put = (span, i) => {
-    say(span, tokens[i].short);
+  const label = (span, i) => {
+    setTextData(span, tokens[i].short);
     span.title = tokens[i].full;
     span.classList.toggle("upright", tokens[i].letters === 1);
     span.classList.toggle("space", tokens[i].space);
@@ -173,7 +265,8 @@ function heatMap(s) {
 
   /** As large as the room allows, in whole pixels for a cell unless there are too many tokens. */
   function resize(wide, tall) {
-    const room = Math.min(wide - before - 4, tall - above - 4) / T, next = between(1, room > 3 ? Math.floor(room) : room, 56);
+    const room = Math.min(wide - before - 4, tall - above - 4) / T;
+    const next = clamp(1, room > 3 ? Math.floor(room) : room, 56);
     if (next === step) return fit(area, side, side);
     step = next;
     side = Math.round(step * T);
@@ -182,53 +275,70 @@ function heatMap(s) {
       const every = Math.ceil((axis === across && upright ? 10 : 11) / step); // as many as can be read
       const mark = h("span", { class: "mark" });
       axis.replaceChildren();
-      for (let i = 0; i < T; i += every) axis.append(put(h("span"), i));
+      for (let i = 0; i < T; i += every) axis.append(label(h("span"), i));
       axis.append(mark);
-      return (i) => { mark.hidden = i < 0; if (i >= 0) put(mark, i); };
+      return (i) => {
+        mark.hidden = i < 0;
+        if (i >= 0) label(mark, i);
+      };
     });
   }
 
   /** The colours of all cells, at one pixel each. */
   function colours() {
-    const data = s.values(s.scoring()), hide = s.hiding(), shut = get("show_masked") ? packed(shutGrey()) : NOTHING;
+    const data = s.values(s.scoring());
+    const hide = s.hiding();
+    const shut = get("show_masked") ? pixelOf(maskedGrey()) : TRANSPARENT;
     for (let k = 0; k < N; k++) {
       if (hide && masked[k]) pixels[k] = shut;
-      else pixels[k] = s.scoring() ? SIGNED[Math.round(127.5 * (data[k] / s.largest + 1))] : SHADES[shade(data[k])];
+      else
+        pixels[k] = s.scoring()
+          ? SIGNED[Math.round(127.5 * (data[k] / s.largest + 1))]
+          : SHADES[shade(data[k])];
     }
     exactPen.putImageData(image, 0, 0);
   }
   function paint() {
-    const i = get("query"), pen = area.getContext("2d");
-    pen.clearRect(0, 0, side, side);
-    pen.imageSmoothingEnabled = step < 3; // else some rows would be twice as thick as others
-    pen.drawImage(exact, 0, 0, side, side);
+    const i = get("query");
+    const ctx = area.getContext("2d");
+    ctx.clearRect(0, 0, side, side);
+    ctx.imageSmoothingEnabled = step < 3; // else some rows would be twice as thick as others
+    ctx.drawImage(exact, 0, 0, side, side);
     marks[0](i);
     marks[1](s.column);
-    pen.lineWidth = 1;
+    ctx.lineWidth = 1;
     if (s.column >= 0) {
-      pen.strokeStyle = s.theme.ink;
-      pen.strokeRect(s.column * step + 0.5, 0.5, step - 1, side - 1);
+      ctx.strokeStyle = s.theme.ink;
+      ctx.strokeRect(s.column * step + 0.5, 0.5, step - 1, side - 1);
     }
     if (i < 0) return;
-    const thick = get("locked") ? 3.5 : 1.5, out = step < 8 ? thick : 1; // the frame of a thin row stands around it, not on it
-    for (const [ink, width] of [["paper", thick + 2.5], ["focus", thick]]) { // seen on dark colours and on bright ones
-      pen.strokeStyle = s.theme[ink];
-      pen.lineWidth = width;
-      pen.strokeRect(1, i * step - out / 2, side - 2, step + out);
+    const thick = get("locked") ? 3.5 : 1.5;
+    const out = step < 8 ? thick : 1; // the frame of a thin row stands around it, not on it
+    for (const [ink, width] of [
+      ["paper", thick + 2.5],
+      ["focus", thick],
+    ]) {
+      // seen on dark colours and on bright ones
+      ctx.strokeStyle = s.theme[ink];
+      ctx.lineWidth = width;
+      ctx.strokeRect(1, i * step - out / 2, side - 2, step + out);
     }
-    if (step >= 28) writeRow(pen, i);
+    if (step >= 28) writeRow(ctx, i);
   }
-  function writeRow(pen, i) {
+  function writeRow(ctx, i) {
     const data = s.values(s.scoring());
-    pen.font = `${step < 34 ? 11 : 12}px ${s.theme.mono}`;
-    pen.textAlign = "center";
-    pen.textBaseline = "middle";
+    ctx.font = `${step < 34 ? 11 : 12}px ${s.theme.mono}`;
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
     for (let j = 0; j < T; j++) {
-      const shut = s.hiding() && masked[i * T + j], v = data[i * T + j];
+      const shut = s.hiding() && masked[i * T + j];
+      const v = data[i * T + j];
       if (shut && !get("show_masked")) continue;
-      pen.fillStyle = readableOn(shut ? shutGrey() : s.scoring() ? signed(v / s.largest) : viridis(Math.sqrt(v)));
+      ctx.fillStyle = readableOn(
+        shut ? maskedGrey() : s.scoring() ? signed(v / s.largest) : viridis(Math.sqrt(v)),
+      );
       const number = shut ? "−∞" : s.scoring() ? signedText(v, 1) : v.toFixed(2).replace(/^0/, "");
-      pen.fillText(number, (j + 0.5) * step, (i + 0.5) * step, step - 2);
+      ctx.fillText(number, (j + 0.5) * step, (i + 0.5) * step, step - 2);
     }
   }
   return { node, area, rows: area, paint, colours, resize };
@@ -239,21 +349,43 @@ function heatMap(s) {
 function lineView(s) {
   const { T, tokens, masked, get } = s;
   const most = Math.min(T, Math.max(3, Math.floor(320 / T))); // to a query when all are shown: lines cost time
-  const numbersWide = s.scores ? 70 : 46, heading = 18;
-  const area = canvas(1, 1, ""), numbers = canvas(1, 1, "");
-  const list = (side) => h("div", { class: `list ${side}` }, ...tokens.map(({ short, full, space }) => h("span", { title: full, class: space && "space" }, short)));
-  const rows = list("left"), keys = list("right");
-  const column = (name, content, head = name) => h("div", {}, h("div", { class: `quiet head ${name}` }, head), content);
+  const numbersWide = s.scores ? 70 : 46;
+  const heading = 18;
+  const area = canvas(1, 1, "");
+  const numbers = canvas(1, 1, "");
+  const list = (side) =>
+    h(
+      "div",
+      { class: `list ${side}` },
+      ...tokens.map(({ short, full, space }) =>
+        h("span", { title: full, class: space && "space" }, short),
+      ),
+    );
+  const rows = list("left");
+  const keys = list("right");
+  const column = (name, content, head = name) =>
+    h("div", {}, h("div", { class: `quiet head ${name}` }, head), content);
   const seen = h("div"); // which tokens are in sight, if not all
-  const node = h("div", { class: "lines" }, column("query", rows), column("seen", area, seen), column("key", keys), column("", numbers));
-  const row = new Float32Array(T), top = new Float32Array(most);
-  let tall = 0, wide = 0, height = 0, marked = null;
+  const node = h(
+    "div",
+    { class: "lines" },
+    column("query", rows),
+    column("seen", area, seen),
+    column("key", keys),
+    column("", numbers),
+  );
+  const row = new Float32Array(T);
+  const top = new Float32Array(most);
+  let tall = 0;
+  let wide = 0;
+  let height = 0;
+  let marked = null;
 
   function resize(room, high) {
-    tall = between(13, Math.floor((high - heading - 2) / T), 28);
+    tall = clamp(13, Math.floor((high - heading - 2) / T), 28);
     height = tall * Math.min(T, Math.floor((high - heading - 2) / tall)); // whole rows: the last one is not cut
     const bar = tall * T > height ? 16 : 0; // the scroll bar
-    wide = between(60, room - 2 * Math.max(46, 10 + 7 * s.longest) - numbersWide - bar, 300);
+    wide = clamp(60, room - 2 * Math.max(46, 10 + 7 * s.longest) - numbersWide - bar, 300);
     node.style.setProperty("--tall", `${tall}px`);
     fit(area, wide, height);
     fit(numbers, numbersWide, height);
@@ -264,41 +396,56 @@ function lineView(s) {
     for (const v of row) {
       let n = most;
       while (n > 0 && v > top[n - 1]) n--;
-      if (n < most) { top.copyWithin(n + 1, n, most - 1); top[n] = v; }
+      if (n < most) {
+        top.copyWithin(n + 1, n, most - 1);
+        top[n] = v;
+      }
     }
     return top[most - 1];
   }
   function paint() {
-    const one = get("query"), data = s.values(s.scoring()), hide = s.hiding(), unit = s.scoring() ? s.largest : 1;
-    const over = Math.min(s.scrolled, tall * T - height), y = (i) => (i + 0.5) * tall - over;
-    const pen = area.getContext("2d"), writer = numbers.getContext("2d");
-    pen.clearRect(0, 0, wide, height);
+    const one = get("query");
+    const data = s.values(s.scoring());
+    const hide = s.hiding();
+    const unit = s.scoring() ? s.largest : 1;
+    const over = Math.min(s.scrolled, tall * T - height);
+    const y = (i) => (i + 0.5) * tall - over;
+    const ctx = area.getContext("2d");
+    const writer = numbers.getContext("2d");
+    ctx.clearRect(0, 0, wide, height);
     writer.clearRect(0, 0, numbersWide, height);
     writer.fillStyle = s.theme.ink;
     writer.font = `11px ${s.theme.mono}`;
     writer.textAlign = "right";
     writer.textBaseline = "middle";
     for (let i = one < 0 ? 0 : one; i < (one < 0 ? T : one + 1); i++) {
-      for (let j = 0; j < T; j++) row[j] = hide && masked[i * T + j] ? 0 : Math.abs(data[i * T + j]) / unit;
+      for (let j = 0; j < T; j++)
+        row[j] = hide && masked[i * T + j] ? 0 : Math.abs(data[i * T + j]) / unit;
       const least = Math.max(0.01, one < 0 && most < T ? largest() : 0);
       for (let j = 0; j < T; j++) {
-        const v = data[i * T + j], shut = hide && masked[i * T + j];
+        const v = data[i * T + j];
+        const shut = hide && masked[i * T + j];
         if (one >= 0 && !(shut && !get("show_masked")) && y(j) > -tall && y(j) < height + tall) {
-          writer.fillText(shut ? "−∞" : s.scoring() ? signedText(v) : v.toFixed(3), numbersWide - 4, y(j));
+          writer.fillText(
+            shut ? "−∞" : s.scoring() ? signedText(v) : v.toFixed(3),
+            numbersWide - 4,
+            y(j),
+          );
         }
         if (row[j] < least || Math.min(y(i), y(j)) > height || Math.max(y(i), y(j)) < 0) continue;
-        pen.globalAlpha = Math.min(1, one < 0 ? row[j] : 0.25 + 0.75 * row[j]);
-        pen.strokeStyle = v < 0 ? s.theme.red : s.theme.blue;
-        pen.lineWidth = 0.5 + 4.5 * row[j];
-        pen.setLineDash(v < 0 ? [4, 3] : []);
-        pen.beginPath();
-        pen.moveTo(0, y(i));
-        pen.lineTo(wide, y(j));
-        pen.stroke();
+        ctx.globalAlpha = Math.min(1, one < 0 ? row[j] : 0.25 + 0.75 * row[j]);
+        ctx.strokeStyle = v < 0 ? s.theme.red : s.theme.blue;
+        ctx.lineWidth = 0.5 + 4.5 * row[j];
+        ctx.setLineDash(v < 0 ? [4, 3] : []);
+        ctx.beginPath();
+        ctx.moveTo(0, y(i));
+        ctx.lineTo(wide, y(j));
+        ctx.stroke();
       }
     }
-    const first = Math.round(over / tall), last = first + height / tall - 1;
-    say(seen, height < tall * T ? `${first}–${last} of ${T} tokens: scroll` : "");
+    const first = Math.round(over / tall);
+    const last = first + height / tall - 1;
+    setTextData(seen, height < tall * T ? `${first}–${last} of ${T} tokens: scroll` : "");
     marked?.classList.remove("on");
     marked = one < 0 ? null : rows.children[one];
     marked?.classList.add("on");

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from explorers.base import Explorer, esm, fixed
+from explorers.base import Explorer, esm, read_only
 from explorers.labels import sendable, short
 from helpers.plots import BLUE, GREY, ORANGE, Picture, heatmap, picture, verbatim, visible
 
@@ -70,7 +70,7 @@ class AveragingExplorer(Explorer):
         except traitlets.TraitError as wrong:
             raise ValueError(str(wrong)) from None
 
-    _given = fixed("tokens", "values", "values_name", "learned")
+    _given = read_only("tokens", "values", "values_name", "learned")
 
     @traitlets.validate("weighting")
     def _known(self, proposal: Any) -> Any:

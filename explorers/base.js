@@ -1,10 +1,34 @@
 // Shared by all explorers (base.py puts this in front of each one's own module).
 // Text reaches the page through textContent only: tokens are never read as markup.
 
+/**
+ * The traits of the explorer in Python, as anywidget hands them over.
+ * @typedef {object} WidgetModel
+ * @property {(name: string) => any} get
+ * @property {(name: string, value: any) => void} set
+ * @property {(events: string, callback: (...said: any[]) => void) => void} on
+ * @property {(events: string, callback: (...said: any[]) => void) => void} off
+ * @property {(callbacks?: object) => void} save_changes
+ * @property {(message: object) => void} [send]
+ * @property {(file: string) => Promise<Uint8Array>} [weights] in the book only
+ */
+
 /** An element: h("button", { class: "x", onclick: f }, "text", child). */
 function h(tag, attributes = {}, ...children) {
-  const svg = ["svg", "g", "line", "path", "circle", "rect", "text", "polygon", "polyline"].includes(tag);
-  const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  const svg = [
+    "svg",
+    "g",
+    "line",
+    "path",
+    "circle",
+    "rect",
+    "text",
+    "polygon",
+    "polyline",
+  ].includes(tag);
+  const node = svg
+    ? document.createElementNS("http://www.w3.org/2000/svg", tag)
+    : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (value === true) node.setAttribute(name, "");
@@ -22,15 +46,17 @@ function root(el, name, label) {
   return node;
 }
 
-/** Is the page dark, as VS Code's may be? (Of JupyterLab's, and the book's, base.css knows by itself.) */
+/** Is the page dark, as VS Code's may be? (Of JupyterLab's and the book's, base.css knows by itself.) */
 function darkPage() {
   const { jpThemeLight } = document.body.dataset;
-  const paper = colour(document.body, "jp-layout-color0") || colour(document.body, "vscode-editor-background");
+  const paper =
+    cssColor(document.body, "jp-layout-color0") ||
+    cssColor(document.body, "vscode-editor-background");
   if (jpThemeLight !== undefined || !paper) return false;
-  const pen = document.createElement("canvas").getContext("2d");
-  pen.fillStyle = paper;
-  pen.fillRect(0, 0, 1, 1);
-  const [r, g, b] = pen.getImageData(0, 0, 1, 1).data;
+  const ctx = document.createElement("canvas").getContext("2d");
+  ctx.fillStyle = paper;
+  ctx.fillRect(0, 0, 1, 1);
+  const [r, g, b] = ctx.getImageData(0, 0, 1, 1).data;
   return 0.299 * r + 0.587 * g + 0.114 * b < 128;
 }
 
@@ -51,7 +77,12 @@ const live = (render) => ({
       else if (nearestAbove(node)) node.scrollIntoView({ block: "nearest" });
     });
     shown.observe(node);
-    return () => { untheme(); shown.disconnect(); forget(); undo?.(); };
+    return () => {
+      untheme();
+      shown.disconnect();
+      forget();
+      undo?.();
+    };
   },
 });
 
@@ -61,17 +92,40 @@ const live = (render) => ({
 function saveStills(notebook) {
   if (typeof notebook?.toJSON !== "function" || notebook.savesStills) return;
   const whole = notebook.toJSON.bind(notebook);
-  const still = ({ data: { "application/vnd.jupyter.widget-view+json": view, ...data }, ...output }) => ({ ...output, data });
-  const kept = (cell) => (!cell.outputs ? cell
-    : { ...cell, outputs: cell.outputs.map((output) => (output.data?.["image/png"] ? still(output) : output)) });
-  Object.assign(notebook, { savesStills: true, toJSON() {
-    const saved = whole();
-    return saved.metadata?.widgets ? saved : { ...saved, cells: saved.cells.map(kept) };
-  } });
+  const still = ({
+    data: { "application/vnd.jupyter.widget-view+json": view, ...data },
+    ...output
+  }) => ({ ...output, data });
+  const kept = (cell) =>
+    !cell.outputs
+      ? cell
+      : {
+          ...cell,
+          outputs: cell.outputs.map((output) =>
+            output.data?.["image/png"] ? still(output) : output,
+          ),
+        };
+  Object.assign(notebook, {
+    savesStills: true,
+    toJSON() {
+      const saved = whole();
+      return saved.metadata?.widgets ? saved : { ...saved, cells: saved.cells.map(kept) };
+    },
+  });
 }
 
 const CONTROLS = "button, input, select, textarea, [tabindex='0']";
-const SCROLLING = [" ", "Home", "End", "PageUp", "PageDown", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"];
+const SCROLLING = [
+  " ",
+  "Home",
+  "End",
+  "PageUp",
+  "PageDown",
+  "ArrowUp",
+  "ArrowDown",
+  "ArrowLeft",
+  "ArrowRight",
+];
 
 /** Keys: E in the explorer's cell (or the cell after it, where Shift+Enter leads) enters, Escape
     leaves, and in between no key reaches JupyterLab or scrolls the page. Returns the undo. */
@@ -79,23 +133,44 @@ function keyboard(node) {
   let last; // where the focus was when Escape left
   const enter = (event) => {
     if (event.key.toLowerCase() !== "e" || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.closest?.("input, textarea, select, .cm-editor, .d2g, .lm-Menu") || !nearestAbove(node)) return;
+    if (
+      event.target.closest?.("input, textarea, select, .cm-editor, .d2g, .lm-Menu") ||
+      !nearestAbove(node)
+    )
+      return;
     event.preventDefault();
     event.stopPropagation();
-    const shown = [...node.querySelectorAll(CONTROLS)].filter((c) => !c.disabled && c.getClientRects().length);
-    (shown.includes(last) ? last : shown.find((c) => "entry" in c.dataset) ?? shown[0])?.focus({ preventScroll: true });
+    const shown = [...node.querySelectorAll(CONTROLS)].filter(
+      (c) => !c.disabled && c.getClientRects().length,
+    );
+    (shown.includes(last) ? last : (shown.find((c) => "entry" in c.dataset) ?? shown[0]))?.focus({
+      preventScroll: true,
+    });
     node.scrollIntoView({ block: "nearest" });
   };
   node.addEventListener("keydown", (event) => {
     const { key, target } = event;
     if (event.ctrlKey || event.metaKey) return;
     event.stopPropagation();
-    if (key === "Escape") { last = target; leave(node); }
-    else if (SCROLLING.includes(key) && !usesKey(target, key)) event.preventDefault();
+    if (key === "Escape") {
+      last = target;
+      leave(node);
+    } else if (SCROLLING.includes(key) && !usesKey(target, key)) event.preventDefault();
   });
   document.addEventListener("keydown", enter, { capture: true });
-  node.append(h("p", { class: "keys quiet" }, "Keyboard: ", h("kbd", {}, "E"), " to enter, ",
-    h("kbd", {}, "Tab"), " for the next control, ", h("kbd", {}, "Esc"), " to leave"));
+  node.append(
+    h(
+      "p",
+      { class: "keys quiet" },
+      "Keyboard: ",
+      h("kbd", {}, "E"),
+      " to enter, ",
+      h("kbd", {}, "Tab"),
+      " for the next control, ",
+      h("kbd", {}, "Esc"),
+      " to leave",
+    ),
+  );
   return () => document.removeEventListener("keydown", enter, { capture: true });
 }
 
@@ -110,7 +185,7 @@ function usesKey(target, key) {
 /** Gives the focus back to the explorer's cell, in command mode. */
 function leave(node) {
   const cell = node.closest(".jp-Cell");
-  document.activeElement.blur();
+  /** @type {HTMLElement} */ (document.activeElement).blur();
   if (!cell) return;
   if (!cell.hasAttribute("tabindex")) cell.tabIndex = -1;
   cell.focus({ preventScroll: true });
@@ -126,26 +201,30 @@ function nearestAbove(node) {
 
 /** A token with its white space made visible (the same signs as helpers.plots.visible), and with no
     sign that would turn the text after it round. */
-const visible = (token) => token.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥")
-  .replace(/[\u202a-\u202e\u2066-\u2069]/g, "�");
+const visible = (token) =>
+  token
+    .replaceAll(" ", "␣")
+    .replaceAll("\n", "⏎")
+    .replaceAll("\t", "⇥")
+    .replace(/[\u202a-\u202e\u2066-\u2069]/g, "�");
 
 /** At most `longest` characters, the last one an ellipsis if something is left out. */
-function short(text, longest) {
+function truncate(text, longest) {
   const signs = [...text.slice(0, 2 * longest + 2)]; // a sign may be two units of a string
   return signs.length <= longest ? text : `${signs.slice(0, longest - 1).join("")}…`;
 }
 
 /** What the pointer shows of a token that is cut; of a very long one, its beginning. */
-const inFull = (token) => short(token, 300);
+const inFull = (token) => truncate(token, 300);
 
 /** Calls lay(n), n: how many of the edges the node's width has reached. At once as if there were
     little room, then whenever that changes; from 760 on there is room for two columns (as .columns
     in base.css). Returns the undo. */
-function byWidth(node, lay, edges = [760]) {
+function onBreakpoint(node, lay, edges = [760]) {
   let reached = 0;
   const watcher = new ResizeObserver(() => {
     const now = edges.filter((edge) => node.clientWidth >= edge).length;
-    if (node.clientWidth && now !== reached) lay(reached = now);
+    if (node.clientWidth && now !== reached) lay((reached = now));
   });
   lay(reached);
   watcher.observe(node);
@@ -153,19 +232,25 @@ function byWidth(node, lay, edges = [760]) {
 }
 
 /** Calls `paint` at most once per frame, however often it is asked. */
-function onceAFrame(paint) {
+function throttleToFrame(paint) {
   let asked = false;
   return () => {
     if (asked) return;
     asked = true;
-    requestAnimationFrame(() => { asked = false; paint(); });
+    requestAnimationFrame(() => {
+      asked = false;
+      paint();
+    });
   };
 }
 
 /** Calls `update` once nothing has asked for a while: for text that is read aloud or copied, not seen. */
-function onceQuiet(update, wait = 150) {
+function debounce(update, wait = 150) {
   let timer;
-  const soon = () => { clearTimeout(timer); timer = setTimeout(update, wait); };
+  const soon = () => {
+    clearTimeout(timer);
+    timer = setTimeout(update, wait);
+  };
   soon.stop = () => clearTimeout(timer);
   return soon;
 }
@@ -173,23 +258,41 @@ function onceQuiet(update, wait = 150) {
 /** A set(changes) whose changes the kernel hears of once they have rested. Until then they are held
     against its echo of an earlier message, which ipywidgets takes for news: a click or a letter
     made while that echo is under way would be undone. Ask before listening to these traits. */
-function unhurried(model, names, wait) {
+function debouncedSet(model, names, wait) {
   const events = names.map((name) => `change:${name}`).join(" ");
   let untold = {};
   const hold = () => {
-    for (const [name, value] of Object.entries(untold)) if (model.get(name) !== value) model.set(name, value);
+    for (const [name, value] of Object.entries(untold))
+      if (model.get(name) !== value) model.set(name, value);
   };
-  const tell = onceQuiet(() => { untold = {}; model.save_changes(); }, wait);
+  const tell = debounce(() => {
+    untold = {};
+    model.save_changes();
+  }, wait);
   model.on(events, hold);
-  const set = (changes) => { Object.assign(untold, changes); hold(); tell(); };
-  set.stop = () => { tell.stop(); model.off(events, hold); };
+  const set = (changes) => {
+    Object.assign(untold, changes);
+    hold();
+    tell();
+  };
+  set.stop = () => {
+    tell.stop();
+    model.off(events, hold);
+  };
   return set;
 }
 
 /** Writes a text if it is another one: the browser lays out anew what is written, equal or not. */
-function write(node, text) { if (node.textContent !== text) node.textContent = text; }
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
 
-/** A labelled slider tied to the trait `name`, both ways. Returns its <label>. */
+/**
+ * A labelled slider tied to the trait `name`, both ways. Returns its <label>.
+ * @param {WidgetModel} model
+ * @param {string} name
+ * @param {{ label?: string, min: number, max: number, step?: number, show?: (v: any) => string }} options
+ */
 function slider(model, name, { label = name, min, max, step = 1, show = String }) {
   const input = h("input", { type: "range", min, max, step, "aria-label": label });
   const value = h("span", { class: "value" });
@@ -198,27 +301,58 @@ function slider(model, name, { label = name, min, max, step = 1, show = String }
     value.textContent = show(model.get(name));
     input.setAttribute("aria-valuetext", value.textContent);
   };
-  input.addEventListener("input", () => { model.set(name, Number(input.value)); model.save_changes(); });
+  input.addEventListener("input", () => {
+    model.set(name, Number(input.value));
+    model.save_changes();
+  });
   model.on(`change:${name}`, read);
   read();
   return h("label", {}, label, input, value);
 }
 
-/** A check box tied to the boolean trait `name`. */
+/**
+ * A check box tied to the boolean trait `name`.
+ * @param {WidgetModel} model
+ * @param {string} name
+ * @param {string} label
+ */
 function checkbox(model, name, label) {
   const input = h("input", { type: "checkbox" });
-  const read = () => { input.checked = model.get(name); };
-  input.addEventListener("change", () => { model.set(name, input.checked); model.save_changes(); });
+  const read = () => {
+    input.checked = model.get(name);
+  };
+  input.addEventListener("change", () => {
+    model.set(name, input.checked);
+    model.save_changes();
+  });
   model.on(`change:${name}`, read);
   read();
   return h("label", {}, input, label);
 }
 
-/** Buttons of which one is pressed, tied to the string trait `name`. options: [value, label]. */
+/**
+ * Buttons of which one is pressed, tied to the string trait `name`. options: [value, label].
+ * @param {WidgetModel} model
+ * @param {string} name
+ * @param {any[][]} options
+ * @param {string} label
+ */
 function choice(model, name, options, label) {
-  const buttons = options.map(([value, text]) => h("button", { type: "button",
-    onclick: () => { model.set(name, value); model.save_changes(); } }, text));
-  const read = () => buttons.forEach((b, i) => b.setAttribute("aria-pressed", options[i][0] === model.get(name)));
+  const buttons = options.map(([value, text]) =>
+    h(
+      "button",
+      {
+        type: "button",
+        onclick: () => {
+          model.set(name, value);
+          model.save_changes();
+        },
+      },
+      text,
+    ),
+  );
+  const read = () =>
+    buttons.forEach((b, i) => b.setAttribute("aria-pressed", options[i][0] === model.get(name)));
   model.on(`change:${name}`, read);
   read();
   return h("span", { class: "row", role: "group", "aria-label": label }, ...buttons);
@@ -227,12 +361,15 @@ function choice(model, name, options, label) {
 /** Calls `paint` when the page switches between light and dark; returns the undo. */
 function onTheme(paint) {
   const watcher = new MutationObserver(paint);
-  watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
+  watcher.observe(document.body, {
+    attributes: true,
+    attributeFilter: ["data-jp-theme-light", "class"],
+  });
   return () => watcher.disconnect();
 }
 
-/** A colour of base.css for a canvas: colour(root, "ink"). */
-const colour = (node, name) => getComputedStyle(node).getPropertyValue(`--${name}`).trim();
+/** A colour of base.css for a canvas: cssColor(root, "ink"). */
+const cssColor = (node, name) => getComputedStyle(node).getPropertyValue(`--${name}`).trim();
 
 /** A canvas that is sharp on every screen. Sizes are in CSS pixels. */
 function canvas(width, height, label) {
@@ -241,107 +378,166 @@ function canvas(width, height, label) {
   return node;
 }
 
-/** Give a canvas another size, or the sharpness of a page that was zoomed. Returns the cleared pen. */
+/** Give a canvas another size, or the sharpness of a page that was zoomed. Returns the cleared context. */
 function fit(node, width, height) {
-  const scale = window.devicePixelRatio || 1, [w, h] = [Math.round(width * scale), Math.round(height * scale)];
-  const pen = node.getContext("2d");
+  const scale = window.devicePixelRatio || 1;
+  const [w, h] = [Math.round(width * scale), Math.round(height * scale)];
+  const ctx = node.getContext("2d");
   if (node.width !== w || node.height !== h) {
     Object.assign(node, { width: w, height: h }); // this clears it and forgets its scale
     Object.assign(node.style, { width: `${width}px`, height: `${height}px` });
-    pen.scale(scale, scale);
-  } else pen.clearRect(0, 0, width, height);
-  return pen;
+    ctx.scale(scale, scale);
+  } else ctx.clearRect(0, 0, width, height);
+  return ctx;
 }
 
-const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
-  [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37]];
+const VIRIDIS = [
+  [68, 1, 84],
+  [72, 40, 120],
+  [62, 74, 137],
+  [49, 104, 142],
+  [38, 130, 142],
+  [31, 158, 137],
+  [53, 183, 121],
+  [109, 205, 89],
+  [180, 222, 44],
+  [253, 231, 37],
+];
 
 /** viridis at v in [0, 1] as [r, g, b]. */
 function viridis(v) {
-  const x = Math.min(1, Math.max(0, v)) * (VIRIDIS.length - 1), i = Math.min(VIRIDIS.length - 2, Math.floor(x));
+  const x = Math.min(1, Math.max(0, v)) * (VIRIDIS.length - 1);
+  const i = Math.min(VIRIDIS.length - 2, Math.floor(x));
   return VIRIDIS[i].map((a, k) => Math.round(a + (VIRIDIS[i + 1][k] - a) * (x - i)));
 }
 
+/** @param {number[]} color */
 const rgb = ([r, g, b]) => `rgb(${r},${g},${b})`;
 
-/** A trait of bytes (DataView) as Float32Array. */
-function floats(view) {
-  return new Float32Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
-}
+/** A copy of a trait of bytes (a DataView), aligned for every kind of number. */
+const bytesOf = (view) =>
+  new Uint8Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
+const floats = (view) => new Float32Array(bytesOf(view).buffer);
 
 /** The model, with a save_changes() whose answer does not wait, and `node` telling when it does.
 
     Jupyter's server sends its first message ("busy") at once but keeps the next one, our answer,
     until the browser has acknowledged the first (Nagle's algorithm), and the browser puts that off
     for 40 ms or more unless it has something to say. So we say something: an empty message, which
-    the kernel ignores. */
-function promptly(model, node) {
+    the kernel ignores.
+    @param {WidgetModel} model
+    @param {HTMLElement} node
+    @returns {WidgetModel} */
+function withAck(model, node) {
   const silence = h("p", { class: "warning silence", role: "status" });
-  let timer, asked = false;
+  let timer;
+  let asked = false;
   node.append(silence);
   return {
     get: (name) => model.get(name),
-    set(name, value) { asked ||= model.get(name) !== value; model.set(name, value); },
+    set(name, value) {
+      asked ||= model.get(name) !== value;
+      model.set(name, value);
+    },
     on: (name, callback) => model.on(name, callback),
     off: (name, callback) => model.off(name, callback),
     save_changes() {
       if (!asked) return; // nothing would be sent, and nothing come back
       asked = false;
       clearTimeout(timer);
-      timer = setTimeout(() => write(silence, "The kernel has not answered yet: it is busy with another "
-        + "cell, or it has stopped. You still see the previous answer."), 1500);
-      model.save_changes({ iopub: { status: ({ content }) => {
-        if (content.execution_state === "busy") model.send({});
-        if (content.execution_state !== "idle") return;
-        clearTimeout(timer);
-        write(silence, "");
-      } } });
+      timer = setTimeout(
+        () =>
+          setText(
+            silence,
+            "The kernel has not answered yet: it is busy with another " +
+              "cell, or it has stopped. You still see the previous answer.",
+          ),
+        1500,
+      );
+      model.save_changes({
+        iopub: {
+          status: ({ content }) => {
+            if (content.execution_state === "busy") model.send({});
+            if (content.execution_state !== "idle") return;
+            clearTimeout(timer);
+            setText(silence, "");
+          },
+        },
+      });
     },
   };
 }
 
 /** A number as people write it: with a real minus, and no −0. */
-const fixed = (v, digits = 2) => (Math.abs(v) < 0.5 * 10 ** -digits ? 0 : v).toFixed(digits).replace("-", "−");
+const fixed = (v, digits = 2) =>
+  (Math.abs(v) < 0.5 * 10 ** -digits ? 0 : v).toFixed(digits).replace("-", "−");
+
+const percent = (p) => (p === 0 ? "0%" : p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
 
 /** Sets traits and tells the kernel. */
-function put(model, changes) {
+function setAndSave(model, changes) {
   for (const [name, value] of Object.entries(changes)) model.set(name, value);
   model.save_changes();
 }
 
 /** Paints now and, once a frame, whenever one of the traits changes; returns the undo. */
-function repaint(model, names, paint) {
-  const events = names.map((name) => `change:${name}`).join(" "), soon = onceAFrame(paint);
+function paintOnChange(model, names, paint) {
+  const events = names.map((name) => `change:${name}`).join(" ");
+  const soon = throttleToFrame(paint);
   model.on(events, soon);
   paint();
   return () => model.off(events, soon);
 }
 
 /** A captioned picture with two axes. pick(v): a click at the place v of the x-axis. */
-function chart(name, { width: W = 440, height: H = 190, left: L = 48, right: R = 14, bottom: B = 34, top: T = 10, pick } = {}) {
+function chart(
+  name,
+  {
+    width: W = 440,
+    height: H = 190,
+    left: L = 48,
+    right: R = 14,
+    bottom: B = 34,
+    top: T = 10,
+    pick = null,
+  } = {},
+) {
   const svg = h("svg", { viewBox: `0 0 ${W} ${H}`, width: W, role: "img", class: name });
   const caption = h("figcaption", { style: "font-weight:600" });
   const text = (x, y, words, more = {}) =>
-    h("text", { x, y, "text-anchor": "middle", "font-size": 11, fill: "var(--quiet)", ...more }, words);
-  const line = (x1, y1, x2, y2, more = {}) => h("line", { x1, y1, x2, y2, stroke: "var(--line)", ...more });
+    h(
+      "text",
+      { x, y, "text-anchor": "middle", "font-size": 11, fill: "var(--quiet)", ...more },
+      words,
+    );
+  const line = (x1, y1, x2, y2, more = {}) =>
+    h("line", { x1, y1, x2, y2, stroke: "var(--line)", ...more });
   let across = [0, 1];
   if (pick) {
     svg.style.cursor = "pointer";
     svg.addEventListener("pointerdown", (event) => {
-      const box = svg.getBoundingClientRect(), share = ((event.clientX - box.left) * W / box.width - L) / (W - L - R);
+      const box = svg.getBoundingClientRect();
+      const share = (((event.clientX - box.left) * W) / box.width - L) / (W - L - R);
       pick(across[0] + share * (across[1] - across[0]));
     });
   }
   /** x, y: [low, high]; ticks: [value, words]; marks(x, y): what is drawn; at: where the dashed line stands. */
   function paint({ x: xs, y: ys, xticks, yticks, xlabel, title, label = title, at, marks }) {
-    const floor = H - B, x = (v) => L + (v - xs[0]) / (xs[1] - xs[0]) * (W - L - R);
-    const y = (v) => floor - (v - ys[0]) / (ys[1] - ys[0]) * (floor - T);
+    const floor = H - B;
+    const x = (v) => L + ((v - xs[0]) / (xs[1] - xs[0])) * (W - L - R);
+    const y = (v) => floor - ((v - ys[0]) / (ys[1] - ys[0])) * (floor - T);
     across = xs;
-    svg.replaceChildren(line(L, floor, W - R, floor),
-      ...yticks.flatMap(([v, words]) => [line(L, y(v), W - R, y(v), { stroke: v ? "var(--panel)" : "var(--line)" }),
-        text(L - 6, y(v) + 4, words, { "text-anchor": "end" })]),
-      ...xticks.map(([v, words]) => text(x(v), floor + 14, words)), text((L + W - R) / 2, H - 4, xlabel),
-      ...marks(x, y, text), ...(at === undefined ? [] : [line(x(at), T, x(at), floor, { "stroke-dasharray": "2 3" })]));
+    svg.replaceChildren(
+      line(L, floor, W - R, floor),
+      ...yticks.flatMap(([v, words]) => [
+        line(L, y(v), W - R, y(v), { stroke: v ? "var(--panel)" : "var(--line)" }),
+        text(L - 6, y(v) + 4, words, { "text-anchor": "end" }),
+      ]),
+      ...xticks.map(([v, words]) => text(x(v), floor + 14, words)),
+      text((L + W - R) / 2, H - 4, xlabel),
+      ...marks(x, y, text),
+      ...(at === undefined ? [] : [line(x(at), T, x(at), floor, { "stroke-dasharray": "2 3" })]),
+    );
     caption.textContent = title;
     svg.setAttribute("aria-label", label);
   }
@@ -350,18 +546,49 @@ function chart(name, { width: W = 440, height: H = 190, left: L = 48, right: R =
 
 /** A curve through [x, y] points, and a dot. */
 const curve = (points, ink, more = {}) =>
-  h("polyline", { points: points.join(" "), fill: "none", stroke: `var(--${ink})`, "stroke-width": 3, ...more });
+  h("polyline", {
+    points: points.join(" "),
+    fill: "none",
+    stroke: `var(--${ink})`,
+    "stroke-width": 3,
+    ...more,
+  });
 const dot = (cx, cy, r = 6) => h("circle", { cx, cy, r, fill: "var(--ink)" });
 
 /** A table of numbers: columns [class, heading], rows [class, heading]; write(row, column, text). */
 function numberTable(columns, rows, title = (row, column) => `${row}-${column}`) {
-  const cells = {}, heads = {};
-  const cell = (row, column) => (cells[title(row, column)] = h("td", { class: `number ${title(row, column)}` }));
-  const node = h("table", {},
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }), ...columns.map(([name, words]) => (heads[name] = h("th", { scope: "col" }, words))))),
-    h("tbody", {}, ...rows.map(([row, words]) => h("tr", {}, h("th", { scope: "row" }, words), ...columns.map(([column]) => cell(row, column))))));
-  return { node, heads, write: (row, column, text) => write(cells[title(row, column)], text) };
+  const cells = {};
+  const heads = {};
+  const cell = (row, column) =>
+    (cells[title(row, column)] = h("td", { class: `number ${title(row, column)}` }));
+  const node = h(
+    "table",
+    {},
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }),
+        ...columns.map(([name, words]) => (heads[name] = h("th", { scope: "col" }, words))),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      ...rows.map(([row, words]) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, words),
+          ...columns.map(([column]) => cell(row, column)),
+        ),
+      ),
+    ),
+  );
+  return { node, heads, write: (row, column, text) => setText(cells[title(row, column)], text) };
 }
 
 /** The sentence that says what the picture shows. */
-const verdict = () => h("p", { class: "verdict", role: "status", style: "margin:4px 0" });
+const summary = () => h("p", { class: "verdict", role: "status", style: "margin:4px 0" });

@@ -26,28 +26,31 @@ def esm(*names: str) -> str:
     return "\n".join((_HERE / f"{n}.js").read_text(encoding="utf-8") for n in ("base", *names))
 
 
-def fixed(*names: str) -> Any:
-    """In a subclass, `_given = fixed("tokens", …)`: traits that stay as they are made.
+def read_only(*names: str) -> Any:
+    """A validator for traits that the browser reads once: they cannot change later.
 
-    The browser reads them once, so what changes them later is told to make a new explorer.
+    names: of the traits. In a subclass: `_given = read_only("tokens", …)`. A later change raises
+    TraitError, which says to make a new explorer.
     """
 
-    def stays(self: "Explorer", proposal: Any) -> Any:
+    def refuse(self: "Explorer", proposal: Any) -> Any:
         if self.comm is not None:  # it is made, and perhaps shown
             name, kind = proposal.trait.name, type(self).__name__
             raise traitlets.TraitError(f"{name} cannot change: make a new {kind}")
         return proposal.value
 
-    return traitlets.validate(*names)(stays)
+    return traitlets.validate(*names)(refuse)
 
 
-def between(what: str, *names: str, low: float, high: Any) -> Any:
-    """In a subclass, `_places = between("a position", "p", "q", low=0, high=…)`: traits in a range.
+def in_range(what: str, *names: str, low: float, high: Any) -> Any:
+    """A validator for traits that lie in a range; a number outside it raises TraitError.
 
-    high: a number, or a function of the explorer; what: what such a number is, for the message.
+    what: what such a number is, for the message; names: of the traits; low: the smallest; high: the
+    largest, a number or a function of the explorer. In a subclass:
+    `_positions = in_range("a position", "p", "q", low=0, high=…)`.
     """
 
-    def inside(self: "Explorer", proposal: Any) -> Any:
+    def check(self: "Explorer", proposal: Any) -> Any:
         most = high(self) if callable(high) else high
         if not low <= proposal.value <= most:  # no number (NaN) neither
             raise traitlets.TraitError(
@@ -55,7 +58,7 @@ def between(what: str, *names: str, low: float, high: Any) -> Any:
             )
         return proposal.value
 
-    return traitlets.validate(*names)(inside)
+    return traitlets.validate(*names)(check)
 
 
 class Explorer(anywidget.AnyWidget):

@@ -31,34 +31,63 @@ const STYLE = `
   .d2g.clocks .dials.many figure { display: flex; align-items: center; gap: 4px; text-align: left; }
 }
 `;
-const SIZE = 150, RADIUS = 58;
+const SIZE = 150;
+const RADIUS = 58;
 
 function render({ model, el }) {
   const node = root(el, "clocks", "Rotary clocks: a query and a key turned by their positions");
-  let q, k, hs, pairs, longest, longestHand, clocks, top; // what `build` finds in the model
-  const hand = (v, i) => ({ length: Math.hypot(v[i], v[i + pairs]), angle: Math.atan2(v[i + pairs], v[i]) });
+  let q;
+  let k;
+  let hs;
+  let pairs;
+  let longest;
+  let longestHand;
+  let clocks;
+  let top; // what `build` finds in the model
+  const hand = (v, i) => ({
+    length: Math.hypot(v[i], v[i + pairs]),
+    angle: Math.atan2(v[i + pairs], v[i]),
+  });
 
   const both = h("input", { type: "range", "aria-label": "move both together", step: 1 });
   both.addEventListener("input", () => {
     const distance = model.get("query") - model.get("key");
-    put(model, { query: Number(both.value), key: Number(both.value) - distance });
+    setAndSave(model, { query: Number(both.value), key: Number(both.value) - distance });
   });
 
   function clock(i) {
-    const c = SIZE / 2, svg = h("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img" });
+    const c = SIZE / 2;
+    const svg = h("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img" });
     svg.append(h("circle", { class: "dial", cx: c, cy: c, r: RADIUS }));
     for (let t = 0; t < 12; t++) {
-      const [x, y] = [Math.sin(t * Math.PI / 6), -Math.cos(t * Math.PI / 6)];
-      svg.append(h("line", { class: "tick", x1: c + x * (RADIUS - 5), y1: c + y * (RADIUS - 5), x2: c + x * RADIUS, y2: c + y * RADIUS }));
+      const [x, y] = [Math.sin((t * Math.PI) / 6), -Math.cos((t * Math.PI) / 6)];
+      svg.append(
+        h("line", {
+          class: "tick",
+          x1: c + x * (RADIUS - 5),
+          y1: c + y * (RADIUS - 5),
+          x2: c + x * RADIUS,
+          y2: c + y * RADIUS,
+        }),
+      );
     }
     const parts = {
       between: h("path", { class: "between" }),
-      k: h("line", { class: "hand k", x1: c, y1: c }), q: h("line", { class: "hand q", x1: c, y1: c }),
-      kText: h("text", { class: "k-text" }, "k"), qText: h("text", { class: "q-text" }, "q"),
+      k: h("line", { class: "hand k", x1: c, y1: c }),
+      q: h("line", { class: "hand q", x1: c, y1: c }),
+      kText: h("text", { class: "k-text" }, "k"),
+      qText: h("text", { class: "q-text" }, "q"),
     };
     svg.append(...Object.values(parts));
-    const step = h("div", { class: "quiet" }), angle = h("div", { class: "angle" }), share = h("div", { class: "share" });
-    const figure = h("figure", {}, svg, h("figcaption", {}, h("b", {}, `pair ${i} `), step, angle, share));
+    const step = h("div", { class: "quiet" });
+    const angle = h("div", { class: "angle" });
+    const share = h("div", { class: "share" });
+    const figure = h(
+      "figure",
+      {},
+      svg,
+      h("figcaption", {}, h("b", {}, `pair ${i} `), step, angle, share),
+    );
     return { svg, figure, step, angle, share, ...parts };
   }
 
@@ -67,23 +96,42 @@ function render({ model, el }) {
   const pick = (v) => {
     const d = Math.round(Math.min(longest, Math.max(-longest, v)));
     const query = Math.min(longest + Math.min(0, d), Math.max(0, d, model.get("query")));
-    put(model, { query, key: query - d });
+    setAndSave(model, { query, key: query - d });
   };
-  const plot = chart("plot", { width: 620, height: 122, left: 42, right: 22, bottom: 32, top: 8, pick });
-  const axis = { query: slider(model, "query", { label: "position of the query", min: 0, max: model.get("longest") }),
-    key: slider(model, "key", { label: "position of the key", min: 0, max: model.get("longest") }) };
+  const plot = chart("plot", {
+    width: 620,
+    height: 122,
+    left: 42,
+    right: 22,
+    bottom: 32,
+    top: 8,
+    pick,
+  });
+  const axis = {
+    query: slider(model, "query", {
+      label: "position of the query",
+      min: 0,
+      max: model.get("longest"),
+    }),
+    key: slider(model, "key", { label: "position of the key", min: 0, max: model.get("longest") }),
+  };
   const says = h("div", { class: "says", role: "status" });
-  const numbers = { distance: h("span", { class: "number distance" }), score: h("span", { class: "number score" }) };
+  const numbers = {
+    distance: h("span", { class: "number distance" }),
+    score: h("span", { class: "number score" }),
+  };
   const places = h("span", { class: "places" });
   says.append(places, "distance ", numbers.distance, " · score q·k/√hs = ", numbers.score);
 
   /** An angle in degrees, from −180 to 180. */
-  const degrees = (radians) => ((radians * 180 / Math.PI + 180) % 360 + 360) % 360 - 180;
+  const degrees = (radians) => (((((radians * 180) / Math.PI + 180) % 360) + 360) % 360) - 180;
   /** The score at a distance: what each pair adds is |q||k| cos(angle between its hands). */
   function shares(distance, base) {
     return Array.from({ length: pairs }, (_, i) => {
-      const a = hand(q, i), b = hand(k, i), theta = base ** (-2 * i / hs);
-      return a.length * b.length * Math.cos(a.angle - b.angle + distance * theta) / Math.sqrt(hs);
+      const a = hand(q, i);
+      const b = hand(k, i);
+      const theta = base ** ((-2 * i) / hs);
+      return (a.length * b.length * Math.cos(a.angle - b.angle + distance * theta)) / Math.sqrt(hs);
     });
   }
   const total = (distance, base) => shares(distance, base).reduce((sum, x) => sum + x, 0);
@@ -106,38 +154,60 @@ function render({ model, el }) {
     paint();
   }
 
-  let drawn, points; // the curve, and the base that it was reckoned for
+  let drawn;
+  let points; // the curve, and the base that it was reckoned for
   function paint() {
     if (k.length !== hs) return;
-    const query = model.get("query"), key = model.get("key"), base = 10 ** model.get("log_base");
-    const distance = query - key, share = shares(distance, base), c = SIZE / 2;
+    const query = model.get("query");
+    const key = model.get("key");
+    const base = 10 ** model.get("log_base");
+    const distance = query - key;
+    const share = shares(distance, base);
+    const c = SIZE / 2;
     both.min = Math.max(0, distance);
     both.max = longest + Math.min(0, distance);
     both.value = query;
-    for (const [name, place] of [["query", query], ["key", key]]) {
+    for (const [name, place] of [
+      ["query", query],
+      ["key", key],
+    ]) {
       Object.assign(axis[name].querySelector("input"), { max: longest, value: place });
     }
     both.setAttribute("aria-valuetext", `query at ${query}, key at ${key}`);
     clocks.forEach((clock, i) => {
-      const theta = base ** (-2 * i / hs), scale = RADIUS * 0.9 / longestHand;
-      const ends = [["q", q, query], ["k", k, key]].map(([name, v, place]) => {
-        const { length, angle } = hand(v, i), turned = angle + place * theta;
-        const x = Math.sin(turned), y = -Math.cos(turned), reach = length * scale;
+      const theta = base ** ((-2 * i) / hs);
+      const scale = (RADIUS * 0.9) / longestHand;
+      const ends = [
+        ["q", q, query],
+        ["k", k, key],
+      ].map(([name, v, place]) => {
+        const { length, angle } = hand(v, i);
+        const turned = angle + place * theta;
+        const x = Math.sin(turned);
+        const y = -Math.cos(turned);
+        const reach = length * scale;
         clock[name].setAttribute("x2", c + reach * x);
         clock[name].setAttribute("y2", c + reach * y);
         clock[`${name}Text`].setAttribute("x", c + (RADIUS + 10) * x);
         clock[`${name}Text`].setAttribute("y", c + (RADIUS + 10) * y);
         return turned;
       });
-      const between = degrees(ends[0] - ends[1]), r = RADIUS * 0.8;
+      const between = degrees(ends[0] - ends[1]);
+      const r = RADIUS * 0.8;
       const at = (angle) => `${c + r * Math.sin(angle)} ${c - r * Math.cos(angle)}`;
       const arc = between >= 0 ? [ends[1], ends[0]] : [ends[0], ends[1]];
-      clock.between.setAttribute("d", `M ${c} ${c} L ${at(arc[0])} A ${r} ${r} 0 0 1 ${at(arc[1])} Z`);
-      const perStep = theta * 180 / Math.PI;
+      clock.between.setAttribute(
+        "d",
+        `M ${c} ${c} L ${at(arc[0])} A ${r} ${r} 0 0 1 ${at(arc[1])} Z`,
+      );
+      const perStep = (theta * 180) / Math.PI;
       clock.step.textContent = `${Number(perStep.toPrecision(3))}° per step`;
       clock.angle.textContent = `from k to q: ${fixed(between, 0)}°`;
       clock.share.textContent = `adds ${fixed(share[i], 2)}`;
-      clock.svg.setAttribute("aria-label", `Pair ${i}: the query's hand stands ${between.toFixed(0)} degrees clockwise of the key's`);
+      clock.svg.setAttribute(
+        "aria-label",
+        `Pair ${i}: the query's hand stands ${between.toFixed(0)} degrees clockwise of the key's`,
+      );
     });
     places.textContent = `query at ${query}, key at ${key} · `;
     numbers.distance.textContent = fixed(distance, 0);
@@ -146,31 +216,70 @@ function render({ model, el }) {
   }
 
   function paintCurve(distance, base) {
-    if (drawn !== base) points = Array.from({ length: 2 * longest + 1 }, (_, i) => [i - longest, total(i - longest, base)]);
+    if (drawn !== base)
+      points = Array.from({ length: 2 * longest + 1 }, (_, i) => [
+        i - longest,
+        total(i - longest, base),
+      ]);
     drawn = base;
-    plot.paint({ x: [-longest, longest], y: [-top, top], at: 0,
-      xticks: [-longest, 0, longest].map((d) => [d, fixed(d, 0)]), yticks: [-top, 0, top].map((s) => [s, s ? fixed(s, 1) : "0"]),
-      xlabel: "distance: position of the query − position of the key", title: "",
+    plot.paint({
+      x: [-longest, longest],
+      y: [-top, top],
+      at: 0,
+      xticks: [-longest, 0, longest].map((d) => [d, fixed(d, 0)]),
+      yticks: [-top, 0, top].map((s) => [s, s ? fixed(s, 1) : "0"]),
+      xlabel: "distance: position of the query − position of the key",
+      title: "",
       label: `The score at every distance from −${longest} to ${longest}; the dot is at distance ${distance}`,
-      marks: (x, y) => [curve(points.map(([d, s]) => [x(d), y(s)]), "ink", { "stroke-width": 1.5 }),
-        h("circle", { cx: x(distance), cy: y(points[distance + longest][1]), r: 6, fill: "var(--blue)", stroke: "var(--paper)", "stroke-width": 2 })] });
+      marks: (x, y) => [
+        curve(
+          points.map(([d, s]) => [x(d), y(s)]),
+          "ink",
+          { "stroke-width": 1.5 },
+        ),
+        h("circle", {
+          cx: x(distance),
+          cy: y(points[distance + longest][1]),
+          r: 6,
+          fill: "var(--blue)",
+          stroke: "var(--paper)",
+          "stroke-width": 2,
+        }),
+      ],
+    });
   }
 
-  const power = (v) => { const b = 10 ** v; return b >= 100 ? Math.round(b).toLocaleString("en") : b.toFixed(0); };
+  const power = (v) => {
+    const b = 10 ** v;
+    return b >= 100 ? Math.round(b).toLocaleString("en") : b.toFixed(0);
+  };
   node.append(
     h("style", {}, STYLE),
-    h("div", { class: "row" },
-      axis.query, axis.key,
+    h(
+      "div",
+      { class: "row" },
+      axis.query,
+      axis.key,
       h("label", {}, "move both together", both),
-      slider(model, "log_base", { label: "base", min: 1, max: 7, step: 0.25, show: power })),
-    dials, says, h("div", { class: "of-plot" }, plot.svg),
-    h("div", { class: "quiet" }, "Blue, solid: the query q. Orange, dashed: the key k. Grey: the angle between them (clockwise is positive)."),
+      slider(model, "log_base", { label: "base", min: 1, max: 7, step: 0.25, show: power }),
+    ),
+    dials,
+    says,
+    h("div", { class: "of-plot" }, plot.svg),
+    h(
+      "div",
+      { class: "quiet" },
+      "Blue, solid: the query q. Orange, dashed: the key k. Grey: the angle between them (clockwise is positive).",
+    ),
   );
   build();
-  const later = onceAFrame(build);
+  const later = throttleToFrame(build);
   model.on("change:q change:k change:longest", later);
-  const undo = repaint(model, ["query", "key", "log_base"], paint);
-  return () => { model.off("change:q change:k change:longest", later); undo(); };
+  const undo = paintOnChange(model, ["query", "key", "log_base"], paint);
+  return () => {
+    model.off("change:q change:k change:longest", later);
+    undo();
+  };
 }
 
 export default live(render);

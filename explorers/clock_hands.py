@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import traitlets
 
-from explorers.base import Explorer, between, esm
+from explorers.base import Explorer, esm, in_range
 from helpers import plots
 from helpers.positions import Rotary, rotary_angles
 
@@ -77,9 +77,9 @@ class ClockHands(Explorer):
             )
         return vector
 
-    _places = between("a position", "query", "key", low=0, high=lambda self: self.longest)
-    _last = between("the last position,", "longest", low=1, high=math.inf)
-    _power = between("the base as a power of ten,", "log_base", low=1, high=7)
+    _places = in_range("a position", "query", "key", low=0, high=lambda self: self.longest)
+    _last = in_range("the last position,", "longest", low=1, high=math.inf)
+    _power = in_range("the base as a power of ten,", "log_base", low=1, high=7)
 
     @traitlets.observe("longest")
     def _stay_inside(self, _: Any) -> None:

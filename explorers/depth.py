@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from explorers.base import Explorer, between, esm
+from explorers.base import Explorer, esm, in_range
 from helpers.plots import BLUE, GREY, RED, Picture, picture
 
 WIDTH, TOKENS, DEEPEST = 32, 8, 48
@@ -68,9 +68,9 @@ class DepthExplorer(Explorer):
             layer=int(layer),
         )
 
-    _depths = between(f"a place in {DEPTHS},", "depth_index", low=0, high=len(DEPTHS) - 1)
-    _scales = between(f"a place in {SCALES},", "scale_index", low=0, high=len(SCALES) - 1)
-    _layers = between("a place on the way up,", "layer", low=0, high=lambda self: self.depth)
+    _depths = in_range(f"a place in {DEPTHS},", "depth_index", low=0, high=len(DEPTHS) - 1)
+    _scales = in_range(f"a place in {SCALES},", "scale_index", low=0, high=len(SCALES) - 1)
+    _layers = in_range("a place on the way up,", "layer", low=0, high=lambda self: self.depth)
 
     @traitlets.validate("skips", "norm")
     def _is_a_choice(self, proposal: Any) -> str:

@@ -1,8 +1,16 @@
 const MODELS = { "124M": [124e6, 12], "1.5B": [1.5e9, 48], "7B": [7e9, 32], "70B": [70e9, 80] };
-const GPUS = Array.from({ length: 15 }, (_, i) => 2 ** i), TOKENS = Array.from({ length: 9 }, (_, i) => 512 * 2 ** i);
-const BANDWIDTHS = [1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8, 10, 12.5, 16, 20, 25, 32, 40, 50, 64, 80, 100, 125, 160, 200, 250, 320, 450]
-  .map((v) => v * 1e9); // equal steps on a logarithmic scale, which meet the wires that have a name:
-const WIRES = [[1.25e9, "Ethernet 10 Gbit/s"], [12.5e9, "Ethernet 100 Gbit/s"], [50e9, "InfiniBand 400 Gbit/s"], [450e9, "NVLink 450 GB/s"]];
+const GPUS = Array.from({ length: 15 }, (_, i) => 2 ** i);
+const TOKENS = Array.from({ length: 9 }, (_, i) => 512 * 2 ** i);
+const BANDWIDTHS = [
+  1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8, 10, 12.5, 16, 20, 25, 32, 40, 50, 64, 80, 100, 125, 160,
+  200, 250, 320, 450,
+].map((v) => v * 1e9); // equal steps on a logarithmic scale, which meet the wires that have a name:
+const WIRES = [
+  [1.25e9, "Ethernet 10 Gbit/s"],
+  [12.5e9, "Ethernet 100 Gbit/s"],
+  [50e9, "InfiniBand 400 Gbit/s"],
+  [450e9, "NVLink 450 GB/s"],
+];
 const INKS = { forward: "blue", backward: "orange", send: "green" };
 
 const STYLE = `
@@ -19,10 +27,12 @@ const STYLE = `
 
 /** One step of training, as one_step in overlap.py: [{ kind, layer, start, end }]. */
 function oneStep(parameters, layers, processes, tokens, speed, bandwidth, overlap) {
-  const part = parameters / layers, forward = 2 * part * tokens / speed;
-  const send = 2 * (processes - 1) / processes * 2 * part / bandwidth;
+  const part = parameters / layers;
+  const forward = (2 * part * tokens) / speed;
+  const send = (((2 * (processes - 1)) / processes) * 2 * part) / bandwidth;
   const blocks = [];
-  let now = 0, sent = 0;
+  let now = 0;
+  let sent = 0;
   for (let layer = 0; layer < layers; layer++) {
     blocks.push({ kind: "forward", layer, start: now, end: now + forward });
     now += forward;
@@ -41,10 +51,16 @@ function oneStep(parameters, layers, processes, tokens, speed, bandwidth, overla
 
 /** As in_short and in_time in overlap.py. */
 function inShort(exact, digits = 3) {
-  const value = Number(exact.toPrecision(digits)), plain = (v) => v.toLocaleString("en-GB", { maximumFractionDigits: 9 });
-  return value >= 1e9 ? `${plain(value / 1e9)} billion` : value >= 1e6 ? `${plain(value / 1e6)} million` : plain(value);
+  const value = Number(exact.toPrecision(digits));
+  const plain = (v) => v.toLocaleString("en-GB", { maximumFractionDigits: 9 });
+  return value >= 1e9
+    ? `${plain(value / 1e9)} billion`
+    : value >= 1e6
+      ? `${plain(value / 1e6)} million`
+      : plain(value);
 }
-const inTime = (seconds) => (seconds >= 0.1 ? `${inShort(seconds)} s` : `${inShort(1000 * seconds)} ms`);
+const inTime = (seconds) =>
+  seconds >= 0.1 ? `${inShort(seconds)} s` : `${inShort(1000 * seconds)} ms`;
 
 /** A slider whose stops are the given values of a trait; between them Python may have set it. */
 function stops(model, name, label, values, show) {
@@ -56,7 +72,7 @@ function stops(model, name, label, values, show) {
     value.textContent = show(model.get(name));
     input.setAttribute("aria-valuetext", value.textContent);
   };
-  input.addEventListener("input", () => put(model, { [name]: values[input.value] }));
+  input.addEventListener("input", () => setAndSave(model, { [name]: values[input.value] }));
   model.on(`change:${name}`, read);
   read();
   return h("label", {}, label, input, value);
@@ -64,27 +80,66 @@ function stops(model, name, label, values, show) {
 
 /** About five round places from 0 to `end`. */
 function places(end) {
-  const ten = 10 ** Math.floor(Math.log10(end / 4)), step = ten * [5, 2, 1].find((s) => s * ten <= end / 4);
+  const ten = 10 ** Math.floor(Math.log10(end / 4));
+  const step = ten * [5, 2, 1].find((s) => s * ten <= end / 4);
   return Array.from({ length: Math.floor(end / step) + 1 }, (_, i) => i * step);
 }
 
 function render({ model, el }) {
-  const node = root(el, "overlap-explorer", "A training step on many GPUs: what is computed and what is sent");
-  const whole = (v) => v.toLocaleString("en-GB"), asked = (words, ...of) => h("span", { class: "row" }, words, choice(model, ...of));
-  const says = verdict(), board = h("div");
-  const sample = (ink) => h("svg", { width: 12, height: 10 }, h("rect", { width: 12, height: 10, fill: `var(--${ink})` }));
-  node.append(h("style", {}, STYLE),
-    h("div", { class: "row" }, asked("parameters", "size", Object.keys(MODELS).map((name) => [name, name]), "Model size"),
-      stops(model, "processes", "GPUs", GPUS, whole), stops(model, "tokens", "tokens per GPU", TOKENS, whole),
-      checkbox(model, "overlap", "send while computing")),
-    h("div", { class: "row" }, stops(model, "bandwidth", "bandwidth", BANDWIDTHS, (v) => `${inShort(v / 1e9)} GB/s`),
-      choice(model, "bandwidth", WIRES, "Links by name")),
+  const node = root(
+    el,
+    "overlap-explorer",
+    "A training step on many GPUs: what is computed and what is sent",
+  );
+  const whole = (v) => v.toLocaleString("en-GB");
+  const asked = (words, name, options, label) =>
+    h("span", { class: "row" }, words, choice(model, name, options, label));
+  const says = summary();
+  const board = h("div");
+  const sample = (ink) =>
+    h(
+      "svg",
+      { width: 12, height: 10 },
+      h("rect", { width: 12, height: 10, fill: `var(--${ink})` }),
+    );
+  node.append(
+    h("style", {}, STYLE),
+    h(
+      "div",
+      { class: "row" },
+      asked(
+        "parameters",
+        "size",
+        Object.keys(MODELS).map((name) => [name, name]),
+        "Model size",
+      ),
+      stops(model, "processes", "GPUs", GPUS, whole),
+      stops(model, "tokens", "tokens per GPU", TOKENS, whole),
+      checkbox(model, "overlap", "send while computing"),
+    ),
+    h(
+      "div",
+      { class: "row" },
+      stops(model, "bandwidth", "bandwidth", BANDWIDTHS, (v) => `${inShort(v / 1e9)} GB/s`),
+      choice(model, "bandwidth", WIRES, "Links by name"),
+    ),
     board,
-    h("p", { class: "quiet key" }, ...[["blue", "forward, first layer first"], ["orange", "backward, last layer first"],
-      ["green", "the layer's gradient, averaged over all GPUs"], ["panel", "waits"]].map(([ink, words]) => h("span", {}, sample(ink), words)),
-    h("span", {}, "one block per layer, the last in full colour")), says);
+    h(
+      "p",
+      { class: "quiet key" },
+      ...[
+        ["blue", "forward, first layer first"],
+        ["orange", "backward, last layer first"],
+        ["green", "the layer's gradient, averaged over all GPUs"],
+        ["panel", "waits"],
+      ].map(([ink, words]) => h("span", {}, sample(ink), words)),
+      h("span", {}, "one block per layer, the last in full colour"),
+    ),
+    says,
+  );
 
-  let picture, width;
+  let picture;
+  let width;
   function lay(wide) {
     width = wide;
     picture = chart("step", { width, height: 186, left: 62, right: 12, bottom: 34, top: 32 });
@@ -92,57 +147,120 @@ function render({ model, el }) {
     paint();
   }
 
-  const step = (overlap) => oneStep(...MODELS[model.get("size")], ...["processes", "tokens", "speed", "bandwidth"].map((name) => model.get(name)), overlap);
+  const step = (overlap) =>
+    oneStep(
+      ...MODELS[model.get("size")],
+      ...["processes", "tokens", "speed", "bandwidth"].map((name) => model.get(name)),
+      overlap,
+    );
 
   function paint() {
-    const overlap = model.get("overlap"), now = step(overlap), apart = step(false).seconds, gpus = model.get("processes");
-    const layers = MODELS[model.get("size")][1], waits = now.seconds - now.computed;
+    const overlap = model.get("overlap");
+    const now = step(overlap);
+    const apart = step(false).seconds;
+    const gpus = model.get("processes");
+    const layers = MODELS[model.get("size")][1];
+    const waits = now.seconds - now.computed;
     const [unit, times] = apart < 0.1 ? ["milliseconds", 1000] : ["seconds", 1];
-    const title = `one step ${inTime(now.seconds)} · computing ${inShort(100 * now.computed / now.seconds)}% of the time · `
-      + `${gpus === 1 ? "1 GPU processes" : `${whole(gpus)} GPUs process`} ${inShort(gpus * model.get("tokens") / now.seconds, 2)} tokens per second`;
-    picture.paint({ x: [0, 1.01 * apart], y: [0.4, 2.6], xticks: places(apart).map((v) => [v, inShort(v * times)]),
-      yticks: [[2, "computes"], [1, "sends"]], xlabel: unit, title, label: `A step in time, computing above and sending below: ${title}`,
+    const title =
+      `one step ${inTime(now.seconds)} · computing ${inShort((100 * now.computed) / now.seconds)}% of the time · ` +
+      `${gpus === 1 ? "1 GPU processes" : `${whole(gpus)} GPUs process`} ${inShort((gpus * model.get("tokens")) / now.seconds, 2)} tokens per second`;
+    picture.paint({
+      x: [0, 1.01 * apart],
+      y: [0.4, 2.6],
+      xticks: places(apart).map((v) => [v, inShort(v * times)]),
+      yticks: [
+        [2, "computes"],
+        [1, "sends"],
+      ],
+      xlabel: unit,
+      title,
+      label: `A step in time, computing above and sending below: ${title}`,
       marks: (x, y, text) => {
-        const bar = (row, start, end, more) => h("rect", { x: x(start), y: y(row + 0.35), height: y(row - 0.35) - y(row + 0.35),
-          width: Math.max(0.3, x(end) - x(start) - (x(end) - x(start) > 3 ? 0.8 : 0)), ...more });
-        const block = ({ kind, layer, start, end }) => bar(kind === "send" ? 1 : 2, start, end, { class: kind,
-          fill: `var(--${INKS[kind]})`, "fill-opacity": (0.5 + 0.5 * (layer + 1) / layers).toFixed(3) });
-        const line = (at, more) => h("line", { x1: x(at), x2: x(at), y1: y(2.6), y2: y(0.4), ...more });
-        const atEnd = (at, top, words, more) => text(Math.min(x(at), width - 12 - 3.2 * words.length), top, words, more); // inside the picture
-        const between = (start, end, top, words, more) => (x(end) - x(start) > 6.5 * words.length // if there is room
-          ? text((x(start) + x(end)) / 2, top, words, more) : "");
-        const ink = { fill: "var(--ink)" }, forward = now.computed / 3;
-        const sends = now.blocks.filter(({ kind }) => kind === "send"), first = sends[0]?.start ?? now.seconds;
-        return [bar(2, 0, now.seconds, { fill: "var(--panel)" }), bar(1, 0, now.seconds, { fill: "var(--panel)" }), ...now.blocks.map(block),
-          between(0, forward, y(2.35) - 3, `forward 0 → ${layers - 1}`), between(forward, now.computed, y(2.35) - 3, `backward ${layers - 1} → 0`),
+        const bar = (row, start, end, more) =>
+          h("rect", {
+            x: x(start),
+            y: y(row + 0.35),
+            height: y(row - 0.35) - y(row + 0.35),
+            width: Math.max(0.3, x(end) - x(start) - (x(end) - x(start) > 3 ? 0.8 : 0)),
+            ...more,
+          });
+        const block = ({ kind, layer, start, end }) =>
+          bar(kind === "send" ? 1 : 2, start, end, {
+            class: kind,
+            fill: `var(--${INKS[kind]})`,
+            "fill-opacity": (0.5 + (0.5 * (layer + 1)) / layers).toFixed(3),
+          });
+        const line = (at, more) =>
+          h("line", { x1: x(at), x2: x(at), y1: y(2.6), y2: y(0.4), ...more });
+        const atEnd = (at, top, words, more) =>
+          text(Math.min(x(at), width - 12 - 3.2 * words.length), top, words, more); // inside the picture
+        const between = (start, end, top, words, more) =>
+          x(end) - x(start) > 6.5 * words.length // if there is room
+            ? text((x(start) + x(end)) / 2, top, words, more)
+            : "";
+        const ink = { fill: "var(--ink)" };
+        const forward = now.computed / 3;
+        const sends = now.blocks.filter(({ kind }) => kind === "send");
+        const first = sends[0]?.start ?? now.seconds;
+        return [
+          bar(2, 0, now.seconds, { fill: "var(--panel)" }),
+          bar(1, 0, now.seconds, { fill: "var(--panel)" }),
+          ...now.blocks.map(block),
+          between(0, forward, y(2.35) - 3, `forward 0 → ${layers - 1}`),
+          between(forward, now.computed, y(2.35) - 3, `backward ${layers - 1} → 0`),
           between(first, now.seconds, y(1.35) - 3, `gradients ${layers - 1} → 0`),
           between(now.computed, now.seconds, y(2) + 4, `waits ${inTime(waits)}`, ink),
-          between(0, first, y(1) + 4, sends.length ? "nothing to send yet" : "nothing to send", ink),
-          ...(now.seconds < apart ? [line(apart, { stroke: "var(--quiet)", "stroke-dasharray": "2 3" }), atEnd(apart, 24, `without overlap ${inTime(apart)}`)] : []),
-          line(now.seconds, { class: "end", stroke: "var(--ink)", "stroke-width": 2 }), atEnd(now.seconds, 11, inTime(now.seconds), { ...ink, "font-weight": 600 })];
-      } });
+          between(
+            0,
+            first,
+            y(1) + 4,
+            sends.length ? "nothing to send yet" : "nothing to send",
+            ink,
+          ),
+          ...(now.seconds < apart
+            ? [
+                line(apart, { stroke: "var(--quiet)", "stroke-dasharray": "2 3" }),
+                atEnd(apart, 24, `without overlap ${inTime(apart)}`),
+              ]
+            : []),
+          line(now.seconds, { class: "end", stroke: "var(--ink)", "stroke-width": 2 }),
+          atEnd(now.seconds, 11, inTime(now.seconds), { ...ink, "font-weight": 600 }),
+        ];
+      },
+    });
     says.textContent = judge(overlap, waits);
   }
 
   function judge(overlap, waits) {
-    const gpus = model.get("processes"), wait = `the GPU waits ${inTime(waits)}`;
+    const gpus = model.get("processes");
+    const wait = `the GPU waits ${inTime(waits)}`;
     if (gpus === 1) return "● one GPU has nothing to send and never waits.";
-    if (!overlap) return `▲ no overlap: the gradients are sent after the backward pass, and ${wait} with nothing to do.`;
+    if (!overlap)
+      return `▲ no overlap: the gradients are sent after the backward pass, and ${wait} with nothing to do.`;
     // A layer's gradient is sent in the time of its backward: 4(n − 1)/n · part / bandwidth = 4 · part · tokens / speed.
-    const needed = (gpus - 1) / gpus * model.get("speed") / model.get("bandwidth");
+    const needed = (((gpus - 1) / gpus) * model.get("speed")) / model.get("bandwidth");
     return model.get("tokens") >= needed
       ? `● sending is hidden behind the backward pass: ${wait}, only for the first layer's gradient, which comes last.`
       : `▼ sending a gradient takes longer than computing one: they queue, and ${wait}. This link keeps up from ${inShort(needed)} tokens per GPU.`;
   }
 
-  const watcher = new ResizeObserver(() => { // as wide as there is room
+  const watcher = new ResizeObserver(() => {
+    // as wide as there is room
     const wide = Math.min(960, node.clientWidth - 4);
     if (wide > 0 && wide !== width) lay(wide);
   });
   lay(320);
   watcher.observe(node);
-  const forget = repaint(model, ["size", "processes", "tokens", "bandwidth", "overlap", "speed"], paint);
-  return () => { watcher.disconnect(); forget(); };
+  const forget = paintOnChange(
+    model,
+    ["size", "processes", "tokens", "bandwidth", "overlap", "speed"],
+    paint,
+  );
+  return () => {
+    watcher.disconnect();
+    forget();
+  };
 }
 
 export default live(render);

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import traitlets
 
-from explorers.base import Explorer, between, esm
+from explorers.base import Explorer, esm, in_range
 from helpers.plots import BLUE, GREEN, GREY, ORANGE, Picture, picture
 
 # Published sizes (GPT-2, Llama): how many parameters, in how many layers.
@@ -94,10 +94,10 @@ class OverlapExplorer(Explorer):
             speed=speed,
         )  # fmt: skip
 
-    _many = between("how many GPUs,", "processes", low=1, high=2**14)
-    _read = between("tokens per GPU,", "tokens", low=1, high=2**20)
-    _wire = between("bytes a second,", "bandwidth", low=10**8, high=10**13)
-    _chip = between("FLOP a second,", "speed", low=10**9, high=10**18)
+    _many = in_range("how many GPUs,", "processes", low=1, high=2**14)
+    _read = in_range("tokens per GPU,", "tokens", low=1, high=2**20)
+    _wire = in_range("bytes a second,", "bandwidth", low=10**8, high=10**13)
+    _chip = in_range("FLOP a second,", "speed", low=10**9, high=10**18)
 
     def blocks(self, *, overlap: bool | None = None) -> list[Block]:
         """The present step (see `one_step`), or the same with or without overlap."""

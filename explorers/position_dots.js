@@ -1,6 +1,8 @@
 // Dot products of sinusoidal position vectors (position_dots.py).
-const LEFT = 34, MAP = 320, SIDE = LEFT + MAP; // the map with its axes, in the units of its SVG
-const share = (part) => `${100 * part / SIDE}%`;
+const LEFT = 34;
+const MAP = 320;
+const SIDE = LEFT + MAP; // the map with its axes, in the units of its SVG
+const share = (part) => `${(100 * part) / SIDE}%`;
 const STYLE = `
 .d2g.dots .row input { width: 104px; }
 .d2g.dots .columns { flex-wrap: nowrap; }
@@ -30,26 +32,41 @@ function render({ model, el }) {
   const node = root(el, "dots", "Dot products of sinusoidal position vectors");
   const map = h("canvas", { role: "img", "aria-label": "Dot product of every pair of positions" });
   const axes = h("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, "aria-hidden": "true" });
-  const frames = h("g"), ticks = h("g");
+  const frames = h("g");
+  const ticks = h("g");
   axes.append(ticks, frames);
-  const choose = (p, q) => put(model, { p: inside(p), q: inside(q) });
-  const plot = chart("plot", { width: 340, height: 262, left: 40, pick: (v) => choose(model.get("p"), v) });
-  const places = ["p", "q"].map((name) => slider(model, name, { label: `position ${name}`, min: 0, max: model.get("length") - 1 }));
+  const choose = (p, q) => setAndSave(model, { p: inside(p), q: inside(q) });
+  const plot = chart("plot", {
+    width: 340,
+    height: 262,
+    left: 40,
+    pick: (v) => choose(model.get("p"), v),
+  });
+  const places = ["p", "q"].map((name) =>
+    slider(model, name, { label: `position ${name}`, min: 0, max: model.get("length") - 1 }),
+  );
   const says = h("div", { class: "says", role: "status" });
   const notes = h("div", { class: "quiet waves" });
 
   /** The table of vectors (T × C), from the formula. */
   function table(T, C, base) {
-    return Array.from({ length: T }, (_, p) => Float64Array.from({ length: C }, (_, j) => {
-      const angle = p * base ** (-2 * Math.floor(j / 2) / C);
-      return j % 2 ? Math.cos(angle) : Math.sin(angle);
-    }));
+    return Array.from({ length: T }, (_, p) =>
+      Float64Array.from({ length: C }, (_, j) => {
+        const angle = p * base ** ((-2 * Math.floor(j / 2)) / C);
+        return j % 2 ? Math.cos(angle) : Math.sin(angle);
+      }),
+    );
   }
   const product = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
 
-  let T = 0, shape = "", products = [], low = 0, high = 1;
+  let T = 0;
+  let shape = "";
+  let products = [];
+  let low = 0;
+  let high = 1;
   const inside = (v) => Math.min(T - 1, Math.max(0, Math.round(v)));
-  const marked = () => { // the positions that have their number at the axes
+  const marked = () => {
+    // the positions that have their number at the axes
     const step = T > 32 ? 16 : T > 12 ? 4 : 1;
     return Array.from({ length: Math.ceil(T / step) }, (_, i) => step * i);
   };
@@ -64,55 +81,114 @@ function render({ model, el }) {
     high = Math.max(...products.flat());
     Object.assign(map, { width: T, height: T }); // a pixel for each pair: CSS enlarges them
     const pixels = new ImageData(T, T);
-    products.flat().forEach((v, n) => pixels.data.set([...viridis((v - low) / (high - low || 1)), 255], 4 * n));
+    products
+      .flat()
+      .forEach((v, n) => pixels.data.set([...viridis((v - low) / (high - low || 1)), 255], 4 * n));
     map.getContext("2d").putImageData(pixels, 0, 0);
-    const text = (x, y, words, more) => h("text", { x, y, "text-anchor": "middle", ...more }, words);
-    const at = (t) => (t + 0.5) * MAP / T;
+    const text = (x, y, words, more) =>
+      h("text", { x, y, "text-anchor": "middle", ...more }, words);
+    const at = (t) => ((t + 0.5) * MAP) / T;
     ticks.replaceChildren(
-      ...marked().flatMap((t) => [text(LEFT + at(t), MAP + 14, t),
-        text(LEFT - 5, Math.max(10, at(t) + 4), t, { "text-anchor": "end" })]),
+      ...marked().flatMap((t) => [
+        text(LEFT + at(t), MAP + 14, t),
+        text(LEFT - 5, Math.max(10, at(t) + 4), t, { "text-anchor": "end" }),
+      ]),
       text(LEFT + MAP / 2, SIDE - 4, "position q"),
-      text(0, 0, "position p", { transform: `translate(11 ${MAP / 2}) rotate(-90)` }));
+      text(0, 0, "position p", { transform: `translate(11 ${MAP / 2}) rotate(-90)` }),
+    );
     const slowest = 2 * Math.PI * base ** ((C - 2) / C);
-    notes.textContent = `${C / 2} pair${C > 2 ? "s" : ""} of sine and cosine. The fastest repeats after 6.3 tokens, the slowest after `
-      + `${slowest < 100 ? slowest.toFixed(1) : Math.round(slowest).toLocaleString("en")}. Colours: dark ${fixed(low, 1)}, bright ${fixed(high, 1)}. `
-      + "Click the map or the curve to choose. The white frame is the row of p, the orange one the pair.";
+    notes.textContent =
+      `${C / 2} pair${C > 2 ? "s" : ""} of sine and cosine. The fastest repeats after 6.3 tokens, the slowest after ` +
+      `${slowest < 100 ? slowest.toFixed(1) : Math.round(slowest).toLocaleString("en")}. Colours: dark ${fixed(low, 1)}, bright ${fixed(high, 1)}. ` +
+      "Click the map or the curve to choose. The white frame is the row of p, the orange one the pair.";
   }
 
   function paint() {
     T = model.get("length");
     work(2 ** model.get("log_width"), 10 ** model.get("log_base"));
-    const p = inside(model.get("p")), q = inside(model.get("q")), cell = MAP / T, row = products[p];
-    [p, q].forEach((v, i) => Object.assign(places[i].querySelector("input"), { max: T - 1, value: v }));
-    const frame = (name, x, wide, grow) => h("rect", { class: name, x: LEFT + x - grow, y: p * cell - grow,
-      width: wide + 2 * grow, height: cell + 2 * grow });
-    frames.replaceChildren(frame("dark", 0, MAP, 0), frame("row-of-p", 0, MAP, 0), // dark: seen on yellow too
-      frame("dark", q * cell, cell, 2), frame("pair", q * cell, cell, 2));
-    plot.paint({ x: [0, T - 1], y: [Math.min(0, low), high], at: p, xlabel: "position q",
-      xticks: marked().map((t) => [t, t]), yticks: [0, high, ...(low < -0.1 * high ? [low] : [])].map((v) => [v, fixed(v, 1)]),
-      title: `The row p = ${p} of the map`, label: `Dot product of position ${p} with every position; largest with itself`,
-      marks: (x, y) => [curve(row.map((v, t) => [x(t), y(v)]), "blue", { "stroke-width": 2 }),
-        h("circle", { class: "here", cx: x(q), cy: y(row[q]), r: 6 })] });
-    says.replaceChildren(`PE(${p}) · PE(${q}) = `, h("span", { class: "number dot" }, fixed(row[q])),
-      ` at distance ${Math.abs(p - q)}. Dot product of a vector with itself: C/2 = `, h("span", { class: "number self" }, fixed(row[p])), ".");
+    const p = inside(model.get("p"));
+    const q = inside(model.get("q"));
+    const cell = MAP / T;
+    const row = products[p];
+    [p, q].forEach((v, i) =>
+      Object.assign(places[i].querySelector("input"), { max: T - 1, value: v }),
+    );
+    const frame = (name, x, wide, grow) =>
+      h("rect", {
+        class: name,
+        x: LEFT + x - grow,
+        y: p * cell - grow,
+        width: wide + 2 * grow,
+        height: cell + 2 * grow,
+      });
+    frames.replaceChildren(
+      frame("dark", 0, MAP, 0),
+      frame("row-of-p", 0, MAP, 0), // dark: seen on yellow too
+      frame("dark", q * cell, cell, 2),
+      frame("pair", q * cell, cell, 2),
+    );
+    plot.paint({
+      x: [0, T - 1],
+      y: [Math.min(0, low), high],
+      at: p,
+      xlabel: "position q",
+      xticks: marked().map((t) => [t, t]),
+      yticks: [0, high, ...(low < -0.1 * high ? [low] : [])].map((v) => [v, fixed(v, 1)]),
+      title: `The row p = ${p} of the map`,
+      label: `Dot product of position ${p} with every position; largest with itself`,
+      marks: (x, y) => [
+        curve(
+          row.map((v, t) => [x(t), y(v)]),
+          "blue",
+          { "stroke-width": 2 },
+        ),
+        h("circle", { class: "here", cx: x(q), cy: y(row[q]), r: 6 }),
+      ],
+    });
+    says.replaceChildren(
+      `PE(${p}) · PE(${q}) = `,
+      h("span", { class: "number dot" }, fixed(row[q])),
+      ` at distance ${Math.abs(p - q)}. Dot product of a vector with itself: C/2 = `,
+      h("span", { class: "number self" }, fixed(row[p])),
+      ".",
+    );
   }
 
   const press = (event) => {
     const box = map.getBoundingClientRect();
-    choose((event.clientY - box.top) / box.height * T - 0.5, (event.clientX - box.left) / box.width * T - 0.5);
+    choose(
+      ((event.clientY - box.top) / box.height) * T - 0.5,
+      ((event.clientX - box.left) / box.width) * T - 0.5,
+    );
   };
-  map.addEventListener("pointerdown", (event) => { map.setPointerCapture(event.pointerId); press(event); });
-  map.addEventListener("pointermove", (event) => { if (event.buttons) press(event); });
+  map.addEventListener("pointerdown", (event) => {
+    map.setPointerCapture(event.pointerId);
+    press(event);
+  });
+  map.addEventListener("pointermove", (event) => {
+    if (event.buttons) press(event);
+  });
 
   node.append(
     h("style", {}, STYLE),
-    h("div", { class: "row" }, ...places,
+    h(
+      "div",
+      { class: "row" },
+      ...places,
       slider(model, "log_width", { label: "width C", min: 1, max: 9, show: (v) => String(2 ** v) }),
-      slider(model, "log_base", { label: "base", min: 1, max: 7, step: 0.25, show: (v) => Math.round(10 ** v).toLocaleString("en") })),
+      slider(model, "log_base", {
+        label: "base",
+        min: 1,
+        max: 7,
+        step: 0.25,
+        show: (v) => Math.round(10 ** v).toLocaleString("en"),
+      }),
+    ),
     h("div", { class: "columns" }, h("div", { class: "map" }, map, axes), plot.figure),
-    says, notes,
+    says,
+    notes,
   );
-  return repaint(model, ["length", "p", "q", "log_width", "log_base"], paint);
+  return paintOnChange(model, ["length", "p", "q", "log_width", "log_base"], paint);
 }
 
 export default live(render);

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import traitlets
 
-from explorers.base import Explorer, between, esm
+from explorers.base import Explorer, esm, in_range
 from helpers import plots
 from helpers.positions import sinusoidal
 
@@ -54,10 +54,10 @@ class PositionDots(Explorer):
             length=length, log_width=n_embd.bit_length() - 1, log_base=math.log10(base), p=p, q=q
         )
 
-    _many = between("how many positions,", "length", low=8, high=LONGEST)
-    _width = between("the width C as a power of two,", "log_width", low=1, high=9)
-    _places = between("a position", "p", "q", low=0, high=lambda self: self.length - 1)
-    _power = between("the base as a power of ten,", "log_base", low=1, high=7)
+    _many = in_range("how many positions,", "length", low=8, high=LONGEST)
+    _width = in_range("the width C as a power of two,", "log_width", low=1, high=9)
+    _places = in_range("a position", "p", "q", low=0, high=lambda self: self.length - 1)
+    _power = in_range("the base as a power of ten,", "log_base", low=1, high=7)
 
     @traitlets.observe("length")
     def _stay_inside(self, _: Any) -> None:

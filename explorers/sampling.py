@@ -9,7 +9,7 @@ import traitlets
 from matplotlib.ticker import MaxNLocator
 from torch import nn
 
-from explorers.base import Explorer, esm, fixed
+from explorers.base import Explorer, esm, read_only
 from explorers.labels import sendable, short
 from explorers.packed import file_of
 from helpers.checkpoints import evaluating
@@ -95,7 +95,7 @@ class SamplingExplorer(Explorer):
     def _can_travel(self, proposal: Any) -> str:
         return sendable(proposal.value)
 
-    _given = fixed("tokens", "most_k", "file")
+    _given = read_only("tokens", "most_k", "file")
 
     @traitlets.validate("answer")
     def _is_ours(self, proposal: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from explorers.base import Explorer, esm, fixed
+from explorers.base import Explorer, esm, read_only
 from helpers.plots import BLUE, GREEN, GREY, ORANGE, RED, Picture, picture
 
 QUERIES, KEYS, LARGEST = 32, 16, 1024  # random queries and keys; numbers in each
@@ -51,7 +51,7 @@ class ScalingExplorer(Explorer):
             row=int(row),
         )
 
-    _given = fixed("numbers")
+    _given = read_only("numbers")
 
     @property
     def head_size(self) -> int:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from torch import Tensor
 
-from explorers.base import Explorer, between, esm, fixed
+from explorers.base import Explorer, esm, in_range, read_only
 from explorers.labels import sendable, short
 from explorers.packed import ids_of_merges, name_of, packed, rounded
 from explorers.token import readable
@@ -33,12 +33,12 @@ _SIGNED = LinearSegmentedColormap.from_list("signed", [ORANGE, "white", BLUE])
 _WEIGHTS = LinearSegmentedColormap.from_list("weights", ["white", BLUE])
 
 
-class Seen(NamedTuple):
+class Activations(NamedTuple):
     """What the model computes for T tokens: L layers, H heads, C features, V tokens."""
 
     ids: list[int]
-    streams: Tensor  # (L + 1, T, C): what enters each block, and what leaves the last
-    between: Tensor  # (L, T, C): after attention
+    residual: Tensor  # (L + 1, T, C): what enters each block, and what leaves the last
+    residual_mid: Tensor  # (L, T, C): after attention
     scores: Tensor  # (L, H, T, T): q · k / √hs
     weights: Tensor  # (L, H, T, T)
     values: Tensor  # (L, H, T, hs)
@@ -51,25 +51,27 @@ class SentenceExplorer(Explorer):
     model, tokenizer: a `GPT` as gpt.js computes it, and the `BPETokenizer` of its tokens, or
     neither: then GPTMini, which comes with the course; text: what it reads first (its last 32
     tokens); stage: which stage is open, one of "tokens", "vectors", "scores", "weights", "values",
-    "sum", "next"; layer, head: the head that is shown; place: the token whose way is shown, −1 for
-    the last; temperature: of the next token; examples: texts to choose from.
+    "sum", "next"; layer, head: the head that is shown; position: of the token that is followed, −1
+    for the last; temperature: of the next token; examples: texts to choose from.
 
     The browser computes with weights in 8 bits (`packed.rounded`), which it asks for once, and so
-    do `seen` and the still picture. off: heads that are silent, as numbers layer · n_head + head;
-    masked: does no token see those after it?
+    do `activations` and the still picture. off: heads whose output is 0, as numbers
+    layer · n_head + head; masked: if True, no token attends to those after it.
 
     Raises ValueError for a model or a tokenizer that the browser does not compute, TraitError for
     settings out of range. Taught in chapters 01 to 13, each stage in its own.
     """
 
-    _esm: ClassVar[str] = esm("bpe", "gpt", "sentence")
+    _esm: ClassVar[str] = esm(
+        "bpe", "gpt", "sentence_state", "sentence_drawing", "sentence_stages", "sentence"
+    )
     _css = Explorer._css + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
     text = traitlets.Unicode().tag(sync=True)
     stage = traitlets.Enum(STAGES, "tokens").tag(sync=True)
     layer = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
-    place = traitlets.Int(-1).tag(sync=True)
+    position = traitlets.Int(-1).tag(sync=True)
     temperature = traitlets.Float(1.0).tag(sync=True)
     off = traitlets.List(traitlets.Int()).tag(sync=True)
     masked = traitlets.Bool(True).tag(sync=True)
@@ -90,7 +92,7 @@ class SentenceExplorer(Explorer):
         stage: str = "tokens",
         layer: int = 0,
         head: int = 0,
-        place: int = -1,
+        position: int = -1,
         temperature: float = 1.0,
         examples: tuple[str, ...] = EXAMPLES,
     ):
@@ -113,7 +115,7 @@ class SentenceExplorer(Explorer):
             stage=stage,
             layer=layer,
             head=head,
-            place=place,
+            position=position,
             temperature=float(temperature),
             examples=list(examples),
             alphabet=alphabet,
@@ -121,14 +123,14 @@ class SentenceExplorer(Explorer):
             file=name_of(self._packed),
             megabytes=round(len(self._packed) / 1e6, 1),
         )
-        logits = self.seen().logits[-1].numpy().astype("<f4").tobytes() if self._ids() else b""
-        self.first = {"text": self.text, "logits": logits}
+        logits = self.activations().logits[-1].numpy() if self._ids() else np.empty(0)
+        self.first = {"text": self.text, "logits": logits.astype("<f4").tobytes()}
         self.on_msg(self._send_weights)
 
-    _given = fixed("shape", "alphabet", "merges", "file", "megabytes")
-    _layers = between("a layer", "layer", low=0, high=lambda self: self.shape[0] - 1)
-    _heads = between("a head", "head", low=0, high=lambda self: self.shape[1] - 1)
-    _warmth = between("a number", "temperature", low=0.1, high=3)
+    _given = read_only("shape", "alphabet", "merges", "file", "megabytes")
+    _layers = in_range("a layer", "layer", low=0, high=lambda self: self.shape[0] - 1)
+    _heads = in_range("a head", "head", low=0, high=lambda self: self.shape[1] - 1)
+    _warmth = in_range("a number", "temperature", low=0.1, high=3)
 
     @traitlets.validate("text")
     def _can_travel(self, proposal: Any) -> str:
@@ -148,24 +150,24 @@ class SentenceExplorer(Explorer):
     def _ids(self) -> list[int]:
         return self._tokenizer.encode(self.text)[-MOST:]
 
-    def _place(self) -> int:
+    def _position(self) -> int:
         T = len(self._ids())
-        return self.place if 0 <= self.place < T else T - 1
+        return self.position if 0 <= self.position < T else T - 1
 
     def tokens(self) -> list[str]:
         """The tokens that are read, as they are shown."""
         return [readable(self._tokenizer.piece(i)) for i in self._ids()]
 
     @torch.no_grad()
-    def seen(self) -> Seen:
+    def activations(self) -> Activations:
         """All that the model computes for the text, with the heads and the mask as they are set."""
         model, ids = self._model, self._ids()
         if not ids:
-            raise ValueError("there is no text, and so nothing that the model has seen")
+            raise ValueError("there is no text, and so there are no activations: set text")
         T, silent = len(ids), torch.tensor(self.off, dtype=torch.int64)
         x = model.token(torch.tensor([ids]))
         later = torch.ones(T, T, dtype=torch.bool).triu(1) & self.masked
-        kept: dict[str, list[Tensor]] = {name: [] for name in Seen._fields[1:-1]}
+        kept: dict[str, list[Tensor]] = {name: [] for name in Activations._fields[1:-1]}
         block: Any
         for layer, block in enumerate(model.blocks):
             q, k, v = block.attention.project(block.attention_norm(x))  # (1, H, T, hs)
@@ -173,13 +175,13 @@ class SentenceExplorer(Explorer):
             weights = scores.masked_fill(later, -torch.inf).softmax(-1)
             mixed = weights @ v
             mixed[:, silent[silent // self.shape[1] == layer] % self.shape[1]] = 0
-            between = x + block.attention.output(mixed.transpose(1, 2).flatten(-2))
-            found = (x, between, scores, weights, v)
+            middle = x + block.attention.output(mixed.transpose(1, 2).flatten(-2))
+            found = (x, middle, scores, weights, v)
             for name, tensor in zip(kept, found, strict=True):
                 kept[name].append(tensor[0])
-            x = between + block.mlp(block.mlp_norm(between))
-        kept["streams"].append(x[0])
-        return Seen(
+            x = middle + block.mlp(block.mlp_norm(middle))
+        kept["residual"].append(x[0])
+        return Activations(
             ids, **{k: torch.stack(v) for k, v in kept.items()}, logits=self._read_out(x[0])
         )
 
@@ -188,7 +190,7 @@ class SentenceExplorer(Explorer):
 
     def probabilities(self) -> Tensor:
         """The probabilities (V,) of the next token at the temperature that is set."""
-        return (self.seen().logits[-1] / self.temperature).softmax(-1)
+        return (self.activations().logits[-1] / self.temperature).softmax(-1)
 
     def describe(self) -> str:
         """The text, and the likeliest next token."""
@@ -218,7 +220,7 @@ class SentenceExplorer(Explorer):
         fig, axes = picture(alt, width=9.6, height=5.2, rows=2, columns=4)
         axes[1, 3].remove()  # the bars have the room of two
         axes[1, 2].set_subplotspec(axes[1, 2].get_gridspec()[1, 2:])
-        seen, i = self.seen(), self._place()
+        seen, i = self.activations(), self._position()
         names = [verbatim(short(token, 9)) for token in self.tokens()]
         own = f"layer {self.layer}, head {self.head}"
         weights = seen.weights[self.layer, self.head]
@@ -226,7 +228,7 @@ class SentenceExplorer(Explorer):
         parts = weights[i][:, None] * seen.values[self.layer, self.head]
         mixed = torch.cat((parts, parts.sum(0, keepdim=True)))
         self._draw_tokens(axes[0, 0], seen.ids, names, i)
-        vectors = seen.streams[0][:, :64]
+        vectors = seen.residual[0][:, :64]
         _draw_map(axes[0, 1], vectors, "2  vectors", names, f"the first 64 of {self.shape[2]}")
         _draw_map(axes[0, 2], seen.scores[self.layer, self.head], "3  scores q · k", names, own)
         shares = weights.sqrt().masked_fill(later, torch.nan)
@@ -245,14 +247,14 @@ class SentenceExplorer(Explorer):
             ax.text(0.02, y, name, va="center", fontsize=size, weight=weight)
             ax.text(0.95, y, str(id), va="center", ha="right", fontsize=size, color=GREY)
 
-    def _draw_sum(self, ax: Axes, seen: Seen, i: int) -> None:
+    def _draw_sum(self, ax: Axes, seen: Activations, i: int) -> None:
         """What each layer's two parts add to the vector of the token, as lengths."""
-        attention = (seen.between[:, i] - seen.streams[:-1, i]).norm(dim=-1).numpy()
-        mlp = (seen.streams[1:, i] - seen.between[:, i]).norm(dim=-1).numpy()
+        attention = (seen.residual_mid[:, i] - seen.residual[:-1, i]).norm(dim=-1).numpy()
+        mlp = (seen.residual[1:, i] - seen.residual_mid[:, i]).norm(dim=-1).numpy()
         y = np.arange(len(attention))
         ax.barh(y - 0.2, attention, 0.38, color=BLUE)
         ax.barh(y + 0.2, mlp, 0.38, color=ORANGE)
-        guesses = [self._name(int(self._read_out(x[i]).argmax())) for x in seen.streams[1:]]
+        guesses = [self._name(int(self._read_out(x[i]).argmax())) for x in seen.residual[1:]]
         rows = [f"{n} {verbatim(guess)}" for n, guess in enumerate(guesses)]
         ax.set_yticks(y, rows, fontsize=7.5)
         ax.invert_yaxis()

@@ -1,6 +1,7 @@
 // All happens here: the merges come once, and the text is cut at every slider position.
 const INKS = ["blue", "orange", "green", "pink", "ink"];
-const WIDEST = 40, BYTES = 10; // of a token, shown at most
+const WIDEST = 40;
+const BYTES = 10; // of a token, shown at most
 
 /** A stroke that stands out from the paper at least 3:1, in both themes. */
 const stroke = (ink) => `color-mix(in srgb, var(--${ink}) 75%, var(--ink))`;
@@ -40,45 +41,99 @@ const STYLE = `
 
 function render({ model, el }) {
   const node = root(el, "token-explorer", "Token explorer: a text and the tokens it is cut into");
-  const bytes = (name) => { const v = model.get(name); return new Uint8Array(v.buffer.slice(v.byteOffset, v.byteOffset + v.byteLength)); };
+  const bytes = (name) => bytesOf(model.get(name));
   const bpe = byteLevel(bytes("alphabet"), new Int32Array(bytes("merges").buffer));
-  const names = new Map(), longest = model.get("longest");
-  const name = (id) => { if (!names.has(id)) names.set(id, readable(bpe.pieces[id])); return names.get(id); };
+  const names = new Map();
+  const longest = model.get("longest");
+  const name = (id) => {
+    if (!names.has(id)) names.set(id, readable(bpe.pieces[id]));
+    return names.get(id);
+  };
   // For tests: the ids of a text after n merges.
   node.cut = (text, n) => bpe.cut(text, n);
 
-  const field = h("textarea", { rows: 3, "aria-label": "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off" });
+  const field = h("textarea", {
+    rows: 3,
+    "aria-label": "text",
+    spellcheck: "false",
+    autocomplete: "off",
+    autocapitalize: "off",
+  });
   const warning = h("div", { class: "warning", role: "status", "aria-live": "polite" });
   const last = h("div", { class: "last" });
   const cells = {};
-  const counted = (key, label) => h("div", {}, h("span", {}, label), " ", (cells[key] = h("span", { class: `number ${key}` })));
-  const list = h("div", { class: "list", role: "listbox", "aria-label": "tokens", tabindex: 0, "aria-orientation": "horizontal" });
+  const counted = (key, label) =>
+    h("div", {}, h("span", {}, label), " ", (cells[key] = h("span", { class: `number ${key}` })));
+  const list = h("div", {
+    class: "list",
+    role: "listbox",
+    "aria-label": "tokens",
+    tabindex: 0,
+    "aria-orientation": "horizontal",
+  });
   const detail = h("div", { class: "detail", role: "status", "aria-live": "polite" });
-  const sliding = slider(model, "used", { label: "merges used", min: 0, max: bpe.count, show: (n) => `${n} of ${bpe.count}` });
+  const sliding = slider(model, "used", {
+    label: "merges used",
+    min: 0,
+    max: bpe.count,
+    show: (n) => `${n} of ${bpe.count}`,
+  });
   sliding.className = "merges";
 
-  node.append(h("style", {}, STYLE), h("div", { class: "columns" },
-    h("div", { class: "given" }, h("label", { class: "typed" }, "text", field), warning, sliding, last,
-      h("div", { class: "counts" }, counted("characters", "characters"), counted("bytes", "bytes"), counted("tokens", "tokens"),
-        counted("each", "characters per token"), counted("size", "size of the vocabulary"))),
-    h("div", { class: "made" }, detail, list)));
+  node.append(
+    h("style", {}, STYLE),
+    h(
+      "div",
+      { class: "columns" },
+      h(
+        "div",
+        { class: "given" },
+        h("label", { class: "typed" }, "text", field),
+        warning,
+        sliding,
+        last,
+        h(
+          "div",
+          { class: "counts" },
+          counted("characters", "characters"),
+          counted("bytes", "bytes"),
+          counted("tokens", "tokens"),
+          counted("each", "characters per token"),
+          counted("size", "size of the vocabulary"),
+        ),
+      ),
+      h("div", { class: "made" }, detail, list),
+    ),
+  );
 
-  let shown = [], spans = [], active = -1;
+  let shown = [];
+  let spans = [];
+  let active = -1;
 
-  const named = (id, longest = 24) => short(name(id), longest);
+  const named = (id, longest = 24) => truncate(name(id), longest);
   function spelt(id) {
     const piece = bpe.pieces[id];
     return piece.length > BYTES ? `${hex(piece.slice(0, BYTES))} … (${piece.length})` : hex(piece);
   }
   function tell() {
     if (active < 0) {
-      write(detail, "Each box is one token (colours repeat). Hover over one, or use the arrow keys. "
-        + "␣ space · ⏎ line break · ‹F0› a byte that is not a whole character");
+      setText(
+        detail,
+        "Each box is one token (colours repeat). Hover over one, or use the arrow keys. " +
+          "␣ space · ⏎ line break · ‹F0› a byte that is not a whole character",
+      );
       return;
     }
-    const id = shown[active], k = id - bpe.first, [left, right] = k < 0 ? [] : merge(k);
-    write(detail, `token ${active + 1} of ${shown.length}: ${named(id, 14)} · id ${id} · bytes ${spelt(id)} · `
-      + (k < 0 ? "a single byte, part of the vocabulary from the start" : `merge ${k + 1}: ${named(left, 14)} + ${named(right, 14)}`));
+    const id = shown[active];
+    const k = id - bpe.first;
+    const [left, right] = k < 0 ? [] : merge(k);
+    setText(
+      detail,
+      `token ${active + 1} of ${shown.length}: ${named(id, 14)} · id ${id} · bytes ${spelt(id)} · ` +
+        (k < 0
+          ? "a single byte, part of the vocabulary from the start"
+          : `merge ${k + 1}: ${named(left, 14)} + ${named(right, 14)}`),
+    );
   }
   const pairs = new Int32Array(bytes("merges").buffer);
   const merge = (k) => [pairs[2 * k], pairs[2 * k + 1]];
@@ -88,7 +143,11 @@ function render({ model, el }) {
 
   function choose(i, scroll) {
     const old = frameOf(spans[active]);
-    if (old) { old.classList.remove("on"); old.removeAttribute("aria-selected"); old.removeAttribute("id"); }
+    if (old) {
+      old.classList.remove("on");
+      old.removeAttribute("aria-selected");
+      old.removeAttribute("id");
+    }
     active = i;
     const now = frameOf(spans[active]);
     if (now) {
@@ -102,18 +161,33 @@ function render({ model, el }) {
   }
   list.dataset.name = `tokens-${Math.random().toString(36).slice(2)}`;
   list.addEventListener("keydown", (event) => {
-    const to = { ArrowRight: active + 1, ArrowDown: active + 1, ArrowLeft: active - 1, ArrowUp: active - 1, Home: 0, End: shown.length - 1 }[event.key];
+    const to = {
+      ArrowRight: active + 1,
+      ArrowDown: active + 1,
+      ArrowLeft: active - 1,
+      ArrowUp: active - 1,
+      Home: 0,
+      End: shown.length - 1,
+    }[event.key];
     if (to === undefined || !shown.length) return;
     event.preventDefault();
     choose(Math.max(0, Math.min(shown.length - 1, to)), true);
   });
-  list.addEventListener("focus", () => { if (active < 0 && shown.length && list.matches(":focus-visible")) choose(0, true); });
-  list.addEventListener("pointerover", (event) => { const i = under(event); if (i >= 0 && i !== active) choose(i, false); });
-  list.addEventListener("click", (event) => { const i = under(event); if (i >= 0) choose(i, false); });
+  list.addEventListener("focus", () => {
+    if (active < 0 && shown.length && list.matches(":focus-visible")) choose(0, true);
+  });
+  list.addEventListener("pointerover", (event) => {
+    const i = under(event);
+    if (i >= 0 && i !== active) choose(i, false);
+  });
+  list.addEventListener("click", (event) => {
+    const i = under(event);
+    if (i >= 0) choose(i, false);
+  });
 
   /** A frame for a token; a line break in it breaks the line behind the frame. */
   function framed(id) {
-    const frame = document.createElement("span");  // by hand: there may be thousands
+    const frame = document.createElement("span"); // by hand: there may be thousands
     frame.className = `piece k${id % INKS.length}`;
     frame.setAttribute("role", "option");
     frame.textContent = named(id, WIDEST);
@@ -123,20 +197,32 @@ function render({ model, el }) {
 
   /** Bring the frames up to the new ids; a token that stays where it was keeps its frame. */
   function update(ids) {
-    let a = 0, b = 0;
-    const less = Math.min(ids.length, shown.length), size = (id) => bpe.pieces[id].length;
+    let a = 0;
+    let b = 0;
+    const less = Math.min(ids.length, shown.length);
+    const size = (id) => bpe.pieces[id].length;
     while (a < less && ids[a] === shown[a]) a += 1;
     while (b < less - a && ids[ids.length - 1 - b] === shown[shown.length - 1 - b]) b += 1;
-    const oldEnd = shown.length - b, newEnd = ids.length - b, middle = [];
+    const oldEnd = shown.length - b;
+    const newEnd = ids.length - b;
+    const middle = [];
     // Between, tokens that begin at the same byte are compared: a merge changes few of them.
-    for (let i = a, j = a, ahead = 0; i < oldEnd || j < newEnd;) {  // ahead: bytes of new minus of old
-      if (i < oldEnd && j < newEnd && ahead === 0 && shown[i] === ids[j]) { middle.push(spans[i]); i += 1; j += 1; }
-      else if (j < newEnd && (ahead <= 0 || i >= oldEnd)) {
+    for (let i = a, j = a, ahead = 0; i < oldEnd || j < newEnd;) {
+      // ahead: bytes of new minus of old
+      if (i < oldEnd && j < newEnd && ahead === 0 && shown[i] === ids[j]) {
+        middle.push(spans[i]);
+        i += 1;
+        j += 1;
+      } else if (j < newEnd && (ahead <= 0 || i >= oldEnd)) {
         middle.push(framed(ids[j]));
         list.insertBefore(middle.at(-1), spans[i] ?? null);
         ahead += size(ids[j]);
         j += 1;
-      } else { spans[i].remove(); ahead -= size(shown[i]); i += 1; }
+      } else {
+        spans[i].remove();
+        ahead -= size(shown[i]);
+        i += 1;
+      }
     }
     return [...spans.slice(0, a), ...middle, ...spans.slice(oldEnd)];
   }
@@ -144,31 +230,51 @@ function render({ model, el }) {
   function draw() {
     let text = model.get("text");
     if (text.toWellFormed) text = text.toWellFormed();
-    const points = Array.from(text), n = model.get("used");
-    write(warning, points.length > longest ? `The text has ${points.length} characters. Only the first ${longest} are tokenised.` : "");
+    const points = Array.from(text);
+    const n = model.get("used");
+    setText(
+      warning,
+      points.length > longest
+        ? `The text has ${points.length} characters. Only the first ${longest} are tokenised.`
+        : "",
+    );
     if (points.length > longest) text = points.slice(0, longest).join("");
     const ids = bpe.cut(text, n);
     choose(-1);
     spans = update(ids);
     shown = ids;
     const size = Math.min(points.length, longest);
-    write(cells.characters, String(size));
-    write(cells.bytes, String(new TextEncoder().encode(text).length));
-    write(cells.tokens, String(ids.length));
-    write(cells.each, ids.length ? (size / ids.length).toFixed(2) : "–");
-    write(cells.size, String(bpe.first + n));
+    setText(cells.characters, String(size));
+    setText(cells.bytes, String(new TextEncoder().encode(text).length));
+    setText(cells.tokens, String(ids.length));
+    setText(cells.each, ids.length ? (size / ids.length).toFixed(2) : "–");
+    setText(cells.size, String(bpe.first + n));
     const [left, right] = n ? merge(n - 1) : [];
-    write(last, n ? `last merge (number ${n}): ${named(left)} + ${named(right)} → ${named(bpe.first + n - 1)}` : "no merges: every byte is a token");
-    last.title = n ? inFull(`${named(left, 90)} + ${named(right, 90)} → ${named(bpe.first + n - 1, 90)}`) : "";
+    setText(
+      last,
+      n
+        ? `last merge (number ${n}): ${named(left)} + ${named(right)} → ${named(bpe.first + n - 1)}`
+        : "no merges: every byte is a token",
+    );
+    last.title = n
+      ? inFull(`${named(left, 90)} + ${named(right, 90)} → ${named(bpe.first + n - 1, 90)}`)
+      : "";
   }
-  const paint = onceAFrame(draw);
-  const set = unhurried(model, ["text"], 300);  // for the still picture only
+  const paint = throttleToFrame(draw);
+  const set = debouncedSet(model, ["text"], 300); // for the still picture only
   field.addEventListener("input", () => set({ text: field.value.toWellFormed?.() ?? field.value }));
-  const read = () => { if (field.value !== model.get("text").replace(/\r\n?/g, "\n")) field.value = model.get("text"); paint(); };
+  const read = () => {
+    if (field.value !== model.get("text").replace(/\r\n?/g, "\n")) field.value = model.get("text");
+    paint();
+  };
   model.on("change:text", read);
   model.on("change:used", paint);
   field.value = model.get("text");
   draw();
-  return () => { set.stop(); model.off("change:text", read); model.off("change:used", paint); };
+  return () => {
+    set.stop();
+    model.off("change:text", read);
+    model.off("change:used", paint);
+  };
 }
 export default live(render);

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import traitlets
 from matplotlib.font_manager import findfont, get_font
 
-from explorers.base import Explorer, esm, fixed
+from explorers.base import Explorer, esm, read_only
 from explorers.labels import sendable, short
 from explorers.packed import ids_of_merges
 from helpers.plots import BLUE, GREEN, ORANGE, PINK, SKY, Picture, picture, verbatim
@@ -80,7 +80,7 @@ class TokenExplorer(Explorer):
     def _can_travel(self, proposal: Any) -> str:
         return sendable(proposal.value)
 
-    _given = fixed("alphabet", "merges", "longest")
+    _given = read_only("alphabet", "merges", "longest")
 
     def ids(self) -> list[int]:
         """The ids of the text (of its first 4,000 characters) after the merges in use."""

@@ -6,7 +6,7 @@ import traitlets
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from explorers.base import Explorer, esm, fixed
+from explorers.base import Explorer, esm, read_only
 from explorers.labels import sendable
 from helpers import plots
 from helpers.text import CharTokenizer
@@ -71,7 +71,7 @@ class WindowExplorer(Explorer):
             largest_block=largest, selected=t,
         )  # fmt: skip
 
-    _given = fixed("text", "ids", "largest_block")
+    _given = read_only("text", "ids", "largest_block")
 
     def _window(self) -> tuple[int, int, int]:
         """(start, T, t) brought into range: sliders may move one before the other."""

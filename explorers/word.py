@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from explorers.base import Explorer, esm, fixed
+from explorers.base import Explorer, esm, read_only
 from explorers.labels import sendable, short
 from explorers.packed import name_of, packed_words
 from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
@@ -86,7 +86,7 @@ class WordExplorer(Explorer):
         self._look_up()
         self.observe(self._look_up, ["mode", "word", "a", "b", "c", "exclude"])
 
-    _given = fixed("count", "file")
+    _given = read_only("count", "file")
 
     @traitlets.validate("word", "a", "b", "c")
     def _sendable(self, proposal: Any) -> str:

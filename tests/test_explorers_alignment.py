@@ -47,8 +47,8 @@ def test_all_weights_go_over_one_after_the_other(explorer):
     sent = np.frombuffer(widget.weight_steps, "<u2") / STEPS
     expected = np.concatenate([weights.ravel() for _, weights in given["looking"]])
     assert np.abs(sent - expected).max() < 2e-5
-    assert widget.looks == [[True, True], [False, False]]
-    assert widget.written == [["cba", "1979-05-03"], ["a", "3"]]
+    assert widget.has_attention == [[True, True], [False, False]]
+    assert widget.outputs == [["cba", "1979-05-03"], ["a", "3"]]
 
 
 def test_weights_of_a_model_are_taken_as_they_come(explorer):

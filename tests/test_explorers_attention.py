@@ -9,8 +9,8 @@ import torch
 import traitlets
 
 from explorers.attention import AttentionExplorer
-from explorers.attention_finds import finds, following, opening_query
 from explorers.attention_maps import STEPS, packed
+from explorers.notable_heads import induction_targets, notable_heads, opening_query
 
 PNG = b"\x89PNG"
 
@@ -150,29 +150,31 @@ def test_it_finds_the_heads_that_do_what_their_names_say():
     even = np.tril(np.ones((8, 8), np.float32)) / np.arange(1, 9)[:, None]
     looks = [head(8, lambda i: max(0, i - 1)), head(8, lambda i: i), head(8, lambda i: 0), even]
     maps = np.stack([np.stack(looks[:2]), np.stack(looks[2:])])
-    found = {f["name"]: (f["layer"], f["head"]) for f in finds("abcdefgh", maps, FUTURE)}
-    names = ["looks one back", "looks at itself", "looks at the first token", "spreads wide"]
+    found = {f["name"]: (f["layer"], f["head"]) for f in notable_heads("abcdefgh", maps, FUTURE)}
+    names = ["previous token", "same token", "first token", "many tokens"]
     assert found == dict(zip(names, [(0, 0), (0, 1), (1, 0), (1, 1)], strict=True))
-    assert all(f["query"] >= 3 for f in finds("abcdefgh", maps, FUTURE))
+    assert all(f["query"] >= 3 for f in notable_heads("abcdefgh", maps, FUTURE))
     third = head(8, lambda i: i // 3)[None, None]  # somewhere else: nothing is offered
-    assert finds("abcdefgh", third, FUTURE) == []
-    assert finds("a", np.ones((1, 1, 1, 1), np.float32), np.zeros((1, 1), bool)) == []
+    assert notable_heads("abcdefgh", third, FUTURE) == []
+    assert notable_heads("a", np.ones((1, 1, 1, 1), np.float32), np.zeros((1, 1), bool)) == []
 
 
 def test_a_text_that_repeats_shows_the_head_that_looks_at_what_followed_last_time():
     text = "abcdabcd"
-    assert following(text).tolist() == [-1, -1, -1, -1, 1, 2, 3, 4]
-    assert following("abxaay").tolist() == [-1, -1, -1, 1, -1, -1]  # after a stands a itself
-    assert following("abab").tolist() == [-1, -1, -1, -1]  # what followed is the one before
+    assert induction_targets(text).tolist() == [-1, -1, -1, -1, 1, 2, 3, 4]
+    after_itself = induction_targets("abxaay").tolist()
+    assert after_itself == [-1, -1, -1, 1, -1, -1]
+    assert induction_targets("abab").tolist() == [-1, -1, -1, -1]  # what followed is the one before
     induction = head(8, lambda i: max(0, i - 3))
     maps = np.stack([head(8, lambda i: i), induction])[None]
-    name = "looks at what followed last time"
-    (found,) = [find for find in finds(text, maps, FUTURE) if find["name"] == name]
+    name = "induction"
+    (found,) = [one for one in notable_heads(text, maps, FUTURE) if one["name"] == name]
     assert found["head"] == 1 and 4 <= found["query"] < 8
-    names = [find["name"] for find in finds("abcdefab", maps, FUTURE)]  # two repeats: too few
-    assert names == ["looks at itself"]
+    too_few = notable_heads("abcdefab", maps, FUTURE)  # two repeats
+    names = [one["name"] for one in too_few]
+    assert names == ["same token"]
     blind = FUTURE | np.eye(8, k=-3, dtype=bool)  # where nobody may look there, nobody does
-    assert [find["name"] for find in finds(text, maps, blind)] == ["looks at itself"]
+    assert [one["name"] for one in notable_heads(text, maps, blind)] == ["same token"]
 
 
 # --- what it refuses ------------------------------------------------------------------------------
@@ -240,7 +242,9 @@ def test_settings_are_checked_at_the_start_and_later(name, value, message):
         explorer(with_scores=False, **{name: value})
 
 
-@pytest.mark.parametrize("name", ["tokens", "title", "shape", "weight_steps", "masked", "finds"])
+@pytest.mark.parametrize(
+    "name", ["tokens", "title", "shape", "weight_steps", "masked", "notable_heads"]
+)
 def test_what_was_checked_together_cannot_be_changed_alone(name):
     made = explorer()
     with pytest.raises(traitlets.TraitError, match=f"{name} cannot change: make a new"):

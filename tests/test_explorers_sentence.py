@@ -137,13 +137,13 @@ def test_a_model_that_reads_less_than_is_shown_is_refused(explorer):
         explorer(GPT(GPTConfig.from_dict(config)))
 
 
-def test_without_a_text_nothing_was_seen(explorer):
+def test_without_a_text_there_are_no_activations(explorer):
     widget = explorer()
     widget.text = ""
     assert widget.describe() == "no text"
-    for look in (widget.seen, widget.probabilities):
+    for compute in (widget.activations, widget.probabilities):
         with pytest.raises(ValueError, match="there is no text"):
-            look()
+            compute()
 
 
 def test_other_tokenizers_are_refused(explorer):
@@ -159,7 +159,7 @@ def test_other_tokenizers_are_refused(explorer):
 
 def test_what_is_seen_is_what_the_rounded_model_computes(explorer):
     widget = explorer()
-    seen = widget.seen()
+    seen = widget.activations()
     with torch.no_grad():
         wanted = rounded(MODEL)(torch.tensor([seen.ids]))[0]
     assert torch.allclose(seen.logits, wanted, atol=1e-5)
@@ -176,21 +176,21 @@ def test_without_a_model_it_is_gptmini(gptmini):
 
 def test_heads_and_mask_can_be_switched_off(explorer):
     widget = explorer()
-    before = widget.seen()
+    before = widget.activations()
     widget.off = [1]
-    without = widget.seen()
+    without = widget.activations()
     assert torch.equal(without.weights[0], before.weights[0])
     assert not torch.allclose(without.logits, before.logits)
     widget.off, widget.masked = [], False
-    assert widget.seen().weights[0].triu(1).any()
+    assert widget.activations().weights[0].triu(1).any()
     widget.off = [0, 1]
-    assert torch.equal(widget.seen().between[0], widget.seen().streams[0])
+    assert torch.equal(widget.activations().residual_mid[0], widget.activations().residual[0])
 
 
 def test_the_first_answer_is_sent_and_the_weights_only_when_asked_for(explorer):
     widget = explorer()
     logits = torch.frombuffer(bytearray(widget.first["logits"]), dtype=torch.float32)
-    assert torch.allclose(logits, widget.seen().logits[-1])
+    assert torch.allclose(logits, widget.activations().logits[-1])
     assert sum(len(v) for v in widget.get_state().values() if isinstance(v, bytes)) < 2000
     sent = []
     widget.send = lambda content, buffers: sent.append((content, buffers))
@@ -208,8 +208,8 @@ def test_temperature_moves_the_probabilities(explorer):
 
 def test_a_long_text_is_read_from_its_last_tokens(explorer):
     widget = explorer(text="low newest " * 40)
-    assert len(widget.text) == LONGEST and len(widget.seen().ids) == MOST == 32
-    assert widget.tokens()[-1] == readable(TOKENIZER.piece(widget.seen().ids[-1]))
+    assert len(widget.text) == LONGEST and len(widget.activations().ids) == MOST == 32
+    assert widget.tokens()[-1] == readable(TOKENIZER.piece(widget.activations().ids[-1]))
 
 
 @pytest.mark.parametrize("text", ["", "a", "$x$ <b>_^{", "\x00\r\t\u202e", "中文🦉", "é\ud800"])
@@ -249,8 +249,8 @@ def test_what_does_not_fit_is_refused(explorer, name, value, message):
 
 def test_a_place_outside_the_text_is_its_last_token(explorer):
     widget = explorer()
-    for place in (99, -1, 0):
-        widget.place = place
+    for position in (99, -1, 0):
+        widget.position = position
         assert widget.picture().png()
 
 

@@ -204,8 +204,8 @@ explorer"""
     assert table_of(explorer)[0][0] == query - 1
     explorer.get_by_role("slider").press("Home")
     expect(chip).to_have_attribute("aria-pressed", "false")
-    found = in_kernel(page, "[find['name'] for find in explorer.finds]")  # no others
-    assert found == ["looks one back", "looks at the first token", "spreads wide"]
+    found = in_kernel(page, "[one['name'] for one in explorer.notable_heads]")  # no others
+    assert found == ["previous token", "first token", "many tokens"]
     shown = explorer.locator(".chips button").all_inner_texts()
     assert shown == ["the previous token", "the first token", "many tokens"]
 

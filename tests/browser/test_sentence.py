@@ -93,9 +93,9 @@ def test_without_webassembly_it_computes_the_same(engine):
             const memory = new WebAssembly.Memory({ initial: 1 });
             const all = new Float32Array(memory.buffer);
             for (let i = 0; i < 60; i++) all[i] = Math.sin(i);
-            fourAtOnce(memory)(0, 48, 48, 40, 400, 8);
+            dot4Wasm(memory)(0, 48, 48, 40, 400, 8);
             const fast = all.slice(100, 108);
-            fourOneByOne(memory)(0, 48, 48, 40, 400, 8);
+            dot4Scalar(memory)(0, 48, 48, 40, 400, 8);
             return Math.max(...fast.map((v, i) => Math.abs(v - all[100 + i])));
         }"""
     )
@@ -213,7 +213,7 @@ def test_every_stage_opens_and_shows_numbers(sentence):
 
 def test_the_stages_show_what_python_computes(sentence):
     page = sentence.page
-    seen = "(seen := explorer.seen())"
+    seen = "(seen := explorer.activations())"
     stage(sentence, "3 scores").click()
     row = sentence.locator(".keys-list tr.on")
     best = in_kernel(page, f"{seen}.scores[4, 0, -1].max().item()")
@@ -222,12 +222,12 @@ def test_the_stages_show_what_python_computes(sentence):
     share = in_kernel(page, f"{seen}.weights[4, 0, -1].max().item()")
     expect(row.locator("td").nth(1)).to_have_text(f"{100 * share:.1f}%")
     stage(sentence, "6 sum").click()
-    lengths = in_kernel(page, f"{seen}.streams[1:, -1].norm(dim=-1).tolist()")
+    lengths = in_kernel(page, f"{seen}.residual[1:, -1].norm(dim=-1).tolist()")
     shown = sentence.locator(".adding tbody tr td:nth-child(4)")
     wanted = [f"{length:.1f}" for length in lengths]
     eventually(lambda: shown.all_inner_texts()[-6:], wanted)
     stage(sentence, "2 vectors").click()
-    first = in_kernel(page, f"{seen}.streams[0, -1, 0].item()")
+    first = in_kernel(page, f"{seen}.residual[0, -1, 0].item()")
     expect(sentence.locator(".drawing")).to_contain_text(f"({first:.2f}".replace("-", "−"))
 
 

@@ -9,6 +9,9 @@
   addEventListener("DOMContentLoaded", () => {
     tell();
     dark.addEventListener("change", tell);
-    new MutationObserver(tell).observe(document.body, { attributes: true, attributeFilter: ["data-theme"] });
+    new MutationObserver(tell).observe(document.body, {
+      attributes: true,
+      attributeFilter: ["data-theme"],
+    });
   });
 })();

@@ -1,0 +1,129 @@
+// What the stages of sentence.js are drawn with: tiles of coloured cells, the square map, lists of keys.
+
+const vectorText = (v, n) =>
+  `${Array.from(v.slice(0, n), (x) => fixed(x)).join("  ")}${v.length > n ? "  …" : ""}`;
+const token = (text) => h("span", { class: "token" }, text);
+const numberCell = (text) => h("td", { class: "number" }, text);
+
+/** The head of a table. isNumber(n): does the n-th column hold numbers? */
+const tableHead = (titles, isNumber = (n) => n > 0) =>
+  h(
+    "thead",
+    {},
+    h(
+      "tr",
+      {},
+      ...titles.map((title, n) =>
+        h("th", { scope: "col", class: isNumber(n) ? "number" : "" }, title),
+      ),
+    ),
+  );
+
+/** The largest of the numbers, without their signs. */
+function maxAbs(v, from = 0, to = v.length) {
+  let most = 1e-9;
+  for (let i = from; i < to; i++) most = Math.max(most, Math.abs(v[i]));
+  return most;
+}
+
+/** The colours of the page, by name; those of images also as bytes. */
+function readInks(node) {
+  const names = ["ink", "quiet", "line", "blue", "orange", "paper", "panel", "focus"];
+  const inks = Object.fromEntries(names.map((ink) => [ink, cssColor(node, ink)]));
+  const bytes = {};
+  const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  for (const ink of ["blue", "orange", "panel"]) {
+    probe.fillStyle = inks[ink];
+    probe.fillRect(0, 0, 1, 1);
+    bytes[ink] = [...probe.getImageData(0, 0, 1, 1).data];
+  }
+  return { ...inks, bytes };
+}
+
+/** Numbers as coloured cells: v(y, x) from −1 (orange) over 0 (paper) to 1 (blue); NaN is struck out. */
+function tile({ bytes }, rows, columns, v) {
+  const made = document.createElement("canvas");
+  made.width = columns;
+  made.height = rows;
+  const ctx = made.getContext("2d");
+  const image = ctx.createImageData(columns, rows);
+  for (let y = 0, at = 0; y < rows; y++) {
+    for (let x = 0; x < columns; x++, at += 4) {
+      const value = v(y, x);
+      const none = Number.isNaN(value);
+      const [r, g, b] = none ? bytes.panel : value < 0 ? bytes.orange : bytes.blue;
+      image.data[at] = r;
+      image.data[at + 1] = g;
+      image.data[at + 2] = b;
+      image.data[at + 3] = none ? 255 : 255 * Math.min(1, Math.abs(value));
+    }
+  }
+  ctx.putImageData(image, 0, 0);
+  return made;
+}
+
+/** A tile as a picture of its own, scaled up. Returns the <canvas> and its ctx. */
+function tilePicture(cells, width, height, label) {
+  const picture = canvas(width, height, label);
+  const ctx = picture.getContext("2d");
+  ctx.imageSmoothingEnabled = false;
+  ctx.drawImage(cells, 0, 0, width, height);
+  return { picture, ctx };
+}
+
+/** A square map of all queries (down) and keys (across), query i and key j framed. */
+function squareMap(s, v, label, i, j) {
+  const { inks } = s;
+  const T = s.ids.length;
+  const size = Math.max(Math.floor(216 / T), 6);
+  const W = size * T;
+  const picture = canvas(W + 2, W + 2, label);
+  const ctx = picture.getContext("2d");
+  ctx.imageSmoothingEnabled = false;
+  ctx.drawImage(tile(inks, T, T, v), 1, 1, W, W);
+  ctx.strokeStyle = inks.line;
+  ctx.strokeRect(0.5, 0.5, W + 1, W + 1);
+  ctx.lineWidth = 2;
+  ctx.strokeStyle = inks.ink;
+  ctx.strokeRect(1, 1 + i * size, W, size);
+  ctx.strokeRect(1 + j * size, 1 + i * size, size, size);
+  picture.addEventListener("click", ({ offsetX, offsetY }) => {
+    const cell = (at) => Math.min(T - 1, Math.floor((at / picture.clientWidth) * T));
+    const [x, y] = [cell(offsetX), cell(offsetY)];
+    s.key = x;
+    s.change({ position: y === T - 1 ? -1 : y });
+  });
+  const caption = h("figcaption", { class: "quiet" }, "query ↓  key →");
+  return h("figure", { class: "square" }, picture, caption);
+}
+
+/** The keys of the chosen query in this order; one, j, is chosen. cells(k): the columns of key k. */
+function keyList(s, order, heads, cells, j) {
+  if (!order.includes(j)) order = [...order.slice(0, -1), j];
+  const button = (k) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "token",
+        "data-n": k,
+        "aria-pressed": String(k === j),
+        tabindex: k === j ? 0 : -1,
+      },
+      s.word(k, 11),
+    );
+  const row = (k) =>
+    h(
+      "tr",
+      { class: k === j ? "on" : "" },
+      h("th", { scope: "row" }, button(k)),
+      ...cells(k).map(numberCell),
+    );
+  return h("table", { class: "keys-list" }, tableHead(heads), h("tbody", {}, ...order.map(row)));
+}
+
+/** A bar in a line of text. */
+function bar(v, most, ink = "blue") {
+  const width = Math.max(1, Math.round((64 * Math.abs(v)) / most));
+  return h("i", { class: "line", style: `width:${width}px;background:var(--${ink})` });
+}
