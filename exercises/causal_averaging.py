@@ -1,33 +1,16 @@
 """The exercises of the chapter "Causal averaging"."""
 
-from functools import reduce
-
 import torch
 import torch.nn.functional as F
 
-from exercises.check import (
-    call,
-    checked,
-    exercise,
-    expect,
-    expect_shape,
-    normal,
-    reported,
-)
+from exercises.check import call, checked, exercise, expect, expect_shape, normal, reported
 from exercises.watch import calls_of, executed
 from helpers.attention import causal_mask
 
-LINE_UP = (
-    "What you divide by has shape (T,), which divides column j by the sum of row j. Make it a "
-    "column, (T, 1): .sum(1, keepdim=True), or [:, None]."
-)
-FUTURE = "This is the mean of the present and the *future*. Token t averages tokens 0 … t."
-ALL = "Every token averages the whole sequence. Token t averages only tokens 0 … t."
 
-
-def counts(T, start=1):
+def counts(T):
     """1, 2, … T as a column."""
-    return torch.arange(start, start + T)[:, None]
+    return torch.arange(1, T + 1)[:, None]
 
 
 def rows(weights):
@@ -35,220 +18,180 @@ def rows(weights):
     return weights / weights.sum(-1, keepdim=True)
 
 
-def block(scores, value=-torch.inf):
-    return scores.masked_fill(~causal_mask(scores.shape[-1]), value)
+SPEAKERS = [
+    [0, 1, 0, 0, 1, 2],
+    [3, 3, 3, 3],
+    [0, 1, 2],
+    [7],
+    [2, 0, 2, 1, 0, 2, 2],
+    [5, 5, 1, 1, 5],
+    [1, -1, 0, 1, -1],
+    [7, -7, 100, 7, -7],
+]
 
 
 @exercise(
     inputs=[
         (normal(len(speaker), 3, seed=51 + i), torch.tensor(speaker))
-        for i, speaker in enumerate(
-            [
-                [0, 1, 0, 0, 1, 2],
-                [3, 3, 3, 3],
-                [0, 1, 2],
-                [7],
-                [2, 0, 2, 1, 0, 2, 2],
-                [5, 5, 1, 1, 5],
-                [1, -1, 0, 1, -1],
-                [7, -7, 100, 7, -7],
-            ]
-        )
+        for i, speaker in enumerate(SPEAKERS)
     ],
+    example=(torch.tensor([[2.0], [4.0], [6.0]]), torch.tensor([0, 1, 0])),
     praise="Each row has its weight on its own speaker's past, and none on the future.",
     clash="The mask must be (T, T), and T is len(x); speaker[:, None] == speaker has that shape.",
     backward=True,
 )
 def mean_by_speaker(x, speaker):
     """mean_by_speaker(x, speaker): (T, C), (T,) → (T, C), the mean of each speaker's own past."""
-    return rows(heard(speaker)) @ x
+    return rows(allowed(speaker)) @ x
 
 
-def alike(speaker):
+def same_speaker(speaker):
     """1 where two tokens have one speaker, (T, T)."""
     return (speaker[:, None] == speaker).float()
 
 
-def heard(speaker):
-    return alike(speaker).tril()
+def allowed(speaker):
+    """1 where a token may attend to another, (T, T)."""
+    return same_speaker(speaker).tril()
 
 
-def own_past(mean):
-    """`mean` of the tokens that each token hears, (n, C), and the results stacked."""
-    return lambda x, speaker: torch.stack(
-        [mean(x[: t + 1][speaker[: t + 1] == speaker[t]]) for t in range(len(x))]
-    )
+def softmax_over_queries(x, speaker):
+    return torch.zeros(len(x), len(x)).masked_fill(allowed(speaker) == 0, -torch.inf).softmax(0) @ x
 
 
-def speeches(speaker):
-    """The number of the unbroken speech in which each token stands."""
-    return F.pad((speaker.diff() != 0).long(), (1, 0)).cumsum(0)
-
-
-mean_by_speaker.mistakes = {
-    "This is the mean of the whole past: who speaks has no effect.":
-        lambda x, speaker: x.cumsum(0) / counts(len(x)),
-    "You average the speaker's future, too. Token i averages only tokens j ≤ i.":
-        lambda x, speaker: rows(alike(speaker)) @ x,
-    "These are the means of what is still to come: j ≤ i is the lower triangle, tril.":
-        lambda x, speaker: rows(alike(speaker).triu()) @ x,
-    "You divide by t + 1 or by T, but token t averages fewer tokens. Divide by how many they are.":
-        (
-        lambda x, speaker: heard(speaker) @ x / counts(len(x)),
-        lambda x, speaker: heard(speaker) @ x / len(x),
-        lambda x, speaker: block(0 * alike(speaker)).softmax(-1) * alike(speaker) @ x,
-    ),
-    "These are sums. Divide each by the number of tokens in it.":
-        lambda x, speaker: heard(speaker) @ x,
-    LINE_UP: lambda x, speaker: heard(speaker) / heard(speaker).sum(1) @ x,
-    "Your columns sum to 1, your rows do not. Normalise each row, the last dimension.": (
-        lambda x, speaker: torch.zeros(len(x), len(x)).masked_fill(
-            heard(speaker) == 0, -torch.inf).softmax(0) @ x,
-        lambda x, speaker: heard(speaker) / heard(speaker).sum(0, keepdim=True) @ x,
-    ),
-    "You masked with 0, and e⁰ = 1, so masked tokens still get weight. Mask with −infinity.":
-        lambda x, speaker: heard(speaker).softmax(-1) @ x,
-    "Every token averages all the others: you masked nothing, or masked with 0 (e⁰ = 1). Mask with "
-    "−infinity.": lambda x, speaker: x.mean(0).expand_as(x),
-    "You masked the allowed tokens and left the others. −infinity goes where `~allowed` is true.":
-        lambda x, speaker: rows(1 - heard(speaker)) @ x,
-    "Token j must be of the past *and* of the same speaker: a & b, not a | b.":
-        lambda x, speaker: rows(((alike(speaker) == 1) | causal_mask(len(x))).float()) @ x,
-    "`and`, `or` and `if` want a single truth value. For two tables of them write a & b.":
-        lambda x, speaker: rows(causal_mask(len(x)) and alike(speaker)) @ x,
-    "You average the *other* speakers, not the token's own. Compare with ==.": (
-        lambda x, speaker: rows((1 - alike(speaker)).tril()) @ x,
-        lambda x, speaker: rows((1 - alike(speaker)).tril()).nan_to_num() @ x,
-    ),
-    "The first output is NaN, or each token leaves itself out: keep the diagonal.": (
-        lambda x, speaker: rows(heard(speaker).tril(-1)) @ x,
-        lambda x, speaker: rows(heard(speaker).tril(-1)).nan_to_num() @ x,
-    ),
-    "You start again after an interruption. Average all that the speaker has said, not only this "
-    "speech.":
-        lambda x, speaker: rows(heard(speeches(speaker))) @ x,
-    "You keep the tokens of the *last* speaker for everybody. Compare each token with every other.":
-        lambda x, speaker: rows(((speaker == speaker[-1]) & causal_mask(len(x))).float()) @ x,
-    "These are the weights. Return their product with x.": lambda x, speaker: rows(heard(speaker)),
-    "You assume certain speaker numbers. `speaker` holds any whole numbers, −7 as well as 100.": (
-        lambda x, speaker: [0, 1][speaker.max()],
-        lambda x, speaker: rows((F.one_hot(speaker) @ F.one_hot(speaker).T).tril()) @ x,
-        lambda x, speaker: rows(heard(speaker.abs())) @ x,
-        lambda x, speaker: rows(heard(speaker % (speaker.max() + 1))) @ x,
-        lambda x, speaker: torch.zeros(2, 1)[speaker.max()],
-        lambda x, speaker: rows(heard(speaker)) @ x * (speaker < 2)[:, None],
-        lambda x, speaker: rows(heard(speaker)) @ x * (speaker < len(speaker.unique()))[:, None],
-    ),
-    "The means are right, but sorted by speaker. Output t belongs to token t.":
-        lambda x, speaker: (rows(heard(speaker)) @ x)[speaker.argsort(stable=True)],
-    "The mean runs over the features. Take it over the tokens, dim 0: each feature has its own.":
-        (own_past(torch.mean), own_past(lambda said: said.mean(1))),
-    "You average the old mean with the new token, which is not the mean of all. Keep the sum and "
-    "the count.":
-        own_past(lambda said: reduce(lambda mean, token: (mean + token) / 2, said)),
+mean_by_speaker.mistake(
+    "This is the mean of the whole past: who speaks has no effect.",
+    lambda x, speaker: x.cumsum(0) / counts(len(x)),
+)
+mean_by_speaker.mistake(
+    "You average the speaker's future, too. Token i averages only tokens j ≤ i.",
+    lambda x, speaker: rows(same_speaker(speaker)) @ x,
+)
+mean_by_speaker.mistake(
+    "These are sums. Divide each by the number of tokens in it.",
+    lambda x, speaker: allowed(speaker) @ x,
+)
+mean_by_speaker.mistake(
+    "You divide by t + 1 or by T, but token t averages fewer tokens. Divide by how many they are.",
+    lambda x, speaker: allowed(speaker) @ x / counts(len(x)),
+    lambda x, speaker: allowed(speaker) @ x / len(x),
+)
+mean_by_speaker.mistake(
+    "What you divide by has shape (T,), which divides column j by the sum of row j. Make it a "
+    "column, (T, 1): .sum(1, keepdim=True), or [:, None].",
+    lambda x, speaker: allowed(speaker) / allowed(speaker).sum(1) @ x,
+)
+mean_by_speaker.mistake(
+    "Your columns sum to 1, your rows do not. Normalise each row, the last dimension.",
+    softmax_over_queries,
+)
+mean_by_speaker.mistake(
+    "You masked with 0, and e⁰ = 1, so masked tokens still get weight. Mask with −infinity.",
+    lambda x, speaker: allowed(speaker).softmax(-1) @ x,
+)
+mean_by_speaker.mistake(
+    "You masked the allowed tokens and left the others. −infinity goes where `~allowed` is true.",
+    lambda x, speaker: rows(1 - allowed(speaker)) @ x,
+)
+mean_by_speaker.mistake(
+    "`and`, `or` and `if` want a single truth value. For two tables of them write a & b.",
+    lambda x, speaker: rows(causal_mask(len(x)) and same_speaker(speaker)) @ x,
+)
+mean_by_speaker.mistake(
     "Each token averages only itself, or is not found. As keys of a dictionary, all tensors are "
-    "different: use int(speaker[t]).":
-        (lambda x, speaker: x, lambda x, speaker: {}[speaker[0]]),
-}  # fmt: skip
+    "different: use int(speaker[t]).",
+    lambda x, speaker: x,
+    lambda x, speaker: {}[speaker[0]],
+)
 
-
-def distance(T):
-    """How far token i looks back to token j, negative in the future: (T, T)."""
-    return torch.arange(T)[:, None] - torch.arange(T)
-
-
-def faded(T, decay):
-    """The weights of a fading mean before each row is divided by its sum, (T, T)."""
-    return (decay ** distance(T)).tril()
+SHAPES = [((5, 3), 0.5), ((4, 4), 0.8), ((6, 2), 1.0), ((1, 2), 0.3), ((40, 2), 0.1)]
 
 
 @exercise(
-    inputs=[
-        (normal(*shape, seed=31 + i), decay)
-        for i, (shape, decay) in enumerate(
-            [((5, 3), 0.5), ((4, 4), 0.8), ((6, 2), 1.0), ((1, 2), 0.3), ((40, 2), 0.1)]
-        )
-    ],
+    inputs=[(normal(*shape, seed=31 + i), decay) for i, (shape, decay) in enumerate(SHAPES)],
+    example=(torch.tensor([[2.0], [4.0]]), 0.5),
     praise="Two running totals are enough, and with decay = 1 it is the plain mean again.",
     clash="Divide by one number per token: time is dim 0 of (T, C).",
 )
 def fading_mean(x, decay):
     """fading_mean(x, decay): (T, C) → (T, C), each step back counts `decay` times as much."""
-    out, total, count = torch.zeros_like(x), torch.zeros(x.shape[1]), 0.0
-    for t in range(len(x)):
-        total, count = decay * total + x[t], decay * count + 1
-        out[t] = total / count
-    return out
+    return totals(x, decay) / totals(torch.ones(len(x), 1), decay)
 
 
-def running(x, decay, start=lambda x: torch.zeros_like(x[0]), add=lambda x, d: x):
-    """The running totals, one for each token: total = decay · total + what is added."""
-    totals, total = [], start(x)
+def totals(x, decay):
+    """The running totals: total = decay · total + token."""
+    out, total = [], torch.zeros_like(x[0])
     for token in x:
-        total = decay * total + add(token, decay)
-        totals.append(total)
-    return torch.stack(totals)
+        total = decay * total + token
+        out.append(total)
+    return torch.stack(out)
 
 
-def fading_of_means(x, decay):
-    means = [x[0]]
+def moving_average(x, decay):
+    out = [x[0]]
     for token in x[1:]:
-        means.append((decay * means[-1] + token) / (decay + 1))
-    return torch.stack(means)
+        out.append(decay * out[-1] + (1 - decay) * token)
+    return torch.stack(out)
 
 
-fading_mean.mistakes = {
-    "These are the fading sums: divide each by its own count, 1 + decay + decay² + …": running,
-    "You divide by t + 1, but the older tokens count less: the count fades as the total does.":
-        lambda x, d: running(x, d) / counts(len(x)),
+def mean_that_fades(x, decay):
+    out = [x[0]]
+    for token in x[1:]:
+        out.append((decay * out[-1] + token) / (decay + 1))
+    return torch.stack(out)
+
+
+def oldest_counts_most(x, decay):
+    powers = decay ** torch.arange(len(x))[:, None]
+    return (x * powers).cumsum(0) / powers.cumsum(0)
+
+
+fading_mean.mistake(
+    "These are the fading sums: divide each by its own count, 1 + decay + decay² + …", totals
+)
+fading_mean.mistake(
+    "You divide by t + 1, but the older tokens count less: the count fades as the total does.",
+    lambda x, d: totals(x, d) / counts(len(x)),
+)
+fading_mean.mistake(
     "Your weights do not sum to 1: a fading sum times 1 − decay is right only if the past is "
-    "infinite. Keep a running count and divide by it.": (
-        lambda x, d: running(x, d) * (1 - d),
-        lambda x, d: running(x, d, add=lambda token, d: (1 - d) * token),
-    ),
+    "infinite. Keep a running count and divide by it.",
+    lambda x, d: totals(x, d) * (1 - d),
+)
+fading_mean.mistake(
     "This is total = decay · total + (1 − decay) · x, started at the first token, which therefore "
-    "counts too much: keep a running count and divide by it.":
-        lambda x, d: running(x, d, lambda x: x[0], lambda token, d: (1 - d) * token),
-    "The count starts too high, as if a token of zeros stood before the first: begin with 0.":
-        lambda x, d: running(x, d) / running(torch.ones(len(x), 1), d, lambda x: torch.ones(1)),
-    "You fade the mean: fade the total and the count, and divide one by the other at each step.":
-        fading_of_means,
-    "Only your count fades. Fade the total, too, before you add the new token.":
-        lambda x, d: x.cumsum(0) / running(torch.ones(len(x), 1), d),
-    "With decay = 1 you divide 0 by 0. Keep a running count: it needs no formula.": (
-        lambda x, d: running(x, d) * (1 - d) / (1 - torch.tensor(d) ** counts(len(x))),
-        lambda x, d: running(x, d) / torch.tensor(
-            [[(1 - d**n) / (1 - d)] for n in range(1, len(x) + 1)]),
+    "counts too much: keep a running count and divide by it.",
+    moving_average,
+)
+fading_mean.mistake(
+    "You fade the mean: fade the total and the count, and divide one by the other at each step.",
+    mean_that_fades,
+)
+fading_mean.mistake(
+    "With decay = 1 you divide 0 by 0. Keep a running count: it needs no formula.",
+    lambda x, d: totals(x, d) * (1 - d) / (1 - torch.tensor(d) ** counts(len(x))),
+    lambda x, d: (
+        totals(x, d) / torch.tensor([[(1 - d**n) / (1 - d)] for n in range(1, len(x) + 1)])
     ),
-    "This is the mean at the last token alone. Return a row for each token, (T, C).":
-        lambda x, d: fading_mean.right(x, d)[-1],
-    "This is the plain mean of the past: the decay has no effect.":
-        lambda x, d: x.cumsum(0) / counts(len(x)),
-    "The oldest token counts most: multiply the *total* by decay before you add the new token.":
-        lambda x, d: (x * d ** torch.arange(len(x))[:, None]).cumsum(0)
-        / (d ** torch.arange(len(x))[:, None]).cumsum(0),
-    "The present token is not in its own mean: add it before you divide.": (
-        lambda x, d: torch.cat([torch.zeros_like(x[:1]), fading_mean.right(x, d)[:-1]]),
-        lambda x, d: torch.cat([x[:1], fading_mean.right(x, d)[:-1]]),
-    ),
-    "Your present token fades, too. Its weight is 1, and that of the token before it is decay.": (
-        lambda x, d: running(x, d, add=lambda token, d: d * token)
-        / running(torch.ones(len(x), 1), d),
-        lambda x, d: d * running(x, d) / running(torch.ones(len(x), 1), d),
-    ),
-    "You run over the features, not over time: dim 0 of (T, C) is time.":
-        lambda x, d: fading_mean.right(x.T, d).T,
-    FUTURE: lambda x, d: fading_mean.right(x.flip(0), d).flip(0),
-    ALL: lambda x, d: x.mean(0).expand_as(x),
+)
+fading_mean.mistake(
+    "This is the mean at the last token alone. Return a row for each token, (T, C).",
+    lambda x, d: fading_mean.right(x, d)[-1],
+)
+fading_mean.mistake(
+    "The oldest token counts most: multiply the *total* by decay before you add the new token.",
+    oldest_counts_most,
+)
+fading_mean.mistake(
+    "Your present token fades, too. Its weight is 1, and that of the token before it is decay.",
+    lambda x, d: d * fading_mean.right(x, d),
+)
+fading_mean.mistake(
     "Every row is that of the last token. `+=` and `*=` change a tensor in place, even one that is "
-    "already in a list: append `total.clone()`, or write total = decay * total + x[t].": (
-        lambda x, d: fading_mean.right(x, d)[-1:].expand_as(x),
-        lambda x, d: running(x, d)[-1:] / running(torch.ones(len(x), 1), d),
-    ),
-    "Your columns sum to 1, your rows do not: divide by the count at each *output*.":
-        lambda x, d: faded(len(x), d) / faded(len(x), d).sum(0) @ x,
-    "The old total is lost at each step: total = decay · total + x[t].": lambda x, d: x.clone(),
-}  # fmt: skip
+    "already in a list: append `total.clone()`, or write total = decay * total + x[t].",
+    lambda x, d: fading_mean.right(x, d)[-1:].expand_as(x),
+    lambda x, d: totals(x, d)[-1:] / totals(torch.ones(len(x), 1), d),
+)
 
 
 @fading_mean.then
@@ -263,26 +206,9 @@ def in_one_pass(answer):
     )
 
 
-# Losses for k = 2, 4, 8, measured with seed 0; other machines differ in the fourth digit.
+# Losses for k = 2, 4, 8, measured with seed 0; other machines differ in the fourth digit. On the
+# training text those of 2 and 4 are 2.286 and 2.343, and those of an `Averager` 2.588 and 2.774.
 REACH = {2: 2.323, 4: 2.380, 8: 2.423}
-OTHERWISE = {
-    "These are the losses of an `Averager`, which sees only the mean. Give the present character "
-    "its own logits: `AveragerPlusPresent`.": {2: 2.588, 4: 2.774, 8: 2.907},
-    "These are losses on the training text. Judge on the validation text, `loss_of(model)`.":
-        {2: 2.286, 4: 2.343, 8: 2.389},
-    "Your weights leave the present token out: the last k tokens are the present one and k − 1 "
-    "before it.": {2: 2.338, 4: 2.392, 8: 2.418},
-    "Your weights reach one token too far: the present one is the first of the k.":
-        {2: 2.351, 4: 2.403, 8: 2.429},
-    "You divide every row by k, but the early rows have fewer tokens: divide each by its own sum.":
-        {2: 2.314, 4: 2.366, 8: 2.410},
-    "Your weights are on the *first* k tokens of the text: the last k move along with each token.":
-        {2: 2.499, 4: 2.490, 8: 2.468},
-}  # fmt: skip
-
-
-def as_measured(losses, measured):
-    return all(abs(losses[k] - measured[k]) < 0.007 for k in measured)
 
 
 @checked
@@ -291,20 +217,26 @@ def how_far_back(answer):
     wanted = "Set how_far to a pair: the losses, {2: …, 4: …, 8: …}, and the best k."
     losses, chosen = reported(answer, (REACH, 2), wanted)
     expect(losses != {k: round(loss, 1) for k, loss in REACH.items()}, "Nearly: give two decimals.")
-    for diagnosis, measured in OTHERWISE.items():
-        expect(not as_measured(losses, measured), diagnosis)
     expect(
         len(set(losses.values())) == 3,
         "Two of your losses are equal: was each model trained, and with weights of its own k?",
     )
     expect(
-        as_measured(losses, REACH),
+        not (2.55 < losses[2] < 2.63 and 2.7 < losses[4] < 2.85),
+        "These are the losses of an `Averager`, which sees only the mean. Give the present "
+        "character its own logits: `AveragerPlusPresent`.",
+    )
+    expect(
+        not (2.27 < losses[2] < 2.30 and 2.33 < losses[4] < 2.36),
+        "These are losses on the training text. Judge on the validation text, `loss_of(model)`.",
+    )
+    expect(
+        all(abs(losses[k] - loss) < 0.007 for k, loss in REACH.items()),
         "These are not the losses of this experiment: 400 steps, seed 0, weights that are equal "
         "for the last k tokens and sum to 1 in each row, and the present character's own logits.",
     )
-    best = min(losses, key=losses.__getitem__)
     expect(
-        chosen == best,
+        chosen == min(losses, key=losses.__getitem__),
         "The losses are right. The best k is the one with the lowest loss: 2, 4 or 8.",
     )
     return "Two are best: the longer the mean, the less it says about the character just before."
@@ -320,6 +252,11 @@ def to_all(x):
     return x.mean(0).expand_as(x)
 
 
+def causal_attention(x):
+    scores = x @ x.T
+    return scores.masked_fill(~causal_mask(len(x)), -torch.inf).softmax(-1) @ x
+
+
 def product(x):
     """A causal matrix product, as large models compute it: in half precision."""
     T = len(x)
@@ -333,7 +270,12 @@ def layer_norm(x):
     return x / (x.square().mean(1, keepdim=True) + 1e-5).sqrt() * counts(x.shape[1]).T
 
 
-def turned(x):
+def normalised_product(x):
+    x = F.layer_norm(x, x.shape[1:])
+    return mean(x) * x[-1:]
+
+
+def rotated(x):
     """The first two features, turned by an angle that the last token decides."""
     first, second, *others = x.unbind(1)
     sin, cos = x[-1].sum().sin(), x[-1].sum().cos()
@@ -341,16 +283,16 @@ def turned(x):
 
 
 def cancelling(x):
-    """Outputs 0 and 1 hear the last token, in ways that cancel in each sum."""
+    """Outputs 0 and 1 attend to the last token, in ways that cancel in each sum."""
     signs = F.pad(torch.tensor([[1, -1], [-1, 1]]), (0, x.shape[1] - 2, 0, len(x) - 2))
-    heard = x[-1] @ torch.arange(1.0, x.shape[1] + 1)
+    leak = x[-1] @ torch.arange(1.0, x.shape[1] + 1)
     # A number that no sum rounds off; gradients pass.
-    heard = heard + ((heard * 64).round() / 64 - heard).detach()
-    return mean(x) + signs * heard
+    leak = leak + ((leak * 64).round() / 64 - leak).detach()
+    return mean(x) + signs * leak
 
 
-def hears(output, token, strength):
-    """The causal mean, but this output hears that token, each feature as strongly as said."""
+def leaking(output, token, strength):
+    """The causal mean, but this output attends to that token, each feature as strongly as said."""
 
     def mix(x):
         leak = x[token : token + 1].sum(0) * torch.tensor(strength)  # 0 if x was cut before it
@@ -365,39 +307,65 @@ EACH = "For each t, up to the last, compare all outputs before t; one that diffe
 DRAWN = "Change it to random numbers, `torch.randn_like(x[t])`."
 ENTRIES = "Compare the outputs number by number, not their sums or lengths."
 MIXES = [  # a mix, does it leak, what it is, and what a tester should do that is wrong about it
-    (lambda x: 0 * x, False, "a mix that makes all 0",
-     "Does it always say True, or are True and False swapped?"),
+    (
+        lambda x: 0 * x,
+        False,
+        "a mix that makes all 0",
+        "Does it always say True, or are True and False swapped?",
+    ),
     (mean, False, "the causal mean", "Output t may change with token t. " + ONE),
-    (lambda x: x.flip(-1) * 2, False, "a mix that treats each token alone", ONE),
-    (product, False, "a causal matrix product in half precision",
-     "Change the token to ordinary numbers: too large ones become infinite, and 0 · ∞ is NaN."),
-    (lambda x: block(x @ x.T).softmax(-1) @ x, False, "a causal mix whose weights depend on the "
-    "attending token",
-     "A difference in rounding is not a leak: compare with torch.allclose. " + ONE),
+    (
+        product,
+        False,
+        "a causal matrix product in half precision",
+        "Change the token to ordinary numbers: too large ones become infinite, and 0 · ∞ is NaN.",
+    ),
+    (
+        causal_attention,
+        False,
+        "a causal mix whose weights depend on the attending token",
+        "A difference in rounding is not a leak: compare with torch.allclose. " + ONE,
+    ),
     (to_all, True, "the mean of the whole sequence", "Change each token in turn, and by enough."),
-    (lambda x: rows(torch.ones(len(x), len(x)).triu()) @ x, True, "the mean of the future", EACH),
-    (lambda x: mean(x) - x.mean(0), True, "a mix that subtracts the mean of the whole sequence "
-     "from every output, a quiet leak", EACH),
-    (lambda x: mean(x) + 1e-3 * x.mean(0), True, "a mix that leaks one part in a thousand",
-     "A causal one changes nothing at all: tolerate no more than rounding errors."),
-]  # fmt: skip
+    (
+        lambda x: mean(x) - x.mean(0),
+        True,
+        "a mix that subtracts the mean of the whole sequence from every output, a quiet leak",
+        EACH,
+    ),
+    (
+        lambda x: mean(x) + 1e-3 * x.mean(0),
+        True,
+        "a mix that leaks one part in a thousand",
+        "A causal one changes nothing at all: tolerate no more than rounding errors.",
+    ),
+]
 BLIND = [  # leaks that some changes of a token leave unseen
-    (lambda x: to_all(x - x.mean(1, keepdim=True)), True, "a mix that first takes from each token "
-     "the mean of its features", "Adding the same to all features stays unseen. " + DRAWN),
-    (lambda x: to_all(layer_norm(x)), True, "a mix that first brings each token to mean 0 and "
-    "standard deviation 1, as many models "
-    "do", "Adding the same to all features, and making a token longer, "
-     "stay unseen. " + DRAWN),
-    (lambda x: to_all(x / x.norm(dim=1, keepdim=True)), True, "a mix of unit vectors",
-     "Making a token longer stays unseen. " + DRAWN),
-    (lambda x: to_all(x.square().sum(1, keepdim=True).expand_as(x)), True, "a mix of squares",
-     "Flipping signs, or reordering features, stays unseen. " + DRAWN),
-    (lambda x: x.roll(-1, 0) * x.roll(-2, 0), True, "the product of the next two tokens",
-     "Change x itself, one token at a time. " + DRAWN),
-    (lambda x: mean(x) * x[-1:], True, "a mix that multiplies all by the last token", EACH),
-    (lambda x: mean(F.layer_norm(x, x.shape[1:])) * F.layer_norm(x, x.shape[1:])[-1:], True,
-     "a mix that normalises each token and multiplies by the last one", EACH + " " + DRAWN),
-]  # fmt: skip
+    (
+        lambda x: to_all(layer_norm(x)),
+        True,
+        "a mix that first brings each token to mean 0 and standard deviation 1, as many models do",
+        "Adding the same to all features, and making a token longer, stay unseen. " + DRAWN,
+    ),
+    (
+        lambda x: to_all(x.square().sum(1, keepdim=True).expand_as(x)),
+        True,
+        "a mix of squares",
+        "Flipping signs, or reordering features, stays unseen. " + DRAWN,
+    ),
+    (
+        lambda x: x.roll(-1, 0) * x.roll(-2, 0),
+        True,
+        "the product of the next two tokens",
+        "Change x itself, one token at a time. " + DRAWN,
+    ),
+    (
+        normalised_product,
+        True,
+        "a mix that normalises each token and multiplies by the last one",
+        f"{EACH} {DRAWN}",
+    ),
+]
 STRENGTHS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]  # of many features, whose order can be seen
 PAIRS = [(output, token, 7) for token in range(1, 7) for output in range(token)]
 
@@ -406,19 +374,19 @@ PAIRS = [(output, token, 7) for token in range(1, 7) for output in range(token)]
 def hears_the_future(answer):
     """hears_the_future(mix, x): does any output of mix change when a later token changes?"""
 
-    def ask(mix, leaks, x, what, so):
+    def ask(mix, leaks, x, what, advice):
         name = "hears_the_future(mix, x)" + " for an x of one token" * (len(x) == 1)
         name += " for an x, and weights of the mix, in float64" * (x.dtype == torch.float64)
         got = call(answer, mix, x, name=name)
         expect(not isinstance(got, (str, list, tuple)), ONE_BOOL)
         got = expect_shape(got, (), "hears_the_future(mix, x)")
         expect(float(got) in (0.0, 1.0), ONE_BOOL)
-        expect(bool(got) == leaks, f"Your tester says {not leaks} for {what}. {so}")
+        expect(bool(got) == leaks, f"Your tester says {not leaks} for {what}. {advice}")
 
     def ask_all(mixes):
-        for mix, leaks, what, so in mixes:
-            ask(mix, leaks, normal(4, 4, seed=40), what, so)
-            ask(mix, leaks, (4 * normal(7, 4, seed=42)).round(), what, so)
+        for mix, leaks, what, advice in mixes:
+            ask(mix, leaks, normal(4, 4, seed=40), what, advice)
+            ask(mix, leaks, (4 * normal(7, 4, seed=42)).round(), what, advice)
 
     ask_all(MIXES)
     ask(mean, False, normal(1, 2, seed=43), "a single token, which has no future", ONE)
@@ -426,17 +394,17 @@ def hears_the_future(answer):
     ask(lambda x: causal_mask(len(x)).double() @ x, False, x, "a causal mix of float64", ONE)
     for output, token, T in [(2, 3, 4), (0, 2, 4), *PAIRS]:
         what = f"a mix of {T} tokens in which only output {output} depends on token {token}"
-        ask(hears(output, token, STRENGTHS), True, normal(T, 8, seed=44), what, EACH)
+        ask(leaking(output, token, STRENGTHS), True, normal(T, 8, seed=44), what, EACH)
     what = "a mix whose changes cancel in every sum"
     ask(cancelling, True, 12 * normal(4, 8, seed=46).round(), what, ENTRIES)
     ask_all(BLIND)
     for feature in range(5):
-        mix = hears(0, 2, [float(feature == i) for i in range(5)])
-        so = "Change all features and compare all of them."
+        mix = leaking(0, 2, [float(feature == i) for i in range(5)])
+        advice = "Change all features and compare all of them."
         what = f"a mix in which only feature {feature} leaks"
-        ask(mix, True, normal(3, 5, seed=45), what, so)
+        ask(mix, True, normal(3, 5, seed=45), what, advice)
     what = "a mix that turns its outputs and keeps their lengths"
-    ask(turned, True, normal(4, 3, seed=47), what, ENTRIES)
+    ask(rotated, True, normal(4, 3, seed=47), what, ENTRIES)
     what = "a mix of x + 1, for an x of zeros"
     ask(lambda x: to_all(x + 1) * len(x), True, torch.zeros(3, 2), what, DRAWN)
     return "Your tester finds every leak and accuses no innocent mix."

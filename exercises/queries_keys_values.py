@@ -1,10 +1,8 @@
 """The exercises of the chapter "Queries, keys and values"."""
 
 import math
-from itertools import permutations
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from exercises.check import (
@@ -18,32 +16,8 @@ from exercises.check import (
     reported,
     tensor,
 )
-from helpers.attention import causal_mask
+from helpers.attention import attention, causal_mask
 
-WRONG_DIM = (
-    "The columns of your weights sum to 1 and the rows do not: the softmax runs over dim -2. "
-    "Each row is one query's distribution over the keys: dim=-1."
-)
-NO_SCALE = "The scale is missing: divide the scores by √hs, the root of the last dimension."
-SCALE_HS = "You divide by hs itself. The scale is 1/√hs: the root of the last dimension."
-SCALE_UP = "You multiply by √hs. The scale makes scores smaller: divide."
-AFTER = (
-    "The rows of your weights do not sum to 1: you masked after the softmax without renormalising, "
-    "and the hidden future still takes its share. Put -inf into the scores before the softmax."
-)
-ZEROS = (
-    "You put 0 into the scores where attending is forbidden. But e⁰ = 1, so the future still gets "
-    "weight. Put -inf there: e^(-inf) is 0."
-)
-NO_MASK = "The future is not hidden: row i has weight on columns after i. Mask the scores."
-TURNED = (
-    "Your mask is the wrong way round, so the last row has nothing to attend to: NaN. masked_fill "
-    "writes where its mask is True, and causal_mask is True where attending is allowed: use ~mask."
-)
-FINITE = (
-    "The future gets in: your stand-in for -inf is a finite number, and scores can be as low. "
-    "Use float('-inf')."
-)
 TOKENS = ("Anna", "met", "Tom", ".", "He")
 # What each token says of itself: is it a person, female, male, something that is done?
 KEYS = torch.tensor([[1.0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 1, 0], [0, 0, 0, 0], [0, 0, 1, 0]])
@@ -81,18 +55,6 @@ def ask_for_the_verb(answer):
         "query longer, or let it point away from the other keys.",
     )
     return f'"met" gets {shown(met)} of the weight.'
-
-
-def hide(scores, allowed=causal_mask, fill=-math.inf):
-    return scores.masked_fill(~allowed(scores.shape[-1]), fill)
-
-
-def itself_too(T):
-    return causal_mask(T).tril(-1)
-
-
-def everything(T):
-    return torch.ones(T, T, dtype=torch.bool)
 
 
 # Which of six attentions lets an output hear a later token, and why.
@@ -152,16 +114,6 @@ def which_leak(answer):
     "leaks."
 
 
-def formula(q, k, v, scale=None, allowed=causal_mask, fill=-math.inf, softmax=F.softmax, dim=-1):
-    """Attention; each setting can be made a mistake."""
-    scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
-    return softmax(hide(scores, allowed, fill), dim=dim) @ v
-
-
-def scores_of(q, k):
-    return q @ k.mT / q.shape[-1] ** 0.5
-
-
 # The shares that the finder of associative recall reaches without a part: where seeds 0 to 5 lie,
 # with room on both sides. What is needed is judged by the shares that are given: below nine of ten.
 SHARES = {"softmax": (0.95, 1.0), "own queries": (0.25, 0.40), "width": (0.65, 0.93)}
@@ -178,11 +130,6 @@ GUESSED = (
 )
 
 
-def fit(shares):
-    """Is each of the three shares, in the order of SHARES, where it should be?"""
-    return all(low <= x <= high for x, (low, high) in zip(shares, SHARES.values(), strict=True))
-
-
 @checked
 def what_recall_needs(answer):
     """taken_away: the share right without each of three parts, and the parts that are needed."""
@@ -194,24 +141,17 @@ def what_recall_needs(answer):
     )
     percent = any(share > 1.001 for share in shares.values())
     expect(not percent, "Give fractions between 0 and 1, as `share_right` does.")
-    three = list(shares.values())
-    expect(not fit([1 - x for x in three]), "These are the fractions of *wrong* answers.")
-    exchanged = not fit(three) and any(map(fit, permutations(three)))
     expect(
-        not exchanged, "These are the right numbers, but for other parts: are two of them swapped?"
+        not all(low <= 1 - shares[part] <= high for part, (low, high) in SHARES.items()),
+        "These are the fractions of *wrong* answers.",
     )
     for part, (low, high) in SHARES.items():
         expect(not 0.1 < shares[part] < 0.15, f'"{part}": {GUESSED}')
         expect(low <= shares[part] <= high, f'"{part}": {NOT_SO[part]}')
     expect(
-        all(part in SHARES for part in needed),
+        set(needed) == {part for part, share in shares.items() if share < 0.9},
         "The numbers are right. Second comes a list of the needed parts, with the same names: "
         "those without which the fraction is below 0.9.",
-    )
-    expect(
-        set(needed) == {part for part, share in shares.items() if share < 0.9},
-        "The numbers are right. The needed parts are those without which the fraction is below "
-        "0.9.",
     )
     return (
         "The question must say what it looks for. With one number per query the head learns more "
@@ -220,8 +160,13 @@ def what_recall_needs(answer):
 
 
 def near(T, window):
-    """True where a token may look: at itself and the window - 1 tokens before it."""
+    """True where a token may attend: at itself and the window - 1 tokens before it."""
     return causal_mask(T) & ~causal_mask(T).tril(-window)
+
+
+def at_most(T, window):
+    """near without the causal mask."""
+    return ~causal_mask(T).tril(-window)
 
 
 class WindowHead(nn.Module):
@@ -234,79 +179,105 @@ class WindowHead(nn.Module):
         self.key = nn.Linear(n_embd, head_size, bias=False)
         self.value = nn.Linear(n_embd, head_size, bias=False)
 
-    def forward(self, x, near=near, change=lambda *qkv: qkv, **wrong):
-        q, k, v = change(self.query(x), self.key(x), self.value(x))
-        return formula(q, k, v, allowed=lambda T: near(T, self.window), **wrong)
+    def forward(self, x):
+        mask = near(x.shape[1], self.window)
+        return attention(self.query(x), self.key(x), self.value(x), mask)[0]
 
 
+SIZES = [(6, 4, 3, 2, 7), (5, 5, 2, 2, 4), (6, 4, 3, 2, 2), (4, 3, 1, 2, 5), (4, 2, 5, 1, 40)]
 window_head = exercise(
-    inputs=[
-        ((C, hs, window), 4 * normal(B, T, C, seed=T))
-        for C, hs, window, B, T in [(6, 4, 3, 2, 7), (5, 5, 2, 2, 4), (6, 4, 3, 2, 2),
-                                    (4, 3, 1, 2, 5), (4, 2, 5, 1, 40)]
-    ],
+    inputs=[((C, hs, window), 4 * normal(B, T, C, seed=T)) for C, hs, window, B, T in SIZES],
     praise="Each token attends to itself and to the window before it, to no older token and no "
     "future.",
     clash="Make the mask in `forward`, (T, T) for T = x.shape[1], not in `__init__`, and not from "
     "the size of the batch.",
     backward=True,
-)(WindowHead)  # fmt: skip
-
-forward = WindowHead.forward
-window_head.mistakes = {
-    "The window is one too long: it has `window` tokens in all, the token itself among them.":
-        lambda h, x: forward(h, x, lambda T, w: near(T, w + 1)),
-    "The window is one too short: the token itself and window - 1 before it.":
-        lambda h, x: forward(h, x, lambda T, w: near(T, w - 1)),
-    "Your head attends to the whole past: tokens older than the window are not hidden.":
-        lambda h, x: forward(h, x, lambda T, w: causal_mask(T)),
-    "Your window is a fixed one, whatever `window` says: keep it as self.window.":
-        lambda h, x: forward(h, x, lambda T, w: near(T, 3)),
-    "Your window reaches into the future as well: keep j <= i.":
-        lambda h, x: forward(h, x, lambda T, w: near(T, w) | near(T, w).T),
-    "Your window ends in the past, but reaches over the whole future: keep j <= i.":
-        lambda h, x: forward(h, x, lambda T, w: ~causal_mask(T).tril(-w)),
-    "Your window lies in the future: token i attends to i, i + 1, … Turn i - j round.":
-        lambda h, x: forward(h, x, lambda T, w: near(T, w).T),
-    "This hides the window and keeps the older tokens: turn the second part of the mask round.":
-        lambda h, x: forward(h, x, lambda T, w: causal_mask(T) & causal_mask(T).tril(-w)),
-    "Your windows are blocks that lie side by side. Each token has its own, which ends at that "
-    "token.":
-        lambda h, x: forward(h, x, lambda T, w: causal_mask(T) & (blocks(T, w) == blocks(T, w).T)),
-    "Your window hides the token itself: it is one of the `window` tokens.":
-        (lambda h, x: forward(h, x, lambda T, w: near(T, w) & itself_too(T)),
-         lambda h, x: forward(h, x, lambda T, w: near(T, w + 1) & itself_too(T))),
-    NO_MASK: lambda h, x: forward(h, x, lambda T, w: everything(T)),
-    AFTER: tuple(
-        lambda h, x, ahead=ahead: scores_of(h.query(x), h.key(x)).masked_fill(
-            ahead * ~causal_mask(x.shape[1]), -torch.inf).softmax(-1) * near(x.shape[1], h.window)
-        @ h.value(x) for ahead in (False, True)),
-    ZEROS: lambda h, x: forward(h, x, fill=0.0),
-    FINITE: tuple(lambda h, x, f=f: forward(h, x, fill=f) for f in (-1.0, -10.0)),
-    TURNED: lambda h, x: forward(h, x, lambda T, w: ~near(T, w)),
-    WRONG_DIM: lambda h, x: forward(h, x, dim=-2),
-    "Two of query, key and value are swapped: a query meets keys, and the values are mixed.":
-        tuple(lambda h, x, order=order: forward(h, x, change=lambda *qkv: [qkv[i] for i in order])
-              for order in ((1, 0, 2), (0, 2, 1), (2, 1, 0))),
-    "You cut the text to the window. Each token has a window of its own: return all T.":
-        lambda h, x: forward(h, x[:, -h.window :]),
-    NO_SCALE: lambda h, x: forward(h, x, scale=1),
-    SCALE_HS: lambda h, x: forward(h, x, scale=1 / h.query.out_features),
-    SCALE_UP: lambda h, x: forward(h, x, scale=h.query.out_features**0.5),
-    "You scale by the width of x, √C. The scale is √head_size, the length of a query.":
-        lambda h, x: forward(h, x, scale=x.shape[-1] ** -0.5),
-    "Two of query, key and value come from one matrix: one of the three is not used.": (
-        lambda h, x: forward(h, x, change=lambda q, k, v: (q, q, v)),
-        lambda h, x: forward(h, x, change=lambda q, k, v: (k, k, v)),
-        lambda h, x: forward(h, x, change=lambda q, k, v: (q, k, k))),
-    "You mix x itself: the values are self.value(x).":
-        lambda h, x: forward(h, x, change=lambda q, k, v: (q, k, x)),
-}  # fmt: skip
+)(WindowHead)
 
 
-def blocks(T, window):
-    """Which block each token lies in, as a column."""
-    return torch.arange(T)[:, None] // window
+def masked(mask):
+    """A forward whose mask is mask(T, window)."""
+
+    def forward(head, x):
+        allowed = mask(x.shape[1], head.window)
+        return attention(head.query(x), head.key(x), head.value(x), allowed)[0]
+
+    return forward
+
+
+def by_hand(mask, fill=-math.inf, dim=-1):
+    """The same, with the softmax over `dim` and `fill` where nobody may attend."""
+
+    def forward(head, x):
+        hidden = scores(head, x).masked_fill(~mask(x.shape[1], head.window), fill)
+        return hidden.softmax(dim) @ head.value(x)
+
+    return forward
+
+
+def scores(head, x):
+    return head.query(x) @ head.key(x).mT / head.query.out_features**0.5
+
+
+def masked_after_softmax(head, x):
+    return scores(head, x).softmax(-1) * near(x.shape[1], head.window) @ head.value(x)
+
+
+def unscaled(head, x):
+    q, mask = head.query(x), near(x.shape[1], head.window)
+    return attention(q, head.key(x), head.value(x), mask, scale=1.0)[0]
+
+
+def queries_and_keys_swapped(head, x):
+    mask = near(x.shape[1], head.window)
+    return attention(head.key(x), head.query(x), head.value(x), mask)[0]
+
+
+window_head.mistake(
+    "The window is one too long: it has `window` tokens in all, the token itself among them.",
+    masked(lambda T, window: near(T, window + 1)),
+)
+window_head.mistake(
+    "The window is one too short: the token itself and window - 1 before it.",
+    by_hand(lambda T, window: near(T, window - 1)),
+    masked(lambda T, window: near(T, window - 1)),
+)
+window_head.mistake(
+    "Your head attends to the whole past: tokens older than the window are not hidden.",
+    masked(lambda T, window: causal_mask(T)),
+)
+window_head.mistake(
+    "Your window reaches into the future as well: keep j <= i.",
+    masked(lambda T, window: near(T, window) | near(T, window).T),
+    masked(at_most),
+)
+window_head.mistake(
+    "Your mask is the wrong way round, so the last row has nothing to attend to: NaN. masked_fill "
+    "writes where its mask is True, and causal_mask is True where attending is allowed: use ~mask.",
+    by_hand(lambda T, window: ~near(T, window)),
+)
+window_head.mistake(
+    "The rows of your weights do not sum to 1: you masked after the softmax without renormalising, "
+    "and the hidden future still takes its share. Put -inf into the scores before the softmax.",
+    masked_after_softmax,
+)
+window_head.mistake(
+    "You put 0 into the scores where attending is forbidden. But e⁰ = 1, so the future still gets "
+    "weight. Put -inf there: e^(-inf) is 0.",
+    by_hand(near, fill=0),
+)
+window_head.mistake(
+    "The columns of your weights sum to 1 and the rows do not: the softmax runs over dim -2. "
+    "Each row is one query's distribution over the keys: dim=-1.",
+    by_hand(near, dim=-2),
+)
+window_head.mistake(
+    "The scale is missing: divide the scores by √hs, the root of the last dimension.", unscaled
+)
+window_head.mistake(
+    "Two of query, key and value are swapped: a query meets keys, and the values are mixed.",
+    queries_and_keys_swapped,
+)
 
 
 @window_head.then

@@ -28,7 +28,7 @@ def with_helpers(q, k, v):
     return attention(q, k, v, causal_mask(q.shape[-2]))[0]
 
 
-def one_by_one(x, W_qkv, W_o, n_head):
+def head_by_head(x, W_qkv, W_o, n_head):
     C, T = len(W_o), x.shape[1]
     if C % n_head:
         raise ValueError(f"{C} and {n_head}")
@@ -40,28 +40,19 @@ def one_by_one(x, W_qkv, W_o, n_head):
     return sum(outs)
 
 
-def head_distances(maps):
-    return (maps[:, :, None] - maps[:, None]).abs().sum(-1).mean((0, 3)) / 2
-
-
 def pair_by_pair(maps):
     heads = range(maps.shape[1])
-    return [[float((maps[:, i] - maps[:, j]).abs().sum(-1).mean()) / 2 for j in heads]
-            for i in heads]  # fmt: skip
-
-
-def overlap(maps):
-    return 1 - torch.minimum(maps[:, :, None], maps[:, None]).sum(-1).mean((0, 3)).numpy()
+    return [
+        [float((maps[:, i] - maps[:, j]).abs().sum(-1).mean()) / 2 for j in heads] for i in heads
+    ]
 
 
 @pytest.mark.parametrize(
     ("exercise", "answer"),
     [
         (check.fused_multi_head, fused),
-        (check.fused_multi_head, one_by_one),
+        (check.fused_multi_head, head_by_head),
         (check.head_distances, pair_by_pair),
-        (check.head_distances, overlap),
-        (check.twins, (1, "B")),
         (check.twins, [torch.tensor(0.999), " b "]),
     ],
 )
@@ -74,7 +65,6 @@ def test_other_ways_are_right_too(exercise, answer):
     ("exercise", "answer"),
     [
         (check.fused_multi_head, lambda x, W, o, H: ... if x.shape[-1] % H else fused(x, W, o, H)),
-        (check.twins, (..., "b")),
         (check.twins, (1.0, ...)),
     ],
 )
@@ -95,31 +85,21 @@ def refused(error):
     return wrong
 
 
-CUT = "gradient reaches one of its tensors"
-
-
 @pytest.mark.parametrize(
     ("exercise", "answer", "words"),
     [
         (check.twins, (0.21, "b"), "*before* the training"),
-        (check.twins, (0.14, "b"), "after `=` the two heads are one"),
         (check.twins, (1.0, "a"), "the same blend"),
         (check.twins, (1.0, "c"), "after 50 steps"),
         (check.twins, (100, "b"), "97% is 0.97"),
         (check.twins, (1.0, "d"), "should be"),
-        (check.twins, 1.0, "to a pair"),
-        (check.twins, ("b", 1.0), "a number belongs, yours has 'b'"),
         (check.fused_multi_head, refused(AssertionError), "AssertionError"),
         (check.fused_multi_head, refused(ValueError("no")), "`raise` in place"),
         (check.fused_multi_head, refused(None), "returns None without an error"),
         (check.fused_multi_head, refused(ValueError), "both numbers, 6 and 4"),
-        (check.fused_multi_head, refused(torch.zeros(2, 4, 6)), "without an error"),
         (check.fused_multi_head, torch.no_grad()(fused), "no gradient"),
         (check.fused_multi_head, lambda *a: fused(*a, with_helpers), "`helpers` computes"),
-        (check.fused_multi_head, lambda x, W, o, H: fused(x, W.detach(), o, H), CUT),
         (check.fused_multi_head, lambda *a: (fused(*a), 0), "return the first alone"),
-        (check.fused_multi_head, lambda *a: a[0] * 0.5, "should be"),
-        (check.head_distances, lambda m: head_distances(m)[0], "should have shape"),
     ],
 )
 def test_other_mistakes_are_told_by_what_differs(exercise, answer, words):

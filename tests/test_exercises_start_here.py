@@ -17,12 +17,8 @@ def in_place(x):
     ("exercise", "mistake", "words"),
     [
         (check.average, lambda n: 5.0, "average([-1, 1, -6, 4]) should be -0.500, but is 5.000"),
-        (check.average, lambda n: sum(set(n)) / len(set(n)), "average([3, 3, 9]) should be 5"),
-        (check.average, print, "did you forget `return`?"),
         (check.average, lambda n: n.sort() or sum(n) / len(n), "work on a new list"),
-        (check.centre, lambda x: x - x[:, :1], "for x of shape (4, 4) should be"),
         (check.centre, in_place, "work on a new tensor"),
-        (check.centre, lambda x: x - x.view(4, 4).mean(1, True), "raised RuntimeError"),
     ],
 )
 def test_other_mistakes_are_told_by_what_differs(exercise, mistake, words):
