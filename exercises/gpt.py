@@ -68,8 +68,7 @@ surprises.mistake(
     lambda z, ids: -surprises.right(z, ids),
 )
 surprises.mistake(
-    "These are probabilities. A surprise is −ln p.",
-    lambda z, ids: (-surprises.right(z, ids)).exp(),
+    "These are probabilities. A surprise is −ln p.", lambda z, ids: (-surprises.right(z, ids)).exp()
 )
 surprises.mistake(
     "These are the (negative) logits, without a softmax.",
@@ -91,8 +90,7 @@ surprises.mistake(
     with_log_p(lambda z: z.softmax(-1).log()),
 )
 surprises.mistake(
-    "You averaged. Keep a number for each token.",
-    lambda z, ids: surprises.right(z, ids).mean(),
+    "You averaged. Keep a number for each token.", lambda z, ids: surprises.right(z, ids).mean()
 )
 surprises.mistake(
     "reshape(B, V, T) mixes up the rows. To move the symbols to dim 1, as cross_entropy wants "
@@ -127,10 +125,7 @@ def deep_or_wide(answer):
         "With a rate of 0.003 and 300 steps the three come out in another order. Is C = 64 with 1 "
         "block, 32 with 4, 16 with 16? Were all three trained alike, each as a fresh model?",
     )
-    expect(
-        chosen in (1, 4, 16),
-        "The second of the pair should be a number of blocks: 1, 4 or 16.",
-    )
+    expect(chosen in (1, 4, 16), "The second of the pair should be a number of blocks: 1, 4 or 16.")
     expect(chosen != 16, "You chose the one with the highest loss. Choose the lowest.")
     expect(chosen == 1, "By your own numbers another one is better.")
     return "For a run this short, with one seed and one learning rate. A result only holds for its "
@@ -242,13 +237,9 @@ def transposed(w, ids, n_head):
     return gpt2_logits(w | other, ids, n_head)
 
 
+gpt2.mistake("The positions are missing: add the rows of wpe to those of wte.", without_positions)
 gpt2.mistake(
-    "The positions are missing: add the rows of wpe to those of wte.",
-    without_positions,
-)
-gpt2.mistake(
-    "The mask is missing: every token attends to the future.",
-    partial(gpt2_logits, causal=False),
+    "The mask is missing: every token attends to the future.", partial(gpt2_logits, causal=False)
 )
 gpt2.mistake("The scores are not divided by √hs.", partial(gpt2_logits, scale=False))
 gpt2.mistake(
