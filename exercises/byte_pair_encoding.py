@@ -289,14 +289,13 @@ def squeezed(
     ids,
     first_id,
     choose=lambda counts: min(counts, key=lambda pair: (-counts[pair], pair)),
-    count=lambda ids: Counter(pairwise(ids)),
     replace=replaced,
     least=2,
     step=1,
 ):
     """Gage's loop, or with a mistake in one part."""
     ids, pairs = list(ids), []
-    while max((counts := count(ids)).values(), default=0) >= least:
+    while max((counts := Counter(pairwise(ids))).values(), default=0) >= least:
         best = choose(counts)
         ids = replace(ids, best, first_id + step * len(pairs))
         pairs.append(best)
