@@ -33,7 +33,7 @@ def reason_against(model: Any, tokenizer: Any) -> str:
               "norm_eps": None, "qk_norm": True}  # fmt: skip
     for name, value in wanted.items():
         if getattr(config, name) != value:
-            return f"the model's {name} is {_named(getattr(config, name))}, not {_named(value)}"
+            return f"the model's {name} is {getattr(config, name)}, not {value}"
     if (config.n_embd // config.n_head) % 2 or config.n_embd % 4:
         return f"{config.n_embd} features in {config.n_head} heads cannot be halved, or cut by 4"
     if not isinstance(tokenizer, CharTokenizer):
@@ -130,7 +130,3 @@ def ids_of_merges(tokenizer: BPETokenizer) -> tuple[bytes, list[int]]:
         pairs += [ids[left], ids[right]]
         ids[left + right] = len(ids)
     return b"".join(alphabet), pairs
-
-
-def _named(value: Any) -> str:
-    return getattr(value, "__name__", None) or str(value)

@@ -3,14 +3,14 @@
 A study is a file `studies/NAME.py`. Its docstring says which sentence it tests; it defines
 
     def run(arm, seed, **settings): ...      one training run; returns {measure: number}
-    study = Study(arms=[...], settings={...}, moved=[{...}, ...])
+    study = Study(arms=[...], settings={...}, variations=[{...}, ...])
 
-Every arm runs with the settings, and once more with each change in `moved`, at every seed. What the
+Every arm runs with the settings, and once more with each change in `variations`, at every seed. What the
 seed decides (first weights, batches) must be alike in all arms: then differences are *paired*.
 
-`make study NAME=…` runs one again and says whether the numbers are the same, `make studies` runs
-those whose code in `studies` has changed. Nearly all of `helpers` is in nearly every study, so its
-changes are not followed: who changes what it computes runs again the studies that use it. The
+`make study NAME=…` runs one again and says whether the numbers are the same. `make studies` looks
+at each study whose code, or whose helpers, have changed since it was run: it repeats one run per
+arm, keeps the results if their numbers come out again, and otherwise runs the study again. The
 results are in `studies/results/NAME.json`; a chapter shows them with
 ``results("name").table(...)``.
 """
@@ -21,6 +21,7 @@ import ast
 import hashlib
 import importlib.util
 import json
+import math
 import multiprocessing
 import os
 import platform
@@ -45,13 +46,13 @@ class Study:
 
     arms: Sequence[str]
     settings: Settings
-    moved: Sequence[Settings] = ()
+    variations: Sequence[Settings] = ()
     seeds: Sequence[int] = (0, 1, 2)
 
     def runs(self) -> Iterator[dict[str, Any]]:
         """What is run, in order: {arm, seed, settings}, one seed of everything first."""
         for seed in self.seeds:
-            for change in ({}, *self.moved):
+            for change in ({}, *self.variations):
                 for arm in self.arms:
                     yield {"arm": arm, "seed": seed, "settings": {**self.settings, **change}}
 
@@ -96,7 +97,7 @@ class Results:
         first = self.about["settings"]
         lines: list[list[str]] = []
         seeds = len({run["seed"] for run in self.runs})
-        for settings in ({}, *self.about["moved"][:changes]):
+        for settings in ({}, *self.about["variations"][:changes]):
             if named := settings or first:
                 lines.append([", ".join(_setting(*pair) for pair in named.items())])
             for arm in arms or self.about["arms"]:
@@ -157,19 +158,35 @@ def results(name: str) -> Results:
 # --- running --------------------------------------------------------------------------------------
 
 
-def code_of(path: Path) -> str:
-    """A number that changes with the code of a study, or of a study whose parts it imports, and not
-    with comments and docstrings, nor with the code of `helpers`."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    others = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(
-            node
-        ):
-            node.body = node.body[1:]
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("studies."):
-            others.append(code_of(path.with_name(f"{(node.module or '').split('.')[1]}.py")))
-    return hashlib.sha256("\n".join([ast.dump(tree), *others]).encode()).hexdigest()[:16]
+def source_hash(path: Path, package: str = "studies") -> str:
+    """A number that changes with the code of a file and of the modules of a package that it imports,
+    directly or not, but not with comments and docstrings."""
+    sources, waiting = {}, [path.resolve()]
+    while waiting:
+        if (file := waiting.pop()) in sources:
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(
+                node
+            ):
+                node.body = node.body[1:]
+            if isinstance(node, ast.ImportFrom):
+                waiting += _imported(node, package, FOLDER.parent)
+        sources[file] = ast.dump(tree)
+    texts = [sources[file] for file in sorted(sources)]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def _imported(node: ast.ImportFrom, package: str, root: Path) -> list[Path]:
+    """The files of a package that `from module import names` reads."""
+    module = node.module or ""
+    if module.split(".")[0] not in (package, "studies"):
+        return []
+    names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
+    paths = [root.joinpath(*name.split(".")) for name in names]
+    files = [path.with_suffix(".py") for path in paths] + [path / "__init__.py" for path in paths]
+    return [file for file in files if file.is_file() and file != FOLDER / "__init__.py"]
 
 
 @cache
@@ -193,8 +210,8 @@ def _one(path: Path, planned: dict[str, Any]) -> dict[str, Any]:
     return {**planned, "numbers": {k: float(v) for k, v in numbers.items()}, "seconds": seconds}
 
 
-def carry_out(
-    path: Path, workers: int | None = None, say: Callable[[str], None] = print
+def run_study(
+    path: Path, workers: int | None = None, log: Callable[[str], None] = print
 ) -> Results:
     """Run a study side by side on the cores, and write its results.
 
@@ -206,21 +223,22 @@ def carry_out(
     part, whole = folder / f"{path.stem}.part.json", folder / f"{path.stem}.json"
     about = {
         "study": path.stem,
-        "code": code_of(path),
+        "code": source_hash(path),
+        "helpers": source_hash(path, "helpers"),
         "machine": f"{platform.machine()}, {platform.system()}",
         "versions": _versions(),
         "arms": list(study.arms),
         "settings": dict(study.settings),
-        "moved": [dict(change) for change in study.moved],
+        "variations": [dict(change) for change in study.variations],
     }
     done: list[dict[str, Any]] = []
     if part.is_file():
         before = json_object(part.read_bytes())
         if before["code"] == about["code"] and before["versions"] == about["versions"]:
             done = before["runs"]
-            say(f"{path.stem}: {len(done)} runs were done before")
+            log(f"{path.stem}: {len(done)} runs were done before")
         else:  # runs of different code are never mixed
-            say(f"{path.stem}: {len(before['runs'])} runs of other code are left out")
+            log(f"{path.stem}: {len(before['runs'])} runs of other code are left out")
     planned = list(study.runs())
     kept = list(done)
     known = [{key: run[key] for key in ("arm", "seed", "settings")} for run in done]
@@ -232,7 +250,7 @@ def carry_out(
             for task in as_completed(tasks):
                 done.append(run := task.result())
                 write_whole(part, _text(about, done))
-                say(
+                log(
                     f"{path.stem} {len(done)}/{len(planned)}: {run['arm']}, seed {run['seed']}, "
                     f"{run['settings']}: {run['numbers']} in {run['seconds']} s"
                 )
@@ -249,6 +267,40 @@ def carry_out(
     write_whole(whole, _text(about, done))
     part.unlink(missing_ok=True)
     return Results(path.stem, done, about)
+
+
+SHORT = 30.0  # seconds that a run may take to be repeated, unless it is the shortest
+
+
+def repeat(path: Path, workers: int | None = None, log: Callable[[str], None] = print) -> bool:
+    """Repeat the shortest run of each arm; if all numbers come out again, up to rounding, the
+    results are marked as those of the code that is here."""
+    found = results(path.stem)
+    chosen: dict[str, dict[str, Any]] = {}
+    for run in sorted(found.runs, key=lambda run: run["seconds"]):
+        if not chosen or run["seconds"] <= SHORT:
+            chosen.setdefault(run["arm"], run)
+    planned = list(load(path).study.runs())
+    keys = [{k: run[k] for k in ("arm", "seed", "settings")} for run in chosen.values()]
+    same = [{k: run[k] for k in ("arm", "seed", "settings")} for run in found.runs] == planned
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=context) as pool:
+        for before, again in zip(chosen.values(), pool.map(_one, [path] * len(keys), keys)):
+            old, new = before["numbers"], again["numbers"]
+            if old.keys() != new.keys() or not all(_near(k, old[k], new[k]) for k in old):
+                log(f"{path.stem}: {before['arm']}, seed {before['seed']}: {old}, now {new}")
+                same = False
+    if same:
+        log(f"{path.stem}: {len(keys)} runs repeated, the same numbers")
+        hashes = {"code": source_hash(path), "helpers": source_hash(path, "helpers")}
+        about = {k: hashes.pop(k, v) for k, v in found.about.items()} | hashes
+        write_whole(path.parent / "results" / f"{path.stem}.json", _text(about, found.runs))
+    return same
+
+
+def _near(measure: str, old: float, new: float) -> bool:
+    """Times are never the same, and rounding may grow in training."""
+    return "seconds" in measure or math.isclose(old, new, rel_tol=1e-2, abs_tol=1e-2)
 
 
 def _versions() -> dict[str, str]:

@@ -59,7 +59,7 @@ def run(arm: str, seed: int, steps: int, rate_times: float) -> dict[str, float]:
 study = Study(
     arms=["Adam", "SGD"],
     settings={"steps": 300, "rate_times": 1.0},
-    moved=[
+    variations=[
         {"rate_times": 3.0},
         {"rate_times": 10.0},
         {"steps": 900},

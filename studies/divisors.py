@@ -99,5 +99,5 @@ study = Study(
     arms=["√hs", "hs", "no scaling", "√hs, sharp start", "no scaling, even start",
           "hears only itself"],
     settings={"hs": 64, "optimizer": "AdamW", "rate": 0.003, "steps": 400},
-    moved=[{"hs": 4}, {"rate": 0.01}, {"steps": 1200}, {"optimizer": "SGD", "rate": 0.5}],
+    variations=[{"hs": 4}, {"rate": 0.01}, {"steps": 1200}, {"optimizer": "SGD", "rate": 0.5}],
 )  # fmt: skip

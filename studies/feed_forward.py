@@ -76,5 +76,5 @@ study = Study(
     arms=["attention only", "relu", "GELU", "relu²", "SwiGLU",
           "expansion 1", "expansion 2", "expansion 8"],
     settings={"steps": 400, "rate": 0.01},
-    moved=[{"steps": 120}, {"steps": 1200}, {"rate": 0.003}],
+    variations=[{"steps": 120}, {"steps": 1200}, {"rate": 0.003}],
 )  # fmt: skip

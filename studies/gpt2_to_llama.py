@@ -49,5 +49,5 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
 study = Study(
     arms=list(SWITCHES),
     settings={"steps": 500, "rate": 3e-3},
-    moved=[{"rate": 1e-2}, {"steps": 1500}],
+    variations=[{"rate": 1e-2}, {"steps": 1500}],
 )

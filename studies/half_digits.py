@@ -46,5 +46,5 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
 study = Study(
     arms=["float32", "bf16"],
     settings={"steps": 150, "rate": 0.05},
-    moved=[{"rate": 0.1}],
+    variations=[{"rate": 0.1}],
 )

@@ -105,5 +105,5 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
 study = Study(
     arms=list(RUNGS),
     settings={"steps": 600, "rate": 0.01},
-    moved=[{"rate": 0.003}, {"steps": 1800}],
+    variations=[{"rate": 0.003}, {"steps": 1800}],
 )

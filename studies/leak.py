@@ -56,5 +56,5 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
 study = Study(
     arms=["training windows", "held-out windows", "held-out articles"],
     settings={"steps": 160, "rate": 0.01},
-    moved=[{"rate": 0.003}, {"steps": 480}],
+    variations=[{"rate": 0.003}, {"steps": 480}],
 )

@@ -90,5 +90,5 @@ def run(arm: str, seed: int, *, steps: int, rate: float, tuning: int) -> dict[st
 study = Study(
     arms=["none", "sinusoidal", "rotary", "rotary, base swapped", "rotary, large base"],
     settings={"steps": 300, "rate": 0.01, "tuning": 60},
-    moved=[{"steps": 1000}, {"tuning": 180}],
+    variations=[{"steps": 1000}, {"tuning": 180}],
 )

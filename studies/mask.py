@@ -67,5 +67,5 @@ def looks(model: LetterModel, tokenizer: CharTokenizer, held_out: Tensor) -> dic
 study = Study(
     arms=["with the mask", "without"],
     settings={"steps": 400, "rate": 0.01},
-    moved=[{"rate": 0.003}, {"steps": 1200}],
+    variations=[{"rate": 0.003}, {"steps": 1200}],
 )

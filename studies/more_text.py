@@ -48,5 +48,5 @@ def run(arm: str, seed: int, *, steps: int, times: float) -> dict[str, float]:
 study = Study(
     arms=["6 articles", "6 articles, wide", "86 articles", "86 articles, wide"],
     settings={"steps": 600, "times": 1.0},
-    moved=[{"steps": 150}, {"times": 0.3}],
+    variations=[{"steps": 150}, {"times": 0.3}],
 )

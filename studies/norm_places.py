@@ -83,5 +83,5 @@ def run(arm: str, seed: int, *, blocks: int, steps: int, rate: float) -> dict[st
 study = Study(
     arms=["pre-norm", "pre-norm, warm-up", "post-norm", "post-norm, warm-up"],
     settings={"blocks": 8, "steps": 100, "rate": 0.014},
-    moved=[{"steps": 300}, {"rate": 0.004}, {"blocks": 2}],
+    variations=[{"steps": 300}, {"rate": 0.004}, {"blocks": 2}],
 )

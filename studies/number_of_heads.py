@@ -88,7 +88,7 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
 study = Study(
     arms=["1 head", "2 heads", "4 heads", "8 heads", "32 heads"],
     settings={"steps": 400, "rate": 0.02},
-    moved=[
+    variations=[
         {"steps": 120},
         {"steps": 1200},
         {"rate": 0.01},

@@ -31,7 +31,7 @@ def run(arm: str, seed: int, *, width: int, steps: int, rate: float) -> dict[str
 study = Study(
     arms=[*SCORES],
     settings={"width": 32, "steps": 600, "rate": 0.006},
-    moved=[
+    variations=[
         {"width": 64},
         {"width": 128},
         {"steps": 1800},

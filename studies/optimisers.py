@@ -45,5 +45,5 @@ def run(arm: str, seed: int, *, steps: int, times: float) -> dict[str, float]:
 study = Study(
     arms=["momentum", "AdamW", "Muon"],
     settings={"steps": 150, "times": 1.0},
-    moved=[{"times": 0.3}, {"times": 3.0}, {"steps": 450}],
+    variations=[{"times": 0.3}, {"times": 3.0}, {"steps": 450}],
 )

@@ -60,5 +60,5 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
 study = Study(
     arms=["none", "learned, start 1", "learned, start 0.02", "sinusoidal", "rotary"],
     settings={"steps": 300, "rate": 0.01},
-    moved=[{"steps": 1000}, {"rate": 0.003}, {"steps": 1000, "rate": 0.003}],
+    variations=[{"steps": 1000}, {"rate": 0.003}, {"steps": 1000, "rate": 0.003}],
 )

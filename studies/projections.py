@@ -59,5 +59,5 @@ def run(arm: str, seed: int, *, steps: int, rate: float, start: float) -> dict[s
 study = Study(
     arms=["a head", "one matrix", "no projections"],
     settings={"steps": 400, "rate": 0.01, "start": 0.3},
-    moved=[{"start": 1.0}, {"start": 0.1}, {"rate": 0.003}, {"steps": 1200}],
+    variations=[{"start": 1.0}, {"start": 0.1}, {"rate": 0.003}, {"steps": 1200}],
 )

@@ -36,5 +36,5 @@ def run(arm: str, seed: int, *, heads: int) -> dict[str, float]:
 study = Study(
     arms=["least first", "by chance", "most first"],
     settings={"heads": 0},
-    moved=[{"heads": heads} for heads in (14, 27, 54, 81, 108)],
+    variations=[{"heads": heads} for heads in (14, 27, 54, 81, 108)],
 )

@@ -90,5 +90,5 @@ study = Study(
         "hidden layer on all nine",
     ],
     settings={"steps": 600, "rate": 0.003, "start": 0.3},
-    moved=[{"start": 1.0}, {"rate": 0.01}, {"steps": 1800}],
+    variations=[{"start": 1.0}, {"rate": 0.01}, {"steps": 1800}],
 )

@@ -59,5 +59,5 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
 study = Study(
     arms=RUNGS,
     settings={"steps": 150, "rate": 0.01},
-    moved=[{"rate": 0.003}, {"steps": 450}],
+    variations=[{"rate": 0.003}, {"steps": 450}],
 )

@@ -146,5 +146,5 @@ def run(arm: str, seed: int, steps: int, rate_times: float) -> dict[str, float]:
 study = Study(
     arms=list(MAKERS),
     settings={"steps": 400, "rate_times": 1.0},
-    moved=[{"rate_times": 0.3}, {"steps": 1200}],
+    variations=[{"rate_times": 0.3}, {"steps": 1200}],
 )

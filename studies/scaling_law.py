@@ -37,5 +37,5 @@ def run(arm: str, seed: int, *, tokens: int, times: float) -> dict[str, float]:
 study = Study(
     arms=["1 × 16", "2 × 32", "3 × 48", "4 × 64", "4 × 96"],
     settings={"tokens": 1_000_000, "times": 1.0},
-    moved=[{"tokens": 125_000}, {"tokens": 250_000}, {"tokens": 500_000}, {"times": 0.5}],
+    variations=[{"tokens": 125_000}, {"tokens": 250_000}, {"tokens": 500_000}, {"times": 0.5}],
 )

@@ -44,5 +44,5 @@ def run(
 study = Study(
     arms=["full rate", "warm-up", "fall", "both", "both, clipped", "both, decay"],
     settings={"steps": 200, "rate": 0.06, "characters": None},
-    moved=[{"rate": 0.01}, {"steps": 600}, {"rate": 0.02}, {"rate": 0.02, "characters": 4000}],
+    variations=[{"rate": 0.01}, {"steps": 600}, {"rate": 0.02}, {"rate": 0.02, "characters": 4000}],
 )

@@ -62,5 +62,5 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
 study = Study(
     arms=["few pages", "all plays"],
     settings={"steps": 600, "rate": 0.005},
-    moved=[{"steps": 1800}, {"rate": 0.002}],
+    variations=[{"steps": 1800}, {"rate": 0.002}],
 )

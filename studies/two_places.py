@@ -87,6 +87,6 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
 study = Study(
     arms=list(LAYERS),
     settings={"steps": 2000, "rate": 0.01},
-    moved=[{"rate": 0.003}],
+    variations=[{"rate": 0.003}],
     seeds=(0, 1, 2, 3),
 )

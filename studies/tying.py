@@ -37,7 +37,7 @@ def run(arm: str, seed: int, *, steps: int, start: float, width: int) -> dict[st
 study = Study(
     arms=["tied", "untied"],
     settings={"steps": 200, "start": 0.02, "width": 32},
-    moved=[
+    variations=[
         {"start": 0.1},
         {"start": 0.1, "steps": 600},
         {"start": 0.3},

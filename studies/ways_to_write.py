@@ -101,5 +101,5 @@ def run(arm: str, seed: int, *, characters: int) -> dict[str, float]:
 study = Study(
     arms=["real", *WAYS, "beam of 4"],
     settings={"characters": 100},
-    moved=[{"characters": 200}],
+    variations=[{"characters": 200}],
 )

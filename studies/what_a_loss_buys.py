@@ -155,5 +155,5 @@ def run(arm: str, seed: int, *, rate_times: float) -> dict[str, float]:
 study = Study(
     arms=["50 steps", "150 steps", "450 steps", "1350 steps"],
     settings={"rate_times": 1.0},
-    moved=[{"rate_times": 0.5}, {"rate_times": 2.0}],
+    variations=[{"rate_times": 0.5}, {"rate_times": 2.0}],
 )

@@ -21,7 +21,7 @@ def study(request):
 
 
 def test_the_results_are_those_of_the_code(study):
-    assert studies.results(study.stem).about["code"] == studies.code_of(study), (
+    assert studies.results(study.stem).about["code"] == studies.source_hash(study), (
         f"run it again: make study NAME={study.stem}"
     )
 
@@ -67,18 +67,19 @@ def run(arm, seed, *, steps, rate):
         raise RuntimeError("killed in the middle")
     return {"loss": {"a": 1.0, "b": 0.5}[arm] + seed / 10 + rate / steps, "pid": os.getpid() * 0}
 
-study = Study(arms=["a", "b"], settings=dict(steps=10, rate=1.0), moved=[dict(steps=30)])
+study = Study(arms=["a", "b"], settings=dict(steps=10, rate=1.0), variations=[dict(steps=30)])
 '''
 
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    (tmp_path / "toy.py").write_text(TOY)
-    (tmp_path / "results").mkdir()
-    monkeypatch.setattr(studies, "FOLDER", tmp_path)
-    monkeypatch.setattr(command, "FOLDER", tmp_path)
+    folder = tmp_path / "studies"
+    (folder / "results").mkdir(parents=True)
+    (folder / "toy.py").write_text(TOY)
+    monkeypatch.setattr(studies, "FOLDER", folder)
+    monkeypatch.setattr(command, "FOLDER", folder)
     studies.load.cache_clear()
-    return tmp_path / "toy.py"
+    return folder / "toy.py"
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def here(monkeypatch):
 def test_a_study_is_run_taken_up_and_shown(toy, here, monkeypatch, capsys):
     (toy.parent / "stop").touch()
     with pytest.raises(RuntimeError, match="killed"):
-        studies.carry_out(toy, 1)
+        studies.run_study(toy, 1)
     monkeypatch.undo()
     monkeypatch.setattr(studies, "FOLDER", toy.parent)
     part = toy.parent / "results" / "toy.part.json"
@@ -101,7 +102,7 @@ def test_a_study_is_run_taken_up_and_shown(toy, here, monkeypatch, capsys):
     assert len(before) == 8 and {run["seed"] for run in before} == {0, 1}
 
     (toy.parent / "stop").unlink()
-    found = studies.carry_out(toy, 1)
+    found = studies.run_study(toy, 1)
     assert "8 runs were done before" in capsys.readouterr().out
     assert not part.exists() and len(found.runs) == 12
     assert [run for run in found.runs if run in before] == before  # not run again
@@ -135,30 +136,53 @@ def test_a_table_of_some_arms_has_only_those():
 def test_runs_of_other_code_are_not_mixed(toy, here, capsys):
     (toy.parent / "stop").touch()
     with pytest.raises(RuntimeError):
-        studies.carry_out(toy, 1)
+        studies.run_study(toy, 1)
     (toy.parent / "stop").unlink()
     toy.write_text(TOY.replace("0.5}", "0.4}"))
     studies.load.cache_clear()
-    found = studies.carry_out(toy, 1)
+    found = studies.run_study(toy, 1)
     assert "of other code are left out" in capsys.readouterr().out
     assert len(found.runs) == 12 and found.values("b", "loss")[0] == pytest.approx(0.5)
 
 
 def test_comments_and_docstrings_are_no_code(toy):
-    before = studies.code_of(toy)
+    before = studies.source_hash(toy)
     toy.write_text(TOY.replace("Is b below a?", "Is it?") + "# more\n")
-    assert studies.code_of(toy) == before
+    assert studies.source_hash(toy) == before
     toy.write_text(TOY.replace("steps=10", "steps=11"))
-    assert studies.code_of(toy) != before
+    assert studies.source_hash(toy) != before
 
 
 def test_what_a_study_borrows_is_its_code_too(toy):
     other = toy.with_name("other.py")
     other.write_text("X = 1\n")
     toy.write_text("from studies.other import X\n" + TOY)
-    before = studies.code_of(toy)
+    before = studies.source_hash(toy)
     other.write_text("X = 2\n")
-    assert studies.code_of(toy) != before
+    assert studies.source_hash(toy) != before
+
+
+def test_a_changed_helper_is_noticed_and_one_run_per_arm_repeated(toy, here, capsys, monkeypatch):
+    helper = toy.parent.parent / "helpers" / "a.py"
+    helper.parent.mkdir()
+    helper.write_text('"""A."""\nfrom helpers.b import X\n')
+    helper.with_name("b.py").write_text("X = 1\n")
+    toy.write_text(TOY + "if stop_here := False:\n    from helpers.a import X\n")
+    studies.run_study(toy, 1)
+    helper.write_text('"""Other words."""\nfrom helpers.b import X\n')
+    assert not command.outdated(toy)
+    helper.with_name("b.py").write_text("X = 1.0\n")  # which the study uses through a.py
+    assert command.outdated(toy)
+    before = studies.results("toy").runs
+    monkeypatch.setattr("sys.argv", ["studies", "--workers", "1"])
+    command.main()
+    assert "toy: 2 runs repeated, the same numbers" in capsys.readouterr().out
+    assert studies.results("toy").runs == before and not command.outdated(toy)
+    toy.write_text(toy.read_text().replace("0.5}", "0.4}"))
+    studies.load.cache_clear()
+    command.main()
+    said = capsys.readouterr().out
+    assert "toy: b, seed 0: {'loss': 0.6" in said and "Other numbers than before." in said
 
 
 def test_the_command_says_whether_the_numbers_are_the_same(toy, here, capsys, monkeypatch):
