@@ -28,7 +28,7 @@ def ours(dtype: str) -> tuple[Callable[[int], Any], int]:
     from helpers.published import gguf
     from helpers.sampling import generate
 
-    read = gguf(data.smollm2(), four_bits=dtype == "4 bits")
+    read = gguf(data.smollm2(), int4=dtype == "4 bits")
     model = read.model.bfloat16() if dtype == "bfloat16" else read.model
     ids = torch.tensor([read.tokenizer.encode(PROMPT)])
     tensors = {id(t): t for part in model.modules() for t in vars(part).values()

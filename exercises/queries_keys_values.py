@@ -125,7 +125,7 @@ NOT_SO = {
     "width": "Queries and keys should have one number each, the values 32. (Two are enough: try.)",
 }
 GUESSED = (
-    "Guessing gets one in eight right. Pass what `learn` returns to `share_right`, and check for "
+    "Guessing gets one in eight right. Pass what `learn` returns to `accuracy`, and check for "
     "weights that are NaN, as −∞ · 0 is."
 )
 
@@ -140,7 +140,7 @@ def what_recall_needs(answer):
         '{"softmax": 0.5, …}, and the list of needed parts.',
     )
     percent = any(share > 1.001 for share in shares.values())
-    expect(not percent, "Give fractions between 0 and 1, as `share_right` does.")
+    expect(not percent, "Give fractions between 0 and 1, as `accuracy` does.")
     expect(
         not all(low <= 1 - shares[part] <= high for part, (low, high) in SHARES.items()),
         "These are the fractions of *wrong* answers.",

@@ -218,7 +218,7 @@ def dearer(answer):
             expect(not same(found[1:], others, 0.003), says)
         raise NotYet(
             "These are not the bits with blocks 15 and 29 in 2 bits, one at a time. (All seven "
-            "matrices of `model.blocks[15]`, each by `to_blocks(matrix, 2).matrix()`.)"
+            "matrices of `model.blocks[15]`, each by `quantize(matrix, 2).matrix()`.)"
         )
     expect(verdict in ("middle", "last"), "The verdict should be middle or last.")
     expect(verdict == RIGHT, "More bits are worse: which of the two adds more?")

@@ -19,7 +19,7 @@ from helpers.files import json_object
 from helpers.gguf_file import Stored, read_gguf
 from helpers.gpt import GPT, GPTConfig
 from helpers.positions import Rotary, half_split
-from helpers.quantised import BlockLinear, Blocks, HalfEmbedding, HalfLinear
+from helpers.quantised import HalfEmbedding, HalfLinear, QuantizedLinear, QuantizedTensor
 from helpers.text import BPETokenizer
 from helpers.text.bpe import from_file, numbered_tokenizer
 
@@ -310,22 +310,22 @@ def _rotary_base(config: Mapping[str, Any], source: str | Path) -> float:
 # --- GGUF -----------------------------------------------------------------------------------------
 
 
-def gguf(path: str | Path, *, four_bits: bool = False) -> Checkpoint:
+def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
     """A Llama with its tokenizer from a GGUF file, the format of llama.cpp.
 
-    four_bits: shall matrices that the file holds in blocks of 4 bits (its Q4_1) stay in them, and
+    int4: whether matrices that the file holds in blocks of 4 bits (its Q4_1) stay in them, and
     the table of embeddings be in float16? Otherwise all become the float32 numbers that they stand
     for. Returns the model in evaluation mode, its tokenizer, and as notes what else the file says,
     by the file's names: "tokenizer.chat_template", for example.
 
     Raises FileNotFoundError, and ValueError for a damaged file, another architecture, another way
-    to cut text, for settings that this GPT does not compute, and for four_bits of a file that has
+    to cut text, for settings that this GPT does not compute, and for int4 of a file that has
     no such blocks. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Taught in chapter 15.
     """
     path = Path(path)
     about, stored = _gguf_parts(path)
     tokenizer = _gguf_tokenizer(about, path)
-    if four_bits and not any(map(_in_four_bits, stored.values())):
+    if int4 and not any(map(_in_four_bits, stored.values())):
         raise ValueError(f"{path} holds no blocks of 4 bits (Q4_1)")
     ours = _renamed(stored, _GGUF_NAMES, path)
     if "output.weight" in ours and "head.weight" not in ours:
@@ -340,9 +340,9 @@ def gguf(path: str | Path, *, four_bits: bool = False) -> Checkpoint:
             # llama.cpp turns neighbours, our Rotary halves.
             heads = config.n_kv_head if "key" in name else config.n_head
             raw = half_split(raw, heads or config.n_head)
-        if four_bits and _in_four_bits(tensor) and name != "token.weight":
-            weights[name] = BlockLinear(_in_blocks(raw))
-        elif four_bits and name in ("token.weight", "head.weight"):
+        if int4 and _in_four_bits(tensor) and name != "token.weight":
+            weights[name] = QuantizedLinear(_in_blocks(raw))
+        elif int4 and name in ("token.weight", "head.weight"):
             layer = HalfEmbedding if name == "token.weight" else HalfLinear
             weights[name] = layer(_in_float16(raw, tensor.kind))
         else:
@@ -501,13 +501,13 @@ def _of_8_bits(raw: Tensor, dtype: torch.dtype) -> Tensor:
     return numbers.mul_(blocks[..., :2].contiguous().view(torch.float16)).flatten(-2)
 
 
-def _in_blocks(raw: Tensor) -> Blocks:
+def _in_blocks(raw: Tensor) -> QuantizedTensor:
     """Q4_1: for every 32 numbers a scale and a minimum in float16, and 16 bytes, whose lower halves
     are the first 16 numbers."""
     blocks = raw.unflatten(-1, (-1, 20))
     scale, minimum = blocks[..., :4].contiguous().view(torch.float16).float().unbind(-1)
     numbers = torch.cat((blocks[..., 4:] & 15, blocks[..., 4:] >> 4), dim=-1)
-    return Blocks(numbers.flatten(-2), scale, minimum)
+    return QuantizedTensor(numbers.flatten(-2), scale, minimum)
 
 
 # --- what they share ------------------------------------------------------------------------------

@@ -15,24 +15,27 @@ BLOCK = 32  # numbers that share a scale and a minimum: llama.cpp's choice
 
 
 @dataclass
-class Blocks:
-    """A matrix (N, C) in whole numbers: number · scale + minimum, block by block.
+class QuantizedTensor:
+    """A quantised matrix (N, C): codes · scale + minimum, block by block.
 
-    numbers: uint8 (N, C), from 0 to 2^bits − 1; scale, minimum: float32 (N, C / BLOCK).
-    Taught in chapter 15.
+    Attributes:
+        codes: uint8 (N, C), from 0 to 2^bits − 1.
+        scale, minimum: float32 (N, C / BLOCK).
+
+    Taught in: real_weights.
     """
 
-    numbers: Tensor
+    codes: Tensor
     scale: Tensor
     minimum: Tensor
 
     def matrix(self) -> Tensor:
-        """The float32 numbers that the blocks stand for: (N, C)."""
-        blocks = self.numbers.unflatten(-1, (-1, BLOCK))
+        """The float32 matrix (N, C) that the codes stand for."""
+        blocks = self.codes.unflatten(-1, (-1, BLOCK))
         return (blocks * self.scale[..., None] + self.minimum[..., None]).flatten(-2)
 
 
-def to_blocks(matrix: Tensor, bits: int) -> Blocks:
+def quantize(matrix: Tensor, bits: int) -> QuantizedTensor:
     """Round a matrix (N, C) to 2^bits levels in each block, evenly spaced from its least number to
     its greatest.
 
@@ -57,30 +60,30 @@ def to_blocks(matrix: Tensor, bits: int) -> Blocks:
         raise ValueError("there are numbers too large for float32: no scale fits them")
     steps = (blocks - least[..., None]) / torch.where(scale > 0, scale, 1)[..., None]
     levels = steps.round().clamp(max=2**bits - 1)  # a tiny scale is itself rounded
-    return Blocks(levels.to(torch.uint8).flatten(-2), scale, least)
+    return QuantizedTensor(levels.to(torch.uint8).flatten(-2), scale, least)
 
 
-class BlockLinear(nn.Module):
+class QuantizedLinear(nn.Module):
     """x (…, C) times a matrix (N, C) of 4-bit blocks, which stays in them: (…, N).
 
     fast: compute in bfloat16 with PyTorch's kernel for 4-bit weights, which wants a multiple of 16
     for N, or write the matrix out and multiply in float32; if None, what is faster on this machine.
-    Raises ValueError for numbers above 15, for blocks whose parts do not belong together, and for
+    Raises ValueError for codes above 15, for blocks whose parts do not belong together, and for
     fast with another N. Taught in chapter 15.
     """
 
-    def __init__(self, blocks: Blocks, fast: bool | None = None):
+    def __init__(self, blocks: QuantizedTensor, fast: bool | None = None):
         super().__init__()
-        numbers, scale, minimum = blocks.numbers, blocks.scale, blocks.minimum
-        shapes = [tuple(part.shape) for part in (numbers, scale, minimum)]
-        if numbers.dtype != torch.uint8 or shapes[1:] != 2 * [_blocks_of(numbers)]:
+        codes, scale, minimum = blocks.codes, blocks.scale, blocks.minimum
+        shapes = [tuple(part.shape) for part in (codes, scale, minimum)]
+        if codes.dtype != torch.uint8 or shapes[1:] != 2 * [_blocks_of(codes)]:
             raise ValueError(
-                f"blocks hold uint8 numbers (N, C) and a scale and a minimum (N, C / {BLOCK}), but "
-                f"these are {numbers.dtype} and shapes {shapes}"
+                f"blocks hold uint8 codes (N, C) and a scale and a minimum (N, C / {BLOCK}), but "
+                f"these are {codes.dtype} and shapes {shapes}"
             )
-        if numbers.numel() and numbers.max() > 15:
-            raise ValueError(f"numbers of 4 bits are 0 to 15, but one is {numbers.max()}")
-        self.out_features, self.in_features = numbers.shape
+        if codes.numel() and codes.max() > 15:
+            raise ValueError(f"codes of 4 bits are 0 to 15, but one is {codes.max()}")
+        self.out_features, self.in_features = codes.shape
         if fast and self.out_features % 16:
             raise ValueError(f"the kernel wants a multiple of 16 rows, not {self.out_features}")
         self.fast = has_kernel() and self.out_features % 16 == 0 if fast is None else fast
@@ -88,11 +91,11 @@ class BlockLinear(nn.Module):
             # The kernel's numbers are −8 to 7: what it adds is the value of our 8.
             pairs = torch.stack((scale, minimum + 8 * scale), dim=-1)
             self.scale_and_value = pairs.transpose(0, 1).bfloat16().contiguous()
-            packed = torch._convert_weight_to_int4pack_for_cpu(numbers.int(), 1)
+            packed = torch._convert_weight_to_int4pack_for_cpu(codes.int(), 1)
             # A copy lies where the int32 numbers were: else each layer leaves a hole of that size.
             self.packed = packed.clone()
         else:
-            first, second = numbers.unflatten(-1, (-1, 2, BLOCK // 2)).unbind(-2)
+            first, second = codes.unflatten(-1, (-1, 2, BLOCK // 2)).unbind(-2)
             self.packed, self.scale, self.minimum = first | second << 4, scale, minimum
 
     @property
@@ -109,22 +112,22 @@ class BlockLinear(nn.Module):
         out = torch._weight_int4pack_mm_for_cpu(rows, self.packed, BLOCK, self.scale_and_value)
         return out.view(*x.shape[:-1], self.out_features).type_as(x)
 
-    def blocks(self) -> Blocks:
+    def blocks(self) -> QuantizedTensor:
         """The blocks again: half a block stands in the lower four bits, half in the upper."""
         if self.fast:
-            raise ValueError("the kernel's order is its own: BlockLinear(blocks, fast=False)")
-        numbers = torch.cat((self.packed & 15, self.packed >> 4), dim=-1).flatten(-2)
-        return Blocks(numbers, self.scale, self.minimum)
+            raise ValueError("the kernel's order is its own: QuantizedLinear(blocks, fast=False)")
+        codes = torch.cat((self.packed & 15, self.packed >> 4), dim=-1).flatten(-2)
+        return QuantizedTensor(codes, self.scale, self.minimum)
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}, fast={self.fast}"
 
 
-def _blocks_of(numbers: Tensor) -> tuple[int, int] | None:
+def _blocks_of(codes: Tensor) -> tuple[int, int] | None:
     """The shape of the scales of such a matrix, None if it cannot be cut into blocks."""
-    if numbers.dim() != 2 or numbers.shape[1] % BLOCK:
+    if codes.dim() != 2 or codes.shape[1] % BLOCK:
         return None
-    return (numbers.shape[0], numbers.shape[1] // BLOCK)
+    return (codes.shape[0], codes.shape[1] // BLOCK)
 
 
 def has_kernel() -> bool:

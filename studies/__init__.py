@@ -5,8 +5,9 @@ A study is a file `studies/NAME.py`. Its docstring says which sentence it tests;
     def run(arm, seed, **settings): ...      one training run; returns {measure: number}
     study = Study(arms=[...], settings={...}, variations=[{...}, ...])
 
-Every arm runs with the settings, and once more with each change in `variations`, at every seed. What the
-seed decides (first weights, batches) must be alike in all arms: then differences are *paired*.
+Every arm runs with the settings, and once more with each change in `variations`, at every seed.
+What the seed decides (initial weights, batches) must be alike in all arms: then differences are
+*paired*.
 
 `make study NAME=…` runs one again and says whether the numbers are the same. `make studies` looks
 at each study whose code, or whose helpers, have changed since it was run: it repeats one run per
@@ -159,8 +160,8 @@ def results(name: str) -> Results:
 
 
 def source_hash(path: Path, package: str = "studies") -> str:
-    """A number that changes with the code of a file and of the modules of a package that it imports,
-    directly or not, but not with comments and docstrings."""
+    """A hash of the code of a file and of the modules of a package that it imports, directly or
+    not, without comments and docstrings."""
     sources, waiting = {}, [path.resolve()]
     while waiting:
         if (file := waiting.pop()) in sources:
@@ -285,7 +286,9 @@ def repeat(path: Path, workers: int | None = None, log: Callable[[str], None] = 
     same = [{k: run[k] for k in ("arm", "seed", "settings")} for run in found.runs] == planned
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=context) as pool:
-        for before, again in zip(chosen.values(), pool.map(_one, [path] * len(keys), keys)):
+        for before, again in zip(
+            chosen.values(), pool.map(_one, [path] * len(keys), keys), strict=True
+        ):
             old, new = before["numbers"], again["numbers"]
             if old.keys() != new.keys() or not all(_near(k, old[k], new[k]) for k in old):
                 log(f"{path.stem}: {before['arm']}, seed {before['seed']}: {old}, now {new}")

@@ -28,14 +28,14 @@ class LetterModel(nn.Module):
 
     def __init__(self, V: int, layer: Callable[[], nn.Module], T: int, C: int):
         super().__init__()
-        self.own_votes = nn.Embedding(V, V)
-        nn.init.zeros_(self.own_votes.weight)
-        self.letter, self.place = nn.Embedding(V, C), nn.Embedding(T, C)
+        self.bigram_logits = nn.Embedding(V, V)
+        nn.init.zeros_(self.bigram_logits.weight)
+        self.token_embedding, self.position_embedding = nn.Embedding(V, C), nn.Embedding(T, C)
         self.layer = layer()
-        self.past_votes = nn.Linear(C, V)
+        self.context_logits = nn.Linear(C, V)
 
     def tokens(self, ids: Tensor) -> Tensor:
-        return self.letter(ids) + self.place.weight[: ids.shape[1]]
+        return self.token_embedding(ids) + self.position_embedding.weight[: ids.shape[1]]
 
     def forward(self, ids: Tensor) -> Tensor:
-        return self.own_votes(ids) + self.past_votes(self.layer(self.tokens(ids)))
+        return self.bigram_logits(ids) + self.context_logits(self.layer(self.tokens(ids)))

@@ -30,11 +30,11 @@ T, C = 16, 64
 class OneHeadModel(nn.Module):
     def __init__(self, hs: int, arm: str, symbols: int):
         super().__init__()
-        self.own_votes = nn.Embedding(symbols, symbols)
-        nn.init.zeros_(self.own_votes.weight)
-        self.letter, self.place = nn.Embedding(symbols, C), nn.Embedding(T, C)
+        self.bigram_logits = nn.Embedding(symbols, symbols)
+        nn.init.zeros_(self.bigram_logits.weight)
+        self.token_embedding, self.position_embedding = nn.Embedding(symbols, C), nn.Embedding(T, C)
         self.query, self.key = nn.Linear(C, hs, bias=False), nn.Linear(C, hs, bias=False)
-        self.value, self.past_votes = nn.Linear(C, C, bias=False), nn.Linear(C, symbols)
+        self.value, self.context_logits = nn.Linear(C, C, bias=False), nn.Linear(C, symbols)
         self.arm = arm
         self.divisor = {"√hs": hs**0.5, "√hs, sharp start": hs**0.5, "hs": float(hs)}.get(arm, 1.0)
         larger = {"√hs, sharp start": hs**0.25, "no scaling, even start": hs**-0.25}.get(arm, 1.0)
@@ -42,7 +42,7 @@ class OneHeadModel(nn.Module):
         self.key.weight.data *= larger
 
     def queries_and_keys(self, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        x = self.letter(ids) + self.place.weight[: ids.shape[1]]
+        x = self.token_embedding(ids) + self.position_embedding.weight[: ids.shape[1]]
         return x, self.query(x), self.key(x)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ class OneHeadModel(nn.Module):
         out = self.value(x)
         if self.arm != "hears only itself":
             out = F.scaled_dot_product_attention(q, k, out, is_causal=True, scale=1 / self.divisor)
-        return self.own_votes(ids) + self.past_votes(out)
+        return self.bigram_logits(ids) + self.context_logits(out)
 
 
 @torch.no_grad()
@@ -80,7 +80,7 @@ def run(
     torch.manual_seed(seed)
     model = OneHeadModel(hs, arm, tokenizer.vocab_size)
     stretches = held_out[: 400 * T].view(-1, T)
-    numbers = {"heard before": heard(model, stretches)}
+    numbers = {"perplexity before": heard(model, stretches)}
     generator = torch.Generator().manual_seed(seed)
     step = getattr(torch.optim, optimizer)(model.parameters(), lr=rate)
     for i in range(steps):
@@ -89,8 +89,8 @@ def run(
         loss.backward()
         step.step()
         if i == 19:
-            numbers["heard after 20 steps"] = heard(model, stretches)
-    numbers["heard at the end"] = heard(model, stretches)
+            numbers["perplexity after 20 steps"] = heard(model, stretches)
+    numbers["perplexity at the end"] = heard(model, stretches)
     final = estimate_loss(model, held_out[:100_001], block_size=T, batch_size=1024)
     return {"loss": final, **numbers, **spreads(model, stretches)}
 

@@ -41,8 +41,11 @@ class Reader(nn.Module):
         super().__init__()
         e = int(arm.split()[1]) if arm.startswith("expansion") else 4
         C = WIDTHS.get(e, 48)
-        self.letter, self.place = nn.Embedding(n_symbols, C), nn.Embedding(T, C)
-        for table in (self.letter, self.place):
+        self.token_embedding, self.position_embedding = (
+            nn.Embedding(n_symbols, C),
+            nn.Embedding(T, C),
+        )
+        for table in (self.token_embedding, self.position_embedding):
             nn.init.normal_(table.weight, std=0.3)
         self.norm, self.logits = nn.LayerNorm(C), nn.Linear(C, n_symbols)
         bends = {"relu": ReLU, "relu²": SquaredReLU, "SwiGLU": SwiGLU}
@@ -55,7 +58,7 @@ class Reader(nn.Module):
             self.layers = nn.Sequential(Block(attention, mlp))
 
     def forward(self, ids: Tensor) -> Tensor:
-        x = self.letter(ids) + self.place.weight[: ids.shape[1]]
+        x = self.token_embedding(ids) + self.position_embedding.weight[: ids.shape[1]]
         return self.logits(self.norm(self.layers(x)))
 
 

@@ -15,7 +15,7 @@ from helpers import data
 from helpers.evaluation import bits_per_character, token_nll
 from helpers.gpt import GPT
 from helpers.published import gguf
-from helpers.quantised import to_blocks
+from helpers.quantised import quantize
 from studies import Study
 from studies._real import openings, smollm2
 
@@ -43,7 +43,7 @@ def coarser(arm: str) -> GPT:
     for part in model.blocks.modules():
         if isinstance(part, nn.Linear):
             matrix = part.weight.detach()
-            rounded = in_rows(matrix, bits) if "row" in arm else to_blocks(matrix, bits).matrix()
+            rounded = in_rows(matrix, bits) if "row" in arm else quantize(matrix, bits).matrix()
             part.weight.data = rounded
     return model
 

@@ -55,7 +55,7 @@ def looks(model: LetterModel, tokenizer: CharTokenizer, held_out: Tensor) -> dic
         drawn = torch.multinomial(chances, 1, generator=generator)
         written = torch.cat([written, drawn[None]], 1)
     return {
-        "honest loss": sum(honest) / T,
+        "causal loss": sum(honest) / T,
         "weight on the next": maps.diagonal(1, 1, 2).mean().item(),
         "written twice": (written[0, 1:] == written[0, :-1]).float().mean().item(),
         "largest score in the future": (scores.argmax(-1) > torch.arange(T)).float().mean().item(),

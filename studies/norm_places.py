@@ -39,7 +39,10 @@ class Reader(nn.Module):
 
     def __init__(self, n_symbols: int, place: str, blocks: int) -> None:
         super().__init__()
-        self.letter, self.place = nn.Embedding(n_symbols, C), nn.Embedding(T, C)
+        self.token_embedding, self.position_embedding = (
+            nn.Embedding(n_symbols, C),
+            nn.Embedding(T, C),
+        )
         self.logits = nn.Linear(C, n_symbols)
         parts = [
             part
@@ -50,7 +53,7 @@ class Reader(nn.Module):
         self.norm = nn.LayerNorm(C) if place == "pre" else nn.Identity()
 
     def forward(self, ids: Tensor) -> Tensor:
-        x = self.letter(ids) + self.place.weight[: ids.shape[1]]
+        x = self.token_embedding(ids) + self.position_embedding.weight[: ids.shape[1]]
         return self.logits(self.norm(self.parts(x)))
 
 

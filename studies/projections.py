@@ -45,8 +45,8 @@ def run(arm: str, seed: int, *, steps: int, rate: float, start: float) -> dict[s
         "one matrix": OneMatrix,
         "no projections": Mirror,
     }[arm]()
-    model.letter.weight.data *= start
-    model.place.weight.data *= start
+    model.token_embedding.weight.data *= start
+    model.position_embedding.weight.data *= start
     train(
         model, ids, steps=steps, block_size=T, batch_size=128,
        

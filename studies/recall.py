@@ -37,9 +37,9 @@ class Recall(nn.Module):
 
     def __init__(self, arm: str, start: float):
         super().__init__()
-        self.token, self.place = nn.Embedding(TOKENS, C), nn.Embedding(T, C)
+        self.token, self.position_embedding = nn.Embedding(TOKENS, C), nn.Embedding(T, C)
         self.token.weight.data *= start
-        self.place.weight.data *= start
+        self.position_embedding.weight.data *= start
         self.votes = nn.Linear(C, VALUES)
         self.arm, self.head, self.places = arm, Head(C, C), nn.Linear(C, T)
         self.fixed = nn.Parameter(torch.zeros(T, T))
@@ -49,7 +49,7 @@ class Recall(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         x = self.token(ids)
         if self.arm != "no places":
-            x = x + self.place.weight
+            x = x + self.position_embedding.weight
         if self.arm in ("one head", "no places"):
             return self.votes(self.head(x)[:, -1])
         if self.arm == "no projections":
@@ -76,7 +76,7 @@ def run(arm: str, seed: int, *, steps: int, rate: float, start: float) -> dict[s
     with torch.no_grad():
         right = (model(ids).argmax(-1) == answers).float().mean()
     common = F.one_hot(ids[:, :KEYS] % VALUES, VALUES).sum(1).argmax(-1)
-    return {"share right": right.item(),
+    return {"accuracy": right.item(),
             "most frequent": (common == answers).float().mean().item()}  # fmt: skip
 
 

@@ -50,7 +50,7 @@ class Averager(nn.Module):
         super().__init__()
         self.weights = weights
         self.votes = votes(V)
-        self.own_votes = votes(V) if present else None
+        self.bigram_logits = votes(V) if present else None
         if weights == "learned":
             self.scores = nn.Parameter(torch.zeros(T, T))
         elif weights == "by listener":
@@ -68,7 +68,7 @@ class Averager(nn.Module):
                 scores = self.scores[ids].gather(-1, back)
             weights = scores.masked_fill(~causal_mask(n), -torch.inf).softmax(-1)
         mixed = weights @ self.votes(ids)
-        return mixed if self.own_votes is None else mixed + self.own_votes(ids)
+        return mixed if self.bigram_logits is None else mixed + self.bigram_logits(ids)
 
 
 class Tables(nn.Module):

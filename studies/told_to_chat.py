@@ -39,7 +39,7 @@ def run(arm: str, seed: int, *, tokens: int) -> dict[str, float]:
     end = tokenizer.special["<|im_end|>"]
     ids = torch.tensor([tokenizer.encode(prompt, special=tokenizer.special)])
     text = generate(model, ids, tokens, temperature=0, stop=[end])[0, ids.shape[1] :].tolist()
-    return {"silent": float(text == [end]), "ended": float(end in text), "tokens": len(text)}
+    return {"empty replies": float(text == [end]), "ended": float(end in text), "tokens": len(text)}
 
 
 study = Study(

@@ -41,12 +41,12 @@ class HeadList(nn.Module):
 class Recall(nn.Module):
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
-        self.letter, self.place = nn.Embedding(LETTERS, C), nn.Embedding(T, C)
+        self.token_embedding, self.position_embedding = nn.Embedding(LETTERS, C), nn.Embedding(T, C)
         self.layer = layer
         self.one_back, self.two_back = nn.Linear(C, LETTERS), nn.Linear(C, LETTERS)
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        brought = self.layer(self.letter(ids) + self.place.weight)
+        brought = self.layer(self.token_embedding(ids) + self.position_embedding.weight)
         return self.one_back(brought)[:, 2:], self.two_back(brought)[:, 2:]
 
 

@@ -5,23 +5,24 @@ import pytest
 import torch
 import torch.nn.functional as F
 from gguf import GGMLQuantizationType
-from gguf.quants import dequantize, quantize
+from gguf.quants import dequantize
+from gguf.quants import quantize as gguf_quantize
 
 from helpers import published
 from helpers.quantised import (
     BLOCK,
-    BlockLinear,
-    Blocks,
     HalfEmbedding,
     HalfLinear,
+    QuantizedLinear,
+    QuantizedTensor,
     has_kernel,
-    to_blocks,
+    quantize,
 )
 
 
 def one_scale(blocks):
-    """Blocks with a scale and a minimum a row, as if the rows were one block long."""
-    return Blocks(blocks.numbers, blocks.scale[:, :1], blocks.minimum[:, :1])
+    """QuantizedTensor with a scale and a minimum a row, as if the rows were one block long."""
+    return QuantizedTensor(blocks.codes, blocks.scale[:, :1], blocks.minimum[:, :1])
 
 
 def normal(*shape, seed=0):
@@ -31,15 +32,15 @@ def normal(*shape, seed=0):
 @pytest.mark.parametrize("bits", range(1, 9))
 def test_no_number_is_further_off_than_half_a_step(bits):
     matrix = normal(6, 3 * BLOCK)
-    blocks = to_blocks(matrix, bits)
-    assert blocks.numbers.dtype == torch.uint8 and blocks.numbers.max() == 2**bits - 1
+    blocks = quantize(matrix, bits)
+    assert blocks.codes.dtype == torch.uint8 and blocks.codes.max() == 2**bits - 1
     step = blocks.scale.repeat_interleave(BLOCK, dim=1)
     assert ((blocks.matrix() - matrix).abs() <= 0.501 * step).all()
 
 
 def test_least_and_greatest_of_a_block_are_kept():
     matrix = normal(4, 2 * BLOCK)
-    found = to_blocks(matrix, 4).matrix().unflatten(1, (-1, BLOCK)).aminmax(dim=-1)
+    found = quantize(matrix, 4).matrix().unflatten(1, (-1, BLOCK)).aminmax(dim=-1)
     want = matrix.unflatten(1, (-1, BLOCK)).aminmax(dim=-1)
     torch.testing.assert_close(found.min, want.min)
     torch.testing.assert_close(found.max, want.max)
@@ -47,16 +48,16 @@ def test_least_and_greatest_of_a_block_are_kept():
 
 def test_a_block_of_equal_numbers():
     matrix = torch.full((2, BLOCK), 0.7)
-    assert torch.equal(to_blocks(matrix, 4).matrix(), matrix)
+    assert torch.equal(quantize(matrix, 4).matrix(), matrix)
 
 
 def test_four_bits_round_as_llama_cpp_does():
     """The library holds scale and minimum in float16, so that a few numbers round the other way."""
     matrix = normal(64, 8 * BLOCK)
     kind = GGMLQuantizationType.Q4_1
-    theirs = dequantize(quantize(matrix.numpy(), kind), kind)
-    ours = to_blocks(matrix, 4).matrix().numpy()
-    step = to_blocks(matrix, 4).scale.max().item()
+    theirs = dequantize(gguf_quantize(matrix.numpy(), kind), kind)
+    ours = quantize(matrix, 4).matrix().numpy()
+    step = quantize(matrix, 4).scale.max().item()
     assert np.abs(ours - theirs).max() < 1.1 * step
     assert (np.abs(ours - theirs) < 0.01).mean() > 0.99
 
@@ -64,11 +65,11 @@ def test_four_bits_round_as_llama_cpp_does():
 def test_the_blocks_of_a_file_are_read_exactly():
     matrix = normal(48, 4 * BLOCK).numpy()
     kind = GGMLQuantizationType.Q4_1
-    raw = quantize(matrix, kind)
+    raw = gguf_quantize(matrix, kind)
     blocks = published._in_blocks(torch.from_numpy(raw))
     assert np.array_equal(blocks.matrix().numpy(), dequantize(raw, kind))
     kind = GGMLQuantizationType.Q8_0
-    raw = quantize(matrix, kind)
+    raw = gguf_quantize(matrix, kind)
     half = published._in_float16(torch.from_numpy(raw), kind.name)
     assert half.dtype == torch.float16
     assert torch.equal(half, torch.from_numpy(dequantize(raw, kind)).half())
@@ -76,21 +77,21 @@ def test_the_blocks_of_a_file_are_read_exactly():
 
 def test_the_smallest_numbers_stay_on_the_levels():
     matrix = torch.arange(BLOCK)[None] * 1e-45  # the scale is rounded to one digit
-    assert to_blocks(matrix, 4).numbers.max() == 15
+    assert quantize(matrix, 4).codes.max() == 15
 
 
 @pytest.mark.parametrize("shape", [(BLOCK,), (1, BLOCK), (2, 5, BLOCK), (40, BLOCK), (0, BLOCK)])
 def test_written_out_the_layer_is_exact(shape):
-    blocks, x = to_blocks(normal(16, BLOCK), 4), normal(*shape, seed=1)
-    layer = BlockLinear(blocks, fast=False)
-    assert torch.equal(layer.blocks().numbers, blocks.numbers)
+    blocks, x = quantize(normal(16, BLOCK), 4), normal(*shape, seed=1)
+    layer = QuantizedLinear(blocks, fast=False)
+    assert torch.equal(layer.blocks().codes, blocks.codes)
     assert torch.equal(layer(x), F.linear(x, blocks.matrix()))
     assert layer.packed.numel() == 16 * BLOCK // 2  # two numbers a byte
 
 
 def test_a_height_that_the_kernel_does_not_take_is_written_out():
-    blocks, x = to_blocks(normal(10, BLOCK), 4), normal(3, BLOCK, seed=1)
-    layer = BlockLinear(blocks)
+    blocks, x = quantize(normal(10, BLOCK), 4), normal(3, BLOCK, seed=1)
+    layer = QuantizedLinear(blocks)
     assert not layer.fast and torch.equal(layer(x), F.linear(x, blocks.matrix()))
 
 
@@ -98,8 +99,8 @@ def test_a_height_that_the_kernel_does_not_take_is_written_out():
 @pytest.mark.parametrize(("rows", "columns"), [(16, 32), (576, 1536), (192, 576), (1536, 576)])
 @pytest.mark.parametrize("T", [1, 3, 70])
 def test_the_kernel_computes_the_same_but_for_bfloat16s_rounding(rows, columns, T):
-    blocks, x = to_blocks(normal(rows, columns), 4), normal(2, T, columns, seed=1)
-    want, got = F.linear(x, blocks.matrix()), BlockLinear(blocks, fast=True)(x)
+    blocks, x = quantize(normal(rows, columns), 4), normal(2, T, columns, seed=1)
+    want, got = F.linear(x, blocks.matrix()), QuantizedLinear(blocks, fast=True)(x)
     assert got.dtype == torch.float32 and got.shape == want.shape
     assert (got - want).abs().max() < 0.02 * want.abs().max()
 
@@ -118,17 +119,17 @@ def test_a_table_in_float16():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: to_blocks(normal(4, 32), 0), "bits should be 1 to 8, not 0"),
-        (lambda: to_blocks(normal(4, 32), 9), "bits should be 1 to 8, not 9"),
-        (lambda: to_blocks(normal(4, 32), 4.5), "bits should be 1 to 8, not 4.5"),
-        (lambda: to_blocks(torch.tensor([16 * [-3e38, 3e38]]), 4), "too large for float32"),
-        (lambda: to_blocks(normal(4, 33), 4), r"shape \(4, 33\) cannot be cut into rows of blocks"),
-        (lambda: to_blocks(normal(32), 4), r"shape \(32,\) cannot be cut"),
-        (lambda: to_blocks(normal(4, 32) / 0, 4), "not finite"),
-        (lambda: BlockLinear(to_blocks(normal(4, 32), 5)), "numbers of 4 bits are 0 to 15"),
-        (lambda: BlockLinear(one_scale(to_blocks(normal(16, 64), 4))), "a scale and a minimum"),
-        (lambda: BlockLinear(to_blocks(normal(10, 32), 4), fast=True), "a multiple of 16 rows"),
-        (lambda: BlockLinear(to_blocks(normal(16, 64), 4))(normal(2, 32)), "reads 64 .* not 32"),
+        (lambda: quantize(normal(4, 32), 0), "bits should be 1 to 8, not 0"),
+        (lambda: quantize(normal(4, 32), 9), "bits should be 1 to 8, not 9"),
+        (lambda: quantize(normal(4, 32), 4.5), "bits should be 1 to 8, not 4.5"),
+        (lambda: quantize(torch.tensor([16 * [-3e38, 3e38]]), 4), "too large for float32"),
+        (lambda: quantize(normal(4, 33), 4), r"shape \(4, 33\) cannot be cut into rows of blocks"),
+        (lambda: quantize(normal(32), 4), r"shape \(32,\) cannot be cut"),
+        (lambda: quantize(normal(4, 32) / 0, 4), "not finite"),
+        (lambda: QuantizedLinear(quantize(normal(4, 32), 5)), "codes of 4 bits are 0 to 15"),
+        (lambda: QuantizedLinear(one_scale(quantize(normal(16, 64), 4))), "a scale and a minimum"),
+        (lambda: QuantizedLinear(quantize(normal(10, 32), 4), fast=True), "a multiple of 16 rows"),
+        (lambda: QuantizedLinear(quantize(normal(16, 64), 4))(normal(2, 32)), "reads 64 .* not 32"),
         (lambda: HalfLinear(1e6 * normal(4, 32)), "too large for float16"),
     ],
 )
