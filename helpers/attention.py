@@ -1,5 +1,5 @@
 """Attention, in the order in which it is taught: mask, one formula, one head, many heads, and the
-cache with which a model that writes works nothing out twice.
+cache with which a model that generates computes nothing twice.
 
 `attention` is the formula written out, and returns its weights. `Head` and `MultiHeadAttention`
 compute the same through PyTorch's fused kernel, which need not build the (T, T) matrix; when you
@@ -21,11 +21,14 @@ from helpers.positions import Rotary
 
 
 def causal_mask(T: int, device: torch.device | str | None = None) -> Tensor:
-    """Who may listen to whom when nobody may listen to the future.
+    """The causal mask: which token may attend to which.
 
-    T: number of tokens, at least 1; device: where the mask is wanted (default: where tensors are
-    made by default). Returns a boolean (T, T) tensor: entry [i, j] is True where token i may use
-    token j, that is where j <= i (the lower triangle with its diagonal).
+    Args:
+        T: number of tokens, at least 1.
+        device: where to make the mask; None: PyTorch's default device.
+
+    Returns a boolean (T, T) tensor. Entry [i, j] is True where token i may attend to token j, that
+    is where j <= i: the lower triangle with its diagonal.
     Raises ValueError if T is not a whole number of at least 1.
 
     >>> causal_mask(3)
@@ -33,8 +36,7 @@ def causal_mask(T: int, device: torch.device | str | None = None) -> Tensor:
             [ True,  True, False],
             [ True,  True,  True]])
 
-    Source: the masked self-attention of Vaswani et al. (2017), "Attention Is All You Need", 3.2.3.
-    Taught in chapter 03.
+    Vaswani et al. 2017, "Attention Is All You Need", section 3.2.3. Taught in: causal_averaging.
     """
     if isinstance(T, bool) or not isinstance(T, int) or T < 1:
         raise ValueError(
@@ -49,16 +51,20 @@ def attention(
 ) -> tuple[Tensor, Tensor]:
     """Scaled dot-product attention, written out: softmax(q kᵀ · scale) v.
 
-    q: (..., T, hs) queries; k: (..., S, hs) keys; v: (..., S, dv) values.
-    mask: bool, True where a query may look at a key: (T, S) for all, or with as many dimensions
-    as the scores (..., T, S), those of length 1 repeated.
-    scale: what the scores are multiplied by; 1/√hs if None.
-    Returns (out, weights): (..., T, dv) and (..., T, S), whose rows sum to 1.
+    Args:
+        q: queries (..., T, hs).
+        k: keys (..., S, hs).
+        v: values (..., S, dv).
+        mask: bool, True where a query may attend to a key: (T, S) for all, or with as many
+            dimensions as the scores (..., T, S), of which those of length 1 are repeated.
+        scale: factor on the scores; None: 1/√hs.
 
+    Returns (out, weights) of shapes (..., T, dv) and (..., T, S). Each row of weights sums to 1.
     Raises ValueError for shapes that do not fit, a mask that is not bool or does not fit, and a
-    query that may look at nothing (its softmax would be NaN).
+    query without any key to attend to (its softmax would be NaN).
 
-    Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1. Taught in chapter 04.
+    Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1.
+    Taught in: queries_keys_values.
     """
     _check_qkv(q, k, v)
     scores = q @ k.transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
@@ -91,7 +97,7 @@ def _check_qkv(q: Tensor, k: Tensor, v: Tensor) -> None:
 def _check_mask(mask: Tensor, scores: Tensor) -> None:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         given = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        raise ValueError(f"a mask is a bool tensor, True where looking is allowed, not {given}")
+        raise ValueError(f"a mask is a bool tensor, True where a query may attend, not {given}")
     # subtle: (B, T, T) beside scores (B, H, T, T) would be read as one mask a head if B == H. So a
     # mask has two dimensions, or all of them.
     fits = mask.dim() in (2, scores.dim()) and all(
@@ -99,22 +105,24 @@ def _check_mask(mask: Tensor, scores: Tensor) -> None:
     )
     if not fits:
         raise ValueError(
-            f"scores of shape {tuple(scores.shape)} want a mask of shape "
+            f"scores of shape {tuple(scores.shape)} need a mask of shape "
             f"{tuple(scores.shape[-2:])}, one for all, or one with {scores.dim()} dimensions, each "
             f"1 or as long as that of the scores; not {tuple(mask.shape)}"
         )
     if not mask.any(dim=-1).all():
-        raise ValueError("the mask leaves a query nothing to look at: its weights would be NaN")
+        raise ValueError("the mask leaves a query no key to attend to: its weights would be NaN")
 
 
 class Head(nn.Module):
-    """One head of self-attention: communication between tokens.
+    """One head of self-attention.
 
-    n_embd: C, the width of the input; head_size: hs, the width of queries, keys and values;
-    causal: may a token look at earlier tokens and itself only?
+    Args:
+        n_embd: width C of the input.
+        head_size: width hs of queries, keys and values.
+        causal: if True, a token attends only to itself and to earlier tokens.
 
-    Called with x (B, T, C), gives (B, T, hs). Raises ValueError for x of another width.
-    Taught in chapter 04.
+    Shape: (B, T, C) → (B, T, hs). Raises ValueError for an input of another width.
+    Taught in: queries_keys_values.
     """
 
     def __init__(self, n_embd: int, head_size: int, *, causal: bool = True):
@@ -130,7 +138,7 @@ class Head(nn.Module):
         return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
 
     def weights(self, x: Tensor) -> Tensor:
-        """Who looks at whom: (B, 1, T, T), a map for the one head."""
+        """The attention weights (B, 1, T, T)."""
         _check_width(x, self.query.in_features)
         q, k = self.query(x), self.key(x)
         mask = causal_mask(x.shape[-2], x.device) if self.causal else None
@@ -218,25 +226,31 @@ class KVCache:
 
 
 class MultiHeadAttention(nn.Module):
-    """Several heads side by side in one batched computation, mixed by an output projection.
+    """Multi-head attention: several heads in one batched computation, and an output projection.
 
-    n_embd: C, the width of input and output; n_head: H; causal: may a token look at earlier tokens
-    and itself only?; bias: of the four linear maps; rotary: rotates queries and keys by their
-    positions (chapter 07); dropout: of the output, in training (a CPU has no fast kernel that drops
-    weights as well); n_kv_head: heads of keys and values, each shared by n_head / n_kv_head
-    queries; head_size: hs, C / H if None; qk_norm: bring queries and keys to the length √hs.
+    Args:
+        n_embd: width C of input and output.
+        n_head: number of heads H.
+        causal: if True, a token attends only to itself and to earlier tokens.
+        bias: whether the four linear maps have a bias.
+        rotary: rotates queries and keys by their positions; None: no rotary positions.
+        dropout: probability with which output features are set to 0 in training (a CPU has no fast
+            kernel that also drops attention weights).
+        n_kv_head: heads of keys and values, each shared by n_head / n_kv_head heads of queries
+            (grouped-query attention); None: n_head.
+        head_size: size hs of a head; None: C / H.
+        qk_norm: whether queries and keys are normalised to the length √hs.
 
-    Called with x (B, T, C), gives (B, T, C): self-attention. Called with x and source (B, S, C),
-    the queries come from x, keys and values from source: cross-attention, which is never causal.
-    Called with x and a cache, x are the tokens that follow those in the cache (chapter 11).
-    Called with a mask (B, 1, 1, S), True for the keys that are no padding, the others get no
-    weight (chapter 17); a layer that is causal, and has no source, takes none.
+    Called with x (B, T, C), computes self-attention (B, T, C). Called with x and source (B, S, C),
+    computes cross-attention: queries from x, keys and values from source, never causal. With a
+    cache, x are the tokens that follow those in the cache. With a mask (B, 1, 1, S), True for keys
+    that are not padding, the other keys get no weight; causal self-attention takes no mask.
 
     Raises ValueError if H does not divide C and no head_size is given, if n_kv_head does not divide
     H, for inputs of another width, for x and source with different B, and for a mask that does not
     fit.
 
-    Vaswani et al. 2017, section 3.2.2. Taught in chapter 06.
+    Vaswani et al. 2017, section 3.2.2. Taught in: multi_head.
     """
 
     def __init__(
@@ -285,7 +299,7 @@ class MultiHeadAttention(nn.Module):
     def weights(
         self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:
-        """Who looks at whom: (B, H, T, S), one map per head, without dropout."""
+        """The attention weights (B, H, T, S), without dropout."""
         q, k, v = self.project(x, source)
         k, v = (t.repeat_interleave(self.n_head // self.n_kv_head, dim=1) for t in (k, v))
         causal = self.causal and source is None
@@ -318,7 +332,7 @@ class MultiHeadAttention(nn.Module):
         return q, k, v
 
     def split(self, x: Tensor) -> Tensor:
-        """(B, T, C) → (B, H, T, hs): the features are split over the heads, never the time."""
+        """(B, T, C) → (B, H, T, hs): splits the features over the heads."""
         return x.unflatten(-1, (-1, self.head_size)).transpose(1, 2)
 
     def extra_repr(self) -> str:
@@ -340,22 +354,23 @@ def _split(whole: int, heads: int, name: str) -> int:
 
 def _check_width(x: Tensor, n_embd: int) -> None:
     if x.dim() != 3 or x.shape[-1] != n_embd:
-        raise ValueError(f"attention wants x of shape (B, T, {n_embd}), not {tuple(x.shape)}")
+        raise ValueError(f"attention needs x of shape (B, T, {n_embd}), not {tuple(x.shape)}")
 
 
 def _check_padding(mask: Tensor, source: Tensor, causal: bool) -> None:
     if causal:
         raise ValueError(
-            "a causal layer takes no mask for padding: at the end of a text nobody hears it"
+            "a causal layer takes no padding mask: padding comes at the end, where no token of the "
+            "text attends to it"
         )
     B, S, _ = source.shape
     if mask.dtype != torch.bool or mask.shape != (B, 1, 1, S):
         raise ValueError(
-            f"a mask for padding is bool, shape {(B, 1, 1, S)}, one entry for each key, not "
+            f"a padding mask is bool, shape {(B, 1, 1, S)}, one entry for each key, not "
             f"{tuple(mask.shape)} of {mask.dtype}"
         )
     if not mask.any(dim=-1).all():
-        raise ValueError("a row is all padding: it leaves its queries nothing to look at")
+        raise ValueError("a row is all padding: its queries have no key to attend to")
 
 
 def _attend(
@@ -376,6 +391,6 @@ def _attend(
         return F.softmax(scores, dim=-1) @ v
     if causal and start:  # the kernel's own mask would take the first query for token 0
         causal = False
-        if q.shape[2] > 1:  # one new token may look at all of them
+        if q.shape[2] > 1:  # one new token may attend to all of them
             mask = q.new_ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(start)
     return F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=grouped)

@@ -35,8 +35,12 @@ DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 class Checkpoint:
     """A model as it was saved, with what belongs to it.
 
-    model: in evaluation mode, in float32; tokenizer: None if none was saved; notes: whatever the
-    one who saved it wrote down. Taught in chapter 10.
+    Attributes:
+        model: in evaluation mode, in float32.
+        tokenizer: None if none was saved.
+        notes: what was saved with it.
+
+    Taught in: training.
     """
 
     model: GPT
@@ -51,13 +55,18 @@ def save_checkpoint(
     notes: Mapping[str, Any] | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Write a model to a safetensors file, in one piece or not at all.
+    """Write a model to a safetensors file, wholly or not at all.
 
-    notes: what to remember, anything that JSON can hold; dtype: of the numbers in the file, for
-    example torch.float16 for half the size. Raises ValueError for a GPT with a part that
-    `load_checkpoint` could not give back, a tokenizer with another vocabulary, a dtype that is not
-    one of floating-point numbers, numbers that are too large for it, and notes that are nested too
-    deeply. Taught in chapter 10.
+    Args:
+        path: the file; one that exists is replaced.
+        model: a `GPT`, which `load_checkpoint` builds again from its config, or another module.
+        tokenizer: saved with it, if given.
+        notes: anything else that JSON can hold.
+        dtype: of the numbers in the file, for example torch.float16 for half the size.
+
+    Raises ValueError for a GPT whose config does not describe its weights, a tokenizer with another
+    vocabulary, a dtype that is not a floating-point one, numbers too large for it, and notes that
+    are nested too deeply. Taught in: training.
     """
     if dtype not in DTYPES:
         names = ", ".join(map(str, DTYPES))
@@ -83,7 +92,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
 
     Raises FileNotFoundError, and ValueError for what is no such file: another format (pickles are
     never opened), a truncated file, settings that GPT does not know, missing or surplus weights.
-    Taught in chapter 10.
+    Taught in: training.
     """
     tensors, metadata = read_tensors(path)
     if metadata.get("config") is None:
@@ -192,7 +201,7 @@ def _tokenizer(metadata: Mapping[str, Any]) -> Tokenizer | None:
 def unique_state_dict(model: nn.Module) -> dict[str, Tensor]:
     """All that a model has learnt: parameters and buffers by name, what is shared only once.
 
-    Taught in chapter 10.
+    Taught in: training.
     """
     first: dict[int, str] = {}  # state_dict names a shared tensor twice
     state = model.state_dict(keep_vars=True)
@@ -236,7 +245,7 @@ def not_finite(model: nn.Module, optimizers: Sequence[Optimizer] = ()) -> list[s
     """The names of the weights, and of the optimizers' states, that hold NaN or infinity.
 
     Of tensors that are divided among processes, only the part of this process counts.
-    Taught in chapter 10.
+    Taught in: training.
     """
     found = [name for name, tensor in unique_state_dict(model).items() if not _is_finite(tensor)]
     for optimizer in optimizers:
@@ -249,7 +258,7 @@ def not_finite(model: nn.Module, optimizers: Sequence[Optimizer] = ()) -> list[s
 def infinite_constants(model: nn.Module) -> set[str]:
     """The names of what is not trained and holds NaN or infinity: a mask of −∞, for example.
 
-    Taught in chapter 10.
+    Taught in: training.
     """
     trained = {name for name, p in model.named_parameters() if p.requires_grad}
     return set(not_finite(model)) - trained
@@ -265,7 +274,7 @@ def _is_finite(value: Any) -> bool:
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """In the `with` block the model is in evaluation mode; afterwards each of its modules gets its
-    own mode back, also after an error. Taught in chapter 02.
+    own mode back, also after an error. Taught in: language_modelling.
     """
     modes = {module: module.training for module in model.modules()}
     try:
@@ -282,7 +291,7 @@ def write_tensors(
 ) -> None:
     """A safetensors file with a description that JSON can hold, replaced in one step.
 
-    Of several processes all must call this; the first writes. Taught in chapter 10.
+    Of several processes all must call this; the first writes. Taught in: training.
     """
     kept = {
         name: full_tensor(tensor).detach().cpu().contiguous() for name, tensor in tensors.items()
@@ -312,7 +321,7 @@ def read_tensors(path: str | Path, ours: bool = False) -> tuple[dict[str, Tensor
 
     ours: must it be a file of this course? One from elsewhere has no checksum.
     Raises FileNotFoundError, and ValueError for a file that is damaged or of another kind.
-    Taught in chapter 10.
+    Taught in: training.
     """
     path = Path(path)
     if not path.is_file():
@@ -348,7 +357,7 @@ class RunFolder:
     """What a run keeps on disk: `last.safetensors`, all that the next step depends on, and
     `best.safetensors`, the weights with the lowest validation loss.
 
-    settings: what must not change when the run is resumed. Taught in chapter 10.
+    settings: what must not change when the run is resumed. Taught in: training.
     """
 
     def __init__(

@@ -34,13 +34,17 @@ Schedule = Callable[[int, int], float]  # (step, steps) → the factor on the le
 def get_batch(
     data: Tensor, block_size: int, batch_size: int, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Random chunks of the stream: inputs x and targets y, both of shape (B, T).
+    """A random batch of the stream: inputs x and targets y, both of shape (B, T).
 
-    data: (N,) token ids, int64; block_size: T, tokens per row; batch_size: B, rows; generator: the
-    source of the random starts. y is x moved on by one token: y[b, t] is what follows x[b, t].
+    Args:
+        data: token ids (N,), int64.
+        block_size: T, tokens per row.
+        batch_size: B, rows.
+        generator: draws where the rows start.
 
+    y is x shifted by one token: y[b, t] is the token that follows x[b, t].
     Raises TypeError or ValueError if data is not a 1-D int64 tensor of at least T + 1 tokens.
-    Taught in chapter 02.
+    Taught in: language_modelling.
     """
     check_stream(data, block_size, batch_size)
     # subtle: the last start is N − T − 1, so that the last target is the last token; randint's
@@ -51,10 +55,11 @@ def get_batch(
 
 
 def language_model_loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """Cross-entropy of the model's next-token predictions: the mean surprise, in nats, a scalar.
+    """Cross-entropy of the model's next-token predictions in nats, a scalar.
 
-    x: (B, T) token ids; y: (B, T) the tokens that follow. The mean runs over all B·T positions.
-    Raises ValueError unless the model gives logits of shape (B, T, V). Taught in chapter 02.
+    x: token ids (B, T); y: the tokens that follow, (B, T). The mean runs over all B·T positions.
+    Raises ValueError unless the model gives logits of shape (B, T, V).
+    Taught in: language_modelling.
     """
     logits = model(x)
     if logits.dim() != 3 or logits.shape[:2] != y.shape:
@@ -77,11 +82,13 @@ def estimate_loss(
 ) -> float:
     """The model's mean loss on `data` in nats, without training it.
 
-    batches: None to go once through the whole stream, in chunks of block_size, so that each token
-    but the first is predicted once; a number to sample so many random batches with `generator`.
-    The model runs in evaluation mode and each of its modules gets its own mode back afterwards.
+    Args:
+        model, data, block_size, batch_size: as in `train`.
+        batches: how many random batches to draw with `generator`; None: go once through the whole
+            stream in chunks of block_size, so that each token but the first is predicted once.
 
-    Raises what `get_batch` raises. Taught in chapter 02.
+    The model runs in evaluation mode; afterwards each of its modules gets its own mode back.
+    Raises what `get_batch` raises. Taught in: language_modelling.
     """
     check_stream(data, block_size, batch_size)
     if batches is not None:
@@ -121,13 +128,16 @@ def adamw(
     weight_decay: float = 0.1,
     betas: tuple[float, float] = (0.9, 0.95),
 ) -> AdamW:
-    """AdamW that decays matrices and tables, but not biases and the gains of norms.
+    """AdamW with weight decay for matrices and tables, but not for biases and gains of norms.
 
-    learning_rate: the size of a step; weight_decay: the share of itself, times learning_rate, that
-    a matrix loses a step; betas: how slowly the averages of the gradient and of its square move.
+    Args:
+        model: whose parameters it steps.
+        learning_rate: the learning rate.
+        weight_decay: the fraction of itself, times learning_rate, that a weight loses per step.
+        betas: decay rates of the averages of the gradient and of its square.
 
     Raises ValueError for numbers below 0.
-    Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization". Taught in chapter 10.
+    Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization". Taught in: training.
     """
     if not weight_decay >= 0:  # torch looks at its own, not at those of the groups
         raise ValueError(f"weight_decay should be 0 or more, but is {weight_decay}")
@@ -148,19 +158,24 @@ def _can_be_fused(model: nn.Module) -> bool:
 
 
 class Muon(Optimizer):
-    """Momentum whose step is made orthogonal, for the matrices inside the blocks.
+    """Muon: momentum whose step is made orthogonal, for the matrices inside the blocks.
 
     The step U Σ Vᵀ becomes about U Vᵀ: every direction in which the gradient asks for a change gets
     a step of the same size, not only the strongest ones.
 
-    matrices: parameters with two dimensions; learning_rate: of a square matrix, those with more
-    rows than columns get √(rows / columns) of it; momentum: how slowly the average of the gradients
-    moves; weight_decay: as in AdamW. Raises ValueError for parameters that are not matrices, for
-    none, and for numbers below 0 or a momentum of 1 or more.
+    Args:
+        matrices: parameters with two dimensions.
+        learning_rate: of a square matrix; one with more rows than columns gets √(rows / columns)
+            times as much.
+        momentum: decay rate of the average of the gradients.
+        weight_decay: as in AdamW.
+
+    Raises ValueError for parameters that are not matrices, for none, and for numbers below 0 or a
+    momentum of 1 or more.
 
     Jordan et al. 2024, "Muon". Matrices of one shape are stepped together, which on a CPU is what
-    makes it fast; of processes that train together each makes its share of the steps orthogonal.
-    Taught in chapter 10.
+    makes it fast; of processes that train together, each makes a part of the steps orthogonal.
+    Taught in: training.
     """
 
     def __init__(
@@ -217,11 +232,11 @@ def orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
     """The nearest matrices with orthogonal rows or columns, roughly: U Σ Vᵀ → U Σ' Vᵀ, Σ' ≈ 1.
 
     matrices: (..., m, n). Each iteration applies an odd polynomial to the singular values, which
-    drives them towards 1 (within about 0.7 to 1.2 after five); nothing is decomposed.
-    Taught in chapter 10.
+    drives them towards 1 (within about 0.7 to 1.2 after five): a Newton–Schulz iteration.
+    Taught in: training.
     """
     a, b, c = 3.4445, -4.7750, 2.0315  # tuned by Jordan for a steep slope at 0
-    # Half the digits are enough here, and faster only where the hardware has them.
+    # bfloat16 is enough here, and faster only where the hardware has it.
     x = matrices.bfloat16() if has_bf16(matrices.device) else matrices.float()
     x = x.reshape(-1, *x.shape[-2:])
     tall = x.shape[-2] > x.shape[-1]
@@ -356,13 +371,16 @@ def fast_gpt(
     n_embd: int,
     **settings: Any,
 ) -> GPT:
-    """A GPT with rotary positions, normed queries and keys, squared ReLU and short convolutions.
+    """A GPT with rotary positions, QK norm, squared ReLU, short convolutions and no biases.
 
-    settings: others of `GPTConfig`, or other ones than these. No linear map has a bias.
-    Every block starts as the identity, and all next tokens start equally likely: what adds to the
-    residual stream, and what makes the logits, begins at zero.
-    Raises what `GPT` raises, and ValueError for tied=True: a head that starts at zero wants a table
-    of its own. Jordan et al. 2024, "modded-nanogpt". Taught in chapter 10.
+    Args:
+        vocab_size, block_size, n_layer, n_head, n_embd: as in `GPTConfig`.
+        settings: its other settings, where they should differ from these.
+
+    The layers that add to the residual stream and the output head are initialised with zeros, so
+    that every block starts as the identity and all next tokens start equally likely.
+    Raises what `GPT` raises, and ValueError for tied=True: a head of zeros cannot share the weights
+    of the embedding. Jordan et al. 2024, "modded-nanogpt". Taught in: training.
     """
     chosen = dict(
         mlp="SquaredReLU", position="Rotary", qk_norm=True, convolution=4, bias=False, tied=False
@@ -370,7 +388,9 @@ def fast_gpt(
     sizes = (vocab_size, block_size, n_layer, n_head, n_embd)
     model = GPT(GPTConfig(*sizes, **{**chosen, **settings}))
     if model.config.tied:
-        raise ValueError("the head of fast_gpt starts at zero, and so wants a table of its own")
+        raise ValueError(
+            "fast_gpt needs tied=False: its head starts at zero and cannot share weights"
+        )
     for name, p in model.named_parameters():
         if name.endswith("output.weight") or name == "head.weight":
             nn.init.zeros_(p)
@@ -389,12 +409,16 @@ def fast_optimizers(
     weight_decay: float = 0.0,
     momentum: float = 0.95,
 ) -> list[Optimizer]:
-    """Muon for the matrices in the blocks, AdamW for all else: two optimizers for `train`.
+    """Muon for the matrices in the blocks, AdamW for all other parameters.
 
-    matrix_rate, other_rate: their learning rates; weight_decay, momentum: of the matrices. The
-    weights of convolutions get ten times other_rate: they start at 0 and are wanted at about 1.
-    For short runs larger matrix rates and a shorter memory (0.05, 0.75) are better.
-    Taught in chapter 10.
+    Args:
+        matrix_rate: learning rate of Muon.
+        other_rate: learning rate of AdamW; the weights of convolutions, which grow from 0 to about
+            1, get ten times as much.
+        weight_decay, momentum: of Muon.
+
+    For short runs a higher matrix_rate and a lower momentum (0.05, 0.75) are better.
+    Taught in: training.
     """
     matrices = [p for p in model.blocks.parameters() if p.dim() == 2]
     convolutions = [p for p in model.blocks.parameters() if p.dim() > 2]
