@@ -21,7 +21,7 @@ def surprises(model: nn.Module, ids: Tensor, stride: int | None = None) -> Tenso
     model: maps ids (B, T) to logits (B, T, V), at most block_size at once, and should be in eval
     mode; stride: how far one window begins after the last: the whole window (side by side) if None;
     with less they overlap, and a token counts in the first window that predicts it. Raises
-    ValueError for a stride outside the window. Taught in chapter 14.
+    ValueError for a stride outside the window. Taught in: judging.
     """
     window = int(model.block_size)  # type: ignore[arg-type]
     step = window if stride is None else stride
@@ -41,7 +41,7 @@ def surprises(model: nn.Module, ids: Tensor, stride: int | None = None) -> Tenso
 def bits_per_character(surprise: Tensor, text: str) -> float:
     """The surprises of a text in nats, summed: how many bits that is for each of its characters.
 
-    Taught in chapter 14; the unit in chapter 12.
+    Taught in: judging; the unit in: byte_pair_encoding.
     """
     return surprise.sum().item() / math.log(2) / len(text)
 
@@ -52,7 +52,7 @@ def likeliest(
     """The option that makes the text before + option + after likeliest.
 
     Raises ValueError if they do not fit into the model's window together, or where there is no text
-    before, or an option and what follows it are no text. Taught in chapter 14.
+    before, or an option and what follows it are no text. Taught in: judging.
     """
     start, sums = tokenizer.encode(before), []
     for option in options:
@@ -72,6 +72,6 @@ def resampled(
 
     values: one number for each text (for two models, the difference). The middle 95 % of what
     comes out are an interval: `.quantile(torch.tensor([0.025, 0.975]))`.
-    Efron 1979, "Bootstrap methods". Taught in chapter 14.
+    Efron 1979, "Bootstrap methods". Taught in: judging.
     """
     return values[torch.randint(len(values), (draws, len(values)), generator=generator)].mean(1)

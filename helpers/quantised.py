@@ -19,7 +19,7 @@ class Blocks:
     """A matrix (N, C) in whole numbers: number · scale + minimum, block by block.
 
     numbers: uint8 (N, C), from 0 to 2^bits − 1; scale, minimum: float32 (N, C / BLOCK).
-    Taught in chapter 15.
+    Taught in: real_weights.
     """
 
     numbers: Tensor
@@ -38,7 +38,7 @@ def to_blocks(matrix: Tensor, bits: int) -> Blocks:
 
     Raises ValueError for a C that is no multiple of BLOCK, for bits that are not 1, 2 … 8, and for
     numbers that are not finite, or so large that float32 cannot hold their differences. With 4 bits
-    the format Q4_1 of llama.cpp. Taught in chapter 15.
+    the format Q4_1 of llama.cpp. Taught in: real_weights.
     """
     if bits not in range(1, 9) or isinstance(bits, bool):
         raise ValueError(f"bits should be 1 to 8, not {bits!r}")
@@ -66,7 +66,7 @@ class BlockLinear(nn.Module):
     fast: compute in bfloat16 with PyTorch's kernel for 4-bit weights, which wants a multiple of 16
     for N, or write the matrix out and multiply in float32; if None, what is faster on this machine.
     Raises ValueError for numbers above 15, for blocks whose parts do not belong together, and for
-    fast with another N. Taught in chapter 15.
+    fast with another N. Taught in: real_weights.
     """
 
     def __init__(self, blocks: Blocks, fast: bool | None = None):
@@ -130,7 +130,7 @@ def _blocks_of(numbers: Tensor) -> tuple[int, int] | None:
 def has_kernel() -> bool:
     """Does this machine have a kernel for 4-bit weights that is faster than writing them out?
 
-    Taught in chapter 15.
+    Taught in: real_weights.
     """
     return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
@@ -139,7 +139,7 @@ class HalfLinear(nn.Module):
     """x (…, C) times a matrix (N, C) in float16: (…, N), in the type of x.
 
     For logits: float16 rounds to eleven bits, bfloat16 to eight. Raises ValueError for numbers
-    that are too large for float16. Taught in chapter 15.
+    that are too large for float16. Taught in: real_weights.
     """
 
     def __init__(self, matrix: Tensor):
@@ -155,7 +155,7 @@ class HalfLinear(nn.Module):
 class HalfEmbedding(HalfLinear):
     """A table of embeddings (V, C) in float16, whose rows come as float32: ids → (…, C).
 
-    Taught in chapter 15.
+    Taught in: real_weights.
     """
 
     @property

@@ -282,11 +282,15 @@ def imported_concepts(cells):
                 assert not whole, f"import the names from helpers.{whole[0]}, not the module"
 
 
+NUMBERS = {path.stem[3:]: int(path.stem[:2]) for path in CHAPTERS}
+
+
 def taught_in(module, name):
+    """The number of the chapter whose topic, its file's name without number, a docstring names."""
     thing = getattr(__import__(f"helpers.{module}", fromlist=[name]), name)
-    found = re.search(r"Taught in chapter (\d\d)", inspect.getdoc(thing) or "")
-    assert found, f"helpers.{module}.{name} does not say 'Taught in chapter NN'"
-    return int(found[1])
+    found = re.search(r"Taught in(?:: (\w+)| chapter (\d\d))", inspect.getdoc(thing) or "")
+    assert found, f"helpers.{module}.{name} does not say 'Taught in: TOPIC.'"
+    return NUMBERS[found[1]] if found[1] else int(found[2])
 
 
 def test_nothing_is_used_before_it_is_taught(chapter, notebook):

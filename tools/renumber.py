@@ -1,10 +1,10 @@
 """Make room for a new chapter, or close a gap: every later chapter gets another number, everywhere.
 
-A chapter's number stands in the name of its notebook and in these forms, the only ones in use (a
-test holds all texts to them, `stray`):
+Docstrings name a chapter by its topic ("Taught in: gpt."). Its number stands in the name of its
+notebook and in these forms, the only ones in use (a test holds all texts to them, `stray`):
 
     09_gpt                             the notebook's name, in links and paths
-    chapter 09, chapters 03 to 06, 08  in prose, docstrings and comments ("Taught in chapter 09")
+    chapter 09, chapters 03 to 06, 08  in prose and comments
     # 09 · GPT, [09 · GPT]             its title
     08 the block → **09 GPT** →        the road at its head
     | 09 |, | 03–06, 08 |              in a table's column headed "chapter"

@@ -16,7 +16,7 @@ class CountedTables:
     pasts do not fit into 64 bits: V to the power of reach + 1 must be below 2⁶³.
 
     Witten and Bell 1991, "The zero-frequency problem", says how much the shorter past counts; as it
-    always does, this is also called interpolation. Taught in chapter 02.
+    always does, this is also called interpolation. Taught in: language_modelling.
     """
 
     def __init__(self, ids: Tensor, vocab_size: int, reach: int):
