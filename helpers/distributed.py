@@ -37,7 +37,7 @@ class Processes:
     (Li et al. 2020, `DistributedDataParallel`). "sharded": the rows, and also weights, gradients
     and what optimisers remember, gathered block by block when needed (Rajbhandari et al. 2020,
     "ZeRO"; `fully_shard`). "tensor": the matrices in blocks, by heads and by hidden features; all
-    read the same batch (Shoeybi et al. 2019, "Megatron-LM"). Taught in: beyond_one_machine.
+    read the same batch (Shoeybi et al. 2019, "Megatron-LM"). Explained in: beyond_one_machine.
     """
 
     rank: int = 0
@@ -52,7 +52,7 @@ class Processes:
 
         minutes: how long one waits for the others before it gives up. Raises RuntimeError if the
         processes do not find each other, and for a second time in one program: messages of the
-        first would be taken for those of the second. Taught in: beyond_one_machine.
+        first would be taken for those of the second. Explained in: beyond_one_machine.
         """
         gpus = torch.cuda.device_count()
         local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -83,7 +83,7 @@ class Processes:
     def using(self, parallel: str) -> Self:
         """The same processes, another way to divide the work. Raises ValueError for an unknown one.
 
-        Taught in: beyond_one_machine.
+        Explained in: beyond_one_machine.
         """
         if parallel not in WAYS:
             raise ValueError(f"parallel should be one of {WAYS}, but is {parallel!r}")
@@ -93,7 +93,7 @@ class Processes:
         """Divide the weights of a GPT among the processes, in place; before optimisers are made.
 
         All processes hold the same weights when they call this. Raises ValueError if heads or
-        hidden features cannot be divided evenly. Taught in: beyond_one_machine.
+        hidden features cannot be divided evenly. Explained in: beyond_one_machine.
         """
         model.to(self.device)
         if self.world_size == 1 or self.parallel == "data":
@@ -138,7 +138,7 @@ class Processes:
     def reader(self, model: nn.Module) -> nn.Module:
         """The model as it is called in training: averages its gradients if only rows are divided.
 
-        Taught in: beyond_one_machine.
+        Explained in: beyond_one_machine.
         """
         if self.world_size == 1 or self.parallel != "data":
             return model
@@ -152,7 +152,7 @@ class Processes:
         """This process's rows of a batch (B, …): every world_size-th, or all if they are not
         divided. Raises ValueError if they cannot be divided evenly.
 
-        Taught in: beyond_one_machine.
+        Explained in: beyond_one_machine.
         """
         if self.parallel == "tensor":
             return batch
@@ -163,7 +163,10 @@ class Processes:
         return batch[self.rank :: self.world_size]
 
     def mean(self, number: Tensor) -> float:
-        """The mean of the processes' numbers, the same for all. Taught in: beyond_one_machine."""
+        """The mean of the processes' numbers, the same for all.
+
+        Explained in: beyond_one_machine.
+        """
         if self.world_size == 1:
             return number.item()
         total = number.detach().clone()
@@ -171,7 +174,7 @@ class Processes:
         return total.item() / self.world_size
 
     def any(self, *mine: bool) -> list[bool]:
-        """For each flag: is it set in any of the processes? Taught in: beyond_one_machine."""
+        """For each flag: is it set in any of the processes? Explained in: beyond_one_machine."""
         if self.world_size == 1:
             return list(mine)
         flags = torch.tensor(mine, dtype=torch.int32, device=self.device)
@@ -181,7 +184,7 @@ class Processes:
     def expect_same(self, **settings: Any) -> None:
         """Raise ValueError unless all processes were given the same.
 
-        Taught in: beyond_one_machine.
+        Explained in: beyond_one_machine.
         """
         if self.world_size == 1:
             return
@@ -195,7 +198,7 @@ class Processes:
     def own_dropout(self) -> None:
         """Let each process silence features of its own: their rows are not the same.
 
-        The first one's random numbers stay what they were. Taught in: beyond_one_machine.
+        The first one's random numbers stay what they were. Explained in: beyond_one_machine.
         """
         if self.rank and self.parallel != "tensor":  # there all compute on the same rows
             torch.manual_seed(int(torch.randint(2**62, ())) + self.rank)
@@ -204,7 +207,7 @@ class Processes:
 def whole(tensor: Tensor) -> Tensor:
     """A tensor of which each process may hold a part, put together: all must call this.
 
-    Taught in: beyond_one_machine.
+    Explained in: beyond_one_machine.
     """
     full: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
     return tensor if full is None else full()
@@ -213,7 +216,7 @@ def whole(tensor: Tensor) -> Tensor:
 def divided_like(tensor: Tensor, pattern: Tensor) -> Tensor:
     """A whole tensor that all processes hold, divided among them as `pattern` is, if it is.
 
-    Taught in: beyond_one_machine.
+    Explained in: beyond_one_machine.
     """
     if not hasattr(pattern, "device_mesh"):
         return tensor
@@ -225,7 +228,7 @@ def divided_like(tensor: Tensor, pattern: Tensor) -> Tensor:
 
 def shared(work: Callable[[Tensor], Tensor], stack: Tensor) -> Tensor:
     """work(stack), for work that treats each of the stack's (n, …) entries alone: every process
-    does its share, and all get all. Taught in: beyond_one_machine."""
+    does its share, and all get all. Explained in: beyond_one_machine."""
     if not dist.is_initialized():
         return work(stack)
     rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -239,7 +242,7 @@ def shared(work: Callable[[Tensor], Tensor], stack: Tensor) -> Tensor:
 def bytes_held(model: nn.Module, optimisers: Iterable[torch.optim.Optimizer]) -> int:
     """Bytes of weights, gradients and what optimisers remember that are in this process.
 
-    Taught in: beyond_one_machine.
+    Explained in: beyond_one_machine.
     """
     tensors = [t for p in model.parameters() for t in (p, p.grad) if t is not None]
     for optimiser in optimisers:
@@ -250,14 +253,14 @@ def bytes_held(model: nn.Module, optimisers: Iterable[torch.optim.Optimizer]) ->
 
 
 def first_process() -> bool:
-    """Is this the one that writes files and speaks? Taught in: beyond_one_machine."""
+    """Is this the one that writes files and speaks? Explained in: beyond_one_machine."""
     return not dist.is_initialized() or dist.get_rank() == 0
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
     """Shorten the gradient to a length, if it is longer, wherever its parts are.
 
-    Taught in: beyond_one_machine.
+    Explained in: beyond_one_machine.
     """
     # As `nn.utils.clip_grad_norm_`, which takes no mixture of divided and whole tensors.
     gradients = [p.grad for p in parameters if p.grad is not None]
@@ -274,7 +277,7 @@ def torchrun(script: str, processes: int = 2) -> str:
     they print comes back in the order of their ranks: written into one pipe, one's line may stand
     in the middle of another's. Raises RuntimeError, with the end of what was said, if a process
     fails, and if they have not ended after five minutes; ValueError for another number of processes
-    than 1, 2, …. Taught in: beyond_one_machine.
+    than 1, 2, …. Explained in: beyond_one_machine.
     """
     if not isinstance(processes, int) or processes < 1:
         raise ValueError(f"processes should be a whole number from 1 on, but is {processes!r}")

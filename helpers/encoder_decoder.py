@@ -36,7 +36,7 @@ def reversals(
 ) -> list[tuple[str, str]]:
     """n words of random letters with those words written backwards: ("abc", "cba").
 
-    Their lengths are drawn evenly from shortest to longest. Taught in: encoders_decoders.
+    Their lengths are drawn evenly from shortest to longest. Explained in: encoders_decoders.
     """
     lengths = torch.randint(shortest, longest + 1, (n,), generator=generator).tolist()
     drawn = torch.randint(26, (n, longest), generator=generator).tolist()
@@ -48,7 +48,7 @@ def reversals(
 def dates(n: int, generator: torch.Generator) -> list[tuple[str, str]]:
     """n days of the years 1000 to 2999, in words and in ISO 8601: ("3 May 1979", "1979-05-03").
 
-    Months have 28 days here. Taught in: encoders_decoders.
+    Months have 28 days here. Explained in: encoders_decoders.
     """
     years = torch.randint(1000, 3000, (n,), generator=generator).tolist()
     months = torch.randint(12, (n,), generator=generator).tolist()
@@ -60,7 +60,7 @@ def dates(n: int, generator: torch.Generator) -> list[tuple[str, str]]:
 
 
 def padded(texts: list[str]) -> Tensor:
-    """Ids (B, longest), 0 after the end of the shorter ones. Taught in: encoders_decoders."""
+    """Ids (B, longest), 0 after the end of the shorter ones. Explained in: encoders_decoders."""
     rows = [torch.tensor(LETTERS.encode(text)) for text in texts]
     return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
@@ -68,7 +68,7 @@ def padded(texts: list[str]) -> Tensor:
 def pairs_to_ids(pairs: list[tuple[str, str]]) -> tuple[Tensor, Tensor, Tensor]:
     """What is read, what the decoder is given, and what it should write: (B, S), (B, T), (B, T).
 
-    Taught in: encoders_decoders.
+    Explained in: encoders_decoders.
     """
     source = padded([text + END for text, _ in pairs])
     target = padded([START + text + END for _, text in pairs])
@@ -184,7 +184,7 @@ def fit(
     """Train on pairs that `draw(batch_size, generator)` makes; the losses of the steps, in nats.
 
     The decoder is given the right letters so far ("teacher forcing"); padding counts for nothing.
-    Taught in: encoders_decoders.
+    Explained in: encoders_decoders.
     """
     optimiser, losses = adamw(model, rate, weight_decay=0.01), []
     for step in range(steps):
@@ -218,6 +218,6 @@ def answer(model: nn.Module, sources: list[str], longest: int = 40) -> list[str]
 
 
 def share_right(model: nn.Module, pairs: list[tuple[str, str]]) -> float:
-    """How many answers are right to the last letter. Taught in: encoders_decoders."""
+    """How many answers are right to the last letter. Explained in: encoders_decoders."""
     found = answer(model, [source for source, _ in pairs])
     return sum(text == right for text, (_, right) in zip(found, pairs, strict=True)) / len(pairs)

@@ -37,7 +37,7 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
 
     Returns the model in evaluation mode. Raises FileNotFoundError, and ValueError for weights of
     another layout and a `config.json` that asks for what this GPT does not compute.
-    Radford et al. 2019. Taught in: gpt.
+    Radford et al. 2019. Explained in: gpt.
     """
     source: str | Path = "the state dict"
     said: dict[str, Any] | None = None
@@ -182,7 +182,7 @@ def llama(
 
     Returns the model in evaluation mode, in float32. Raises FileNotFoundError, and ValueError for
     weights of another layout and for settings that this GPT does not compute.
-    Touvron et al. 2023. Taught in: real_weights.
+    Touvron et al. 2023. Explained in: real_weights.
     """
     source: str | Path = "the state dict"
     if isinstance(weights, Mapping):
@@ -324,7 +324,7 @@ def gguf(path: str | Path, *, four_bits: bool = False) -> Checkpoint:
     Raises FileNotFoundError, and ValueError for a damaged file, another architecture, another way
     to cut text, for settings that this GPT does not compute, and for four_bits of a file that has
     no such blocks. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
-    Taught in: real_weights.
+    Explained in: real_weights.
     """
     path = Path(path)
     about, stored = _gguf_parts(path)

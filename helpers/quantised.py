@@ -130,7 +130,7 @@ def _blocks_of(numbers: Tensor) -> tuple[int, int] | None:
 def has_kernel() -> bool:
     """Does this machine have a kernel for 4-bit weights that is faster than writing them out?
 
-    Taught in: real_weights.
+    Explained in: real_weights.
     """
     return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
@@ -139,7 +139,7 @@ class HalfLinear(nn.Module):
     """x (…, C) times a matrix (N, C) in float16: (…, N), in the type of x.
 
     For logits: float16 rounds to eleven bits, bfloat16 to eight. Raises ValueError for numbers
-    that are too large for float16. Taught in: real_weights.
+    that are too large for float16. Explained in: real_weights.
     """
 
     def __init__(self, matrix: Tensor):
@@ -155,7 +155,7 @@ class HalfLinear(nn.Module):
 class HalfEmbedding(HalfLinear):
     """A table of embeddings (V, C) in float16, whose rows come as float32: ids → (…, C).
 
-    Taught in: real_weights.
+    Explained in: real_weights.
     """
 
     @property

@@ -67,8 +67,10 @@ def _cells(row: str) -> list[str]:
 
 def stray(text: str) -> list[str]:
     """What looks like the number of a chapter, 00 to 09, but stands in no known form."""
-    known = renumbered(text, lambda n: 99)
-    return re.findall(r".{0,30}(?<![\w.:/%#^{\-+])0\d(?![\w.:/%]).{0,20}", known)
+    number = r"(?<![\w.:/%#^{\-+])0\d(?![\w.:/%])"
+    if not re.search(number, text):  # most texts: soon done
+        return []
+    return re.findall(rf".{{0,30}}{number}.{{0,20}}", renumbered(text, lambda n: 99))
 
 
 def strings(value: Any, change: Callable[[str], str]) -> Any:
