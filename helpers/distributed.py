@@ -28,16 +28,21 @@ _connected: list[bool] = []
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes that train one model together; this one alone unless torchrun started more.
+    """The processes that train one model together: only this one, unless torchrun started more.
 
-    rank: which of them this is, from 0; world_size: how many they are; device: where this one
-    computes; parallel: what is divided among them.
+    Attributes:
+        rank: the number of this process, from 0.
+        world_size: how many processes there are.
+        strategy: how they divide the work:
+            "ddp": each has the whole model and a part of the batch's rows; gradients are averaged
+                (Li et al. 2020, `DistributedDataParallel`).
+            "fsdp": rows, weights, gradients and optimizer states are divided; the weights of a
+                block are gathered when needed (Rajbhandari et al. 2020, "ZeRO"; `fully_shard`).
+            "tp": the matrices in blocks are divided by heads and by hidden features, and all
+                processes compute on the same batch (Shoeybi et al. 2019, "Megatron-LM").
+        device: where this process computes.
 
-    "ddp": the rows of a batch; each process holds the whole model, and gradients are averaged
-    (Li et al. 2020, `DistributedDataParallel`). "fsdp": the rows, and also weights, gradients
-    and what optimizers remember, gathered block by block when needed (Rajbhandari et al. 2020,
-    "ZeRO"; `fully_shard`). "tp": the matrices in blocks, by heads and by hidden features; all
-    read the same batch (Shoeybi et al. 2019, "Megatron-LM"). Taught in chapter 18.
+    Explained in: beyond_one_machine.
     """
 
     rank: int = 0
@@ -48,11 +53,12 @@ class Processes:
     @classmethod
     @contextmanager
     def started(cls, minutes: float = 5) -> Iterator[Self]:
-        """Those that torchrun has started, connected as long as the `with` block lasts.
+        """The processes that torchrun has started, connected while the `with` block lasts.
 
-        minutes: how long one waits for the others before it gives up. Raises RuntimeError if the
-        processes do not find each other, and for a second time in one program: messages of the
-        first would be taken for those of the second. Taught in chapter 18.
+        minutes: how long a process waits for the others before it gives up. Raises RuntimeError if
+        the processes do not find each other, and when a program calls it a second time: messages of
+        the first connection could be taken for those of the second.
+        Explained in: beyond_one_machine.
         """
         gpus = torch.cuda.device_count()
         local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -81,19 +87,19 @@ class Processes:
             dist.destroy_process_group()
 
     def with_strategy(self, strategy: str) -> Self:
-        """The same processes, another way to divide the work. Raises ValueError for an unknown one.
+        """The same processes with another strategy. Raises ValueError for an unknown one.
 
-        Taught in chapter 18.
+        Explained in: beyond_one_machine.
         """
         if strategy not in STRATEGIES:
             raise ValueError(f"strategy should be one of {STRATEGIES}, but is {strategy!r}")
         return replace(self, strategy=strategy)
 
     def parallelize(self, model: nn.Module) -> None:
-        """Divide the weights of a GPT among the processes, in place; before optimizers are made.
+        """Divide the weights of a GPT among the processes, in place.
 
-        All processes hold the same weights when they call this. Raises ValueError if heads or
-        hidden features cannot be divided evenly. Taught in chapter 18.
+        All processes hold the same weights when they call this, before optimizers are made. Raises ValueError if heads or
+        hidden features cannot be divided evenly. Explained in: beyond_one_machine.
         """
         model.to(self.device)
         if self.world_size == 1 or self.strategy == "ddp":
@@ -136,9 +142,9 @@ class Processes:
             parallelize_module(block, mesh, plan)
 
     def wrap_ddp(self, model: nn.Module) -> nn.Module:
-        """The model as it is called in training: averages its gradients if only rows are divided.
+        """The model to call in training: with "ddp", one that averages its gradients.
 
-        Taught in chapter 18.
+        Explained in: beyond_one_machine.
         """
         if self.world_size == 1 or self.strategy != "ddp":
             return model
@@ -149,8 +155,10 @@ class Processes:
         return DistributedDataParallel(model)
 
     def rows(self, batch: Tensor) -> Tensor:
-        """This process's rows of a batch (B, …): every world_size-th, or all if they are not
-        divided. Raises ValueError if they cannot be divided evenly. Taught in chapter 18."""
+        """This process's rows of a batch (B, …): every world_size-th, or all of them with "tp".
+
+        Raises ValueError if they cannot be divided evenly. Explained in: beyond_one_machine.
+        """
         if self.strategy == "tp":
             return batch
         if len(batch) % self.world_size:
@@ -160,7 +168,7 @@ class Processes:
         return batch[self.rank :: self.world_size]
 
     def mean(self, number: Tensor) -> float:
-        """The mean of the processes' numbers, the same for all. Taught in chapter 18."""
+        """The mean of a number over all processes. Explained in: beyond_one_machine."""
         if self.world_size == 1:
             return number.item()
         total = number.detach().clone()
@@ -168,7 +176,7 @@ class Processes:
         return total.item() / self.world_size
 
     def any(self, *mine: bool) -> list[bool]:
-        """For each flag: is it set in any of the processes? Taught in chapter 18."""
+        """For each flag, whether any process has set it. Explained in: beyond_one_machine."""
         if self.world_size == 1:
             return list(mine)
         flags = torch.tensor(mine, dtype=torch.int32, device=self.device)
@@ -176,7 +184,10 @@ class Processes:
         return flags.bool().tolist()
 
     def expect_same(self, **settings: Any) -> None:
-        """Raise ValueError unless all processes were given the same. Taught in chapter 18."""
+        """Raise ValueError unless the settings are the same in all processes.
+
+        Explained in: beyond_one_machine.
+        """
         if self.world_size == 1:
             return
         given: list[Any] = [None] * self.world_size
@@ -187,27 +198,27 @@ class Processes:
                 raise ValueError(f"the processes were given different {name}, by rank: {values}")
 
     def seed_dropout(self) -> None:
-        """Let each process silence features of its own: their rows are not the same.
+        """Seed the dropout of each process differently where their rows differ.
 
-        The first one's random numbers stay what they were. Taught in chapter 18.
+        The random numbers of the first process stay as they are. Explained in: beyond_one_machine.
         """
         if self.rank and self.strategy != "tp":  # there all compute on the same rows
             torch.manual_seed(int(torch.randint(2**62, ())) + self.rank)
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """A tensor of which each process may hold a part, put together: all must call this.
+    """The whole of a tensor that may be divided among the processes; all must call this.
 
-    Taught in chapter 18.
+    Explained in: beyond_one_machine.
     """
     full: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
     return tensor if full is None else full()
 
 
 def shard_like(tensor: Tensor, pattern: Tensor) -> Tensor:
-    """A whole tensor that all processes hold, divided among them as `pattern` is, if it is.
+    """A tensor that all processes hold, divided among them as `pattern` is, if it is.
 
-    Taught in chapter 18.
+    Explained in: beyond_one_machine.
     """
     if not hasattr(pattern, "device_mesh"):
         return tensor
@@ -218,8 +229,11 @@ def shard_like(tensor: Tensor, pattern: Tensor) -> Tensor:
 
 
 def map_across_ranks(work: Callable[[Tensor], Tensor], stack: Tensor) -> Tensor:
-    """work(stack), for work that treats each of the stack's (n, …) entries alone: every process
-    does its share, and all get all. Taught in chapter 18."""
+    """work(stack) for a stack (n, …) of tensors, of which each process computes a part.
+
+    `work` has to treat the entries independently. Every process gets the whole result.
+    Explained in: beyond_one_machine.
+    """
     if not dist.is_initialized():
         return work(stack)
     rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -231,9 +245,9 @@ def map_across_ranks(work: Callable[[Tensor], Tensor], stack: Tensor) -> Tensor:
 
 
 def bytes_held(model: nn.Module, optimizers: Iterable[torch.optim.Optimizer]) -> int:
-    """Bytes of weights, gradients and what optimizers remember that are in this process.
+    """Bytes of weights, gradients and optimizer states in the memory of this process.
 
-    Taught in chapter 18.
+    Explained in: beyond_one_machine.
     """
     tensors = [t for p in model.parameters() for t in (p, p.grad) if t is not None]
     for optimizer in optimizers:
@@ -244,14 +258,14 @@ def bytes_held(model: nn.Module, optimizers: Iterable[torch.optim.Optimizer]) ->
 
 
 def first_process() -> bool:
-    """Is this the one that writes files and speaks? Taught in chapter 18."""
+    """Whether this process writes files and prints. Explained in: beyond_one_machine."""
     return not dist.is_initialized() or dist.get_rank() == 0
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
-    """Shorten the gradient to a length, if it is longer, wherever its parts are.
+    """Clip the gradient to a norm of `length`, also where it is divided among processes.
 
-    Taught in chapter 18.
+    Explained in: beyond_one_machine.
     """
     # As `nn.utils.clip_grad_norm_`, which takes no mixture of divided and whole tensors.
     gradients = [p.grad for p in parameters if p.grad is not None]
@@ -264,11 +278,14 @@ def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
 def torchrun(script: str, processes: int = 2) -> str:
     """What a script prints when torchrun runs it in several processes of this machine.
 
-    script: its text; each process gets one thread, and may import what can be imported here. What
-    they print comes back in the order of their ranks: written into one pipe, one's line may stand
-    in the middle of another's. Raises RuntimeError, with the end of what was said, if a process
+    Args:
+        script: the text of the program. Each process gets one thread, and can import what can be
+            imported here.
+        processes: how many to start.
+
+    Returns what they print, in the order of their ranks. Raises RuntimeError, with the end of what was said, if a process
     fails, and if they have not ended after five minutes; ValueError for another number of processes
-    than 1, 2, …. Taught in chapter 18.
+    than 1, 2, …. Explained in: beyond_one_machine.
     """
     if not isinstance(processes, int) or processes < 1:
         raise ValueError(f"processes should be a whole number from 1 on, but is {processes!r}")

@@ -36,7 +36,7 @@ def reversals(
 ) -> list[tuple[str, str]]:
     """n words of random letters with those words written backwards: ("abc", "cba").
 
-    Their lengths are drawn evenly from shortest to longest. Taught in: encoders_decoders.
+    Their lengths are drawn evenly from shortest to longest. Explained in: encoders_decoders.
     """
     lengths = torch.randint(shortest, longest + 1, (n,), generator=generator).tolist()
     drawn = torch.randint(26, (n, longest), generator=generator).tolist()
@@ -48,7 +48,7 @@ def reversals(
 def dates(n: int, generator: torch.Generator) -> list[tuple[str, str]]:
     """n days of the years 1000 to 2999, in words and in ISO 8601: ("3 May 1979", "1979-05-03").
 
-    Months have 28 days here. Taught in: encoders_decoders.
+    Months have 28 days here. Explained in: encoders_decoders.
     """
     years = torch.randint(1000, 3000, (n,), generator=generator).tolist()
     months = torch.randint(12, (n,), generator=generator).tolist()
@@ -60,7 +60,7 @@ def dates(n: int, generator: torch.Generator) -> list[tuple[str, str]]:
 
 
 def padded(texts: list[str]) -> Tensor:
-    """Token ids (B, longest), padded with 0 at the end. Taught in: encoders_decoders."""
+    """Token ids (B, longest), padded with 0 at the end. Explained in: encoders_decoders."""
     rows = [torch.tensor(LETTERS.encode(text)) for text in texts]
     return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
@@ -68,7 +68,7 @@ def padded(texts: list[str]) -> Tensor:
 def pairs_to_ids(pairs: list[tuple[str, str]]) -> tuple[Tensor, Tensor, Tensor]:
     """What is read, what the decoder is given, and what it should write: (B, S), (B, T), (B, T).
 
-    Taught in: encoders_decoders.
+    Explained in: encoders_decoders.
     """
     source = padded([text + END for text, _ in pairs])
     target = padded([START + text + END for _, text in pairs])
@@ -234,7 +234,7 @@ def fit(
         learning_rate: of AdamW, at its peak.
 
     The decoder gets the correct letters so far ("teacher forcing"). Padding does not count.
-    Taught in: encoders_decoders.
+    Explained in: encoders_decoders.
     """
     optimizer, losses = adamw(model, learning_rate, weight_decay=0.01), []
     for step in range(steps):
@@ -270,7 +270,7 @@ def greedy_decode(model: nn.Module, sources: list[str], longest: int = 40) -> li
 def exact_match(model: nn.Module, pairs: list[tuple[str, str]]) -> float:
     """Accuracy: the fraction of outputs that are right to the last letter.
 
-    Taught in: encoders_decoders.
+    Explained in: encoders_decoders.
     """
     found = greedy_decode(model, [source for source, _ in pairs])
     return sum(text == right for text, (_, right) in zip(found, pairs, strict=True)) / len(pairs)

@@ -14,7 +14,7 @@ class LearnedPosition(nn.Module):
     Called with x (B, T, C) and the position of its first token, gives x + table[start:start + T].
     Raises ValueError for a position that the table does not hold.
 
-    Taught in chapter 07.
+    Taught in: position.
     """
 
     def __init__(self, block_size: int, n_embd: int):
@@ -39,7 +39,7 @@ def sinusoidal(T: int, n_embd: int, base: float = 10_000.0) -> Tensor:
 
     Raises ValueError for an odd n_embd and for a base that is not above 0.
 
-    Vaswani et al. 2017, section 3.5. Taught in chapter 07.
+    Vaswani et al. 2017, section 3.5. Taught in: position.
     """
     angles = rotary_angles(T, n_embd, base)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)
@@ -49,7 +49,7 @@ class SinusoidalPosition(nn.Module):
     """Adds `sinusoidal` vectors to the embeddings: x (B, T, C) → (B, T, C), for any T.
 
     n_embd: C, even; base: of the frequencies. Called with x and the position of its first token.
-    Raises ValueError for x of another width. Taught in chapter 07.
+    Raises ValueError for x of another width. Taught in: position.
     """
 
     def __init__(self, n_embd: int, base: float = 10_000.0):
@@ -74,7 +74,7 @@ def rotary_angles(T: int, head_size: int, base: float = 10_000.0) -> Tensor:
     """The angle p · θᵢ in radians for each position p and pair i: (T, head_size / 2).
 
     Raises ValueError for an odd head_size and for a base that is not above 0.
-    Taught in chapter 07.
+    Taught in: position.
     """
     if head_size < 2 or head_size % 2:
         raise ValueError(f"features are rotated in pairs: {head_size} is not an even number")
@@ -92,7 +92,7 @@ class Rotary(nn.Module):
     Called with x (B, H, T, hs) and the position of its first token, gives the same shape.
     Raises ValueError for vectors of another size, an odd head_size, or a start below 0.
 
-    Su et al. 2021, "RoFormer". Taught in chapter 07.
+    Su et al. 2021, "RoFormer". Taught in: position.
     """
 
     def __init__(self, head_size: int, base: float = 10_000.0):
@@ -136,7 +136,7 @@ def half_split(weight: Tensor, n_head: int) -> Tensor:
 
     Raises ValueError if the rows cannot be split into n_head heads of even size.
 
-    Taught in chapter 07.
+    Taught in: position.
     """
     if weight.shape[0] % (2 * n_head):
         raise ValueError(f"{weight.shape[0]} rows are not {n_head} heads of an even size")

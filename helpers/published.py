@@ -34,7 +34,7 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
 
     Returns the model in evaluation mode. Raises FileNotFoundError, and ValueError for weights of
     another layout and a `config.json` that asks for what this GPT does not compute.
-    Radford et al. 2019. Taught in chapter 09.
+    Radford et al. 2019. Explained in: gpt.
     """
     source: str | Path = "the state dict"
     said: dict[str, Any] | None = None
@@ -179,7 +179,7 @@ def llama(
 
     Returns the model in evaluation mode, in float32. Raises FileNotFoundError, and ValueError for
     weights of another layout and for settings that this GPT does not compute.
-    Touvron et al. 2023. Taught in chapter 15.
+    Touvron et al. 2023. Explained in: real_weights.
     """
     source: str | Path = "the state dict"
     if isinstance(weights, Mapping):
@@ -313,14 +313,18 @@ def _rotary_base(config: Mapping[str, Any], source: str | Path) -> float:
 def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
     """A Llama with its tokenizer from a GGUF file, the format of llama.cpp.
 
-    int4: whether matrices that the file holds in blocks of 4 bits (its Q4_1) stay in them, and
-    the table of embeddings be in float16? Otherwise all become the float32 numbers that they stand
-    for. Returns the model in evaluation mode, its tokenizer, and as notes what else the file says,
-    by the file's names: "tokenizer.chat_template", for example.
+    Args:
+        path: the file.
+        int4: whether matrices that the file holds in blocks of 4 bits (its Q4_1) stay in 4 bits,
+            with the token embedding in float16; otherwise all weights become float32.
+
+    Returns the model in evaluation mode, its tokenizer, and as notes what else the file says, by
+    the file's names: "tokenizer.chat_template", for example.
 
     Raises FileNotFoundError, and ValueError for a damaged file, another architecture, another way
     to cut text, for settings that this GPT does not compute, and for int4 of a file that has
-    no such blocks. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Taught in chapter 15.
+    no such blocks. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+    Explained in: real_weights.
     """
     path = Path(path)
     about, stored = _gguf_parts(path)

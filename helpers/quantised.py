@@ -41,7 +41,7 @@ def quantize(matrix: Tensor, bits: int) -> QuantizedTensor:
 
     Raises ValueError for a C that is no multiple of BLOCK, for bits that are not 1, 2 … 8, and for
     numbers that are not finite, or so large that float32 cannot hold their differences. With 4 bits
-    the format Q4_1 of llama.cpp. Taught in chapter 15.
+    the format Q4_1 of llama.cpp. Taught in: real_weights.
     """
     if bits not in range(1, 9) or isinstance(bits, bool):
         raise ValueError(f"bits should be 1 to 8, not {bits!r}")
@@ -69,7 +69,7 @@ class QuantizedLinear(nn.Module):
     fast: compute in bfloat16 with PyTorch's kernel for 4-bit weights, which wants a multiple of 16
     for N, or write the matrix out and multiply in float32; if None, what is faster on this machine.
     Raises ValueError for codes above 15, for blocks whose parts do not belong together, and for
-    fast with another N. Taught in chapter 15.
+    fast with another N. Taught in: real_weights.
     """
 
     def __init__(self, blocks: QuantizedTensor, fast: bool | None = None):
@@ -133,7 +133,7 @@ def _blocks_of(codes: Tensor) -> tuple[int, int] | None:
 def has_kernel() -> bool:
     """Does this machine have a kernel for 4-bit weights that is faster than writing them out?
 
-    Taught in chapter 15.
+    Explained in: real_weights.
     """
     return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
@@ -142,7 +142,7 @@ class HalfLinear(nn.Module):
     """x (…, C) times a matrix (N, C) in float16: (…, N), in the type of x.
 
     For logits: float16 rounds to eleven bits, bfloat16 to eight. Raises ValueError for numbers
-    that are too large for float16. Taught in chapter 15.
+    that are too large for float16. Explained in: real_weights.
     """
 
     def __init__(self, matrix: Tensor):
@@ -158,7 +158,7 @@ class HalfLinear(nn.Module):
 class HalfEmbedding(HalfLinear):
     """A table of embeddings (V, C) in float16, whose rows come as float32: ids → (…, C).
 
-    Taught in chapter 15.
+    Explained in: real_weights.
     """
 
     @property

@@ -33,7 +33,7 @@ class AttentionRecorder(TorchFunctionMode):
     What a model must do: call `F.scaled_dot_product_attention(q, k, v, ...)` through `F` or
     `torch.nn.functional`, uncompiled, once per layer, with q (1, n_head, T, hs); fewer heads in
     k and v (`enable_gqa=True`), masks, `is_causal` and `scale` are understood. Dropout is left out.
-    Taught in chapter 09.
+    Explained in: gpt.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ def attention_maps(model: nn.Module, ids: Any) -> Tensor:
     ids: token ids (T,) or (1, T); for a module without an embedding, vectors (T, C) or (1, T, C).
     The model runs once, without dropout or gradients, and is left as it was. For the scores too,
     use `AttentionRecorder`. Raises ValueError for a batch of several texts and for a model without
-    `F.scaled_dot_product_attention`. Taught in chapter 09.
+    `F.scaled_dot_product_attention`. Explained in: gpt.
     """
     x = torch.as_tensor(ids)
     if x.dim() == (2 if x.is_floating_point() else 1):
@@ -117,7 +117,8 @@ def ablate_heads(model: GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]
 
     heads: (layer, head) pairs, counted from 0. What a head has gathered, its hs numbers of each
     token, is 0 before the output projection reads it; all else runs as ever, also with a cache.
-    Raises ValueError for a layer or a head that the model does not have. Taught in chapter 16.
+    Raises ValueError for a layer or a head that the model does not have.
+    Explained in: inside_the_heads.
     Michel, Levy and Neubig 2019, "Are Sixteen Heads Really Better than One?".
     """
     chosen = defaultdict(list)

@@ -361,8 +361,8 @@ def test_all_that_is_imported_is_declared():
     declared = (ROOT / "requirements.txt").read_text() + (ROOT / "requirements-dev.txt").read_text()
     names = {line.split("==")[0] for line in declared.splitlines() if "==" in line}
     imported = set()
-    for path in (p for f in ("helpers", "exercises", "explorers", "studies", "tools", "data")
-                 for p in (ROOT / f).rglob("*.py")):  # fmt: skip
+    folders = ("helpers", "exercises", "explorers", "studies", "tools", "data", "tests")
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}

@@ -1,10 +1,10 @@
 """Make room for a new chapter, or close a gap: every later chapter gets another number, everywhere.
 
-A chapter's number stands in the name of its notebook and in these forms, the only ones in use (a
-test holds all texts to them, `stray`):
+Docstrings name a chapter by its topic ("Taught in: gpt."). Its number stands in the name of its
+notebook and in these forms, the only ones in use (a test holds all texts to them, `stray`):
 
     09_gpt                             the notebook's name, in links and paths
-    chapter 09, chapters 03 to 06, 08  in prose, docstrings and comments ("Taught in chapter 09")
+    chapter 09, chapters 03 to 06, 08  in prose and comments
     # 09 · GPT, [09 · GPT]             its title
     08 the block → **09 GPT** →        the road at its head
     | 09 |, | 03–06, 08 |              in a table's column headed "chapter"
@@ -67,8 +67,10 @@ def _cells(row: str) -> list[str]:
 
 def stray(text: str) -> list[str]:
     """What looks like the number of a chapter, 00 to 09, but stands in no known form."""
-    known = renumbered(text, lambda n: 99)
-    return re.findall(r".{0,30}(?<![\w.:/%#^{\-+])0\d(?![\w.:/%]).{0,20}", known)
+    number = r"(?<![\w.:/%#^{\-+])0\d(?![\w.:/%])"
+    if not re.search(number, text):  # most texts: soon done
+        return []
+    return re.findall(rf".{{0,30}}{number}.{{0,20}}", renumbered(text, lambda n: 99))
 
 
 def strings(value: Any, change: Callable[[str], str]) -> Any:

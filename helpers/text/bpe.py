@@ -186,7 +186,7 @@ def split_words(text: str, single_digits: bool = False) -> list[str]:
     """Cut a text as GPT-2 does before it merges: words with the space before them, numbers, signs.
 
     single_digits: is each digit a piece of its own, as for SmolLM2? Joined again, the pieces are
-    the text. Radford et al. 2019, in the code of GPT-2. Taught in chapter 12.
+    the text. Radford et al. 2019, in the code of GPT-2. Taught in: byte_pair_encoding.
     """
     return (SINGLE_DIGITS if single_digits else WORDS).findall(text)
 
@@ -208,7 +208,7 @@ class BPETokenizer:
     Raises ValueError for a merge of pieces that are not there, or one that stands twice, for a
     special token that is empty, stands twice or is written like a piece, and for an alphabet of
     anything but different single bytes.
-    Sennrich et al. 2016; Radford et al. 2019, "GPT-2". Taught in chapter 12.
+    Sennrich et al. 2016; Radford et al. 2019, "GPT-2". Taught in: byte_pair_encoding.
     """
 
     def __init__(
@@ -573,7 +573,7 @@ def encode_documents(
     asked to continue it alone, the model begins a new text. Texts are encoded as they are: one that
     spells the separator gets its letters. Raises ValueError if the separator is no special token of
     the tokenizer, TypeError for a single text, which would be as many as it has letters.
-    Radford et al. 2019, in the code of GPT-2. Taught in chapter 13.
+    Radford et al. 2019, in the code of GPT-2. Taught in: gptmini.
     """
     if isinstance(documents, str):
         raise TypeError("encode_documents wants several texts; for one: [text]")

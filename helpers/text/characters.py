@@ -23,7 +23,7 @@ class CharTokenizer:
     'hole'
 
     Raises ValueError for no symbols, a repeated one, or one that is not a single character, and
-    TypeError for what is no text. Taught in chapter 02.
+    TypeError for what is no text. Taught in: language_modelling.
     """
 
     def __init__(self, symbols: Iterable[str]):
