@@ -98,8 +98,8 @@ class Processes:
     def parallelize(self, model: nn.Module) -> None:
         """Divide the weights of a GPT among the processes, in place.
 
-        All processes hold the same weights when they call this, before optimizers are made. Raises ValueError if heads or
-        hidden features cannot be divided evenly. Explained in: beyond_one_machine.
+        All processes hold the same weights when they call this, before optimizers are made. Raises
+        ValueError if heads or hidden features cannot be divided evenly. Explained in: beyond_one_machine.
         """
         model.to(self.device)
         if self.world_size == 1 or self.strategy == "ddp":
@@ -283,9 +283,9 @@ def torchrun(script: str, processes: int = 2) -> str:
             imported here.
         processes: how many to start.
 
-    Returns what they print, in the order of their ranks. Raises RuntimeError, with the end of what was said, if a process
-    fails, and if they have not ended after five minutes; ValueError for another number of processes
-    than 1, 2, …. Explained in: beyond_one_machine.
+    Returns what they print, in the order of their ranks. Raises RuntimeError, with the
+    end of their messages, if a process fails, and if they have not ended after five minutes;
+    ValueError for another number of processes than 1, 2, …. Explained in: beyond_one_machine.
     """
     if not isinstance(processes, int) or processes < 1:
         raise ValueError(f"processes should be a whole number from 1 on, but is {processes!r}")

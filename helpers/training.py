@@ -318,7 +318,7 @@ def train(
     For a run with evaluations, checkpoints and interrupts use `helpers.trainer.Trainer`.
     Raises what `get_batch` raises; TypeError for what is not an optimizer; ValueError for settings
     out of range and an optimizer of another model; FloatingPointError once the loss is not finite.
-    Taught in: training.
+    Taught in: language_modelling; schedule, grad_clip and several optimizers in: training.
     """
     optimizers = check_optimizers(optimizer, model)
     check_settings(steps=steps, grad_clip=grad_clip)
