@@ -141,11 +141,6 @@ def mean_that_fades(x, decay):
     return torch.stack(out)
 
 
-def oldest_counts_most(x, decay):
-    powers = decay ** torch.arange(len(x))[:, None]
-    return (x * powers).cumsum(0) / powers.cumsum(0)
-
-
 fading_mean.mistake(
     "These are the fading sums: divide each by its own count, 1 + decay + decay² + …", totals
 )
@@ -177,10 +172,6 @@ fading_mean.mistake(
 fading_mean.mistake(
     "This is the mean at the last token alone. Return a row for each token, (T, C).",
     lambda x, d: fading_mean.right(x, d)[-1],
-)
-fading_mean.mistake(
-    "The oldest token counts most: multiply the *total* by decay before you add the new token.",
-    oldest_counts_most,
 )
 fading_mean.mistake(
     "Your present token fades, too. Its weight is 1, and that of the token before it is decay.",

@@ -68,22 +68,12 @@ def token_nll(logits, y):
     return -at(logits.log_softmax(-1), y)
 
 
-def one_maximum_for_all(z, y):
-    z = z - z.max()
-    return (z.exp().sum(-1).log() - at(z, y)).mean()
-
-
 cross_entropy.mistake(
     "Right for small logits, but logits of 1000 give infinity or NaN: exp overflows, or the "
     "logarithm meets a 0. `log_softmax` computes both in one safe step.",
     lambda z, y: -at(z.softmax(-1).log(), y).mean(),
     lambda z, y: -at((z.exp() / z.exp().sum(-1, keepdim=True)).log(), y).mean(),
     lambda z, y: (z.exp().sum(-1).log() - at(z, y)).mean(),
-)
-cross_entropy.mistake(
-    "You subtract one maximum from all logits. Each position needs its own: `log_softmax` sees to "
-    "that.",
-    one_maximum_for_all,
 )
 cross_entropy.mistake(
     "You added a small number, or clamped. That keeps the loss finite, but makes it wrong: with "
@@ -183,11 +173,6 @@ logit_gradient.mistake(
     "Right for small logits, but logits of 1000 give infinity or NaN: use `softmax`, which avoids "
     "that.",
     lambda z, y: (z.exp() / z.exp().sum(-1, keepdim=True) - truth(z, y)) / y.numel(),
-)
-logit_gradient.mistake(
-    "`[..., y]` picks the columns of all targets at every position. Each position has its own "
-    "target.",
-    lambda z, y: (z.softmax(-1) - truth(z, y).amax((0, 1))) / y.numel(),
 )
 logit_gradient.mistake(
     "You subtracted the targets from the logits. Take the softmax first.",

@@ -93,10 +93,6 @@ head_distances.mistake(
     lambda maps: row_distances(maps).mean(3),
     lambda maps: row_distances(maps).mean(0),
 )
-head_distances.mistake(
-    "You filled in only half of the table. A distance is the same in both directions.",
-    lambda maps: distances(maps).triu(),
-)
 
 # --- 6.2: run the experiment and decide -----------------------------------------------------------
 

@@ -102,10 +102,6 @@ is_equivariant.mistake(
     lambda f, x, order: close(f(x[order])[order], f(x)),
 )
 is_equivariant.mistake(
-    "You compute f of the same rows on both sides. One side is f(x[order]), the other f(x)[order].",
-    lambda f, x, order: close(f(x), f(x)[order]),
-)
-is_equivariant.mistake(
     "You shuffle the *features*. `x[order]` shuffles the rows.",
     lambda f, x, order: close(f(x[:, order]), f(x)[:, order]),
 )
@@ -220,10 +216,6 @@ to_halves.mistake(
 to_halves.mistake(
     "You reorder all rows at once. Every head has its own pairs: split off the heads first.",
     lambda weight, H: half_split(weight, 1),
-)
-to_halves.mistake(
-    "The second members of the pairs come first: move rows 0, 2, 4, … of each head to its front.",
-    lambda weight, H: pairs(weight, H).flip(2).transpose(1, 2).flatten(0, 2),
 )
 to_halves.mistake(
     "The heads are mixed: the rows of one head follow each other, so unflatten to (H, hs/2, 2).",

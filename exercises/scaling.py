@@ -127,10 +127,6 @@ right_divisor.mistake(
     lambda d, a, b: d * a * b,
 )
 right_divisor.mistake(
-    "You took std_q and std_k for variances: they are roots already.",
-    lambda d, a, b: math.sqrt(d * a * b),
-)
-right_divisor.mistake(
     "This is what q·k must be multiplied by. Return the divisor.",
     lambda d, a, b: 1 / (math.sqrt(d) * a * b),
 )

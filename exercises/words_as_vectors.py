@@ -72,10 +72,6 @@ cosine_matrix.mistake(
     "Mind the brackets: P / la * lb divides by la and *multiplies* by lb.",
     lambda A, B: A @ B.T / lengths(A)[:, None] * lengths(B),
 )
-cosine_matrix.mistake(
-    "You divided by the squared lengths: take the square root.",
-    lambda A, B: A @ B.T / (lengths(A)[:, None] * lengths(B)) ** 2,
-)
 
 
 @cosine_matrix.then
