@@ -56,15 +56,6 @@ padding_mask.mistake(
     lambda lengths, S: padding_mask.right(lengths, S)[:, 0, 0],
 )
 padding_mask.mistake(
-    "The dimensions of length 1 are in the wrong order: (B, 1, 1, S), the keys last.",
-    lambda lengths, S: padding_mask.right(lengths, S).mT,
-    lambda lengths, S: padding_mask.right(lengths, S).permute(1, 2, 0, 3),
-)
-padding_mask.mistake(
-    "One dimension is missing: (B, 1, 1, S), for heads and for queries.",
-    lambda lengths, S: padding_mask.right(lengths, S)[:, 0],
-)
-padding_mask.mistake(
     "The padding is at the end, not at the beginning: position s is real if s < length.",
     lambda lengths, S: padding_mask.right(lengths, S).flip(-1),
 )
@@ -107,19 +98,9 @@ def additive_attention(h, states, W, U, v):
     return additive(h, states, W, U, v)
 
 
-def additive(
-    h,
-    states,
-    W,
-    U,
-    v,
-    hidden=lambda q, k: (q + k).tanh(),
-    weigh=lambda scores: scores.softmax(-1),
-    values=lambda states, k: states,
-):
-    q, k = h @ W.T, states @ U.T
-    scores = hidden(q[:, None], k) @ v
-    return weigh(scores) @ values(states, k)
+def additive(h, states, W, U, v, hidden=lambda q, k: (q + k).tanh(), weigh=F.softmax):
+    scores = hidden((h @ W.T)[:, None], states @ U.T) @ v
+    return weigh(scores, -1) @ states
 
 
 additive_attention.mistake(
@@ -135,16 +116,13 @@ additive_attention.mistake(
     "The activation function should be tanh.", partial(additive, hidden=lambda q, k: (q + k).relu())
 )
 additive_attention.mistake(
-    "That is a product of query and key inside tanh. Additive: their sum.",
-    partial(additive, hidden=lambda q, k: (q * k).tanh()),
-)
-additive_attention.mistake(
     "The softmax runs over the decoder's states. Each *query* distributes its weight over the "
     "encoder's states, the last dimension of the scores (T, S).",
-    partial(additive, weigh=lambda scores: scores.softmax(0)),
+    partial(additive, weigh=lambda scores, dim: scores.softmax(0)),
 )
 additive_attention.mistake(
-    "There is no softmax: scores are not weights yet.", partial(additive, weigh=torch.clone)
+    "There is no softmax: scores are not weights yet.",
+    partial(additive, weigh=lambda scores, dim: scores),
 )
 additive_attention.mistake(
     "The scores are divided by √A. Additive scores are not scaled: v can be as small as it needs.",
@@ -153,10 +131,6 @@ additive_attention.mistake(
 additive_attention.mistake(
     "Queries and keys are swapped: W makes queries of h, U makes keys of the states.",
     lambda h, states, W, U, v: additive(h, states, U, W, v),
-)
-additive_attention.mistake(
-    "The values should be the states themselves, not the keys made of them.",
-    partial(additive, values=lambda states, k: k),
 )
 
 
