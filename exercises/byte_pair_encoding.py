@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from exercises.check import checked, exercise, expect, reported
 
-# --- 12.1: two tokenizers ---------------------------------------------------------------------
+# --- two tokenizers -----------------------------------------------------------------------------
 
 
 @exercise(
@@ -19,6 +19,7 @@ from exercises.check import checked, exercise, expect, reported
         (205.0, 40, 200),
         (1.0, 7, 9),
     ],
+    example=(math.e**3, 100, 150),
     praise="The surprise of the whole text, divided among other tokens.",
 )
 def loss_to_beat(perplexity, n_words, n_tokens):
@@ -26,39 +27,44 @@ def loss_to_beat(perplexity, n_words, n_tokens):
     return math.log(perplexity) * n_words / n_tokens
 
 
-loss_to_beat.mistakes = {
+loss_to_beat.mistake(
     "That is the loss per word. Your model makes one prediction per token: divide the surprise of "
-    "the whole text among them.": lambda p, words, tokens: math.log(p),
-    "The ratio is upside down: more tokens share the same surprise, so each has less.":
-        lambda p, words, tokens: math.log(p) * tokens / words,
+    "the whole text among them.",
+    lambda perplexity, n_words, n_tokens: math.log(perplexity),
+)
+loss_to_beat.mistake(
+    "The ratio is upside down: more tokens share the same surprise, so each has less.",
+    lambda perplexity, n_words, n_tokens: math.log(perplexity) * n_tokens / n_words,
+)
+loss_to_beat.mistake(
     "A perplexity is e to the loss, so it cannot be divided among tokens: take the logarithm "
-    "first.":
-        lambda p, words, tokens: p * words / tokens,
-    "Take the logarithm of the perplexity alone. Then divide the surprise among the tokens.": (
-        lambda p, words, tokens: math.log(p * words / tokens),
-        lambda p, words, tokens: math.log(p * words) / tokens,
-    ),
-    "That is the perplexity per token. The loss is its logarithm.":
-        lambda p, words, tokens: p ** (words / tokens),
-    "These are bits. A loss in nats has the natural logarithm, `math.log`.": (
-        lambda p, words, tokens: math.log2(p) * words / tokens,
-        lambda p, words, tokens: math.log2(p) / words * tokens),
-    "That is the logarithm to the base 10. A loss in nats has the natural one, `math.log`.":
-        lambda p, words, tokens: math.log10(p) * words / tokens,
-    "That is the surprise of the whole text. Divide it by the number of your tokens.":
-        lambda p, words, tokens: math.log(p) * words,
-    "The paper's loss is a mean over words: multiply it by their number for the whole text.":
-        lambda p, words, tokens: math.log(p) / tokens,
-    "You cut off the decimals: divide with `/`.": (
-        lambda p, words, tokens: math.log(p) * words // tokens,
-        lambda p, words, tokens: math.log(p) * (words // tokens),
-    ),
-    "The sign is wrong: a surprise is never negative.":
-        lambda p, words, tokens: -math.log(p) * words / tokens,
-}  # fmt: skip
+    "first.",
+    lambda perplexity, n_words, n_tokens: perplexity * n_words / n_tokens,
+)
+loss_to_beat.mistake(
+    "Take the logarithm of the perplexity alone. Then divide the surprise among the tokens.",
+    lambda perplexity, n_words, n_tokens: math.log(perplexity * n_words / n_tokens),
+    lambda perplexity, n_words, n_tokens: math.log(perplexity * n_words) / n_tokens,
+)
+loss_to_beat.mistake(
+    "That is the perplexity per token. The loss is its logarithm.",
+    lambda perplexity, n_words, n_tokens: perplexity ** (n_words / n_tokens),
+)
+loss_to_beat.mistake(
+    "These are bits. A loss in nats has the natural logarithm, `math.log`.",
+    lambda perplexity, n_words, n_tokens: math.log2(perplexity) * n_words / n_tokens,
+)
+loss_to_beat.mistake(
+    "That is the surprise of the whole text. Divide it by the number of your tokens.",
+    lambda perplexity, n_words, n_tokens: math.log(perplexity) * n_words,
+)
+loss_to_beat.mistake(
+    "The paper's loss is a mean over words: multiply it by their number for the whole text.",
+    lambda perplexity, n_words, n_tokens: math.log(perplexity) / n_tokens,
+)
 
 
-# --- 12.2: run the experiment and decide ------------------------------------------------------
+# --- run the experiment and decide --------------------------------------------------------------
 
 # Characters per token on the held-out articles and plays, by what was learnt from.
 PER_TOKEN = {"articles": (2.328, 1.973), "plays": (2.056, 2.273), "both": (2.220, 2.199)}
@@ -117,87 +123,12 @@ def whose_text(answer):
     return "A tokenizer fits its text: train it on a sample of everything that it has to read."
 
 
-# --- 12.3: encode from pieces and ranks -------------------------------------------------------
+# --- encode from pieces and ranks ---------------------------------------------------------------
 
 
 def ranked(*pieces):
     """Single letters a to h, then these pieces, numbered."""
     return {piece: i for i, piece in enumerate([bytes([b]) for b in b"abcdefgh"] + [*pieces])}
-
-
-def ids_of(pieces, rank):
-    return [rank[piece] for piece in pieces]
-
-
-def single_bytes(word):
-    return [word[i : i + 1] for i in range(len(word))]
-
-
-def merging(
-    choose=min, times=99, then=ids_of, by=lambda rank, a, b: rank[a + b], known=dict.__contains__,
-    cut=single_bytes,
-):  # fmt: skip
-    """Merge the place that `choose` takes of all (rank, place), again and again."""
-
-    def encode(word, rank):
-        pieces = cut(word)
-        for _ in range(times):
-            pairs = enumerate(pairwise(pieces))
-            fit = [(by(rank, a, b), i) for i, (a, b) in pairs if known(rank, a + b)]
-            if not fit:
-                break
-            _, i = choose(fit)
-            pieces[i : i + 2] = [pieces[i] + pieces[i + 1]]
-        return then(pieces, rank)
-
-    return encode
-
-
-def encode_longest(word, rank, backwards=False):
-    ids = []
-    while word:
-        ends = [
-            i for i in range(1, len(word) + 1) if (word[-i:] if backwards else word[:i]) in rank
-        ]
-        end = max(ends)
-        piece, word = (word[-end:], word[:-end]) if backwards else (word[:end], word[end:])
-        ids.append(rank[piece])
-    return ids[::-1] if backwards else ids
-
-
-def encode_fewest(word, rank):
-    best = [[]]
-    for end in range(1, len(word) + 1):
-        starts = [i for i in range(end) if word[i:end] in rank]
-        best.append(min(([*best[i], rank[word[i:end]]] for i in starts), key=len))
-    return best[-1]
-
-
-def encode_in_one_walk(word, rank):
-    pieces = []
-    for i in range(len(word)):
-        pieces.append(word[i : i + 1])
-        if len(pieces) > 1 and pieces[-2] + pieces[-1] in rank:
-            pieces[-2:] = [pieces[-2] + pieces[-1]]
-    return ids_of(pieces, rank)
-
-
-def encode_in_one_sweep(word, rank):
-    """Each piece of the dictionary has its turn once, at all places."""
-    pieces = single_bytes(word)
-    for piece in sorted(rank, key=rank.get):
-        i = 0
-        while i < len(pieces) - 1:
-            if pieces[i] + pieces[i + 1] == piece:
-                pieces[i : i + 2] = [piece]
-            i += 1
-    return ids_of(pieces, rank)
-
-
-def encode_letters_only(word, rank):
-    """Joins two single letters only, those of the smallest rank first."""
-    single = {piece: i for piece, i in rank.items() if len(piece) < 3}
-    return merging()(word, single)
 
 
 @exercise(
@@ -224,132 +155,100 @@ def encode_letters_only(word, rank):
         (b"a", ranked(b"ab")),
         (b"", ranked(b"ab")),
     ],
+    example=(b"abc", {b"a": 0, b"b": 1, b"c": 2, b"bc": 3, b"ab": 4}),
     praise="The ranks alone say which two pieces belong together.",
     tolerance=0,
 )
 def encode_by_rank(word, rank):
     """encode_by_rank(word, rank): the ids of a word, from pieces and their ranks alone."""
-    return merging()(word, rank)
+    return ids_of(merged(word, rank), rank)
 
 
-encode_by_rank.mistakes = {
+def ids_of(pieces, rank):
+    return [rank[piece] for piece in pieces]
+
+
+def merged(word, rank, choose=min, merges=99, known=dict.__contains__):
+    """The pieces; choose: which of all (rank, index) is merged next."""
+    pieces = [word[i : i + 1] for i in range(len(word))]
+    for _ in range(merges):
+        pairs = enumerate(pairwise(pieces))
+        fit = [(rank[a + b], i) for i, (a, b) in pairs if known(rank, a + b)]
+        if not fit:
+            break
+        _, i = choose(fit)
+        pieces[i : i + 2] = [pieces[i] + pieces[i + 1]]
+    return pieces
+
+
+def merging(**changes):
+    return lambda word, rank: ids_of(merged(word, rank, **changes), rank)
+
+
+def longest_match(word, rank):
+    ids = []
+    while word:
+        end = max(i for i in range(1, len(word) + 1) if word[:i] in rank)
+        ids.append(rank[word[:end]])
+        word = word[end:]
+    return ids
+
+
+def through_the_ranks_once(word, rank):
+    """Each piece of the dictionary has its turn once, at all places."""
+    pieces = [word[i : i + 1] for i in range(len(word))]
+    for piece in sorted(rank, key=rank.get):
+        i = 0
+        while i < len(pieces) - 1:
+            if pieces[i] + pieces[i + 1] == piece:
+                pieces[i : i + 2] = [piece]
+            i += 1
+    return ids_of(pieces, rank)
+
+
+encode_by_rank.mistake(
     "That is the longest match, the trap of section 7. The two neighbours whose joint piece has "
-    "the smallest rank go first, wherever they are.":
-        (encode_longest, partial(encode_longest, backwards=True)),
-    "That is the cut with the fewest pieces. BPE does not ask how many there are: the smallest "
-    "rank goes first.": encode_fewest,
+    "the smallest rank go first, wherever they are.",
+    longest_match,
+)
+encode_by_rank.mistake(
     "You merge the leftmost pair, or the one that gives the longest piece. The smallest rank goes "
-    "first, wherever it is and however short its piece.":
-        (encode_in_one_walk, merging(lambda fit: fit[0]),
-         merging(by=lambda rank, a, b: -len(a + b))),
-    "You merge the rightmost pair. The smallest rank goes first, wherever it is.":
-        merging(lambda fit: fit[-1]),
-    "You merged the rightmost of equal ranks. The leftmost goes first.":
-        merging(lambda fit: min(fit, key=lambda one: (one[0], -one[1]))),
-    "The rank of what two neighbours make *together* counts, not the ranks that they have.":
-        (merging(by=lambda rank, a, b: rank[a] + rank[b]),
-         merging(by=lambda rank, a, b: (rank[a], rank[b]))),
-    "0 is a rank, too: check `piece in rank`, or `is not None`.": merging(known=dict.get),
-    "You take the largest rank, which was learnt last. The smallest goes first.": merging(max),
-    "You stop after one merge. A merge makes new neighbours: look again until none fit.":
-        merging(times=1),
-    "You join single bytes only. A merge makes new neighbours: look again after each.":
-        encode_letters_only,
+    "first, wherever it is and however short its piece.",
+    merging(choose=lambda fit: fit[0]),
+)
+encode_by_rank.mistake(
+    "0 is a rank, too: check `piece in rank`, or `is not None`.", merging(known=dict.get)
+)
+encode_by_rank.mistake(
+    "You merged the rightmost of equal ranks. The leftmost goes first.",
+    merging(choose=lambda fit: min(fit, key=lambda one: (one[0], -one[1]))),
+)
+encode_by_rank.mistake(
+    "You take the largest rank, which was learnt last. The smallest goes first.",
+    merging(choose=max),
+)
+encode_by_rank.mistake(
+    "You stop after one merge. A merge makes new neighbours: look again until none fit.",
+    merging(merges=1),
+)
+encode_by_rank.mistake(
     "You went through the ranks once, upwards. A merge may make a pair of a smaller rank than its "
-    "own: after each, look for the smallest of all again.": encode_in_one_sweep,
-    "The id of a piece is its rank, `rank[piece]`, not its index in the dictionary.":
-        merging(then=lambda pieces, rank: [[*rank].index(piece) for piece in pieces]),
-    "The word is bytes, not characters: *é* is two of them. Begin with single bytes.":
-        merging(cut=lambda word: [character.encode() for character in word.decode()]),
-    "You take a whole word at once if it has a rank. It must arise from merges of neighbours.":
-        lambda word, rank: [rank[word]] if word in rank else encode_by_rank.right(word, rank),
-    "Nothing was merged: every byte is a piece of its own.": merging(times=0),
-    "These are the pieces. Return their ranks, which are the ids.":
-        merging(then=lambda pieces, rank: pieces),
-    "`for b in word` gives whole numbers, not pieces: `word[i : i + 1]` is a `bytes` object.":
-        lambda word, rank: [rank[b] for b in word],
-    "Not all neighbours make a piece: look only at those for which `left + right in rank` is true.":
-        lambda word, rank: [rank[word[i : i + 2]] for i in range(len(word) - 1)],
-    "At the end no neighbours can be merged, and `min` of an empty list is an error. Stop then.":
-        (lambda word, rank: min([]),
-         lambda word, rank: ids if len(ids := merging()(word, rank)) == 1 else min([])),
-}  # fmt: skip
+    "own: after each, look for the smallest of all again.",
+    through_the_ranks_once,
+)
+encode_by_rank.mistake("These are the pieces. Return their ranks, which are the ids.", merged)
+encode_by_rank.mistake(
+    "`for b in word` gives whole numbers, not pieces: `word[i : i + 1]` is a `bytes` object.",
+    lambda word, rank: [rank[b] for b in word],
+)
+encode_by_rank.mistake(
+    "At the end no neighbours can be merged, and `min` of an empty list is an error. Stop then.",
+    lambda word, rank: min([]),
+    lambda word, rank: ids if len(ids := encode_by_rank.right(word, rank)) == 1 else min([]),
+)
 
 
-# --- 12.4: the whole of 1994 ------------------------------------------------------------------
-
-
-def smaller_of_equals(counts):
-    """The most frequent pair, of equals the smaller."""
-    return min(counts, key=lambda pair: (-counts[pair], pair))
-
-
-def every_place(ids):
-    return Counter(pairwise(ids))
-
-
-def without_overlaps(ids):
-    counts, i = Counter(), 0
-    while i < len(ids) - 1:
-        counts[ids[i], ids[i + 1]] += 1
-        i += 2 if ids[i : i + 3] == [ids[i]] * 3 else 1
-    return counts
-
-
-def from_the_left(ids, pair, new, end=0):
-    """Walks through the ids, or to the last but `end` and forgets what is left."""
-    out, i = [], 0
-    while i < len(ids) - end:
-        here = tuple(ids[i : i + 2]) == pair
-        out.append(new if here else ids[i])
-        i += 2 if here else 1
-    return out
-
-
-def from_the_right(ids, pair, new):
-    return from_the_left(ids[::-1], pair[::-1], new)[::-1]
-
-
-def first_place(ids, pair, new):
-    i = list(pairwise(ids)).index(pair)
-    return [*ids[:i], new, *ids[i + 2 :]]
-
-
-def either_way(ids, pair, new):
-    return from_the_left(from_the_left(ids, pair, new), pair[::-1], new)
-
-
-def squeezing(
-    choose=smaller_of_equals, count=every_place, replace=from_the_left, least=2, step=1, most=999,
-    start=0,
-):  # fmt: skip
-    """Gage's loop, with a mistake in one part."""
-
-    def squeeze(ids, first_id):
-        ids, pairs = list(ids), []
-        while len(pairs) < most:
-            counts = count(ids)
-            if max(counts.values(), default=0) < least:
-                break
-            best = choose(counts)
-            ids = replace(ids, best, first_id + start + step * len(pairs))
-            pairs.append(best)
-        return ids, pairs
-
-    return squeeze
-
-
-def count_once(ids, first_id):
-    pairs = []
-    counts = every_place(ids)
-    for best in sorted(counts, key=lambda pair: (-counts[pair], pair)):
-        if counts[best] >= 2:
-            ids = from_the_left(ids, best, first_id + len(pairs))
-            pairs.append(best)
-    return ids, pairs
-
-
-squeeze_it = squeezing()
+# --- the whole of 1994 --------------------------------------------------------------------------
 
 
 @exercise(
@@ -367,63 +266,96 @@ squeeze_it = squeezing()
         ([7], 256),
         ([], 256),
     ],
+    example=([1, 2, 1, 2, 1, 2], 10),
     praise="The file compressor of 1994. Read backwards, the pairs restore the file.",
     tolerance=0,
 )
 def squeeze(ids, first_id):
     """squeeze(ids, first_id): the shortened row, and the pairs in the order of merging."""
-    return squeeze_it(ids, first_id)
+    return squeezed(ids, first_id)
 
 
-squeeze.mistakes = {
+def replaced(ids, pair, new, end=0):
+    """Walk through the ids, or to the last but `end` and forget what is left."""
+    out, i = [], 0
+    while i < len(ids) - end:
+        here = tuple(ids[i : i + 2]) == pair
+        out.append(new if here else ids[i])
+        i += 2 if here else 1
+    return out
+
+
+def squeezed(
+    ids,
+    first_id,
+    choose=lambda counts: min(counts, key=lambda pair: (-counts[pair], pair)),
+    replace=replaced,
+    least=2,
+    step=1,
+):
+    """Gage's loop, or with a mistake in one part."""
+    ids, pairs = list(ids), []
+    while max((counts := Counter(pairwise(ids))).values(), default=0) >= least:
+        best = choose(counts)
+        ids = replace(ids, best, first_id + step * len(pairs))
+        pairs.append(best)
+    return ids, pairs
+
+
+def counted_once(ids, first_id):
+    pairs = []
+    counts = Counter(pairwise(ids))
+    for best in sorted(counts, key=lambda pair: (-counts[pair], pair)):
+        if counts[best] >= 2:
+            ids = replaced(ids, best, first_id + len(pairs))
+            pairs.append(best)
+    return ids, pairs
+
+
+def first_replaced(ids, pair, new):
+    i = list(pairwise(ids)).index(pair)
+    return [*ids[:i], new, *ids[i + 2 :]]
+
+
+squeeze.mistake(
     "You counted once and went down the list. Merge one pair, then count again: a merge makes new "
-    "pairs and removes others.": count_once,
+    "pairs and removes others.",
+    counted_once,
+)
+squeeze.mistake(
     "You went on with pairs that occur once. That saves nothing, because the pair has to be noted. "
-    "Stop when no pair occurs twice.": squeezing(least=1),
-    "You stopped too early. Go on until no pair occurs twice.":
-        (squeezing(least=3), squeezing(most=1)),
-    "Of equally frequent pairs you took the one that came first. Take the smaller pair.":
-        squeezing(lambda counts: max(counts, key=counts.get)),
+    "Stop when no pair occurs twice.",
+    partial(squeezed, least=1),
+)
+squeeze.mistake(
+    "Of equally frequent pairs you took the one that came first. Take the smaller pair.",
+    partial(squeezed, choose=lambda counts: max(counts, key=counts.get)),
+)
+squeeze.mistake(
     "Of equally frequent pairs you took the larger one. Take the smaller one: with `max` the tie "
-    "goes the wrong way, use `min` with the count made negative.":
-        squeezing(lambda counts: max(counts, key=lambda pair: (counts[pair], pair))),
-    "You took the rarest pair. The most frequent one goes first.": (
-        squeezing(lambda counts: min(counts, key=counts.get)),
-        squeezing(lambda counts: min(counts, key=lambda pair: (counts[pair], pair))),
-    ),
-    "Of equally frequent pairs the left numbers are compared first, then the right ones.": (
-        squeezing(lambda counts: min(counts, key=lambda pair: (-counts[pair], sum(pair), pair))),
-        squeezing(lambda counts: min(counts, key=lambda pair: (-counts[pair], pair[::-1]))),
-    ),
-    "You took the smallest pair, however frequent it is. The most frequent goes first.":
-        squeezing(min),
-    "You skipped overlapping pairs when you counted. In 5, 5, 5 the pair (5, 5) occurs twice, and "
-    "both count.": squeezing(count=without_overlaps),
-    "You replaced from right to left: then 5, 5, 5 becomes 5, 9, not 9, 5.":
-        squeezing(replace=from_the_right),
-    "You replaced only the first occurrence. Replace every one.":
-        squeezing(replace=first_place),
-    "You lost the last number. It has no neighbour to its right, but it must be kept.":
-        squeezing(replace=partial(from_the_left, end=1)),
-    "You replaced (2, 1), too, where the pair is (1, 2). The order counts.":
-        squeezing(replace=either_way),
-    "Each merge needs a new number: first_id, then first_id + 1, and so on.": squeezing(step=0),
-    "The first new number is first_id itself.": squeezing(start=1),
-    "The two are swapped: the shortened row comes first, then the pairs.":
-        lambda ids, first_id: squeeze_it(ids, first_id)[::-1],
-    "Return both, the shortened row and the pairs: without them nobody can restore the file.":
-        tuple(lambda *given, i=i: squeeze_it(*given)[i] for i in (0, 1)),
-    "The pairs should be a list in the order of merging, without the new numbers: (left, right).":
-        tuple(
-        lambda ids, first_id, noted=noted: (
-            (found := squeeze_it(ids, first_id))[0],
-            noted(zip(found[1], range(first_id, 999), strict=False)),
-        ) for noted in (dict, list)),
-    "You squeezed nothing.": lambda ids, first_id: (ids, []),
+    "goes the wrong way, use `min` with the count made negative.",
+    partial(squeezed, choose=lambda counts: max(counts, key=lambda pair: (counts[pair], pair))),
+)
+squeeze.mistake(
+    "You replaced only the first occurrence. Replace every one.",
+    partial(squeezed, replace=first_replaced),
+)
+squeeze.mistake(
+    "You lost the last number. It has no neighbour to its right, but it must be kept.",
+    partial(squeezed, replace=partial(replaced, end=1)),
+)
+squeeze.mistake(
+    "Each merge needs a new number: first_id, then first_id + 1, and so on.",
+    partial(squeezed, step=0),
+)
+squeeze.mistake(
+    "Return both, the shortened row and the pairs: without them nobody can restore the file.",
+    lambda ids, first_id: squeezed(ids, first_id)[0],
+    lambda ids, first_id: squeezed(ids, first_id)[1],
+)
+squeeze.mistake(
     "An empty row, or one of a single number, has no pairs, and so no most frequent one. Stop "
-    "then.":
-        (
-        lambda ids, first_id: squeeze_it(ids, first_id) if ids[1:] else max([]),
-        lambda ids, first_id: squeeze_it(ids, first_id) if ids[1:] else min([]),
-    ),
-}  # fmt: skip
+    "then.",
+    lambda ids, first_id: squeezed(ids, first_id) if ids[1:] else max([]),
+    lambda ids, first_id: squeezed(ids, first_id) if ids[1:] else min([]),
+)

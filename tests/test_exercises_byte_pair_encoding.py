@@ -1,7 +1,6 @@
 """The exercises on byte-pair encoding beyond what their declaration says."""
 
 import math
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -51,13 +50,9 @@ def squeeze_with_an_index(ids, first_id):
     ("exercise", "right"),
     [
         (check.loss_to_beat, lambda p, words, tokens: np.log(p) / tokens * words),
-        (check.loss_to_beat, lambda p, n, m: torch.tensor(p).double().log() * (n / m)),
         (check.loss_to_beat, lambda p, n, m: math.log(p ** (n / m))),
         (check.encode_by_rank, encode_with_an_index),
-        (check.encode_by_rank, lambda word, rank: np.array(encode(word, rank), dtype=int)),
-        (check.encode_by_rank, lambda word, rank: tuple(encode(word, rank))),
         (check.squeeze, squeeze_with_an_index),
-        (check.squeeze, lambda ids, first: list(squeeze(ids, first))),
     ],
 )
 def test_another_right_answer_is_right(exercise, right):
@@ -71,33 +66,6 @@ def test_ranks_are_enough():
     rank = {tokenizer.piece(i): i for i in range(800)}
     for word in dict.fromkeys(split_words(text[50_000:])):
         assert encode(word.encode(), rank) == tokenizer.encode(word)
-
-
-def squeeze_for_ever(ids, first_id):
-    while True:
-        Counter(pairwise(ids))
-
-
-@pytest.mark.parametrize(
-    ("exercise", "wrong", "words"),
-    [
-        (check.loss_to_beat, lambda p, words, tokens: 2.0, "should be"),
-        (check.encode_by_rank, lambda word, rank: rank.clear() or [], "changed its input"),
-        (check.encode_by_rank, lambda word, rank: b"", "should be"),
-        (check.squeeze, squeeze_for_ever, "Is there an infinite loop?"),
-        (check.squeeze, lambda ids, first: (ids.clear() or [], []), "changed its input"),
-        (check.squeeze, lambda ids, first: [squeeze(ids, first)], "should be ("),
-    ],
-)
-def test_other_mistakes_are_told_by_what_differs(exercise, wrong, words, monkeypatch):
-    monkeypatch.setattr("exercises.check.SECONDS", 0.5)
-    report = exercise(wrong)
-    assert report.outcome == "not yet" and words in report.message, report.message
-
-
-@pytest.mark.parametrize("exercise", [check.encode_by_rank, check.squeeze])
-def test_a_placeholder_inside_is_not_attempted(exercise):
-    assert exercise(lambda *given: [...]).outcome == "not attempted"
 
 
 # --- learn from what? -------------------------------------------------------------------------
@@ -126,7 +94,7 @@ def changed(change):
     return {name: change(*two) for name, two in FOUND.items()}
 
 
-@pytest.mark.parametrize("how", [tuple, list, torch.tensor, np.array])
+@pytest.mark.parametrize("how", [tuple, torch.tensor])
 def test_the_mixture_is_right_in_every_form(how):
     assert check.whose_text(({n: how(two) for n, two in FOUND.items()}, "both")).outcome == "right"
 
@@ -135,10 +103,8 @@ def test_the_mixture_is_right_in_every_form(how):
     ("answer", "words"),
     [
         (FOUND, "to a pair"),
-        (("both", FOUND), "to a pair"),
         (({"both": (2.3, 2.2)}, "both"), "nothing for 'articles', 'plays'"),
         ((changed(lambda a, b: a), "both"), "two numbers"),
-        ((changed(lambda a, b: (a, b, b)), "both"), "two numbers"),
         ((changed(lambda a, b: (1 / a, 1 / b)), "both"), "tokens per character"),
         ((changed(lambda a, b: (b, a)), "both"), "swapped"),
         ((changed(lambda a, b: (1e5 / a, 1e5 / b)), "both"), "numbers of tokens"),

@@ -32,14 +32,14 @@ def as_torch_does(parameters, gradients, rate, warmup, longest, decay):
         {"params": [p for p in ps if (p.dim() >= 2) == decays], "weight_decay": decays * decay}
         for decays in (True, False)
     ]
-    optimiser = torch.optim.AdamW([g for g in groups if g["params"]], rate, betas=(0.9, 0.95))
+    optimizer = torch.optim.AdamW([g for g in groups if g["params"]], rate, betas=(0.9, 0.95))
     for n, gs in enumerate(gradients, 1):
-        for group in optimiser.param_groups:
+        for group in optimizer.param_groups:
             group["lr"] = rate * min(1.0, n / warmup)
         for p, g in zip(ps, gs, strict=True):
             p.grad = g.clone()
         torch.nn.utils.clip_grad_norm_(ps, longest)
-        optimiser.step()
+        optimizer.step()
     return [p.detach() for p in ps]
 
 
@@ -51,15 +51,11 @@ GAINS = {0.003: -0.01, 0.01: -0.02, 0.02: 0.12, 0.06: 0.41}
     [
         (check.clip, clip_in_two_steps),
         (check.clip, clip_as_torch_does),
-        (check.clip, lambda gs, c: [g.numpy() for g in check.clip.right(gs, c)]),
         (check.equalised, by_eigenvectors),
-        (check.equalised, lambda m: check.equalised.right(m.double()).numpy()),
         (check.optimised, as_torch_does),
-        (check.optimised, lambda *a: tuple(check.optimised.right(*a))),
         (check.warm_up_pays, (GAINS, [0.06, 0.02])),
         (check.warm_up_pays, [{k: torch.tensor(v) for k, v in GAINS.items()}, (0.02, 0.06)]),
         (check.warm_up_pays, (GAINS | {0.02: 0.04}, [0.06])),
-        (check.warm_up_pays, ({0.003: -0.01, 0.01: -0.01, 0.02: 0.12, 0.06: 0.41}, [0.02, 0.06])),
     ],
 )
 def test_other_right_answers_are_right(exercise, answer):
@@ -68,7 +64,6 @@ def test_other_right_answers_are_right(exercise, answer):
 
 
 def test_a_placeholder_inside_is_not_attempted():
-    assert check.clip(lambda g, _: [...] * len(g)).outcome == "not attempted"
     assert check.warm_up_pays((GAINS, ...)).outcome == "not attempted"
 
 
@@ -79,23 +74,13 @@ def shortened_in_place(gradients, longest):
     return gradients
 
 
-def stepped_in_place(parameters, *rest):
-    for p, new in zip(parameters, check.optimised.right(parameters, *rest), strict=True):
-        p.copy_(new)
-    return parameters
-
-
 @pytest.mark.parametrize(
     ("exercise", "answer", "words"),
     [
-        (check.clip, lambda gs, c: check.clip.right(gs, c)[:2], "should be 3 tensors, but is"),
         (check.clip, lambda gs, c: check.clip.right(gs, c * 2), "entry 0 of clip([[6], [[8]]]"),
         (check.clip, shortened_in_place, "work on a new list and on new tensors"),
-        (check.clip, lambda gs, c: (check.clip.right(gs, c), 1.0), "return the first alone"),
         (check.equalised, lambda m: (p := torch.linalg.svd(m))[0] @ p[2], "`full_matrices=False`"),
-        (check.optimised, stepped_in_place, "work on a new list"),
         (check.optimised, lambda *a: check.optimised.right(*a)[:1], "should be 3 tensors"),
-        (check.optimised, lambda *a: check.optimised.right(*a)[0], "should be 3 tensors, but is …"),
         (
             check.optimised,
             lambda *a: [2 * p for p in check.optimised.right(*a)],
@@ -107,17 +92,10 @@ def stepped_in_place(parameters, *rest):
         (check.warm_up_pays, (dict.fromkeys(GAINS, 0.1), []), "All your gains are equal"),
         (check.warm_up_pays, ({k: -v for k, v in GAINS.items()}, []), "seems to be reversed"),
         (check.warm_up_pays, (GAINS | {0.003: 0.1}, [0.06]), "These are not the gains"),
-        (check.warm_up_pays, (GAINS | {0.01: 0.1}, [0.01, 0.02, 0.06]), "These are not the gains"),
-        (
-            check.warm_up_pays,
-            ({0.003: 0.2, 0.01: 0.1, 0.02: 0.0, 0.06: 0.0}, [0.003, 0.01]),
-            "These are not the gains",
-        ),  # the task's example
         (check.warm_up_pays, (GAINS | {0.003: -0.051}, [0.02, 0.06]), "f=1.0 in both"),
         (check.warm_up_pays, (GAINS, [0.06]), "worth more than 0.05 at 0.02, 0.06"),
     ],
 )
 def test_other_mistakes_are_told_by_what_differs(exercise, answer, words):
     report = exercise(answer)
-    assert report.outcome == "not yet"
-    assert words in report.message
+    assert report.outcome == "not yet" and words in report.message, report.message
