@@ -307,7 +307,7 @@ class Declared(Exercise):
         self.why, self.tolerance, self.backward = why, tolerance, backward
         self.meaning = ({_SHAPES_CLASH: clash} if clash else {}) | dict(meaning or {})
         self.draws = draws
-        self.mistakes: Mapping[Diagnosis, Answer | tuple[Answer, ...]] = {}
+        self.mistakes: dict[Diagnosis, tuple[Answer, ...]] = {}
         self._more: list[Callable[[Any], None]] = []
         super().__init__(self._judge)
         self.name, self.__doc__ = right.__name__, right.__doc__ or ""
@@ -323,13 +323,14 @@ class Declared(Exercise):
     def mistake(self, says: Diagnosis, *answers: Answer) -> None:
         """Add a classic mistake: its diagnosis, and code that makes it.
 
-        The first mistake is named whose code gives the learner's result for every input.
+        The first mistake is named that gives all wrong results of the learner's, and at least half
+        of all their results.
         """
-        self.mistakes = {**self.mistakes, says: answers}
+        self.mistakes[says] = answers
 
     def each_mistake(self) -> Iterator[tuple[Diagnosis, Answer]]:
         for says, wrong in self.mistakes.items():
-            yield from ((says, one) for one in (wrong if isinstance(wrong, tuple) else (wrong,)))
+            yield from ((says, one) for one in wrong)
 
     def mutants(self) -> Iterator[tuple[Diagnosis, Any]]:
         """(diagnosis, an answer that makes this mistake): for the tests."""
@@ -381,8 +382,10 @@ class Declared(Exercise):
         """Whether the example that the task gives comes out right."""
         if not self.example:
             return ""
-        tried = self._try(answer, self.example)
-        right = not tried.error and same(tried.got, tried.want, self.tolerance)
+        right = False
+        with suppress(NotYet, NotAttempted):
+            tried = self._try(answer, self.example)
+            right = not tried.error and same(tried.got, tried.want, self.tolerance)
         return f"The example of the task is {'' if right else 'not '}right."
 
     def _arguments(self, given: tuple) -> tuple:
@@ -569,12 +572,15 @@ def _expect_parameters(module: nn.Module, right: nn.Module) -> None:
 def exercise(inputs: Sequence[tuple], **settings: Any) -> Callable[[Any], Declared]:
     """Turn the right answer, a function or an nn.Module, into an exercise.
 
-    inputs: the arguments of each call; the answer gets copies. praise: shown after ✔; why: for each
-    input, what to add when it is wrong and no mistake explains it; example: the arguments of the
-    example in the task's text; clash: what to add when shapes
-    do not go together; meaning: what to add to other errors, by a pattern in their words;
-    tolerance: absolute and relative; backward: must gradients pass, too? draws: is the answer to
-    draw at random, so that two calls may differ?
+    inputs: the arguments of each call; the answer gets copies.
+    example: the arguments of the example in the task's text.
+    praise: what is shown after ✔.
+    why: for each input, what to add when it is wrong and no mistake explains it.
+    clash: what to add to an error about shapes.
+    meaning: what to add to other errors, by a pattern in their words.
+    tolerance: absolute and relative.
+    backward: if True, gradients must pass, too.
+    draws: if True, the answer draws at random, so two calls may differ.
     """
     return lambda right: (ModuleExercise if inspect.isclass(right) else Declared)(
         right, inputs, **settings
