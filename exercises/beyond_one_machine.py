@@ -17,7 +17,7 @@ from exercises.check import exercise, normal
         (3, 4, 5, 6, 7),
         (12, 768, 50_257, 1024, 1_000_000),
     ],
-    praise="Three times the forward pass, for every token.",
+    on_success="Three times the forward pass, for every token.",
     tolerance=1e-9,
 )
 def training_flops(layers, C, V, T, tokens):
@@ -87,7 +87,7 @@ training_flops.mistake(
         ([2.0, 2.0, 5.0], [3, 3, 4]),
         ([2.345678, 1.234567, 3.456789], [300, 4, 60]),
     ],
-    praise="Every row counts once, wherever it was read.",
+    on_success="Every row counts once, wherever it was read.",
 )
 def joint_loss(losses, rows):
     """joint_loss(losses, rows): the mean over all rows of all processes."""
@@ -130,8 +130,9 @@ def layer(B, C, hidden, n, seed):
         layer(2, 5, 7, 1, 30),
         layer(4, 4, 4, 2, 40),
     ],
-    clash="Of `up` (hidden, C) each process has some rows, of `down` (C, hidden) the same columns.",
-    praise="One sum is all that the processes have to exchange.",
+    on_shape_error="Of `up` (hidden, C) each process has some rows, of `down` (C, hidden) the "
+    "same columns.",
+    on_success="One sum is all that the processes have to exchange.",
     backward=True,
 )
 def in_pieces(x, up, down, n):
@@ -197,7 +198,7 @@ in_pieces.mistake(
         (6e8, 3.0, 0.4, 8.0, 0.35),
         (1.423e13, 5.24, 0.27, 77.45, 0.45),
     ],
-    praise="The law says where the next operation is spent best.",
+    on_success="The law says where the next operation is spent best.",
     tolerance=0.02,
 )
 def best_split(budget, A, alpha, B, beta):

@@ -36,8 +36,9 @@ SPEAKERS = [
         for i, speaker in enumerate(SPEAKERS)
     ],
     example=(torch.tensor([[2.0], [4.0], [6.0]]), torch.tensor([0, 1, 0])),
-    praise="Each row has its weight on its own speaker's past, and none on the future.",
-    clash="The mask must be (T, T), and T is len(x); speaker[:, None] == speaker has that shape.",
+    on_success="Each row has its weight on its own speaker's past, and none on the future.",
+    on_shape_error="The mask must be (T, T), and T is len(x); speaker[:, None] == speaker has "
+    "that shape.",
     backward=True,
 )
 def mean_by_speaker(x, speaker):
@@ -110,8 +111,8 @@ SHAPES = [((5, 3), 0.5), ((4, 4), 0.8), ((6, 2), 1.0), ((1, 2), 0.3), ((40, 2), 
 @exercise(
     inputs=[(normal(*shape, seed=31 + i), decay) for i, (shape, decay) in enumerate(SHAPES)],
     example=(torch.tensor([[2.0], [4.0]]), 0.5),
-    praise="Two running totals are enough, and with decay = 1 it is the plain mean again.",
-    clash="Divide by one number per token: time is dim 0 of (T, C).",
+    on_success="Two running totals are enough, and with decay = 1 it is the plain mean again.",
+    on_shape_error="Divide by one number per token: time is dim 0 of (T, C).",
 )
 def fading_mean(x, decay):
     """fading_mean(x, decay): (T, C) → (T, C), each step back counts `decay` times as much."""
@@ -185,7 +186,7 @@ fading_mean.mistake(
 )
 
 
-@fading_mean.then
+@fading_mean.also
 def in_one_pass(answer):
     short, long = ((normal(T, 1, seed=0), 0.9) for T in (32, 64))
     expect(

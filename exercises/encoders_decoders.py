@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from exercises.check import (
-    NotYet,
+    WrongAnswer,
     checked,
     exercise,
     expect,
@@ -29,8 +29,8 @@ from exercises.check import (
         (torch.tensor([2]), 6),
         (torch.tensor([0, 2]), 3),
     ],
-    clash="`lengths[:, None]` is (B, 1): compared with (S,) it gives (B, S).",
-    praise="One row for each text, the same for all heads and queries.",
+    on_shape_error="`lengths[:, None]` is (B, 1): compared with (S,) it gives (B, S).",
+    on_success="One row for each text, the same for all heads and queries.",
     tolerance=0,
 )
 def padding_mask(lengths, S):
@@ -61,7 +61,7 @@ padding_mask.mistake(
 )
 
 
-@padding_mask.then
+@padding_mask.also
 def is_a_mask(answer):
     mask = answer(*padding_mask.inputs[0])
     expect(
@@ -88,9 +88,9 @@ def states(T, S, C, A, seed, large=1.0):
         states(3, 1, 5, 2, 50),
         states(3, 3, 3, 7, 40, large=20.0),
     ],
-    clash="q is (T, A), k is (S, A): q[:, None] + k is (T, S, A). Weights are (T, S), times the "
-    "states (S, C).",
-    praise="A hidden layer for each pair of states.",
+    on_shape_error="q is (T, A), k is (S, A): q[:, None] + k is (T, S, A). Weights are (T, S), "
+    "times the states (S, C).",
+    on_success="A hidden layer for each pair of states.",
     backward=True,
 )
 def additive_attention(h, states, W, U, v):
@@ -134,7 +134,7 @@ additive_attention.mistake(
 )
 
 
-@additive_attention.then
+@additive_attention.also
 def at_once(answer):
     expect_no_helpers(answer, additive_attention.inputs[0])
     says = "The values are right. Now without a loop: q[:, None] + k is (T, S, A)."
@@ -176,7 +176,7 @@ def bought(answer):
     if not same(numbers, BOUGHT, 2e-3):
         for says, others in OTHERWISE.items():
             expect(not same(numbers, others, 5e-4), says)
-        raise NotYet(
+        raise WrongAnswer(
             'These are not the means of "letters 8": one vector with width=128, one vector with '
             "steps=1800, dot product with nothing changed, in this order."
         )
@@ -210,8 +210,9 @@ def layer(B, T, S, C, H, real, seed, large=0.7):
         layer(2, 3, 1, 8, 2, (1, 1), 80),
         layer(2, 6, 3, 8, 2, (1, 1), 60, large=7.0),
     ],
-    clash="Queries are (B, H, T, hs), keys and values (B, H, S, hs), the mask (B, 1, 1, S).",
-    praise="There is one output for each query.",
+    on_shape_error="Queries are (B, H, T, hs), keys and values (B, H, S, hs), the mask (B, 1, 1, "
+    "S).",
+    on_success="There is one output for each query.",
     backward=True,
 )
 def cross_heads(x, source, mask, Wq, Wk, Wv, Wo, n_head):
@@ -296,7 +297,7 @@ cross_heads.mistake(
 )
 
 
-@cross_heads.then
+@cross_heads.also
 def heads_at_once(answer):
     expect_no_helpers(answer, cross_heads.inputs[0])
     says = "The values are right. Now without a loop over heads: let them be a dimension."

@@ -5,7 +5,16 @@ from functools import partial
 
 import torch
 
-from exercises.check import NotAttempted, NotYet, checked, exercise, expect, normal, plain, same
+from exercises.check import (
+    NotAttempted,
+    WrongAnswer,
+    checked,
+    exercise,
+    expect,
+    normal,
+    plain,
+    same,
+)
 
 # --- 16.1: a score for induction ------------------------------------------------------------------
 
@@ -41,8 +50,8 @@ NONE = "If no token occurs twice, the score is 0.0."
         attention_map(torch.tensor([700, 900, 700, 800, 900, 700, 900]).tolist(), 9),
     ],
     why=[*[""] * 4, NONE, "", NONE, "", ""],
-    meaning={"None|ZeroDivisionError|NaN|empty": NONE},
-    praise="One score per head, for any text with repeated tokens.",
+    error_hints={"None|ZeroDivisionError|NaN|empty": NONE},
+    on_success="One score per head, for any text with repeated tokens.",
 )
 def induction_score(weights, ids):
     """induction_score(weights, ids): the mean weight on what followed a token the last time."""
@@ -101,7 +110,7 @@ induction_score.mistake(
         (normal(1, 6, 8, seed=3), 3, 2),
         (normal(4, 1, 10, seed=4), 1, 5),
     ],
-    praise="The head still adds something, but the same for every token.",
+    on_success="The head still adds something, but the same for every token.",
 )
 def at_its_mean(gathered, head, hs):
     """at_its_mean(gathered, head, hs): one head's numbers at their mean over texts and tokens."""
@@ -143,7 +152,7 @@ at_its_mean.mistake(
 )
 
 
-@at_its_mean.then
+@at_its_mean.also
 def goes_back_into_the_model(answer):
     (x, *rest) = at_its_mean.inputs[0]
     changed = answer(x, *rest)
@@ -178,7 +187,7 @@ def needed(answer):
             for (layer, head), lost in answer.items()
         }
     except (TypeError, ValueError, RuntimeError):
-        raise NotYet(
+        raise WrongAnswer(
             "A head is a pair of whole numbers, its loss a number: {(25, 3): 0.1, …}."
         ) from None
     swapped = {(head, layer) for layer, head in found}

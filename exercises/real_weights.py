@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from exercises.check import (
-    NotYet,
+    WrongAnswer,
     call,
     checked,
     exercise,
@@ -35,7 +35,7 @@ def packed(scale, seed, zeros=()):
 @exercise(
     inputs=[packed(scale, seed) for seed, scale in enumerate((0.3711, 1.287, 2.613, -0.57))]
     + [packed(0.002537, 4, zeros=(7, 30, 31))],  # as large as those of the file are
-    praise="34 bytes for 32 numbers are 8.5 bits each.",
+    on_success="34 bytes for 32 numbers are 8.5 bits each.",
     tolerance=1e-3,  # a product may be rounded to float16
 )
 def block8(raw):
@@ -44,7 +44,7 @@ def block8(raw):
     return [scale * n for n in numbers]
 
 
-@block8.then
+@block8.also
 def not_rounded(answer):
     (raw,) = packed(0.0001, 5)
     right = [1e4 * number for number in block8.right(raw)]
@@ -124,8 +124,8 @@ def config(layers, heads, width, kv_heads=None, head_size=None):
         (config(3, 5, 40, None, 24), 7, 1),
         (config(30, 12, 96, 2), 131_072, 4),
     ],
-    praise="A key and a value in each layer, for the heads that keep them.",
-    meaning={
+    on_success="A key and a value in each layer, for the heads that keep them.",
+    error_hints={
         "NoneType": "n_kv_head and head_size may be None: then there are n_head heads of "
         "keys, and a head has n_embd / n_head numbers."
     },
@@ -235,7 +235,7 @@ def dearer(answer):
     if not same(found, BITS, 0.003):
         for says, others in OTHERS.items():
             expect(not same(found[1:], others, 0.003), says)
-        raise NotYet(
+        raise WrongAnswer(
             "These are not the bits with blocks 15 and 29 in 2 bits, one at a time. (All seven "
             "matrices of `model.blocks[15]`, each by `to_blocks(matrix, 2).matrix()`.)"
         )
@@ -282,9 +282,9 @@ def random_llama(V, T, L, C, H, K, hidden, base, seed, small=1.0):
         random_llama(9, 1, 2, 16, 4, 2, 9, 77.5, seed=70),
         random_llama(10, 8, 1, 16, 4, 2, 21, 50.0, seed=60, small=0.02),
     ],
-    clash="Matrices are (out, in): x @ W.T or F.linear(x, W). Keys and values have n_kv_head "
-    "heads; a norm's mean wants keepdim=True.",
-    praise="A Llama, from its tensors alone.",
+    on_shape_error="Matrices are (out, in): x @ W.T or F.linear(x, W). Keys and values have "
+    "n_kv_head heads; a norm's mean wants keepdim=True.",
+    on_success="A Llama, from its tensors alone.",
     tolerance=1e-3,
 )
 def llama(w, ids, n_head, n_kv_head, base):
@@ -394,7 +394,7 @@ llama.mistake(
 )
 
 
-@llama.then
+@llama.also
 def with_functions_alone(answer):
     expect_no_helpers(answer, llama.inputs[0])
     expect(
