@@ -1117,7 +1117,8 @@ def expect_gradients(
 
 def expect_no_loop(answer: Any, small: tuple, large: tuple, diagnosis: str) -> None:
     """Raise WrongAnswer if the learner's own code works longer on `large` than on `small`
-    arguments, or calls torch more often, as `map(torch.dot, a, b)` does without an instruction of theirs."""
+    arguments, or calls torch more often, as `map(torch.dot, a, b)` does without an instruction of
+    theirs."""
 
     def work(given: tuple) -> tuple[int, int]:
         return executed(answer, *given), calls_of(answer, *given).number
