@@ -20,7 +20,7 @@ from exercises.check import checked, exercise, expect, reported
         (1.0, 7, 9),
     ],
     example=(math.e**3, 100, 150),
-    praise="The surprise of the whole text, divided among other tokens.",
+    on_success="The surprise of the whole text, divided among other tokens.",
 )
 def loss_to_beat(perplexity, n_words, n_tokens):
     """loss_to_beat(perplexity, n_words, n_tokens): the loss per token that is exactly as good."""
@@ -156,7 +156,7 @@ def ranked(*pieces):
         (b"", ranked(b"ab")),
     ],
     example=(b"abc", {b"a": 0, b"b": 1, b"c": 2, b"bc": 3, b"ab": 4}),
-    praise="The ranks alone say which two pieces belong together.",
+    on_success="The ranks alone say which two pieces belong together.",
     tolerance=0,
 )
 def encode_by_rank(word, rank):
@@ -267,7 +267,7 @@ encode_by_rank.mistake(
         ([], 256),
     ],
     example=([1, 2, 1, 2, 1, 2], 10),
-    praise="The file compressor of 1994. Read backwards, the pairs restore the file.",
+    on_success="The file compressor of 1994. Read backwards, the pairs restore the file.",
     tolerance=0,
 )
 def squeeze(ids, first_id):

@@ -36,8 +36,9 @@ SPEAKERS = [
         for i, speaker in enumerate(SPEAKERS)
     ],
     example=(torch.tensor([[2.0], [4.0], [6.0]]), torch.tensor([0, 1, 0])),
-    praise="Each row has its weight on its own speaker's past, and none on the future.",
-    clash="The mask must be (T, T), and T is len(x); speaker[:, None] == speaker has that shape.",
+    on_success="Each row has its weight on its own speaker's past, and none on the future.",
+    on_shape_error="The mask must be (T, T), and T is len(x); speaker[:, None] == speaker has "
+    "that shape.",
     backward=True,
 )
 def mean_by_speaker(x, speaker):
@@ -110,8 +111,8 @@ SHAPES = [((5, 3), 0.5), ((4, 4), 0.8), ((6, 2), 1.0), ((1, 2), 0.3), ((40, 2), 
 @exercise(
     inputs=[(normal(*shape, seed=31 + i), decay) for i, (shape, decay) in enumerate(SHAPES)],
     example=(torch.tensor([[2.0], [4.0]]), 0.5),
-    praise="Two running totals are enough, and with decay = 1 it is the plain mean again.",
-    clash="Divide by one number per token: time is dim 0 of (T, C).",
+    on_success="Two running totals are enough, and with decay = 1 it is the plain mean again.",
+    on_shape_error="Divide by one number per token: time is dim 0 of (T, C).",
 )
 def fading_mean(x, decay):
     """fading_mean(x, decay): (T, C) → (T, C), each step back counts `decay` times as much."""
@@ -139,11 +140,6 @@ def mean_that_fades(x, decay):
     for token in x[1:]:
         out.append((decay * out[-1] + token) / (decay + 1))
     return torch.stack(out)
-
-
-def oldest_counts_most(x, decay):
-    powers = decay ** torch.arange(len(x))[:, None]
-    return (x * powers).cumsum(0) / powers.cumsum(0)
 
 
 fading_mean.mistake(
@@ -179,10 +175,6 @@ fading_mean.mistake(
     lambda x, d: fading_mean.right(x, d)[-1],
 )
 fading_mean.mistake(
-    "The oldest token counts most: multiply the *total* by decay before you add the new token.",
-    oldest_counts_most,
-)
-fading_mean.mistake(
     "Your present token fades, too. Its weight is 1, and that of the token before it is decay.",
     lambda x, d: d * fading_mean.right(x, d),
 )
@@ -194,7 +186,7 @@ fading_mean.mistake(
 )
 
 
-@fading_mean.then
+@fading_mean.also
 def in_one_pass(answer):
     short, long = ((normal(T, 1, seed=0), 0.9) for T in (32, 64))
     expect(

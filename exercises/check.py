@@ -3,7 +3,7 @@
 An exercise is declared once: the right answer, the inputs it is tried on, and the classic mistakes,
 each as the code that makes it, under the words that name it::
 
-    @exercise(inputs=[(normal(5, seed=1), normal(5, seed=2))], praise="n products, one sum.")
+    @exercise(inputs=[(normal(5, seed=1), normal(5, seed=2))], on_success="n products, one sum.")
     def dot(a, b):
         "dot(a, b) of two vectors of n entries is one number."
         return a @ b
@@ -51,10 +51,10 @@ _LENGTH = 600  # characters of an exception's text or of what was printed
 Diagnosis = str
 Answer = Callable[..., Any]
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-_SHAPES_CLASH = r"must match the size|cannot be multiplied|Expected size for first two dimensions"
+_SHAPE_ERROR = r"must match the size|cannot be multiplied|Expected size for first two dimensions"
 
 
-class NotYet(Exception):
+class WrongAnswer(Exception):
     """The answer is wrong; the message is the diagnosis that the learner reads.
 
     detail: what is shown below it. failed: the function that raised an exception, and its
@@ -66,7 +66,7 @@ class NotYet(Exception):
         self.detail, self.failed = detail, failed
 
 
-class TooLong(NotYet):
+class TooLong(WrongAnswer):
     """A call did not end in time: nothing more is asked of this answer."""
 
 
@@ -212,7 +212,7 @@ class Exercise:
         except NotAttempted as left:
             untouched = "replace the ... in the cell above and run it, then run this cell again."
             return "not attempted", str(left) or untouched, ""
-        except NotYet as diagnosis:
+        except WrongAnswer as diagnosis:
             detail = diagnosis.detail
             if diagnosis.failed and diagnosis.failed[0] is answer:
                 self._failed = diagnosis.failed[1]
@@ -278,7 +278,7 @@ def _begin_to_draw(seed: int = 0) -> None:
 def checked(check: Callable[[Any], str | None]) -> Exercise:
     """An exercise whose check is written by hand: for answers that no single value can judge.
 
-    check: raises `NotYet` with a diagnosis, or returns what is shown after ✔.
+    check: raises `WrongAnswer` with a diagnosis, or returns what is shown after ✔.
     """
     return Exercise(check)
 
@@ -294,20 +294,21 @@ class Declared(Exercise):
         right: Any,
         inputs: Sequence[tuple],
         *,
-        praise: str = "",
+        on_success: str = "",
         why: Sequence[str] = (),
-        clash: str = "",
-        meaning: Mapping[str, str] | None = None,
+        on_shape_error: str = "",
+        error_hints: Mapping[str, str] | None = None,
         example: tuple = (),
         tolerance: float = 1e-4,
         backward: bool = False,
         draws: bool = False,
     ):
-        self.right, self.inputs, self.praise, self.example = right, inputs, praise, example
-        self.why, self.tolerance, self.backward = why, tolerance, backward
-        self.meaning = ({_SHAPES_CLASH: clash} if clash else {}) | dict(meaning or {})
-        self.draws = draws
-        self.mistakes: Mapping[Diagnosis, Answer | tuple[Answer, ...]] = {}
+        self.right, self.inputs, self.example = right, inputs, example
+        self.on_success, self.why = on_success, why
+        self.tolerance, self.backward, self.draws = tolerance, backward, draws
+        self.error_hints = {_SHAPE_ERROR: on_shape_error} if on_shape_error else {}
+        self.error_hints |= error_hints or {}
+        self.mistakes: dict[Diagnosis, tuple[Answer, ...]] = {}
         self._more: list[Callable[[Any], None]] = []
         super().__init__(self._judge)
         self.name, self.__doc__ = right.__name__, right.__doc__ or ""
@@ -315,21 +316,22 @@ class Declared(Exercise):
         self.called = (re.match(r"\w+", self.__doc__) or [self.name])[0]
         self.is_value = not inspect.isclass(right) and not inspect.signature(right).parameters
 
-    def then(self, more: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Decorator: what else must hold once all values are right; raises NotYet."""
+    def also(self, more: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Decorator: what else must hold once all values are right; raises WrongAnswer."""
         self._more.append(more)
         return more
 
     def mistake(self, says: Diagnosis, *answers: Answer) -> None:
         """Add a classic mistake: its diagnosis, and code that makes it.
 
-        The first mistake is named whose code gives the learner's result for every input.
+        The first mistake is named that gives all wrong results of the learner's, and at least half
+        of all their results.
         """
-        self.mistakes = {**self.mistakes, says: answers}
+        self.mistakes[says] = answers
 
     def each_mistake(self) -> Iterator[tuple[Diagnosis, Answer]]:
         for says, wrong in self.mistakes.items():
-            yield from ((says, one) for one in (wrong if isinstance(wrong, tuple) else (wrong,)))
+            yield from ((says, one) for one in wrong)
 
     def mutants(self) -> Iterator[tuple[Diagnosis, Any]]:
         """(diagnosis, an answer that makes this mistake): for the tests."""
@@ -341,58 +343,60 @@ class Declared(Exercise):
             self._expect_values(answer, [self._try(answer, given) for given in self.inputs])
         except TooLong:
             raise
-        except NotYet as wrong:
+        except WrongAnswer as wrong:
             wrong.detail = f"{self._example(answer)} {wrong.detail}".strip()
             raise
         for given in self.inputs if self.backward else ():
             self.expect_backward(answer, given)
         for more in self._more:
             more(answer)
-        return self.praise
+        return self.on_success
 
-    def _expect_values(self, answer: Any, tried: Sequence["Tried"]) -> None:
-        """Raise NotYet unless all is right: the mistake that explains it, else what differs."""
-        wrong = [t for t in tried if t.error or not same(t.got, t.want, self.tolerance)]
+    def _expect_values(self, answer: Any, attempts: Sequence["Attempt"]) -> None:
+        """Raise WrongAnswer unless all is right: the mistake that explains it, or what differs."""
+        wrong = [t for t in attempts if t.error or not same(t.got, t.want, self.tolerance)]
         if not wrong:
             return
         given = next((t for t in wrong if not t.error), wrong[0])
         self._failed = self._arguments(given.given)
         # Where all calls fail, and where only True or False is returned, agreement may be chance.
-        least = len(tried) if given.error or isinstance(given.want, bool) else len(tried) / 2
+        least = len(attempts) if given.error or isinstance(given.want, bool) else len(attempts) / 2
         for says, mistake in self.each_mistake():
-            fits = [t for t in tried if t.is_given_by(mistake, self.tolerance)]
+            fits = [t for t in attempts if t.is_given_by(mistake, self.tolerance)]
             if len(fits) >= least and all(t in fits for t in wrong):
-                raise NotYet(says)
+                raise WrongAnswer(says)
         first = wrong[0]
         self._failed = self._arguments(first.given)
-        right = len(tried) - len(wrong)
-        some = f"{right} of {len(tried)} inputs are right." if right else ""
+        right = len(attempts) - len(wrong)
+        some = f"{right} of {len(attempts)} inputs are right." if right else ""
         if first.error:
             again = self._try_it() if first.error.failed else ""
-            raise NotYet(str(first.error), f"{some} {again}".strip())
+            raise WrongAnswer(str(first.error), f"{some} {again}".strip())
         if not self.draws:
             self._expect_the_same_again(answer, first)
-        why = self.why[tried.index(first)] if self.why else ""
+        why = self.why[attempts.index(first)] if self.why else ""
         problem = difference(first.got, first.want, self.what(first.given), self.tolerance)
         again = "" if self.is_value else self._try_it()
-        raise NotYet(f"{problem} {why}".strip(), f"{some} {again}".strip())
+        raise WrongAnswer(f"{problem} {why}".strip(), f"{some} {again}".strip())
 
     def _example(self, answer: Any) -> str:
         """Whether the example that the task gives comes out right."""
         if not self.example:
             return ""
-        tried = self._try(answer, self.example)
-        right = not tried.error and same(tried.got, tried.want, self.tolerance)
+        right = False
+        with suppress(WrongAnswer, NotAttempted):
+            tried = self._try(answer, self.example)
+            right = not tried.error and same(tried.got, tried.want, self.tolerance)
         return f"The example of the task is {'' if right else 'not '}right."
 
     def _arguments(self, given: tuple) -> tuple:
         return given
 
-    def _expect_the_same_again(self, answer: Any, first: "Tried") -> None:
+    def _expect_the_same_again(self, answer: Any, first: "Attempt") -> None:
         again = self._try(answer, first.given, seed=1)
         try:
             alike = not again.error and same(again.got, first.got, self.tolerance)
-        except NotYet:  # it is no value at all: what differs will be said of that
+        except WrongAnswer:  # it is no value at all: what differs will be said of that
             return
         expect(
             alike,
@@ -414,35 +418,35 @@ class Declared(Exercise):
         shapes = ", ".join(f"{', '.join(has)} of shape {shape}" for shape, has in large.items())
         return f"{self.called}({', '.join(shown)}){f' for {shapes}' * bool(shapes)}"
 
-    def _try(self, answer: Any, given: tuple, seed: int = 0) -> "Tried":
+    def _try(self, answer: Any, given: tuple, seed: int = 0) -> "Attempt":
         want = self.right(*fresh(given))
         _begin_to_draw(seed)  # as a mistake does that is compared with it
         try:
             got = answer if self.is_value else call(answer, *given, name=self.called)
-            return Tried(given, want, plain(got))
+            return Attempt(given, want, plain(got))
         except TooLong as error:
             error.detail = f"The call: {self.what(given)}"
             raise
-        except NotYet as error:
-            return Tried(given, want, error=self._explained(error))
+        except WrongAnswer as error:
+            return Attempt(given, want, error=self._explained(error))
 
-    def _explained(self, error: NotYet) -> NotYet:
-        """An error's own words say little: `clash` and `meaning` say what they often mean."""
-        for pattern, meaning in self.meaning.items():
+    def _explained(self, error: WrongAnswer) -> WrongAnswer:
+        """An error's own words say little: the hints say what they often mean."""
+        for pattern, hint in self.error_hints.items():
             if re.search(pattern, str(error)):
                 said = str(error).rstrip(".")
                 said += "" if said.endswith("?") else "."
-                return NotYet(f"{said} {meaning}", failed=error.failed)
+                return WrongAnswer(f"{said} {hint}", failed=error.failed)
         return error
 
     def expect_backward(self, answer: Any, given: tuple) -> None:
-        """Raise NotYet unless gradients come back through the answer, and the right ones."""
+        """Raise WrongAnswer unless gradients come back through the answer, and the right ones."""
         try:
             self._expect_gradients(answer, given)
-        except NotYet:
+        except WrongAnswer:
             raise
         except Exception as error:
-            raise NotYet(
+            raise WrongAnswer(
                 f"{self.what(given)} has the right values, but no gradient comes back "
                 "through it. Compute with tensors only, and make new ones instead of "
                 f"changing one in place (as `x += …` does). PyTorch says: {_cut(str(error))}"
@@ -469,7 +473,7 @@ class ModuleExercise(Declared):
     them, give the same. inputs: (arguments of the class, x, ...); a mistake is a `forward`, given
     the right module and what follows it in the inputs."""
 
-    def _expect_the_same_again(self, answer: Any, first: "Tried") -> None:
+    def _expect_the_same_again(self, answer: Any, first: "Attempt") -> None:
         """A module that is made anew draws other weights."""
 
     def mutants(self) -> Iterator[tuple[Diagnosis, Any]]:
@@ -494,7 +498,7 @@ class ModuleExercise(Declared):
         shapes = ", ".join(str(tuple(x.shape)) for x in rest if isinstance(x, Tensor))
         return f"{self.called}({', '.join(map(_shown, settings))}) given {shapes}"
 
-    def _try(self, answer: Any, given: tuple, seed: int = 0) -> "Tried":
+    def _try(self, answer: Any, given: tuple, seed: int = 0) -> "Attempt":
         settings, *rest = given
         _begin_to_draw(seed)
         module = call(answer, *settings, name=self.called)
@@ -502,8 +506,8 @@ class ModuleExercise(Declared):
         right = self.right(*settings)
         try:
             _expect_parameters(module, right)
-        except NotYet:
-            with suppress(NotYet):
+        except WrongAnswer:
+            with suppress(WrongAnswer):
                 call(module, *rest)  # NotAttempted, if this is the stub, which has no parameters
             raise
         before = {name: id(p) for name, p in module.named_parameters()}
@@ -516,14 +520,14 @@ class ModuleExercise(Declared):
             got = call(module, *rest, name="Its `forward`")
         except TooLong:
             raise
-        except NotYet as error:
-            return Tried(again, want, error=self._explained(error))
+        except WrongAnswer as error:
+            return Attempt(again, want, error=self._explained(error))
         expect(
             before == {name: id(p) for name, p in module.named_parameters()},
             "The parameters are made anew in each call of `forward`, so nothing could be learnt. "
             "Make them in `__init__`.",
         )
-        return Tried(again, want, plain(got))
+        return Attempt(again, want, plain(got))
 
     def _expect_gradients(self, answer: Any, given: tuple) -> None:
         settings, *rest = given
@@ -550,7 +554,7 @@ def _expect_parameters(module: nn.Module, right: nn.Module) -> None:
     extra = sorted(theirs.keys() - ours.keys())
     for name, shape in ours.items():
         if name not in theirs and (alike := [n for n in extra if theirs[n] == shape]):
-            raise NotYet(
+            raise WrongAnswer(
                 f"The parameter `{name}` {shape} is missing, but there is `{alike[0]}` of that "
                 "shape: give your layers the names that the task states."
             )
@@ -569,12 +573,15 @@ def _expect_parameters(module: nn.Module, right: nn.Module) -> None:
 def exercise(inputs: Sequence[tuple], **settings: Any) -> Callable[[Any], Declared]:
     """Turn the right answer, a function or an nn.Module, into an exercise.
 
-    inputs: the arguments of each call; the answer gets copies. praise: shown after ✔; why: for each
-    input, what to add when it is wrong and no mistake explains it; example: the arguments of the
-    example in the task's text; clash: what to add when shapes
-    do not go together; meaning: what to add to other errors, by a pattern in their words;
-    tolerance: absolute and relative; backward: must gradients pass, too? draws: is the answer to
-    draw at random, so that two calls may differ?
+    inputs: the arguments of each call; the answer gets copies.
+    example: the arguments of the example in the task's text.
+    on_success: what is shown after ✔.
+    why: for each input, what to add when it is wrong and no mistake explains it.
+    on_shape_error: what to add to an error about shapes.
+    error_hints: what to add to other errors, by a pattern in their words.
+    tolerance: absolute and relative.
+    backward: if True, gradients must pass, too.
+    draws: if True, the answer draws at random, so two calls may differ.
     """
     return lambda right: (ModuleExercise if inspect.isclass(right) else Declared)(
         right, inputs, **settings
@@ -582,13 +589,13 @@ def exercise(inputs: Sequence[tuple], **settings: Any) -> Callable[[Any], Declar
 
 
 @dataclass(eq=False)
-class Tried:
+class Attempt:
     """One input, what is right, and what the answer gave: a value or an error."""
 
     given: tuple
     want: Any
     got: Any = None
-    error: NotYet | None = None
+    error: WrongAnswer | None = None
 
     def is_given_by(self, mistake: Answer, tolerance: float) -> bool:
         """Does the mistake give the same here, or fail in the words in which the answer does?"""
@@ -612,11 +619,11 @@ def normal(*shape: int, seed: int) -> Tensor:
 def call(function: Any, *args: Any, name: str = "Your function") -> Any:
     """Call the learner's function with copies of args; what can go wrong becomes a diagnosis.
 
-    Raises NotAttempted for the untouched stub, NotYet for a non-function, an exception, a
+    Raises NotAttempted for the untouched stub, WrongAnswer for a non-function, an exception, a
     forgotten `return`, inputs that were modified, and a call that does not end in time.
     """
     if not callable(function):
-        raise NotYet(
+        raise WrongAnswer(
             f"The check wants the function itself, but got {_a_kind(function)}. "
             "Pass it without parentheses."
         )
@@ -637,20 +644,22 @@ def call(function: Any, *args: Any, name: str = "Your function") -> Any:
         untouched = type(error) is NotImplementedError and not str(error)
         if untouched or (isinstance(error, TypeError) and "ellipsis" in said):
             raise NotAttempted from None  # the placeholder itself was computed with
-        raise NotYet(f"{name} raised {said}", failed=(function, args)) from None
+        raise WrongAnswer(f"{name} raised {said}", failed=(function, args)) from None
     for value, what in ((result, "returned"), (given, "made of its input")):
         _expect_moderate(value, f"What {name} {what}")
     if result is ... or (isinstance(result, (tuple, list)) and any(r is ... for r in result)):
         raise NotAttempted
     if result is None:
-        raise NotYet(f"{name} returned None: did you forget `return`?")
+        raise WrongAnswer(f"{name} returned None: did you forget `return`?")
     for before, after in zip(args, given, strict=True):
         if _state(before) != _state(after):
             kind = "tensor" if isinstance(before, Tensor) else type(before).__name__
             held = before.values() if isinstance(before, dict) else [before]
             inside = not isinstance(before, Tensor) and any(map(_holds_tensors, held))
             also = " and on new tensors" * inside
-            raise NotYet(f"{name} changed its input in place: work on a new {kind}{also} instead.")
+            raise WrongAnswer(
+                f"{name} changed its input in place: work on a new {kind}{also} instead."
+            )
     return result
 
 
@@ -695,8 +704,8 @@ def _told(error: BaseException) -> str:
 
 
 def _expect_moderate(value: Any, what: str) -> None:
-    """Raise NotYet if a value has more than `MOST` entries, at all depths together: to compare or
-    show it would take the memory, and cannot be stopped."""
+    """Raise WrongAnswer if a value has more than `MOST` entries, at all depths together: to compare
+    or show it would take the memory, and cannot be stopped."""
     waiting, number = [value], 0
     while waiting:
         one = waiting.pop()
@@ -710,7 +719,9 @@ def _expect_moderate(value: Any, what: str) -> None:
                 held = one.values() if isinstance(one, dict) else one
                 waiting += islice(held, MOST)  # one of their own may have no end
         if number > MOST:
-            raise NotYet(f"{what} has more than {MOST:,} entries: that is too long to be checked.")
+            raise WrongAnswer(
+                f"{what} has more than {MOST:,} entries: that is too long to be checked."
+            )
 
 
 def fresh(value: Any) -> Any:
@@ -772,17 +783,17 @@ def tensor(value: Any, what: str) -> Tensor:
     """`value` as a float64 tensor, so that numbers, lists, arrays and tensors can be compared."""
     value = plain(value)
     if isinstance(value, (str, bytes)) or value is None:
-        raise NotYet(f"{what} should be numbers, but is {_shown(value):.60}")
+        raise WrongAnswer(f"{what} should be numbers, but is {_shown(value):.60}")
     if isinstance(value, list) and any(isinstance(x, Tensor) and x.dim() for x in value):
-        raise NotYet(f"{what} is a list of tensors: make one of them with `torch.stack(…)`.")
+        raise WrongAnswer(f"{what} is a list of tensors: make one of them with `torch.stack(…)`.")
     try:
         numbers = torch.as_tensor(value).detach()
         if not isinstance(value, Tensor) and numbers.dtype == torch.float32:
             numbers = torch.as_tensor(value, dtype=torch.float64)  # Python's floats, all digits
     except (TypeError, ValueError, RuntimeError):
-        raise NotYet(f"{what} should be numbers, but is {_a_kind(value)}") from None
+        raise WrongAnswer(f"{what} should be numbers, but is {_a_kind(value)}") from None
     if numbers.is_complex():
-        raise NotYet(f"{what} should be real numbers, but they are complex")
+        raise WrongAnswer(f"{what} should be real numbers, but they are complex")
     return numbers.to(torch.float64)
 
 
@@ -821,7 +832,7 @@ def _differs(want: Any, got: Any, what: str, tolerance: float) -> str | None:
         tolerance = 0.0
     try:
         return _numbers_differ(tensor(got, what), target, want, what, tolerance)
-    except NotYet as not_numbers:
+    except WrongAnswer as not_numbers:
         return str(not_numbers)
 
 
@@ -980,13 +991,13 @@ def _shown(value: Any, most: int = 6) -> str:
 
 
 def expect(condition: bool, diagnosis: str) -> None:
-    """Raise NotYet with the diagnosis unless the condition holds."""
+    """Raise WrongAnswer with the diagnosis unless the condition holds."""
     if not condition:
-        raise NotYet(diagnosis)
+        raise WrongAnswer(diagnosis)
 
 
 def expect_shape(got: Any, shape: Sequence[int], what: str) -> Tensor:
-    """Raise NotYet unless `got` has the shape; returns it as a tensor."""
+    """Raise WrongAnswer unless `got` has the shape; returns it as a tensor."""
     value = tensor(got, what)
     found = tuple(value.shape)
     expect(found == tuple(shape), f"{what} should have shape {tuple(shape)}, but has {found}.")
@@ -994,9 +1005,9 @@ def expect_shape(got: Any, shape: Sequence[int], what: str) -> Tensor:
 
 
 def expect_close(got: Any, want: Any, what: str, *, tolerance: float = 1e-4) -> None:
-    """Raise NotYet unless `got` is what is wanted, as `difference` sees it."""
+    """Raise WrongAnswer unless `got` is what is wanted, as `difference` sees it."""
     if problem := difference(got, want, what, tolerance):
-        raise NotYet(problem)
+        raise WrongAnswer(problem)
 
 
 def reported(answer: Any, example: Any, wanted: str) -> Any:
@@ -1007,7 +1018,7 @@ def reported(answer: Any, example: Any, wanted: str) -> Any:
     floats, whatever kind they are of, texts in small letters; keys that were not asked for are left
     out. wanted: says the form, and is shown, with what does not fit, to whoever has chosen another.
 
-    Raises NotYet, and NotAttempted where a ... is left.
+    Raises WrongAnswer, and NotAttempted where a ... is left.
     """
     left, filled = _open(answer)
     if left and filled:
@@ -1079,9 +1090,9 @@ def _part(value: Any, example: Any, wanted: str, place: str = "") -> Any:
 def expect_gradients(
     got: Sequence[Tensor | None], want: Sequence[Tensor | None], what: str
 ) -> None:
-    """Raise NotYet unless the gradients that come back through an answer are the right ones."""
+    """Raise WrongAnswer unless the gradients that come back through an answer are right."""
     if any(w is not None for w in want) and all(g is None for g in got):
-        raise NotYet(
+        raise WrongAnswer(
             f"{what} has the right values, but no gradient comes back through it, so nothing "
             "before it could learn. `.detach()`, `.item()`, `.data`, `no_grad`, NumPy, "
             "`torch.tensor(...)` and `nn.Parameter(...)` cut it: compute with tensors only."
@@ -1105,8 +1116,9 @@ def expect_gradients(
 
 
 def expect_no_loop(answer: Any, small: tuple, large: tuple, diagnosis: str) -> None:
-    """Raise NotYet if the learner's own code works longer on `large` than on `small` arguments, or
-    calls torch more often, as `map(torch.dot, a, b)` does without an instruction of theirs."""
+    """Raise WrongAnswer if the learner's own code works longer on `large` than on `small`
+    arguments, or calls torch more often, as `map(torch.dot, a, b)` does without an instruction of
+    theirs."""
 
     def work(given: tuple) -> tuple[int, int]:
         return executed(answer, *given), calls_of(answer, *given).number
@@ -1115,11 +1127,11 @@ def expect_no_loop(answer: Any, small: tuple, large: tuple, diagnosis: str) -> N
 
 
 def expect_without(answer: Any, given: tuple, names: Sequence[str], diagnosis: str) -> None:
-    """Raise NotYet if the answer uses one of the named functions of torch, or gradients' engine."""
+    """Raise WrongAnswer if the answer uses a named function of torch or of gradients' engine."""
     expect(not calls_of(answer, *given).names & set(names), diagnosis)
 
 
 def expect_no_helpers(answer: Any, given: tuple) -> None:
-    """Raise NotYet if a function of the package `helpers` computes a part of it."""
+    """Raise WrongAnswer if a function of the package `helpers` computes a part of it."""
     own = all(module.partition(".")[0] != "helpers" for module in modules_of(answer, *fresh(given)))
     expect(own, "The values are right, but `helpers` computes a part of them: use torch alone.")

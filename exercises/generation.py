@@ -68,7 +68,7 @@ def to_forbid(length, symbols, n, seed):
         (normal(13, seed=33), [11, 2, 3, 1, 2], 3),
     ],
     example=(normal(5, seed=1), [1, 2, 3, 1, 2], 3),
-    praise="No piece of n tokens occurs twice.",
+    on_success="No piece of n tokens occurs twice.",
 )
 def no_repeat(logits, ids, n):
     """no_repeat(logits, ids, n): logits (V,) with −∞ where a piece of n tokens would come again."""
@@ -189,8 +189,8 @@ def to_write(lengths, n, window, stop, seed):
         to_write((2, 7, 4, 2), 12, 7, 6, seed=8),
     ],
     example=to_write((3, 5), 0, 6, 4, seed=1),
-    praise="Each text is exactly what its prompt would give alone.",
-    meaning={
+    on_success="Each text is exactly what its prompt would give alone.",
+    error_hints={
         "expected sequence of length": "Prompts of different lengths make no tensor: write "
         "each alone, or those of one length together."
     },

@@ -26,8 +26,8 @@ def logits_and_ids(B, T, V, scale, seed):
         logits_and_ids(2, 3, 4, scale=0, seed=5),
         logits_and_ids(2, 4, 5, scale=900, seed=6),  # logits far apart
     ],
-    clash="Row t predicts token t + 1: the last row and the first token have no partner.",
-    praise="Each token is scored by the row before it.",
+    on_shape_error="Row t predicts token t + 1: the last row and the first token have no partner.",
+    on_success="Each token is scored by the row before it.",
 )
 def surprises(logits, ids):
     """surprises(logits, ids): (B, T, V) and (B, T) to (B, T − 1), −ln p of each token."""
@@ -168,9 +168,9 @@ def model_and_ids(V, T, L, C, H, seed, B=2, length=None):
         model_and_ids(9, 8, 2, 8, 4, seed=400, B=3),
         model_and_ids(5, 3, 11, 4, 2, seed=600, B=1),
     ],
-    clash="Of wpe take the first T rows. c_attn makes (B, T, 3C): cut it in three, and each part "
-    "into heads, (B, H, T, hs).",
-    praise="GPT-2, from its tensors alone.",
+    on_shape_error="Of wpe take the first T rows. c_attn makes (B, T, 3C): cut it in three, and "
+    "each part into heads, (B, H, T, hs).",
+    on_success="GPT-2, from its tensors alone.",
 )
 def gpt2(w, ids, n_head):
     """gpt2(w, ids, n_head): ids (B, T) to logits (B, T, V), with GPT-2's tensors by their names."""

@@ -18,7 +18,7 @@ from exercises.check import call, checked, exercise, expect, reported
         ([1, 2, 3, 4], 3, 5),
     ],
     example=([1, 2, 3, 4, 5, 6], 2, 2),
-    praise="Every full window, and no partial ones.",
+    on_success="Every full window, and no partial ones.",
     tolerance=0,
 )
 def windows_of(ids, T, stride):
@@ -126,7 +126,7 @@ def side_by_side(answer):
         (3, 11, 3, 7),
     ],
     example=(3, 10, 3, 7),
-    praise="The same batch whenever you ask, so that resuming a run needs only the step.",
+    on_success="The same batch whenever you ask, so that resuming a run needs only the step.",
     tolerance=0,
 )
 def batch_of(step, n, B, seed):
@@ -207,7 +207,7 @@ batch_of.mistake(
 )
 
 
-@batch_of.then
+@batch_of.also
 def leaves_others_draws_alone(answer):
     before = torch.get_rng_state()
     call(answer, 0, 10, 3, 7, name="batch_of")

@@ -2,7 +2,16 @@
 
 from itertools import combinations, product
 
-from exercises.check import NotYet, call, checked, exercise, expect, expect_close, reported, same
+from exercises.check import (
+    WrongAnswer,
+    call,
+    checked,
+    exercise,
+    expect,
+    expect_close,
+    reported,
+    same,
+)
 
 # --- what counts ----------------------------------------------------------------------------------
 
@@ -13,7 +22,7 @@ from exercises.check import NotYet, call, checked, exercise, expect, expect_clos
         *((5, 8, 3), (10, 3, 1), (2, 4, 2), (17, 8, 4)),
     ],
     example=(8, 4, 2),
-    praise="Every token but the first is scored, and none twice.",
+    on_success="Every token but the first is scored, and none twice.",
     tolerance=0,
 )
 def scored(n, T, stride):
@@ -119,7 +128,7 @@ COPIED = (
 @exercise(
     inputs=[(some.split(), text.split(), n) for some, text, n in COPIED],
     example=(["the", "cat", "sat", "on", "the", "mat"], ["a", "cat", "sat", "on", "a", "mat"], 2),
-    praise="Every word in a common run, each counted once.",
+    on_success="Every word in a common run, each counted once.",
 )
 def copied_share(some, text, n):
     """copied_share(some, text, n): the share of the words in runs of n that the text has, too."""
@@ -211,7 +220,7 @@ copied_share.mistake(
 )
 
 
-@copied_share.then
+@copied_share.also
 def of_short_lists(answer):
     short = ("now", "now", 2), ("a b", "c a b", 3), ("a b c", "a b", 3), ("", "a b", 2), ("", "", 1)
     for a, b, n in short:
@@ -222,8 +231,8 @@ def of_short_lists(answer):
         try:
             found = call(answer, a.split(), b.split(), n, name=what)
             expect_close(found, 0.0, what)
-        except NotYet as error:
-            raise NotYet(f"{str(error).rstrip('.')}. {rule}") from None
+        except WrongAnswer as error:
+            raise WrongAnswer(f"{str(error).rstrip('.')}. {rule}") from None
 
 
 # --- which is better ------------------------------------------------------------------------------
@@ -276,7 +285,7 @@ def counters(answer):
         ([4.0, 1.0, 2.0, 2.5], [1.0, 1.5, 2.25, 3.5]),
     ],
     example=([1.0, 2.0], [2.0, 4.0]),
-    praise="You tried every way to swap the two models, the true one included.",
+    on_success="You tried every way to swap the two models, the true one included.",
 )
 def by_chance(a, b):
     """by_chance(a, b): the share of swaps that make the mean difference as large or larger."""

@@ -41,14 +41,15 @@ SIZES = [(2, 3, 5), (4, 1, 3), (1, 6, 6), (3, 3, 3), (4, 2, 7)]
         large([-1.0, -1.0, -1.0], y=[2]),
     ],
     example=(torch.zeros(1, 2, 4), torch.tensor([[3, 0]])),
-    clash="`gather` keeps the axis, with length 1. Remove it with `[..., 0]` to get (B, T).",
+    on_shape_error="`gather` keeps the axis, with length 1. Remove it with `[..., 0]` to get (B, "
+    "T).",
     why=[""] * 5
     + [
         "Logits of 1000 are too large for exp, and a probability may round to 0: `log_softmax` "
         "computes both in one safe step."
     ]
     * 3,
-    praise="The mean of −ln p of the true tokens, also for large logits.",
+    on_success="The mean of −ln p of the true tokens, also for large logits.",
 )
 def cross_entropy(logits, y):
     """cross_entropy(logits, y): the mean surprise in nats; logits (B, T, V), y (B, T)."""
@@ -68,22 +69,12 @@ def token_nll(logits, y):
     return -at(logits.log_softmax(-1), y)
 
 
-def one_maximum_for_all(z, y):
-    z = z - z.max()
-    return (z.exp().sum(-1).log() - at(z, y)).mean()
-
-
 cross_entropy.mistake(
     "Right for small logits, but logits of 1000 give infinity or NaN: exp overflows, or the "
     "logarithm meets a 0. `log_softmax` computes both in one safe step.",
     lambda z, y: -at(z.softmax(-1).log(), y).mean(),
     lambda z, y: -at((z.exp() / z.exp().sum(-1, keepdim=True)).log(), y).mean(),
     lambda z, y: (z.exp().sum(-1).log() - at(z, y)).mean(),
-)
-cross_entropy.mistake(
-    "You subtract one maximum from all logits. Each position needs its own: `log_softmax` sees to "
-    "that.",
-    one_maximum_for_all,
 )
 cross_entropy.mistake(
     "You added a small number, or clamped. That keeps the loss finite, but makes it wrong: with "
@@ -127,7 +118,7 @@ cross_entropy.mistake(
 )
 
 
-@cross_entropy.then
+@cross_entropy.also
 def by_hand_and_differentiable(answer):
     given = cross_entropy.inputs[0]
     diagnosis = "The loss is right, but torch's own `cross_entropy` computed it. Do it yourself."
@@ -147,8 +138,9 @@ def by_hand_and_differentiable(answer):
         large([1.0, 0.0], [0.0, 0.0], y=[0, 1]),
     ],
     example=(torch.zeros(1, 1, 2), torch.tensor([[0]])),
-    praise="Probability minus truth at every position, divided by the number of positions.",
-    clash="The softmax and the targets must have the same shape: `F.one_hot(y, V)` is (B, T, V).",
+    on_success="Probability minus truth at every position, divided by the number of positions.",
+    on_shape_error="The softmax and the targets must have the same shape: `F.one_hot(y, V)` is "
+    "(B, T, V).",
 )
 def logit_gradient(logits, y):
     """logit_gradient(logits, y): the gradient of the cross-entropy at the logits, (B, T, V)."""
@@ -185,11 +177,6 @@ logit_gradient.mistake(
     lambda z, y: (z.exp() / z.exp().sum(-1, keepdim=True) - truth(z, y)) / y.numel(),
 )
 logit_gradient.mistake(
-    "`[..., y]` picks the columns of all targets at every position. Each position has its own "
-    "target.",
-    lambda z, y: (z.softmax(-1) - truth(z, y).amax((0, 1))) / y.numel(),
-)
-logit_gradient.mistake(
     "You subtracted the targets from the logits. Take the softmax first.",
     lambda z, y: (z - truth(z, y)) / y.numel(),
 )
@@ -208,7 +195,7 @@ logit_gradient.mistake(
 )
 
 
-@logit_gradient.then
+@logit_gradient.also
 def by_the_rule(answer):
     given = logit_gradient.inputs[0]
     diagnosis = "The gradient is right, but PyTorch's `backward` computed it. Use section 7's rule."
@@ -271,7 +258,8 @@ def no_choice(*after):
     example=(no_choice(1, 0), 0, 3),
     why=["This table leaves no choice: after each id only one can come."] * 8,
     draws=True,
-    praise="Each id is drawn from the row of the one before, and the frequencies fit the table.",
+    on_success="Each id is drawn from the row of the one before, and the frequencies fit the "
+    "table.",
 )
 def generate(table, start, n):
     """generate(table, start, n): n ids, each drawn from the row of the one before."""
@@ -321,7 +309,7 @@ generate.mistake(
 )
 
 
-@generate.then
+@generate.also
 def by_chance(answer):
     # So many that 0.05 is more than chance; in texts, as what calls itself can go only so deep.
     table, texts, n = torch.tensor([[2.0, 5, 1], [1, 2, 5], [4, 1, 3]]) / 8, 32, 400

@@ -7,7 +7,7 @@ import torch
 
 from exercises.check import (
     NotAttempted,
-    NotYet,
+    WrongAnswer,
     checked,
     exercise,
     expect,
@@ -39,7 +39,7 @@ APART = torch.eye(2)[None, :, None]  # two heads that attend to different tokens
         (APART,),
     ],
     example=(APART,),
-    praise="0 for a head and itself, 1 for heads that share nothing.",
+    on_success="0 for a head and itself, 1 for heads that share nothing.",
 )
 def head_distances(maps):
     """head_distances(maps): (B, H, T, S) weights to an (H, H) table of mean distances."""
@@ -92,10 +92,6 @@ head_distances.mistake(
     "The texts or the rows are still there: average over both.",
     lambda maps: row_distances(maps).mean(3),
     lambda maps: row_distances(maps).mean(0),
-)
-head_distances.mistake(
-    "You filled in only half of the table. A distance is the same in both directions.",
-    lambda maps: distances(maps).triu(),
 )
 
 # --- 6.2: run the experiment and decide -----------------------------------------------------------
@@ -191,8 +187,8 @@ SIZES = [(2, 6, 8, 2), (3, 3, 15, 3), (2, 4, 12, 4), (1, 3, 6, 3), (2, 5, 4, 1),
         )
         for B, T, C, H in [*SIZES, (1, 3, 4, 4)]
     ],
-    praise="One product for all queries, keys and values of all heads.",
-    clash="Are q, k and v (B, H, T, hs), and the mask (T, T)?",
+    on_success="One product for all queries, keys and values of all heads.",
+    on_shape_error="Are q, k and v (B, H, T, hs), and the mask (T, T)?",
     backward=True,
 )
 def fused_multi_head(x, W_qkv, W_o, n_head):
@@ -251,7 +247,7 @@ fused_multi_head.mistake(
 )
 
 
-@fused_multi_head.then
+@fused_multi_head.also
 def _refuse_heads_that_do_not_fit(answer):
     expect_no_helpers(answer, fused_multi_head.inputs[0])
     for C, H in ((6, 4), (9, 2), (4, 8), (10, 4)):
@@ -265,7 +261,7 @@ def _refuse_heads_that_do_not_fit(answer):
             )
             continue
         except Exception as error:
-            raise NotYet(
+            raise WrongAnswer(
                 f"{what}. Your function raises {type(error).__name__} instead of ValueError: check "
                 "the numbers first."
             ) from None
@@ -275,7 +271,7 @@ def _refuse_heads_that_do_not_fit(answer):
         expect(not is_error, "You return the ValueError. Write `raise` in place of `return`.")
         shape = getattr(got, "shape", None)
         given = f"returns {got!r:.40}" if shape is None else f"gives a tensor of shape {(*shape,)}"
-        raise NotYet(
+        raise WrongAnswer(
             f"{what}, but your function {given} without an error. Raise ValueError when n_head "
             "does not divide C."
         )

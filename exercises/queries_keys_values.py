@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from exercises.check import (
-    NotYet,
+    WrongAnswer,
     call,
     checked,
     exercise,
@@ -100,7 +100,9 @@ def which_leak(answer):
     if isinstance(answer, dict):
         still_open = [name for name, leaks in answer.items() if leaks is ...]
         if 0 < len(still_open) < len(answer):
-            raise NotYet(f"Still to be filled in, with True or False: {', '.join(still_open)}.")
+            raise WrongAnswer(
+                f"Still to be filled in, with True or False: {', '.join(still_open)}."
+            )
     said = reported(answer, LEAKS, wanted)
     wrong = [name for name, leaks in LEAKS.items() if said[name] != leaks]
     leaking = sum(said.values())
@@ -109,7 +111,7 @@ def which_leak(answer):
     expect(len(wrong) < len(LEAKS), TURNED_ROUND)
     if wrong:
         more = f" ({len(wrong)} of the six are not yet right.)" * (len(wrong) > 1)
-        raise NotYet(f"{wrong[0]}: look again. {WHY[wrong[0]]}{more}")
+        raise WrongAnswer(f"{wrong[0]}: look again. {WHY[wrong[0]]}{more}")
     return "What is added to a whole row is harmless. What scales a row, or changes the values, "
     "leaks."
 
@@ -187,10 +189,10 @@ class WindowHead(nn.Module):
 SIZES = [(6, 4, 3, 2, 7), (5, 5, 2, 2, 4), (6, 4, 3, 2, 2), (4, 3, 1, 2, 5), (4, 2, 5, 1, 40)]
 window_head = exercise(
     inputs=[((C, hs, window), 4 * normal(B, T, C, seed=T)) for C, hs, window, B, T in SIZES],
-    praise="Each token attends to itself and to the window before it, to no older token and no "
+    on_success="Each token attends to itself and to the window before it, to no older token and no "
     "future.",
-    clash="Make the mask in `forward`, (T, T) for T = x.shape[1], not in `__init__`, and not from "
-    "the size of the batch.",
+    on_shape_error="Make the mask in `forward`, (T, T) for T = x.shape[1], not in `__init__`, and "
+    "not from the size of the batch.",
     backward=True,
 )(WindowHead)
 
@@ -280,7 +282,7 @@ window_head.mistake(
 )
 
 
-@window_head.then
+@window_head.also
 def for_one_text_after_another(answer):
     head, right = answer(4, 3, 2), WindowHead(4, 3, 2)
     right.load_state_dict(head.state_dict(), strict=False)

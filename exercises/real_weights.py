@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from exercises.check import (
-    NotYet,
+    WrongAnswer,
     call,
     checked,
     exercise,
@@ -35,7 +35,7 @@ def packed(scale, seed, zeros=()):
 @exercise(
     inputs=[packed(scale, seed) for seed, scale in enumerate((0.3711, 1.287, 2.613, -0.57))]
     + [packed(0.002537, 4, zeros=(7, 30, 31))],  # as large as those of the file are
-    praise="34 bytes for 32 numbers are 8.5 bits each.",
+    on_success="34 bytes for 32 numbers are 8.5 bits each.",
     tolerance=1e-3,  # a product may be rounded to float16
 )
 def block8(raw):
@@ -44,7 +44,7 @@ def block8(raw):
     return [scale * n for n in numbers]
 
 
-@block8.then
+@block8.also
 def not_rounded(answer):
     (raw,) = packed(0.0001, 5)
     right = [1e4 * number for number in block8.right(raw)]
@@ -67,62 +67,73 @@ def halves(raw):
     return [b & 15 for b in raw] + [b >> 4 for b in raw]
 
 
-def reading(scale=lambda raw: float16(raw[:2]), numbers=lambda raw: signed(raw[2:]), least=0):
-    """The block with another scale, other numbers, or a minimum added."""
-    return lambda raw: [scale(raw) * n + least * float16(raw[2:4]) for n in numbers(raw)]
+def reading(scale=lambda raw: float16(raw[:2]), numbers=lambda raw: signed(raw[2:])):
+    return lambda raw: [scale(raw) * n for n in numbers(raw)]
 
 
-block8.mistakes = {
+def with_minimum(raw):
+    return [float16(raw[:2]) * n + float16(raw[2:4]) for n in signed(raw[4:])]
+
+
+block8.mistake(
     "Your numbers are unsigned, 0 to 255. Signed bytes are −128 to 127: from 128 on, subtract 256 "
-    "(`struct` reads them with b, not B).": reading(numbers=lambda raw: raw[2:]),
+    "(`struct` reads them with b, not B).",
+    reading(numbers=lambda raw: raw[2:]),
+)
+block8.mistake(
     "From 128 on, 128 itself too, a signed byte is 256 less: 128 is −128, 255 is −1. Those below "
-    "stay as they are. (`b` in `struct`.)": (
-        reading(numbers=lambda raw: [b - 256 * (b > 128) for b in raw[2:]]),
-        reading(numbers=lambda raw: [b - 128 for b in raw[2:]]),
-        reading(numbers=lambda raw: [128 - b if b > 127 else b for b in raw[2:]])),
-    "You cut bytes into halves of four bits. Here each byte is one number.":
-        (reading(numbers=lambda b: halves(b[2:18])), reading(numbers=lambda b: halves(b[2:]))),
-    "These are halves of bytes and a minimum, as in the format of four bits. Here each byte after "
-    "the scale is one number, and nothing is added.":
-        reading(numbers=lambda raw: halves(raw[4:20]), least=1),
+    "stay as they are. (`b` in `struct`.)",
+    reading(numbers=lambda raw: [b - 256 * (b > 128) for b in raw[2:]]),
+    reading(numbers=lambda raw: [b - 128 for b in raw[2:]]),
+)
+block8.mistake(
+    "You cut bytes into halves of four bits. Here each byte is one number.",
+    reading(numbers=lambda raw: halves(raw[2:18])),
+)
+block8.mistake(
     "A minimum is added, made of bytes 2 and 3. This format has none: they are the first two "
-    "numbers.": (reading(least=1), reading(numbers=lambda raw: signed(raw[4:]), least=1)),
-    "The first two numbers are missing: they begin at byte 2, right after the scale.":
-        reading(numbers=lambda raw: signed(raw[4:])),
-    "You read the scale from the last two bytes. It is in the first two.": (
-        reading(lambda raw: float16(raw[-2:])),
-        reading(lambda raw: float16(raw[-2:]), lambda raw: signed(raw[:-2]))),
-    "You read the scale as another type of number. Its two bytes are a float16, `e` in `struct`.": (
-        reading(lambda raw: int.from_bytes(raw[:2], "little")),
-        reading(lambda raw: int.from_bytes(raw[:2], "little", signed=True)),
-        reading(lambda raw: struct.unpack("<f", bytes(2) + raw[:2])[0])),  # bfloat16
-    "The two bytes of the scale are in the wrong order: `<` in `struct`, little-endian.":
-        reading(lambda raw: float16(raw[:2], ">")),
-    "The scale is missing: these are whole numbers. Multiply each by the scale.":
-        (reading(lambda raw: 1), reading(lambda raw: 1, lambda raw: raw[2:])),
-    "The scale is still among your numbers: they begin at byte 2.": reading(numbers=signed),
-}  # fmt: skip
+    "numbers.",
+    with_minimum,
+)
+block8.mistake(
+    "The two bytes of the scale are in the wrong order: `<` in `struct`, little-endian.",
+    reading(scale=lambda raw: float16(raw[:2], ">")),
+)
+block8.mistake(
+    "The scale is missing: these are whole numbers. Multiply each by the scale.",
+    reading(scale=lambda raw: 1),
+)
+block8.mistake(
+    "The scale is still among your numbers: they begin at byte 2.", reading(numbers=signed)
+)
 
 
 # --- 15.2: the bytes of a cache -------------------------------------------------------------------
 
 
-def sized(layers, heads, width, shared=None, head_size=None):
-    return GPTConfig(100, 4096, layers, heads, width, n_kv_head=shared, head_size=head_size)
+def config(layers, heads, width, kv_heads=None, head_size=None):
+    return GPTConfig(100, 4096, layers, heads, width, n_kv_head=kv_heads, head_size=head_size)
 
 
 @exercise(
-    inputs=[(sized(30, 9, 576, 3), 8192, 4), (sized(9, 12, 768), 99, 8), (sized(6, 4, 64, 1), 9, 2),
-            (sized(28, 16, 1024, 8, 128), 99, 2), (sized(3, 5, 40, None, 24), 7, 1),
-            (sized(30, 12, 96, 2), 131_072, 4)],
-    praise="A key and a value in each layer, for the heads that keep them.",
-    meaning={"NoneType": "n_kv_head and head_size may be None: then there are n_head heads of "
-             "keys, and a head has n_embd / n_head numbers."},
+    inputs=[
+        (config(30, 9, 576, 3), 8192, 4),
+        (config(9, 12, 768), 99, 8),
+        (config(6, 4, 64, 1), 9, 2),
+        (config(28, 16, 1024, 8, 128), 99, 2),
+        (config(3, 5, 40, None, 24), 7, 1),
+        (config(30, 12, 96, 2), 131_072, 4),
+    ],
+    on_success="A key and a value in each layer, for the heads that keep them.",
+    error_hints={
+        "NoneType": "n_kv_head and head_size may be None: then there are n_head heads of "
+        "keys, and a head has n_embd / n_head numbers."
+    },
     tolerance=0,
-)  # fmt: skip
+)
 def cache_bytes(config, tokens, size):
     """cache_bytes(config, tokens, size): what keys and values of so many tokens take."""
-    return kept(config, tokens, size)
+    return 2 * config.n_layer * tokens * kv_heads(config) * head_size(config) * size
 
 
 def config_in_words(given):
@@ -134,42 +145,52 @@ def config_in_words(given):
 cache_bytes.what = config_in_words  # type: ignore[method-assign]
 
 
-def kept(
-    c, tokens, size, both=2, heads=lambda c: c.n_kv_head or c.n_head, layers=True,
-    hs=lambda c: c.head_size or c.n_embd // c.n_head,
-):  # fmt: skip
-    return both * (c.n_layer if layers else 1) * tokens * heads(c) * hs(c) * size
+def kv_heads(c):
+    return c.n_kv_head or c.n_head
 
 
-cache_bytes.mistakes = {
-    "Half is missing: the cache holds keys *and* values.": partial(kept, both=1),
-    "You count queries, too. The cache holds only keys and values.": partial(kept, both=3),
-    "You count all n_head heads. The cache holds only n_kv_head of them, unless that is None.":
-        partial(kept, heads=lambda c: c.n_head),
-    "Where n_kv_head is None, every head has keys of its own: n_head of them.":
-        partial(kept, heads=lambda c: c.n_kv_head or 1),
-    "A head has n_embd / n_head numbers, however many heads of keys there are.":
-        partial(kept, hs=lambda c: c.head_size or c.n_embd // (c.n_kv_head or c.n_head)),
-    "n_head / n_kv_head is how many heads share the same keys. The cache holds n_kv_head of them.":
-        partial(kept, heads=lambda c: c.n_head // c.n_kv_head if c.n_kv_head else c.n_head),
-    "You count keys or values for all n_head heads. The cache holds only n_kv_head of each.":
-        lambda *given: (kept(*given) + partial(kept, heads=lambda c: c.n_head)(*given)) / 2,
-    "You count n_embd numbers for a key. It should be (heads of keys) × (head size).":
-        partial(kept, heads=lambda c: 1, hs=lambda c: c.n_embd),
-    "You count n_embd numbers for a head. It has head_size, or n_embd / n_head if that is None.":
-        (partial(kept, hs=lambda c: c.n_embd), partial(kept, hs=lambda c: c.head_size or c.n_embd)),
-    "You ignore head_size where it is given: n_embd / n_head is only for None.":
-        partial(kept, hs=lambda c: c.n_embd // c.n_head),
-    "That is one layer. All n_layer layers keep keys and values.": partial(kept, layers=False),
-    "That is one token. Each of `tokens` keeps its own.": lambda c, _, size: kept(c, 1, size),
-    "That is how many numbers there are. Each takes `size` bytes.":
-        lambda c, tokens, size: kept(c, tokens, 1),
-    "You always take 2 or 4 bytes. A number takes `size` bytes.":
-        tuple(lambda c, tokens, _, n=n: kept(c, tokens, n) for n in (2, 4)),
-    "These are bits. `size` is in bytes: no 8.": partial(kept, both=16),
-    "These are kilobytes, megabytes or gigabytes. Return bytes.": tuple(
-        lambda *given, unit=unit: kept(*given) / unit for unit in (1e3, 1e6, 1e9, 2**20, 2**30)),
-}  # fmt: skip
+def head_size(c):
+    return c.head_size or c.n_embd // c.n_head
+
+
+def with_numbers(per_token):
+    """per_token: the numbers that a token keeps in a layer for keys, and as many for values."""
+    return lambda c, tokens, size: 2 * c.n_layer * tokens * per_token(c) * size
+
+
+cache_bytes.mistake(
+    "Half is missing: the cache holds keys *and* values.",
+    lambda c, tokens, size: cache_bytes.right(c, tokens, size) / 2,
+)
+cache_bytes.mistake(
+    "A head has n_embd / n_head numbers, however many heads of keys there are.",
+    with_numbers(lambda c: kv_heads(c) * (c.head_size or c.n_embd // kv_heads(c))),
+)
+cache_bytes.mistake(
+    "You count all n_head heads. The cache holds only n_kv_head of them, unless that is None.",
+    with_numbers(lambda c: c.n_head * head_size(c)),
+)
+cache_bytes.mistake(
+    "You ignore head_size where it is given: n_embd / n_head is only for None.",
+    with_numbers(lambda c: kv_heads(c) * (c.n_embd // c.n_head)),
+)
+cache_bytes.mistake(
+    "You count n_embd numbers for a key. It should be (heads of keys) × (head size).",
+    with_numbers(lambda c: c.n_embd),
+)
+cache_bytes.mistake(
+    "You count n_embd numbers for a head. It has head_size, or n_embd / n_head if that is None.",
+    with_numbers(lambda c: kv_heads(c) * c.n_embd),
+    with_numbers(lambda c: kv_heads(c) * (c.head_size or c.n_embd)),
+)
+cache_bytes.mistake(
+    "That is one layer. All n_layer layers keep keys and values.",
+    lambda c, tokens, size: cache_bytes.right(c, tokens, size) / c.n_layer,
+)
+cache_bytes.mistake(
+    "That is how many numbers there are. Each takes `size` bytes.",
+    lambda c, tokens, size: cache_bytes.right(c, tokens, 1),
+)
 
 
 # --- 15.3: the dearer block -----------------------------------------------------------------------
@@ -177,20 +198,17 @@ cache_bytes.mistakes = {
 BITS = (1.0009, 1.1100, 1.3266)  # a character: untouched, block 15 in 2 bits, block 29 in 2 bits
 RIGHT, TOKENS = "last", 140  # of 600 characters
 OTHERS = {  # diagnosis → the second and third number that are otherwise
-    "The second and third are what rounding *adds*. Give the bits themselves, all three.":
-        (0.1091, 0.3257),
     "The second and the third are swapped: first block 15, then block 29.": (1.3266, 1.1100),
     "In your third number both blocks are rounded: put block 15 back first.": (1.1100, 1.4268),
-    "You rounded only the four matrices of attention. Round the three of `mlp`, too.":
-        (1.0510, 1.0321),
-    "You rounded only the three matrices of `mlp`. Round the four of attention, too.":
-        (1.0583, 1.3191),
-    "Blocks are counted from 0: these are 14 and 28.": (1.0619, 1.0413),
-    "These are all 30 blocks in 2 bits. Round one and leave the others.": (4.4485, 4.4485),
-    "That is rounding to 3 bits. Take 2.": (1.0126, 1.0701),
+    "You rounded only the four matrices of attention. Round the three of `mlp`, too.": (
+        (1.0510, 1.0321)
+    ),
+    "You rounded only the three matrices of `mlp`. Round the four of attention, too.": (
+        (1.0583, 1.3191)
+    ),
     "Rounding changes nothing here. They are in 4 bits already: take 2. Or were the rounded "
     "numbers not put into the model (`part.weight.data = …`)?": (1.0009, 1.0009),
-}  # fmt: skip
+}
 
 
 @checked
@@ -205,18 +223,19 @@ def dearer(answer):
     for unit, factor in {
         "nats per character. Divide by ln 2": math.log(2),
         "bits per token. Divide by the characters, 600": 600 / TOKENS,
-        "nats per token. Divide by the characters, 600, and by ln 2": math.log(2) * 600 / TOKENS,
     }.items():
         as_bits = [number / factor for number in found]
         expect(not same(as_bits, BITS, 0.005), f"These are {unit}.")
-    whole = "The untouched model needs 1.00 bits per character here. If a block stayed rounded, "
-    "read "
-    expect(abs(found[0] - BITS[0]) < 0.015, f"{whole}the model from its file again.")
+    expect(
+        abs(found[0] - BITS[0]) < 0.015,
+        "The untouched model needs 1.00 bits per character here. If a block stayed rounded, read "
+        "the model from its file again.",
+    )
     expect(found != [round(bits, 1) for bits in BITS], "Nearly: give two decimals.")
     if not same(found, BITS, 0.003):
         for says, others in OTHERS.items():
             expect(not same(found[1:], others, 0.003), says)
-        raise NotYet(
+        raise WrongAnswer(
             "These are not the bits with blocks 15 and 29 in 2 bits, one at a time. (All seven "
             "matrices of `model.blocks[15]`, each by `quantize(matrix, 2).matrix()`.)"
         )
@@ -228,40 +247,53 @@ def dearer(answer):
 # --- 15.4: a Llama from its tensors ---------------------------------------------------------------
 
 
-def read(V, T, L, C, H, K, hidden, base, seed, small=1.0):
+def random_llama(V, T, L, C, H, K, hidden, base, seed, small=1.0):
     """(w, ids, n_head, n_kv_head, base): random weights in the layout of transformers."""
-    block = {
-        "input_layernorm": (C,), "post_attention_layernorm": (C,), "self_attn.q_proj": (C, C),
-        "self_attn.k_proj": (C // H * K, C), "self_attn.v_proj": (C // H * K, C),
-        "self_attn.o_proj": (C, C), "mlp.gate_proj": (hidden, C), "mlp.up_proj": (hidden, C),
+    kv = C // H * K
+    layer = {
+        "input_layernorm": (C,),
+        "post_attention_layernorm": (C,),
+        "self_attn.q_proj": (C, C),
+        "self_attn.k_proj": (kv, C),
+        "self_attn.v_proj": (kv, C),
+        "self_attn.o_proj": (C, C),
+        "mlp.gate_proj": (hidden, C),
+        "mlp.up_proj": (hidden, C),
         "mlp.down_proj": (C, hidden),
-    }  # fmt: skip
+    }
     shapes = {"embed_tokens": (V, C), "norm": (C,)}
-    shapes |= {f"layers.{i}.{name}": shape for i in range(L) for name, shape in block.items()}
-    w = {f"model.{name}.weight": 0.5 * normal(*shape, seed=seed + n)
-         for n, (name, shape) in enumerate(shapes.items())}  # fmt: skip
+    shapes |= {f"layers.{i}.{name}": shape for i in range(L) for name, shape in layer.items()}
+    w = {
+        f"model.{name}.weight": 0.5 * normal(*shape, seed=seed + n)
+        for n, (name, shape) in enumerate(shapes.items())
+    }
     w["model.embed_tokens.weight"] *= small  # so small that the norm's 1e-5 tells
     w["model.norm.weight"] /= small
     return w, torch.randint(V, (T,), generator=torch.Generator().manual_seed(seed)), H, K, base
 
 
 @exercise(
-    inputs=[read(11, 7, 1, 24, 4, 2, 17, 100.0, seed=1), read(7, 12, 2, 24, 6, 3, 31, 1e5, seed=20),
-            read(13, 5, 3, 16, 2, 2, 11, 20.0, seed=30), read(9, 9, 2, 36, 6, 2, 25, 1e3, seed=40),
-            read(5, 6, 11, 16, 4, 2, 9, 500.0, seed=50), read(9, 1, 2, 16, 4, 2, 9, 77.5, seed=70),
-            read(10, 8, 1, 16, 4, 2, 21, 50.0, seed=60, small=0.02)],
-    clash="Matrices are (out, in): x @ W.T or F.linear(x, W). Keys and values have n_kv_head "
-    "heads; a norm's mean wants keepdim=True.",
-    praise="A Llama, from its tensors alone.",
+    inputs=[
+        random_llama(11, 7, 1, 24, 4, 2, 17, 100.0, seed=1),
+        random_llama(7, 12, 2, 24, 6, 3, 31, 1e5, seed=20),
+        random_llama(13, 5, 3, 16, 2, 2, 11, 20.0, seed=30),
+        random_llama(9, 9, 2, 36, 6, 2, 25, 1e3, seed=40),
+        random_llama(5, 6, 11, 16, 4, 2, 9, 500.0, seed=50),
+        random_llama(9, 1, 2, 16, 4, 2, 9, 77.5, seed=70),
+        random_llama(10, 8, 1, 16, 4, 2, 21, 50.0, seed=60, small=0.02),
+    ],
+    on_shape_error="Matrices are (out, in): x @ W.T or F.linear(x, W). Keys and values have "
+    "n_kv_head heads; a norm's mean wants keepdim=True.",
+    on_success="A Llama, from its tensors alone.",
     tolerance=1e-3,
-)  # fmt: skip
+)
 def llama(w, ids, n_head, n_kv_head, base):
     """llama(w, ids, n_head, n_kv_head, base): ids (T,) to logits (T, V), with Llama's tensors."""
-    return computed(w, ids, n_head, n_kv_head, base)
+    return llama_logits(w, ids, n_head, n_kv_head, base)
 
 
 def model_in_words(given):
-    layers = len(layers_of(given[0]))
+    layers = n_layers(given[0])
     numbers = f"{given[2]}, {given[3]}, {given[4]:g}"
     of = f"ids of shape ({len(given[1])},) and {layers} layer{'s' * (layers > 1)}"
     return f"llama(w, ids, {numbers}) for {of}"
@@ -270,129 +302,99 @@ def model_in_words(given):
 llama.what = model_in_words  # type: ignore[method-assign]
 
 
-def normed(x, gain, eps=1e-5):
-    return x * (x.square().mean(-1, keepdim=True) + eps).rsqrt() * gain
+def n_layers(w):
+    return sum(name.endswith("q_proj.weight") for name in w)
 
 
-def turned(x, base, sign=1):
-    """Halves turned: x (heads, T, hs)."""
+def rotary(x, base):
+    """Halves rotated: x (heads, T, hs)."""
     T, hs = x.shape[-2:]
-    turn = sign * torch.arange(T)[:, None] * base ** (-torch.arange(0, hs, 2) / hs)
-    (a, b), cos, sin = x.chunk(2, -1), turn.cos(), turn.sin()
+    angles = torch.arange(T)[:, None] * base ** (-torch.arange(0, hs, 2) / hs)
+    (a, b), cos, sin = x.chunk(2, -1), angles.cos(), angles.sin()
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
 
-def neighbours_turned(x, base):
-    halves = torch.cat((x[..., ::2], x[..., 1::2]), -1)
-    return torch.stack(turned(halves, base).chunk(2, -1), -1).flatten(-2)
+def rms_norm(x, gain):
+    return x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * gain
 
 
-def split(x, heads):
-    return x.unflatten(-1, (heads, -1)).transpose(0, 1)
-
-
-def layers_of(w):
-    return sorted({int(name.split(".")[2]) for name in w if "layers" in name})
-
-
-def computed(
-    w, ids, H, K, base, turn=turned, turns=(1, 1, 0), share=lambda x, n: x.repeat_interleave(n, 0),
-    mask=1, forbidden=-torch.inf, by=lambda q, x: q.shape[-1] ** 0.5, last=1, norm=normed,
-    gated=lambda gate, up: F.silu(gate) * up, norms=("input", "post_attention"), skip=(1, 1),
-    order="qkv", split=split, merge=lambda x: x.transpose(0, 1).flatten(1), layers=layers_of,
-    query=F.linear, out=F.linear, second=lambda norm, x, gain, first: norm(x, gain),
-    after=lambda heard, gain: heard,
-):  # fmt: skip
+def llama_logits(
+    w,
+    ids,
+    n_head,
+    n_kv_head,
+    base,
+    rotate=rotary,
+    share=lambda x, n: x.repeat_interleave(n, 0),
+    causal=True,
+    scale=True,
+    square=F.linear,
+    gated=lambda gate, up: F.silu(gate) * up,
+    norm=rms_norm,
+    final_norm=True,
+    split=lambda x, n_head: x.unflatten(-1, (n_head, -1)).transpose(0, 1),
+    merge=lambda out: out.transpose(0, 1).flatten(1),
+):
+    """Llama, or with one of its parts left out or changed; square: applies q_proj and o_proj."""
     x = w["model.embed_tokens.weight"][ids]
-    for i in layers(w):
-        start = f"model.layers.{i}."
-        own = {name.removeprefix(start): part for name, part in w.items() if name.startswith(start)}
-        given = norm(x, own[f"{norms[0]}_layernorm.weight"])
-        parts = [split(linear(given, own[f"self_attn.{p}_proj.weight"]), h) for p, h, linear in
-                 zip(order, (H, K, K), (query, F.linear, F.linear), strict=True)]  # fmt: skip
-        q, k, v = (turn(p, base) if t else p for p, t in zip(parts, turns, strict=True))
-        k, v = share(k, H // K), share(v, H // K)
-        scores = q @ k.mT / by(q, x)
-        scores[:, torch.ones(len(x), len(x)).triu(1) * mask > 0] = forbidden
-        heard = out(merge(scores.softmax(-1) @ v), own["self_attn.o_proj.weight"])
-        gain = own[f"{norms[1]}_layernorm.weight"]
-        x = skip[0] * x + after(heard, gain)
-        given = second(norm, x, gain, given)
+    for i in range(n_layers(w)):
+        own = {name.split(".", 3)[3]: W for name, W in w.items() if f"layers.{i}." in name}
+        given = norm(x, own["input_layernorm.weight"])
+        q = rotate(split(square(given, own["self_attn.q_proj.weight"]), n_head), base)
+        k = rotate(split(F.linear(given, own["self_attn.k_proj.weight"]), n_kv_head), base)
+        v = split(F.linear(given, own["self_attn.v_proj.weight"]), n_kv_head)
+        k, v = share(k, n_head // n_kv_head), share(v, n_head // n_kv_head)
+        scores = q @ k.mT / (math.sqrt(q.shape[-1]) if scale else 1)
+        if causal:
+            scores[:, torch.ones(len(x), len(x)).triu(1) > 0] = -torch.inf
+        x = x + square(merge(scores.softmax(-1) @ v), own["self_attn.o_proj.weight"])
+        given = norm(x, own["post_attention_layernorm.weight"])
         gate, up = (F.linear(given, own[f"mlp.{name}_proj.weight"]) for name in ("gate", "up"))
-        x = skip[1] * x + F.linear(gated(gate, up), own["mlp.down_proj.weight"])
-    return (norm(x, w["model.norm.weight"]) if last else x) @ w["model.embed_tokens.weight"].T
+        x = x + F.linear(gated(gate, up), own["mlp.down_proj.weight"])
+    x = norm(x, w["model.norm.weight"]) if final_norm else x
+    return x @ w["model.embed_tokens.weight"].T
 
 
 def but(**changes):
-    return partial(computed, **changes)
+    return partial(llama_logits, **changes)
 
 
-llama.mistakes = {
-    "Nothing is turned, so the positions of the tokens are missing. Turn queries and keys.":
-        but(turns=(0, 0, 0)),
-    "You turn the values, too. Turn only queries and keys.": but(turns=(1, 1, 1)),
-    "You turn only the queries. Turn the keys, too.": but(turns=(1, 0, 0)),
-    "You turn only the keys. Turn the queries, too.": but(turns=(0, 1, 0)),
-    "You turn neighbours, features 0 and 1, 2 and 3. This layout pairs i with i + hs/2.":
-        but(turn=neighbours_turned),
-    "You turn backwards. (a, b) becomes (a cos − b sin, b cos + a sin).":
-        but(turn=partial(turned, sign=-1)),
-    "Your angles have base 10,000. Use `base`: each model has its own.":
-        lambda w, ids, H, K, _: computed(w, ids, H, K, 1e4),
-    "Keys and values are shared in the wrong order. Neighbours share: heads 0, 0, 1, 1, not 0, 1, "
-    "0, 1 (`repeat_interleave`, not `repeat`).": but(share=lambda x, n: x.repeat(n, 1, 1)),
+llama.mistake(
+    "Nothing is turned, so the positions of the tokens are missing. Turn queries and keys.",
+    but(rotate=lambda x, base: x),
+)
+llama.mistake(
     "Queries and keys are turned before the split, or along the wrong dimension. Turn each head: "
-    "`turned` wants (heads, T, hs).": (
-        but(turn=lambda x, base: split(
-            turned(x.transpose(0, 1).flatten(1)[None], base)[0], len(x))),
-        but(turn=lambda x, base: turned(x.transpose(0, 1), base).transpose(0, 1))),
-    "The mask is missing: every token attends to the future.": but(mask=0),
-    "A score of 0 hides nothing, because e⁰ is 1. Set future scores to −∞.": but(forbidden=0),
-    "The scores are not divided by √hs.": but(by=lambda q, x: 1),
-    "The scores are divided by √C. A head has hs = C / n_head numbers: √hs.":
-        but(by=lambda q, x: x.shape[-1] ** 0.5),
-    "gate and up are swapped: silu(gate) · up.": but(gated=lambda gate, up: F.silu(up) * gate),
-    "SiLU is missing: silu(gate) · up.": but(gated=torch.mul),
-    "up is missing: silu(gate) · up.": but(gated=lambda gate, up: F.silu(gate)),
-    "Your gate uses another activation function. SiLU is x · sigmoid(x), `F.silu`.": (
-        but(gated=lambda gate, up: F.gelu(gate) * up),
-        but(gated=lambda gate, up: F.relu(gate) * up),
-        but(gated=lambda gate, up: gate.sigmoid() * up)),
-    "What mlp reads is the new x, after attention is added, through post_attention_layernorm.": (
-        but(second=lambda norm, x, gain, first: x),
-        but(second=lambda norm, x, gain, first: x, after=normed),
-        but(second=lambda norm, x, gain, first: first)),
-    "The gains of the norms are missing.": but(norm=lambda x, gain: normed(x, 1)),
-    "The mean is subtracted, as LayerNorm does. RMSNorm only divides.":
-        but(norm=lambda x, gain: F.layer_norm(x, x.shape[-1:], gain)),
-    "The norms divide by the whole length. Take the *mean* of the squares, not the sum.":
-        but(norm=lambda x, gain: x / (x.square().sum(-1, keepdim=True) + 1e-5).sqrt() * gain),
-    "Your norms do not add 1e-5 to the mean of the squares, inside the root.":
-        tuple(but(norm=partial(normed, eps=eps)) for eps in (0, 1.1920929e-7, 1e-6)),
-    "The last norm, model.norm, is missing.": but(last=False),
-    "The norms of a layer are swapped: input_layernorm before attention, the other before mlp.":
-        but(norms=("post_attention", "input")),
-    "A part's result replaces the residual stream. Add it: x + part(norm(x)).":
-        (but(skip=(0, 1)), but(skip=(1, 0)), but(skip=(0, 0))),
-    "Keys and values are swapped.": but(order="qvk"),
-    "q_proj or o_proj is transposed. No error was raised because they are square: use x @ W.T.":
-        (but(out=torch.matmul), but(query=torch.matmul), but(out=torch.matmul, query=torch.matmul)),
-    "o_proj is missing: the merged heads go through it before they are added.":
-        but(out=lambda x, W: x),
-    "The heads are cut wrongly: (T, C) → (T, heads, hs) → (heads, T, hs), and back the same way.": (
-        but(split=lambda x, heads: x.reshape(heads, len(x), -1)),
-        but(merge=lambda x: x.reshape(x.shape[1], -1))),
-    "The layers are sorted as text: 0, 1, 10, 2 … Sort them as numbers.":
-        but(layers=lambda w: sorted(layers_of(w), key=str)),
-    "You use ten of eleven layers: is 10 read as 1?": but(layers=lambda w: layers_of(w)[:10]),
-    "Not all layers are used.":
-        (but(layers=lambda w: layers_of(w)[:-1]), but(layers=lambda w: [0])),
-    "These are probabilities. Return the logits.":
-        lambda *given: computed(*given).softmax(-1),
-}  # fmt: skip
+    "`turned` wants (heads, T, hs).",
+    but(rotate=lambda x, base: rotary(x.transpose(0, 1), base).transpose(0, 1)),
+)
+llama.mistake(
+    "Keys and values are shared in the wrong order. Neighbours share: heads 0, 0, 1, 1, not 0, 1, "
+    "0, 1 (`repeat_interleave`, not `repeat`).",
+    but(share=lambda x, n: x.repeat(n, 1, 1)),
+)
+llama.mistake("The mask is missing: every token attends to the future.", but(causal=False))
+llama.mistake("The scores are not divided by √hs.", but(scale=False))
+llama.mistake(
+    "gate and up are swapped: silu(gate) · up.", but(gated=lambda gate, up: F.silu(up) * gate)
+)
+llama.mistake(
+    "The mean is subtracted, as LayerNorm does. RMSNorm only divides.",
+    but(norm=lambda x, gain: F.layer_norm(x, x.shape[-1:], gain)),
+)
+llama.mistake("The last norm, model.norm, is missing.", but(final_norm=False))
+llama.mistake(
+    "q_proj or o_proj is transposed. No error was raised because they are square: use x @ W.T.",
+    but(square=torch.matmul),
+)
+llama.mistake(
+    "The heads are cut wrongly: (T, C) → (T, heads, hs) → (heads, T, hs), and back the same way.",
+    but(split=lambda x, n_head: x.reshape(n_head, len(x), -1)),
+    but(merge=lambda out: out.reshape(out.shape[1], -1)),
+)
 
 
-@llama.then
+@llama.also
 def with_functions_alone(answer):
     expect_no_helpers(answer, llama.inputs[0])
     expect(

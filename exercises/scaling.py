@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from exercises.check import NotYet, call, checked, exercise, expect, normal, reported, tensor
+from exercises.check import WrongAnswer, call, checked, exercise, expect, normal, reported, tensor
 
 # --- 5.1 ----------------------------------------------------------------------------------------
 
@@ -37,8 +37,8 @@ SIZES = [(2, 5, 12, 3), (3, 4, 6, 20), (1, 4, 8, 2), (2, 6, 4, 6), (3, 6, 6, 5),
         (normal(B, T, C, seed=seed), layer(C, hs, seed + 10), layer(C, hs, seed + 20))
         for seed, (B, T, C, hs) in enumerate(SIZES)
     ],
-    praise="Scaled by the head size, not by the width of x, and before the softmax.",
-    clash="Transpose the keys first: q @ k.transpose(-2, -1) gives (B, T, T).",
+    on_success="Scaled by the head size, not by the width of x, and before the softmax.",
+    on_shape_error="Transpose the keys first: q @ k.transpose(-2, -1) gives (B, T, T).",
     backward=True,
 )
 def head_weights(x, query, key):
@@ -105,7 +105,7 @@ head_weights.mistake(
 @exercise(
     inputs=[(64, 0.5, 3.0), (9, 2.5, 2.0), (100, 0.1, 0.3), (7, 1.3, 0.4), (1, 2.0, 3.0)],
     example=(64, 1.0, 1.0),
-    praise="The standard deviation of q·k: √d · std_q · std_k.",
+    on_success="The standard deviation of q·k: √d · std_q · std_k.",
 )
 def right_divisor(d, std_q, std_k):
     """right_divisor(d, std_q, std_k): the number that gives q·k a standard deviation of 1."""
@@ -125,10 +125,6 @@ right_divisor.mistake(
 right_divisor.mistake(
     "You multiply by d where √d belongs: variances add up, standard deviations do not.",
     lambda d, a, b: d * a * b,
-)
-right_divisor.mistake(
-    "You took std_q and std_k for variances: they are roots already.",
-    lambda d, a, b: math.sqrt(d * a * b),
 )
 right_divisor.mistake(
     "This is what q·k must be multiplied by. Return the divisor.",
@@ -295,9 +291,9 @@ def divisor(answer, scores, target):
     """What the answer finds: a positive number."""
     try:
         got = call(answer, scores, target, name="find_divisor")
-    except NotYet as problem:
+    except WrongAnswer as problem:
         endless = "seconds" in str(problem)
-        raise NotYet(f"{problem}{TOO_EXACT if endless else ''}") from None
+        raise WrongAnswer(f"{problem}{TOO_EXACT if endless else ''}") from None
     got = tensor(got, "find_divisor(...)")
     expect(got.numel() == 1, "find_divisor should return one number.")
     found = float(got)
@@ -328,11 +324,11 @@ def say_where_it_ends(answer, scores, target, found):
     )
     expect(sharper != flatter, f"{where} Two targets give the same divisor: use `target`.")
     if divisor(answer, scores, target * 0.98) != found:
-        raise NotYet(where)
+        raise WrongAnswer(where)
     further = target / 2 if flat else (target + math.log(scores.shape[1])) / 2
     end = ("below", "low = 0.001") if flat else ("above", "high = 1000")
     expect(
         abs(divisor(answer, scores, further) / found - 1) > 0.001,
         f"{where} Your search never gets {end[0]} that: begin with {end[1]}, and take more steps.",
     )
-    raise NotYet(f"{where} Your search stops too early: take more steps.")
+    raise WrongAnswer(f"{where} Your search stops too early: take more steps.")

@@ -7,7 +7,7 @@ from exercises.check import exercise, normal
 
 @exercise(
     inputs=[([2.0, 4.0, 9.0],), ([5.0],), ([3.0, 3.0, 9.0],), ([-1.0, 1.0, -6.0, 4.0],)],
-    praise="The mean, also of one number and of negative ones.",
+    on_success="The mean, also of one number and of negative ones.",
 )
 def average(numbers):
     """average(numbers): the mean of a list of numbers."""
@@ -35,8 +35,8 @@ def mean(x):
 @exercise(
     inputs=[(normal(T, C, seed=seed) + 2,) for seed, (T, C) in enumerate([(4, 4), (3, 5), (2, 1)])],
     example=(torch.tensor([[1.0, 3.0], [10.0, 20.0]]),),
-    praise="Every row has the mean 0, on square tables and on others.",
-    clash="The row means must be a column, (T, 1): use keepdim=True.",
+    on_success="Every row has the mean 0, on square tables and on others.",
+    on_shape_error="The row means must be a column, (T, 1): use keepdim=True.",
 )
 def centre(x):
     """centre(x): (T, C) → (T, C), minus the mean of each row."""

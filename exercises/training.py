@@ -25,11 +25,11 @@ def gradients(size, seed, shapes=((3, 4), (5,), (2, 1, 3))):
     ],
     example=([torch.tensor([3.0]), torch.tensor([[4.0]])], 1.0),
     why=[""] * 8 + ["All gradients are 0, so their length is 0, and they stay as they are."],
-    meaning={
+    error_hints={
         "ZeroDivisionError": "Where all gradients are 0 the length is 0: check whether it is too "
         "long before you divide by it."
     },
-    praise="One length for all, and the direction stays.",
+    on_success="One length for all, and the direction stays.",
 )
 def clip(gradients, longest):
     """clip(gradients, longest): all tensors together shortened to at most that length."""
@@ -101,9 +101,9 @@ clip.mistake(
         (torch.diag(torch.tensor([5.0, 0.1])),),
     ],
     example=(torch.diag(torch.tensor([5.0, 0.1])),),
-    clash="Is `full_matrices=False` missing? Or did you transpose Wt, which svd returns transposed "
-    "already?",
-    praise="All singular values are 1, and the directions are kept.",
+    on_shape_error="Is `full_matrices=False` missing? Or did you transpose Wt, which svd returns "
+    "transposed already?",
+    on_success="All singular values are 1, and the directions are kept.",
     tolerance=1e-3,
 )
 def equalised(matrix):
@@ -254,7 +254,7 @@ def run(n_steps, seed, *settings, shapes=((3, 4), (4,), (2, 3)), change=torch.cl
         run(4, 7, 0.1, 2, 1.0, 0.5, change=lambda g: 0.001 * g.relu()),  # epsilon counts
     ],
     example=([torch.zeros(1)], [[torch.ones(1)]], 0.1, 2, 1.0, 0.1),
-    praise="Clip, warm up, two averages, decay of the matrices, and a step: that is the whole "
+    on_success="Clip, warm up, two averages, decay of the matrices, and a step: that is the whole "
     "machinery of a training run.",
 )
 def optimised(parameters, gradients, rate, warmup, longest, decay):

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 from exercises.check import (
     NotAttempted,
-    NotYet,
+    WrongAnswer,
     checked,
     exercise,
     expect,
@@ -63,7 +63,9 @@ def three(answer):
         f"Right for none, one and two capitals; for three yours gives {written(got[3:])}. From "
         "s = 2 on the line has to rise by 1 again.",
     )
-    raise NotYet(f"For 0, 1, 2, 3 capitals yours gives {written(got)}. It should give 0, 1, 0, 1.")
+    raise WrongAnswer(
+        f"For 0, 1, 2, 3 capitals yours gives {written(got)}. It should give 0, 1, 0, 1."
+    )
 
 
 # --- 8.2: run the experiment and decide -----------------------------------------------------------
@@ -174,8 +176,9 @@ SIZES = [(2, 5, 8, 12, 2), (1, 3, 6, 9, 3), (3, 4, 12, 7, 4), (1, 1, 4, 6, 2), (
         (normal(2, 5, 8, seed=50), *without_outputs(8, 6, 50), 2),
     ],
     why=[*[""] * 6, "W_o and W_out are zero here: only x is left."],
-    praise="One norm for both parts, and the residual stream passes.",
-    clash="Are q, k and v (B, H, T, hs), and the two of the norm (B, T, 1), with keepdim=True?",
+    on_success="One norm for both parts, and the residual stream passes.",
+    on_shape_error="Are q, k and v (B, H, T, hs), and the two of the norm (B, T, 1), with "
+    "keepdim=True?",
     backward=True,
 )
 def parallel_block(x, W_qkv, W_o, W_up, W_out, n_head):

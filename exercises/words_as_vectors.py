@@ -27,9 +27,9 @@ def lengths(E):
             [(4, 6, 3), (1, 7, 2), (4, 4, 4), (5, 5, 8), (2, 3, 1), (3, 4, 4), (4, 3, 4)], 20
         )
     ],
-    praise="All n × m cosines in one matrix product.",
-    clash="The row lengths must be a column, (n, 1): use keepdim=True. The columns of B.T are the "
-    "rows of B.",
+    on_success="All n × m cosines in one matrix product.",
+    on_shape_error="The row lengths must be a column, (n, 1): use keepdim=True. The columns of "
+    "B.T are the rows of B.",
 )
 def cosine_matrix(A, B):
     """cosine_matrix(A, B) of (n, d) and (m, d) is (n, m)."""
@@ -72,13 +72,9 @@ cosine_matrix.mistake(
     "Mind the brackets: P / la * lb divides by la and *multiplies* by lb.",
     lambda A, B: A @ B.T / lengths(A)[:, None] * lengths(B),
 )
-cosine_matrix.mistake(
-    "You divided by the squared lengths: take the square root.",
-    lambda A, B: A @ B.T / (lengths(A)[:, None] * lengths(B)) ** 2,
-)
 
 
-@cosine_matrix.then
+@cosine_matrix.also
 def all_at_once(answer):
     expect_no_loop(
         answer,
@@ -114,7 +110,7 @@ def cosines(E, rows):
         *(group(9, 4, 1, 2, 5, 7), group(12, 3, 2, 11, 0, 4, 6)),
         *(ten_of(seed) for seed in (239, 428, 1271, 550, 220, 368)),
     ],
-    praise="The odd one out, from one matrix product.",
+    on_success="The odd one out, from one matrix product.",
 )
 def odd_one_out(E, rows):
     """odd_one_out(E, rows): of these rows the one whose mean cosine with the others is smallest."""
@@ -170,8 +166,8 @@ def along(E, u):
         *((table(1, 5, 15), normal(5, seed=16)), (table(7, 2, 17), torch.tensor([0.0, -3.0]))),
     ],
     example=(torch.tensor([[3.0, 4.0]]), torch.tensor([2.0, 0.0])),
-    praise="Nothing is left along u, and everything else is unchanged.",
-    clash="The dot products must be a column, (V, 1): `[:, None]`.",
+    on_success="Nothing is left along u, and everything else is unchanged.",
+    on_shape_error="The dot products must be a column, (V, 1): `[:, None]`.",
 )
 def without(E, u):
     """without(E, u): the rows of E (V, d), each minus its projection on u (d,)."""
@@ -253,7 +249,7 @@ def judged(E, said):
         judged(table(7, 3, 23), "ab3 az9 cd5 ef1 gz0 bg7 af8.1 yc4 ce6 df8 ag2.5 xz8 be0.7"),
         judged(table(8, 5, 24), "ah5 bg5 cf1 xd3 de9 ac1.3 eh6 bf2 gd7 ab4 ce6.4 fh1 dx8"),
     ],
-    praise="A judge in one number: 0.5 would be a coin toss.",
+    on_success="A judge in one number: 0.5 would be a coin toss.",
     tolerance=1e-3,
 )
 def order_agreement(E, row, rated):

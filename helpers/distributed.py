@@ -99,7 +99,8 @@ class Processes:
         """Divide the weights of a GPT among the processes, in place.
 
         All processes hold the same weights when they call this, before optimizers are made. Raises
-        ValueError if heads or hidden features cannot be divided evenly. Explained in: beyond_one_machine.
+        ValueError if heads or hidden features cannot be divided evenly.
+        Explained in: beyond_one_machine.
         """
         model.to(self.device)
         if self.world_size == 1 or self.strategy == "ddp":

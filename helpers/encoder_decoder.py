@@ -138,7 +138,7 @@ class RNNSeq2Seq(nn.Module):
 class EncoderBlock(Block):
     """A `Block` for padded texts: `mask` (B, 1, 1, S) is True where x (B, S, C) is not padding.
 
-    Its attention is not causal. Taught in: encoders_decoders.
+    Its attention is not causal. Explained in: encoders_decoders.
     """
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
@@ -154,7 +154,7 @@ class CrossBlock(Block):
         attention, mlp, norm: as in `Block`.
 
     Called with x (B, T, C), source (B, S, C) and its mask (B, 1, 1, S), True where the source is
-    not padding. Taught in: encoders_decoders.
+    not padding. Explained in: encoders_decoders.
     """
 
     def __init__(

@@ -162,7 +162,7 @@ class ConvolutionBlock(Block):
         convolution: the convolution, of the attention's width.
         attention, mlp, norm: as in `Block`.
 
-    Taught in: training.
+    Explained in: training.
     """
 
     def __init__(

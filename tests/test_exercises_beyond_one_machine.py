@@ -14,11 +14,6 @@ def by_parts(layers, C, V, T, tokens):
     return tokens * (forward + 2 * forward)
 
 
-def by_shares(layers, C, V, T, tokens):
-    N = 12 * layers * C * C + V * C
-    return 6 * N * tokens * (1 + layers * 4 * T * C / (2 * N))
-
-
 def from_a_million(budget, A, alpha, B, beta):
     N = torch.logspace(6, 14, 100_000, dtype=torch.float64)
     return N[(A / N**alpha + B * (6 * N / budget) ** beta).argmin()].item()
@@ -47,7 +42,6 @@ def by_trying(budget, A, alpha, B, beta):
     ("exercise", "right"),
     [
         (check.training_flops, by_parts),
-        (check.training_flops, by_shares),
         (check.joint_loss, with_rows),
         (check.in_pieces, by_loop),
         (check.best_split, by_trying),
@@ -69,27 +63,23 @@ def test_the_matrices_of_a_gpt_cost_what_the_formula_says():
     model, ids = GPT(GPTConfig(50, 8, 2, 2, 16)), torch.randint(50, (3, 8))
     with FlopCounterMode(display=False) as counter:
         language_model_loss(model, ids, ids).backward()
-    assert counter.get_total_flops() == check.work(2, 16, 50, 8, 24, attention=0)
+    assert counter.get_total_flops() == check.flops(2, 16, 50, 8, 24, attention=0)
+
+
+def of_distinct_pairs(losses, rows):
+    return check.joint_loss.right(*zip(*set(zip(losses, rows, strict=True)), strict=True))
+
+
+def by_index(losses, rows):
+    return sum(loss * rows[losses.index(loss)] for loss in losses) / sum(rows)
 
 
 @pytest.mark.parametrize(
     ("exercise", "wrong"),
     [
-        (check.training_flops, lambda layers, C, V, T, tokens: 6 * layers * 12 * C * C),
-        (check.joint_loss, lambda losses, rows: max(losses)),
-        (
-            check.joint_loss,
-            lambda losses, rows: check.mean(
-                *zip(*set(zip(losses, rows, strict=True)), strict=True)
-            ),
-        ),
-        (
-            check.joint_loss,
-            lambda losses, rows: sum(a * rows[losses.index(a)] for a in losses) / sum(rows),
-        ),
-        (check.joint_loss, lambda losses, rows: round(check.mean(losses, rows), 2)),
-        (check.in_pieces, lambda x, up, down, n: [x] * n),
-        (check.best_split, lambda budget, A, alpha, B, beta: budget),
+        (check.joint_loss, of_distinct_pairs),
+        (check.joint_loss, by_index),
+        (check.joint_loss, lambda losses, rows: round(check.joint_loss.right(losses, rows), 2)),
         (check.best_split, from_a_million),
     ],
 )

@@ -18,7 +18,7 @@ from exercises.watch import TimeIsUp, executed, time_limit
 from helpers.attention import causal_mask
 
 
-@exercise(inputs=[(f.normal(3, 4, seed=1),), (f.normal(2, 2, seed=2),)], praise="Every row.")
+@exercise(inputs=[(f.normal(3, 4, seed=1),), (f.normal(2, 2, seed=2),)], on_success="Every row.")
 def row_sums(x):
     """row_sums(x): the sum of each row."""
     return x.sum(1)
@@ -308,7 +308,7 @@ def test_the_settings_of_the_notebook_decide_nothing_and_stay():
     ],
 )
 def test_inputs_that_were_changed_are_found_wherever_they_are(change, given):
-    with pytest.raises(f.NotYet, match="changed its input"):
+    with pytest.raises(f.WrongAnswer, match="changed its input"):
         f.call(lambda given: [change(given)] and 1, given)
     assert f.call(lambda *_: 1, given, torch.tensor([torch.nan, torch.inf]), float("nan")) == 1
 
@@ -516,7 +516,7 @@ def test_a_report_comes_back_in_the_form_of_the_example(answer):
     ],
 )
 def test_a_report_of_another_form_is_told_what_does_not_fit(answer, example, says):
-    with pytest.raises(f.NotYet) as told:
+    with pytest.raises(f.WrongAnswer) as told:
         f.reported(answer, example, "Set x to this.")
     assert str(told.value) == f"Set x to this. ({says})"
 
@@ -537,7 +537,7 @@ def test_a_report_that_is_half_filled_in_says_what_is_left():
 
 def test_helpers_that_run_inside_an_answer_are_noticed():
     f.expect_no_helpers(lambda x: x.softmax(-1), (f.normal(3, 3, seed=1),))
-    with pytest.raises(f.NotYet, match="`helpers` computes a part"):
+    with pytest.raises(f.WrongAnswer, match="`helpers` computes a part"):
         f.expect_no_helpers(lambda T: list(map(causal_mask, [T])), (3,))
 
 
@@ -569,5 +569,5 @@ def test_a_map_hides_no_loop():
     few, many = (torch.ones(2, 3),) * 2, (torch.ones(9, 3),) * 2
     f.expect_no_loop(lambda a, b: (a * b).sum(-1), few, many, "A loop.")
     f.expect_no_loop(lambda a, b: torch.einsum("nc,nc->n", a, b), few, many, "A loop.")
-    with pytest.raises(f.NotYet, match="A loop"):
+    with pytest.raises(f.WrongAnswer, match="A loop"):
         f.expect_no_loop(lambda a, b: torch.stack([*map(torch.dot, a, b)]), few, many, "A loop.")
