@@ -12,10 +12,9 @@ each as the code that makes it, under the words that name it::
 
 From this follow the check (`dot(answer)` runs the answer on all inputs, then names the mistake that
 gives the same) and its tests: the right answer is right, and each mistake is told by its own words.
-An `nn.Module` as the right answer works alike, see `ModuleExercise`; a right answer without
-arguments and inputs=[()] is for an answer that is a value. What no single value can judge (what is
-drawn at random, say) is a function of the answer under `@checked`, made of `call` and `expect`; one
-that judges what an experiment of the learner's gave begins with `reported`.
+An `nn.Module` as the right answer works alike, see `ModuleExercise`. What no single value can judge
+(what is drawn at random, say) is a function of the answer under `@checked`, made of `call` and
+`expect`; one that judges what an experiment of the learner's gave begins with `reported`.
 
 Messages hold only numbers that do not depend on the machine, so that nbval can compare them.
 """
@@ -314,7 +313,6 @@ class Declared(Exercise):
         self.name, self.__doc__ = right.__name__, right.__doc__ or ""
         self.topic = right.__module__.rpartition(".")[2]
         self.called = (re.match(r"\w+", self.__doc__) or [self.name])[0]
-        self.is_value = not inspect.isclass(right) and not inspect.signature(right).parameters
 
     def also(self, more: Callable[[Any], None]) -> Callable[[Any], None]:
         """Decorator: what else must hold once all values are right; raises WrongAnswer."""
@@ -324,10 +322,10 @@ class Declared(Exercise):
     def mistake(self, says: Diagnosis, *answers: Answer) -> None:
         """Add a classic mistake: its diagnosis, and code that makes it.
 
-        The first mistake is named that gives all wrong results of the learner's, and at least half
-        of all their results.
+        The one that is named is the first that gives all wrong results of a learner's answer, and
+        at least half of all its results.
         """
-        self.mistakes[says] = answers
+        self.mistakes[says] = (*self.mistakes.get(says, ()), *answers)
 
     def each_mistake(self) -> Iterator[tuple[Diagnosis, Answer]]:
         for says, wrong in self.mistakes.items():
@@ -335,8 +333,7 @@ class Declared(Exercise):
 
     def mutants(self) -> Iterator[tuple[Diagnosis, Any]]:
         """(diagnosis, an answer that makes this mistake): for the tests."""
-        for says, wrong in self.each_mistake():
-            yield says, wrong() if self.is_value else wrong
+        return self.each_mistake()
 
     def _judge(self, answer: Any) -> str:
         try:
@@ -376,8 +373,7 @@ class Declared(Exercise):
             self._expect_the_same_again(answer, first)
         why = self.why[attempts.index(first)] if self.why else ""
         problem = difference(first.got, first.want, self.what(first.given), self.tolerance)
-        again = "" if self.is_value else self._try_it()
-        raise WrongAnswer(f"{problem} {why}".strip(), f"{some} {again}".strip())
+        raise WrongAnswer(f"{problem} {why}".strip(), f"{some} {self._try_it()}".strip())
 
     def _example(self, answer: Any) -> str:
         """Whether the example that the task gives comes out right."""
@@ -406,8 +402,6 @@ class Declared(Exercise):
 
     def what(self, given: tuple) -> str:
         """The call in words: small arguments as they are, large tensors by name and shape."""
-        if self.is_value:
-            return self.called
         names = list(inspect.signature(self.right).parameters)
         large: dict[tuple, list[str]] = {}  # shape → the names of what has it
         for name, x in zip(names, given, strict=False):
@@ -422,7 +416,7 @@ class Declared(Exercise):
         want = self.right(*fresh(given))
         _begin_to_draw(seed)  # as a mistake does that is compared with it
         try:
-            got = answer if self.is_value else call(answer, *given, name=self.called)
+            got = call(answer, *given, name=self.called)
             return Attempt(given, want, plain(got))
         except TooLong as error:
             error.detail = f"The call: {self.what(given)}"

@@ -1,7 +1,7 @@
 """A text that becomes another, letter by letter: what each model attends to while it writes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import traitlets
@@ -81,6 +81,13 @@ class AlignmentExplorer(Explorer):
         except traitlets.TraitError as wrong:
             raise ValueError(str(wrong)) from None
         self.step = min(self.step, len(self.text()))
+
+    @classmethod
+    def example(cls) -> Self:
+        pairs = [("27 September 2016" + i * "x", 40 * "y") for i in range(8)]
+        rows = [np.full((41, len(source) + 1), 1 / (len(source) + 1)) for source, _ in pairs]
+        names = ["no attention", "additive", "dot product", "transformer"]
+        return cls(pairs, {name: [(40 * "y", row) for row in rows] for name in names})
 
     _given = read_only("sources", "targets", "models", "outputs", "has_attention", "weight_steps")
     _steps = in_range("a number of letters,", "step", low=0, high=LONGEST_WRITTEN + 1)

@@ -8,7 +8,7 @@ Example (`maps` and `scores` as `helpers.recording` gives them, or one's own)::
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import traitlets
@@ -116,6 +116,14 @@ class AttentionExplorer(Explorer):
             notable_heads=notable_heads(names, self._maps, self._masked),
             **settings,
         )
+
+    @classmethod
+    def example(cls) -> Self:
+        scores = np.random.default_rng(0).normal(size=(2, 4, 24, 24))
+        causal = np.tri(24, dtype=bool)
+        maps = np.exp(scores) * causal
+        maps /= maps.sum(-1, keepdims=True)
+        return cls([f"token{i}" for i in range(24)], maps, scores, mask=causal)
 
     @traitlets.default("query")
     def _interesting(self) -> int:

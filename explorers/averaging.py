@@ -1,7 +1,7 @@
 """Mixing the past with one matrix: the weights, one row of them, and what comes out."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import traitlets
@@ -69,6 +69,10 @@ class AveragingExplorer(Explorer):
             )
         except traitlets.TraitError as wrong:
             raise ValueError(str(wrong)) from None
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls([f"word{i}" for i in range(LONGEST)], np.sin(range(LONGEST)))
 
     _given = read_only("tokens", "values", "values_name", "learned")
 

@@ -4,7 +4,7 @@ import warnings
 from base64 import b64encode
 from pathlib import Path
 from textwrap import fill
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import anywidget
 import traitlets
@@ -66,7 +66,8 @@ class Explorer(anywidget.AnyWidget):
 
     A subclass sets ``_esm = esm("its_name")``, declares its traits (``.tag(sync=True)``), and
     implements `picture()` (the still picture of the present view) and `describe()` (one line for
-    the text output, with nothing in it that changes from run to run).
+    the text output, with nothing in it that changes from run to run). If it cannot be made without
+    arguments, it implements `example()`, too.
     """
 
     _css: ClassVar[str] = (_HERE / "base.css").read_text(encoding="utf-8")
@@ -74,6 +75,11 @@ class Explorer(anywidget.AnyWidget):
     def __init__(self, **traits: Any):
         super().__init__(**traits)
         self._replace_older()
+
+    @classmethod
+    def example(cls) -> Self:
+        """One that fills its screen, made without downloads: for tests and benchmarks."""
+        return cls()
 
     def picture(self) -> Picture:
         """The present view as a still picture."""

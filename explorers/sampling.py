@@ -2,7 +2,7 @@
 
 import textwrap
 import unicodedata
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 import traitlets
@@ -12,7 +12,8 @@ from torch import nn
 from explorers.base import Explorer, esm, read_only
 from explorers.labels import sendable, short
 from explorers.packed import file_of
-from helpers.checkpoints import evaluating
+from helpers import data
+from helpers.checkpoints import evaluating, load_checkpoint
 from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 from helpers.sampling import next_token_probabilities
 
@@ -81,6 +82,11 @@ class SamplingExplorer(Explorer):
         )
         self._ask()
         self.observe(self._ask, "prompt")
+
+    @classmethod
+    def example(cls) -> Self:
+        saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
+        return cls(saved.model, saved.tokenizer, prompt="To be, or not to ", top_p=0.9)
 
     @traitlets.validate("temperature", "top_k", "top_p")
     def _in_range(self, proposal: Any) -> Any:

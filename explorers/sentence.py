@@ -2,7 +2,7 @@
 
 import struct
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -126,6 +126,11 @@ class SentenceExplorer(Explorer):
         logits = self.activations().logits[-1].numpy() if self._ids() else np.empty(0)
         self.first = {"text": self.text, "logits": logits.astype("<f4").tobytes()}
         self.on_msg(self._send_weights)
+
+    @classmethod
+    def example(cls) -> Self:
+        text = EXAMPLES[0] + " States and was founded in 1850 by the king of the"
+        return cls(text=text, layer=4, stage="values")
 
     _given = read_only("shape", "alphabet", "merges", "file", "megabytes")
     _layers = in_range("a layer", "layer", low=0, high=lambda self: self.shape[0] - 1)

@@ -3,7 +3,7 @@
 import functools
 import struct
 import textwrap
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import traitlets
 from matplotlib.font_manager import findfont, get_font
@@ -11,6 +11,8 @@ from matplotlib.font_manager import findfont, get_font
 from explorers.base import Explorer, esm, read_only
 from explorers.labels import sendable, short
 from explorers.packed import ids_of_merges
+from helpers import data
+from helpers.checkpoints import load_checkpoint
 from helpers.plots import BLUE, GREEN, ORANGE, PINK, SKY, Picture, picture, verbatim
 from helpers.text import BPETokenizer
 
@@ -62,6 +64,13 @@ class TokenExplorer(Explorer):
             alphabet=alphabet,
             merges=struct.pack(f"<{len(pairs)}i", *pairs),
         )
+
+    @classmethod
+    def example(cls) -> Self:
+        tokenizer = load_checkpoint(data.checkpoint("gptmini")).tokenizer
+        assert isinstance(tokenizer, BPETokenizer)
+        line = "The city is the capital of the United States and was founded in 1850.\n"
+        return cls(BPETokenizer(tokenizer.merges[:1000]), 6 * line)
 
     def _wrong(self, used: int) -> str:
         """What is wrong with this number of merges, or ""."""

@@ -1,6 +1,6 @@
 """A window of block_size + 1 characters over a text, and the training examples that it holds."""
 
-from typing import Any
+from typing import Any, Self
 
 import traitlets
 from matplotlib.axes import Axes
@@ -70,6 +70,11 @@ class WindowExplorer(Explorer):
             text=sendable(text), ids=tokenizer.encode(text), start=start, block_size=block_size,
             largest_block=largest, selected=t,
         )  # fmt: skip
+
+    @classmethod
+    def example(cls) -> Self:
+        line = "First Citizen:\nBefore we proceed any further, hear me speak.\n\n"
+        return cls(10 * line, start=9, block_size=LARGEST_BLOCK)
 
     _given = read_only("text", "ids", "largest_block")
 

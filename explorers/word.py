@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from textwrap import fill
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import traitlets
@@ -11,6 +11,7 @@ import traitlets
 from explorers.base import Explorer, esm, read_only
 from explorers.labels import sendable, short
 from explorers.packed import name_of, packed_words
+from helpers import data
 from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 
 LONGEST = 60  # characters of input that are looked at
@@ -85,6 +86,10 @@ class WordExplorer(Explorer):
         )
         self._look_up()
         self.observe(self._look_up, ["mode", "word", "a", "b", "c", "exclude"])
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(*data.glove())
 
     _given = read_only("count", "file")
 

@@ -26,11 +26,6 @@ def cut_off(mix, x):
     return any(not torch.allclose(mix(x[:t]), mix(x)[:t]) for t in range(1, len(x)))
 
 
-def by_gradients(mix, x):
-    gradients = torch.autograd.functional.jacobian(mix, x).abs().amax((1, 3))
-    return bool((gradients.triu(1) > 1e-7).any())
-
-
 def in_numpy(x, decay):
     out, total, count = [], 0, 0
     for token in x.numpy().astype(float):
@@ -39,26 +34,9 @@ def in_numpy(x, decay):
     return np.array(out)
 
 
-def laid_end_to_end(x, decay):
-    """Lays the outputs so far beside the next one: more copying, no more work."""
-    out, total, count = x[:0], 0, 0
-    for t in range(len(x)):
-        total, count = total * decay + x.T[:, t], count * decay + 1
-        out = torch.cat([out, (total / count)[None]])
-    return out
-
-
 def with_matrix(x, decay):
     distance = torch.arange(len(x))[:, None] - torch.arange(len(x))
     return check.rows((decay**distance).tril()) @ x
-
-
-def loop_in_loop(x, decay):
-    out = []
-    for t in range(len(x)):
-        w = [decay ** (t - j) for j in range(t + 1)]
-        out.append(sum(a * x[j] for j, a in enumerate(w)) / sum(w))
-    return torch.stack(out)
 
 
 def one_by_one(x, speaker):
@@ -85,24 +63,15 @@ def with_totals(x, speaker):
         (check.mean_by_speaker, one_by_one),
         (check.mean_by_speaker, with_totals),
         (check.fading_mean, in_numpy),
-        (check.fading_mean, laid_end_to_end),
         (check.how_far_back, [{8: torch.tensor(2.42), 4: 2.38, 2: 2.32}, 2]),
         (check.hears_the_future, cut_off),
-        (check.hears_the_future, by_gradients),
         (check.hears_the_future, probe(same=torch.equal)),
         (check.hears_the_future, probe(lambda token: token + 0.1 * torch.randn_like(token))),
-        (check.hears_the_future, probe(lambda token: token + torch.arange(1, 1 + len(token)))),
     ],
 )
 def test_there_is_more_than_one_right_answer(exercise, answer):
     report = exercise(answer)
     assert report.outcome == "right", report.message
-
-
-def without_a_copy(mix, x):
-    before = mix(x)
-    x[3:] += 1
-    return not torch.allclose(mix(x)[:3], before[:3])
 
 
 def in_one_copy(mix, x):
@@ -126,31 +95,24 @@ HEARS = check.hears_the_future
     ("exercise", "answer", "words"),
     [
         (check.mean_by_speaker, lambda x, speaker: one_by_one(x.detach(), speaker), "no gradient"),
-        (check.mean_by_speaker, lambda x, s: torch.ones(3, 3).tril() @ x, "must be (T, T)"),
         (check.fading_mean, with_matrix, "a (T, T) matrix"),
-        (check.fading_mean, loop_in_loop, "a loop in the loop"),
         (check.how_far_back, ({2: 2.32, 4: 2.38, 8: 2.42}, 8), "with the lowest loss"),
         (check.how_far_back, ({2: 4.174, 4: 4.174, 8: 4.174}, 2), "Two of your losses are equal"),
         (check.how_far_back, ({2: 2.3, 4: 2.4, 8: 2.4}, 2), "two decimals"),
         (check.how_far_back, ({2: 2.5, 4: 2.4, 8: 2.3}, 8), "not the losses of this experiment"),
         (check.how_far_back, ({2: 2.588, 4: 2.774, 8: 2.907}, 2), "of an `Averager`"),
         (check.how_far_back, ({2: 2.286, 4: 2.343, 8: 2.389}, 2), "on the training text"),
-        (HEARS, lambda mix, x: False, "says False for the mean of the whole"),
         (HEARS, lambda mix, x: True, "Does it always say True"),
         (HEARS, lambda mix, x: 7, "True or False"),
-        (HEARS, without_a_copy, "changed its input"),
         (HEARS, lambda mix, x: probe()(mix, x.float()), "in float64 raised"),
         (HEARS, in_one_copy, "in a fresh copy"),
         (HEARS, probe(tokens=lambda T: [T - 1]), "output 0 depends on token 2"),
-        (HEARS, probe(tokens=lambda T: range(T - 1)), "output 2 depends on token 3"),
         (HEARS, probe(tokens=lambda T: range(2, T)), "output 0 depends on token 1"),
         (HEARS, probe(outputs=lambda t: slice(t + 1)), "compare only the outputs"),
-        (HEARS, probe(outputs=lambda t: slice(max(t - 1, 0), t)), "compare all outputs"),
         (HEARS, probe(lambda token: token + 1), "Adding the same"),
         (HEARS, probe(lambda token: token * 2), "Change it to random numbers"),
         (HEARS, probe(lambda token: -token), "a mix of squares"),
         (HEARS, probe(torch.zeros_like), "for an x of zeros"),
-        (HEARS, probe(lambda token: token + torch.arange(len(token))), "feature 0"),
         (HEARS, probe(lambda token: token * torch.nan), "0 · ∞"),
         (HEARS, lambda mix, x: probe()(mix, 0 * x), "Change x itself"),
         (HEARS, compare(lambda out: out[:, 0]), "compare all of them"),

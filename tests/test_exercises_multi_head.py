@@ -78,7 +78,7 @@ def refused(error):
     def wrong(x, W_qkv, W_o, H):
         if x.shape[-1] % H == 0:
             return fused(x, W_qkv, W_o, H)
-        if error in (ValueError, AssertionError):
+        if error is ValueError:
             raise error
         return error
 
@@ -91,15 +91,11 @@ def refused(error):
         (check.twins, (0.21, "b"), "*before* the training"),
         (check.twins, (1.0, "a"), "the same blend"),
         (check.twins, (1.0, "c"), "after 50 steps"),
-        (check.twins, (100, "b"), "97% is 0.97"),
-        (check.twins, (1.0, "d"), "should be"),
-        (check.fused_multi_head, refused(AssertionError), "AssertionError"),
         (check.fused_multi_head, refused(ValueError("no")), "`raise` in place"),
         (check.fused_multi_head, refused(None), "returns None without an error"),
         (check.fused_multi_head, refused(ValueError), "both numbers, 6 and 4"),
         (check.fused_multi_head, torch.no_grad()(fused), "no gradient"),
         (check.fused_multi_head, lambda *a: fused(*a, with_helpers), "`helpers` computes"),
-        (check.fused_multi_head, lambda *a: (fused(*a), 0), "return the first alone"),
     ],
 )
 def test_other_mistakes_are_told_by_what_differs(exercise, answer, words):

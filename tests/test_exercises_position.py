@@ -41,7 +41,6 @@ LOSSES = {1e4: 2.9, 1e5: 2.6, 1e6: 2.4, 1e7: 2.5}
     [
         (check.is_equivariant, lambda f, x, o: ((f(x[o]) - f(x)[o]).abs() < 1e-5).all()),
         (check.is_equivariant, lambda f, x, o: np.bool_((f(x[o]) - f(x)[o]).norm() < 1e-5)),
-        (check.is_equivariant, lambda f, x, o: torch.allclose(f(x[o])[o.argsort()], f(x), 1e-4)),
         (check.best_base, [{int(b): torch.tensor(x) for b, x in LOSSES.items()}, 10**6]),
         (check.to_halves, half_split),
         (check.to_halves, halves_by_index),
@@ -58,10 +57,7 @@ def test_another_right_answer_is_right(exercise, answer):
     "measure",
     [
         lambda y: torch.stack((y.mean(-1), y.norm(dim=-1))),
-        lambda y: y.argmax(-1).float(),
-        lambda y: y.sort(-1).values,
         torch.abs,
-        lambda y: y @ y.T,
         lambda y: y[:3],
         lambda y: y[:, 1:],
     ],
@@ -104,7 +100,6 @@ def detached_keys(q, k, v):
         (check.best_base, (LOSSES, 1e4), "highest loss"),
         (check.best_base, (LOSSES, 1e7), "another base is better: 1,000,000"),
         (check.rotary_attention, detached_keys, "has the right values, but"),
-        (check.rotary_attention, lambda q, k, v: (fused(q, k, v), q), "return the first alone"),
         (check.rotary_attention, lambda q, k, v: fused(q, k, v, Rotary(q.shape[-1])), "`helpers`"),
     ],
 )

@@ -8,54 +8,11 @@ import lab
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+import explorers
+
 HIGHEST = 560
 SIZES = {"1280": (1280, 800), "1024": (1024, 700)}
-EXPLORERS = {
-    "two-vectors": "from explorers import TwoVectors\nTwoVectors()",
-    "word-explorer": """from explorers import WordExplorer
-from helpers import data
-WordExplorer(*data.glove())""",
-    "window": """from explorers import WindowExplorer
-line = "First Citizen:\\nBefore we proceed any further, hear me speak.\\n\\n"
-WindowExplorer(line * 10, start=9, block_size=16)""",
-    "averaging-explorer": """from math import sin
-from explorers import AveragingExplorer
-AveragingExplorer([f"word{i}" for i in range(24)], [sin(i) for i in range(24)])""",
-    "attention-explorer": """import torch
-from explorers import AttentionExplorer
-T, draw = 24, torch.Generator().manual_seed(0)
-scores = torch.randn(2, 4, T, T, generator=draw)
-causal = torch.ones(T, T, dtype=torch.bool).tril()
-weights = scores.masked_fill(~causal, -torch.inf).softmax(-1)
-AttentionExplorer([f"token{i}" for i in range(T)], weights, scores=scores, mask=causal)""",
-    "alignment-explorer": """import numpy as np
-from explorers import AlignmentExplorer
-pairs = [("27 September 2016" + i * "x", 40 * "y") for i in range(8)]
-rows = [np.full((41, 19 + i), 1 / (19 + i)) for i in range(-1, 7)]
-names = ["no attention", "additive", "dot product", "transformer"]
-AlignmentExplorer(pairs, {name: [(40 * "y", row) for row in rows] for name in names})""",
-    "scaling-explorer": "from explorers import ScalingExplorer\nScalingExplorer()",
-    "dots": "from explorers import PositionDots\nPositionDots()",
-    "clocks": "from explorers import ClockHands\nClockHands()",
-    "depth-explorer": "from explorers import DepthExplorer\nDepthExplorer()",
-    "overlap-explorer": "from explorers import OverlapExplorer\nOverlapExplorer()",
-    "sampling-explorer": """from explorers import SamplingExplorer
-from helpers import data
-from helpers.checkpoints import load_checkpoint
-saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
-SamplingExplorer(saved.model, saved.tokenizer, prompt="To be, or not to ", top_p=0.9)""",
-    "sentence": """from explorers import SentenceExplorer
-from helpers import data
-from helpers.checkpoints import load_checkpoint
-saved = load_checkpoint(data.checkpoint("gptmini"))
-text = "The city is the capital of the United States and was founded in 1850 by the king of the"
-SentenceExplorer(saved.model, saved.tokenizer, text, layer=4, stage="values")""",
-    "token-explorer": """from explorers import TokenExplorer
-from helpers import data
-from helpers.text import BPETokenizer
-text = data.shakespeare("validation")[:50_000]
-TokenExplorer(BPETokenizer.train(text, 400), text[:400])""",
-}
+EXPLORERS = sorted(set(explorers.__all__) - {"Explorer"})
 PAD = "# the cell above, long enough to scroll\n" * 60
 
 
@@ -63,8 +20,8 @@ PAD = "# the cell above, long enough to scroll\n" * 60
 def page(browser: Browser, lab_url: str, lab_folder: Path) -> Iterator[Page]:
     """A page with one notebook: an explorer a cell, none run."""
     cells = [PAD]
-    for code in EXPLORERS.values():
-        cells += [code, PAD]
+    for name in EXPLORERS:
+        cells += [f"from explorers import {name}\n{name}.example()", PAD]
     context = browser.new_context()
     page = context.new_page()
     page.set_default_timeout(60_000)
@@ -84,8 +41,8 @@ def shown(request: pytest.FixtureRequest, page: Page) -> Locator:
         page.set_viewport_size({"width": width, "height": height})
         page.evaluate("window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
         expect(page.locator(".d2g")).to_have_count(0)
-    index = 1 + 2 * list(EXPLORERS).index(name)
-    node = page.locator(f".d2g.{name}")
+    index = 1 + 2 * EXPLORERS.index(name)
+    node = page.locator(".jp-Notebook .jp-Cell").nth(index).locator(".d2g")
     lab.select_cell(page, index)
     page.keyboard.press("Shift+Enter")
     node.wait_for()
