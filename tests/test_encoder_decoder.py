@@ -143,7 +143,7 @@ def test_a_mask_that_does_not_fit_is_refused(mask, says):
 
 def test_a_causal_layer_takes_no_mask():
     mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
-    with pytest.raises(ValueError, match="a causal layer takes no mask"):
+    with pytest.raises(ValueError, match="a causal layer takes no padding mask"):
         MultiHeadAttention(8, 2)(torch.randn(2, 5, 8), mask=mask)
 
 

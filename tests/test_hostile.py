@@ -9,13 +9,10 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from helpers.checkpoints import (
-    save_checkpoint,
-)
+from helpers.checkpoints import save_checkpoint
 from helpers.files import write_whole
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, CharTokenizer, encode_documents
-from helpers.training import Watch, adamw, train
 
 CONFIG = GPTConfig(5, 8, n_layer=2, n_head=2, n_embd=8)
 TEXT = "the cat sat on the mat, and the rat ran; über 東京 тест 🦉 "
@@ -72,22 +69,6 @@ def test_what_a_tokenizer_does_not_do_is_refused_by_name(tmp_path, where, name, 
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=name):
         BPETokenizer.load(path)
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"clip": 0.0},
-        {"watch": Watch(torch.zeros(99, dtype=torch.int64), every=0)},
-        {"watch": Watch(torch.zeros(99, dtype=torch.int64), batches=0)},
-    ],
-)
-def test_settings_that_mean_nothing_are_refused(model, how):
-    data = torch.zeros(99, dtype=torch.int64)
-    with pytest.raises(ValueError, match="should be above 0"):
-        train(model, data, steps=1, block_size=8, batch_size=2, learning_rate=0.1, **how)
-    with pytest.raises(ValueError, match="weight_decay should be 0 or more"):
-        adamw(model, 0.1, weight_decay=-1)
 
 
 @pytest.fixture(scope="module")
