@@ -61,11 +61,6 @@ training_flops.mistake(
     partial(flops, attention=2),
 )
 training_flops.mistake(
-    "For one token there are T scores of products of C numbers: 4·T·C per layer, neither 4·T² nor "
-    "4·T²·C.",
-    lambda layers, C, V, T, tokens: flops(layers, C, V, T, tokens, attention=4 * T),
-)
-training_flops.mistake(
     "Each layer attends: 4·T·C for each of them.",
     lambda layers, C, V, T, tokens: flops(layers, C, V, T, tokens, attention=4 / layers),
 )
@@ -111,7 +106,6 @@ joint_loss.mistake(
     "A loss is a mean already: multiply it by its rows before you divide by all of them.",
     lambda losses, rows: sum(losses) / sum(rows),
 )
-joint_loss.mistake("That is the sum of the means.", lambda losses, rows: sum(losses))
 
 
 # --- 18.3: a feed-forward part in pieces ----------------------------------------------------------
@@ -252,9 +246,4 @@ best_split.mistake(
     "it (`torch.logspace` with many steps).",
     best_of(torch.logspace(2, 14, 100, dtype=torch.float64)),
     best_of(torch.linspace(100, 1e14, 100_000, dtype=torch.float64)),
-)
-best_split.mistake(
-    "That is an end of the range that was tried: is a term missing, or D not budget / (6·N)?",
-    lambda *given: 1e14,
-    lambda *given: 100.0,
 )

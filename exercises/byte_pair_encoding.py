@@ -58,10 +58,6 @@ loss_to_beat.mistake(
     "That is the surprise of the whole text. Divide it by the number of your tokens.",
     lambda perplexity, n_words, n_tokens: math.log(perplexity) * n_words,
 )
-loss_to_beat.mistake(
-    "The paper's loss is a mean over words: multiply it by their number for the whole text.",
-    lambda perplexity, n_words, n_tokens: math.log(perplexity) / n_tokens,
-)
 
 
 # --- run the experiment and decide --------------------------------------------------------------
@@ -220,10 +216,6 @@ encode_by_rank.mistake(
     "0 is a rank, too: check `piece in rank`, or `is not None`.", merging(known=dict.get)
 )
 encode_by_rank.mistake(
-    "You merged the rightmost of equal ranks. The leftmost goes first.",
-    merging(choose=lambda fit: min(fit, key=lambda one: (one[0], -one[1]))),
-)
-encode_by_rank.mistake(
     "You take the largest rank, which was learnt last. The smallest goes first.",
     merging(choose=max),
 )
@@ -347,11 +339,6 @@ squeeze.mistake(
 squeeze.mistake(
     "Each merge needs a new number: first_id, then first_id + 1, and so on.",
     partial(squeezed, step=0),
-)
-squeeze.mistake(
-    "Return both, the shortened row and the pairs: without them nobody can restore the file.",
-    lambda ids, first_id: squeezed(ids, first_id)[0],
-    lambda ids, first_id: squeezed(ids, first_id)[1],
 )
 squeeze.mistake(
     "An empty row, or one of a single number, has no pairs, and so no most frequent one. Stop "

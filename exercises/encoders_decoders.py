@@ -283,12 +283,6 @@ cross_heads.mistake(
     partial(attend, merge=lambda out: out.reshape(len(out), out.shape[2], -1)),
 )
 cross_heads.mistake(
-    "The output matrix is missing: `Wo` mixes the heads.",
-    lambda x, source, mask, Wq, Wk, Wv, Wo, n_head: attend(
-        x, source, mask, Wq, Wk, Wv, torch.eye(len(Wo)), n_head
-    ),
-)
-cross_heads.mistake(
     "You apply a matrix as x @ W. Apply each as x @ W.T, or F.linear(x, W).",
     partial(attend, linear=torch.matmul),
 )

@@ -92,11 +92,6 @@ def forbidding(which, value=-math.inf):
     return no_repeat
 
 
-def whole_pieces(ids, n):
-    start = len(ids) - n + 1
-    return [t for i in range(start) if ids[i : i + n - 1] == ids[start:] for t in ids[i : i + n]]
-
-
 no_repeat.mistake(
     "You forbid every token that has occurred. Forbid only those that would complete a piece of n "
     "tokens for a second time.",
@@ -119,10 +114,6 @@ no_repeat.mistake(
 no_repeat.mistake(
     "Your pieces are one token too long: n − 1 tokens, and the one that follows.",
     forbidding(lambda ids, n: completing(ids, n + 1)),
-)
-no_repeat.mistake(
-    "You forbid all tokens of the piece. Forbid only the one that would complete it.",
-    forbidding(whole_pieces),
 )
 no_repeat.mistake(
     "You used only one earlier occurrence. The last n − 1 tokens may have occurred several times, "
@@ -252,11 +243,6 @@ def until_one_stops(model, prompts, n_tokens, block_size, stop):
     return [text[: len(prompt) + n] for text, prompt in zip(texts, prompts, strict=True)]
 
 
-def ended_by_prompts(model, prompts, n_tokens, block_size, stop):
-    texts = write(model, prompts, n_tokens, block_size, stop)
-    return [p if stop in p else text for p, text in zip(prompts, texts, strict=True)]
-
-
 write_all.mistake(
     "You return the new tokens without the prompts.",
     changed(lambda ids, prompt, block_size: ids[len(prompt) :]),
@@ -283,9 +269,6 @@ write_all.mistake(
 write_all.mistake(
     "`stop` belongs to the text that it ends: append it before you leave the loop.",
     partial(write, keep_stop=False),
-)
-write_all.mistake(
-    "A `stop` in the prompt ends nothing: only one that is written does.", ended_by_prompts
 )
 write_all.mistake(
     "You cropped the wrong end: the model always reads the first tokens. Take the last, "

@@ -90,9 +90,6 @@ surprises.mistake(
     with_log_p(lambda z: z.softmax(-1).log()),
 )
 surprises.mistake(
-    "You averaged. Keep a number for each token.", lambda z, ids: surprises.right(z, ids).mean()
-)
-surprises.mistake(
     "reshape(B, V, T) mixes up the rows. To move the symbols to dim 1, as cross_entropy wants "
     "them, use `.transpose(1, 2)`.",
     reshaped,
@@ -191,7 +188,6 @@ def gpt2_logits(
     n_head,
     scale=True,
     causal=True,
-    residual=True,
     post_norm=False,
     final_norm=True,
     approximate="tanh",
@@ -222,8 +218,7 @@ def gpt2_logits(
         for part, name in ((attention, "ln_1"), (feed_forward, "ln_2")):
             name = f"h.{i}.{name}"
             out = part(f"h.{i}", x if post_norm else norm(name, x))
-            x = x + out if residual else out
-            x = norm(name, x) if post_norm else x
+            x = norm(name, x + out) if post_norm else x + out
     x = norm("ln_f", x) if final_norm else x
     return x @ w["wte.weight"].T
 
@@ -242,10 +237,6 @@ gpt2.mistake(
     "The mask is missing: every token attends to the future.", partial(gpt2_logits, causal=False)
 )
 gpt2.mistake("The scores are not divided by √hs.", partial(gpt2_logits, scale=False))
-gpt2.mistake(
-    "The skip connections are missing: each part adds to the residual stream.",
-    partial(gpt2_logits, residual=False),
-)
 gpt2.mistake(
     "The norms come before the parts: x + part(norm(x)), not norm(x + part(x)).",
     partial(gpt2_logits, post_norm=True),

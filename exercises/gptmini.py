@@ -55,16 +55,8 @@ windows_of.mistake(
     lambda ids, T, stride: windows_at(ids, T, range(0, len(ids) - 2 * T + 1, stride), shift=T),
 )
 windows_of.mistake(
-    "Your y is a single id. Each of the T positions has its own target.",
-    lambda ids, T, stride: [(x, y[-1]) for x, y in windows_of.right(ids, T, stride)],
-)
-windows_of.mistake(
     "Your windows move by one. They should move by `stride`.",
     lambda ids, T, stride: windows_of.right(ids, T, 1),
-)
-windows_of.mistake(
-    "Your windows move by T. They should move by `stride`.",
-    lambda ids, T, stride: windows_of.right(ids, T, T),
 )
 windows_of.mistake(
     "x and y are swapped.",
@@ -138,16 +130,12 @@ def shuffled(n, seed):
     return torch.randperm(n, generator=torch.Generator().manual_seed(seed)).tolist()
 
 
-def dealt(
-    steps=lambda n, B: n // B,
-    order=lambda n, seed, epoch: shuffled(n, seed + epoch),
-    batch=lambda order, place, B: order[place * B : (place + 1) * B],
-):
-    """Other steps in an epoch, another order of it, or another batch of the order."""
+def dealt(steps=lambda n, B: n // B, order=lambda n, seed, epoch: shuffled(n, seed + epoch)):
+    """With other steps in an epoch, or another order of it."""
 
     def batch_of(step, n, B, seed):
         epoch, place = divmod(step, steps(n, B))
-        return batch(order(n, seed, epoch), place, B)
+        return order(n, seed, epoch)[place * B : (place + 1) * B]
 
     return batch_of
 
@@ -171,10 +159,6 @@ batch_of.mistake(
     lambda step, n, B, seed: shuffled(n, seed + step)[:B],
 )
 batch_of.mistake(
-    "You always deal from the front: every step of an epoch reads the same batch.",
-    dealt(batch=lambda order, place, B: order[:B]),
-)
-batch_of.mistake(
     "What is left over at the end of an epoch is dropped: an epoch has `n // B` whole batches, "
     "`divmod(step, n // B)`.",
     dealt(steps=lambda n, B: -(-n // B)),
@@ -196,10 +180,6 @@ batch_of.mistake(
 batch_of.mistake(
     "You did not shuffle: an epoch's order is a `torch.randperm`.",
     dealt(order=lambda n, seed, epoch: list(range(n))),
-)
-batch_of.mistake(
-    "Neighbouring batches overlap: batch number `place` begins at place · B.",
-    dealt(batch=lambda order, place, B: order[place : place + B]),
 )
 batch_of.mistake(
     "You draw windows at random: some come twice, others never. Deal out a `torch.randperm`.",

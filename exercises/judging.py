@@ -1,5 +1,6 @@
 """The exercises on judging a model: what is scored, what is copied, which of two is better."""
 
+from functools import partial
 from itertools import combinations, product
 
 from exercises.check import (
@@ -55,16 +56,8 @@ scored.mistake(
     each_window(lambda s, first, last, *_: (s, s + 1, last)),
 )
 scored.mistake(
-    "The first window counts in full: no earlier window has predicted its tokens.",
-    each_window(lambda s, first, last, n, T, stride: (s, s + 1 + T - stride, last)),
-)
-scored.mistake(
     "The last windows go beyond the text. The n tokens are numbered from 0, so the last is n − 1.",
     each_window(lambda s, first, last, n, T, stride: (s, first, s + T)),
-)
-scored.mistake(
-    "You begin at token 0, which nothing predicts: the first `first` is 1.",
-    each_window(lambda s, first, last, *_: (s, first if s else 0, last)),
 )
 scored.mistake(
     "Each `first` is one too small: the token before it counts already for the window before "
@@ -292,17 +285,12 @@ def by_chance(a, b):
     return fraction_of_swaps(a, b)
 
 
-def fraction_of_swaps(a, b, swaps=None, gap=lambda x, y: x - y, counts=None):
-    """swaps: signs of the differences, all there are; counts: the swaps with this difference?"""
-    gaps = [gap(x, y) for x, y in zip(a, b, strict=True)]
+def fraction_of_swaps(a, b, swaps=None, counts=lambda new, true: abs(new) >= abs(true)):
+    """swaps: rows of signs, by default all; counts: which differences are counted."""
+    gaps = [x - y for x, y in zip(a, b, strict=True)]
     swaps = swaps or list(product((1, -1), repeat=len(gaps)))
-    counts = counts or (lambda new, true: abs(new) >= abs(true))
     new = [sum(sign * gap for sign, gap in zip(signs, gaps, strict=True)) for signs in swaps]
     return sum(counts(total, sum(gaps)) for total in new) / len(swaps)
-
-
-def swapping(**changes):
-    return lambda a, b: fraction_of_swaps(a, b, **changes)
 
 
 def one_at_a_time(a, b):
@@ -319,12 +307,12 @@ def all_shuffled(a, b):
 
 by_chance.mistake(
     "You count only differences in the direction of the true one. Compare their sizes: `abs`.",
-    swapping(counts=lambda new, true: new >= true),
-    swapping(counts=lambda new, true: new <= true),
+    partial(fraction_of_swaps, counts=lambda new, true: new >= true),
+    partial(fraction_of_swaps, counts=lambda new, true: new <= true),
 )
 by_chance.mistake(
     "As large as the true one counts, too: `>=`.",
-    swapping(counts=lambda new, true: abs(new) > abs(true)),
+    partial(fraction_of_swaps, counts=lambda new, true: abs(new) > abs(true)),
 )
 by_chance.mistake(
     "All 2 to the n ways count: the true one, with nothing swapped, and the one with all swapped, "
@@ -340,19 +328,6 @@ by_chance.mistake(
     "You shuffle all numbers. The two numbers of a text stay together; only which model each "
     "belongs to is swapped.",
     all_shuffled,
-)
-by_chance.mistake(
-    "You compare how many texts are better, not by how much.",
-    swapping(gap=lambda x, y: (x > y) - (x < y)),
-    lambda a, b: sum(map(float.__gt__, a, b)) / len(a),
-)
-by_chance.mistake(
-    "That is the number of such ways. Return their fraction of all ways.",
-    lambda a, b: by_chance.right(a, b) * 2 ** len(a),
-)
-by_chance.mistake(
-    "That is the fraction of ways with a *smaller* difference.",
-    lambda a, b: 1 - by_chance.right(a, b),
 )
 by_chance.mistake(
     "That is the mean difference. Return the fraction of swaps that give one as large.",

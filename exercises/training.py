@@ -86,10 +86,6 @@ clip.mistake(
     "You added the lengths of the tensors. Add their squares, and take the root at the end.",
     clipped_by(lambda gs: sum(g.norm() for g in gs)),
 )
-clip.mistake(
-    "You return one long vector. Return a list, with each tensor in its own shape.",
-    lambda gs, longest: flattened(clip.right(gs, longest)),
-)
 
 
 @exercise(
@@ -216,7 +212,6 @@ def adamw(
     decays=lambda p: p.dim() >= 2,
     decay_warms_up=True,
     decoupled=True,
-    root=torch.sqrt,
 ):
     """All of AdamW's steps, or one thing done otherwise."""
     ps = [p.clone() for p in parameters]
@@ -231,7 +226,7 @@ def adamw(
             m, s = corrected(ms[i], 0.9, n), corrected(ss[i], 0.95, n)
             if decoupled:
                 ps[i] = ps[i] - (eta if decay_warms_up else rate) * own
-            ps[i] = ps[i] - eta * m / (root(s) + 1e-8)
+            ps[i] = ps[i] - eta * m / (s.sqrt() + 1e-8)
     return ps
 
 
@@ -291,7 +286,6 @@ optimised.mistake(
     "The averages start at 0 and are too small at first: divide by 1 − βⁿ, n from 1 on.",
     partial(adamw, corrected=lambda moment, beta, n: moment),
 )
-optimised.mistake("The root is missing: divide by √ŝ, not by ŝ.", partial(adamw, root=torch.clone))
 optimised.mistake(
     "Your vectors decay too. Only tensors with two dimensions should.",
     partial(adamw, decays=lambda p: True),

@@ -55,16 +55,11 @@ GAINS = {0.003: -0.01, 0.01: -0.02, 0.02: 0.12, 0.06: 0.41}
         (check.optimised, as_torch_does),
         (check.warm_up_pays, (GAINS, [0.06, 0.02])),
         (check.warm_up_pays, [{k: torch.tensor(v) for k, v in GAINS.items()}, (0.02, 0.06)]),
-        (check.warm_up_pays, (GAINS | {0.02: 0.04}, [0.06])),
     ],
 )
 def test_other_right_answers_are_right(exercise, answer):
     report = exercise(answer)
     assert report.outcome == "right", report.message
-
-
-def test_a_placeholder_inside_is_not_attempted():
-    assert check.warm_up_pays((GAINS, ...)).outcome == "not attempted"
 
 
 def shortened_in_place(gradients, longest):
@@ -80,14 +75,12 @@ def shortened_in_place(gradients, longest):
         (check.clip, lambda gs, c: check.clip.right(gs, c * 2), "entry 0 of clip([[6], [[8]]]"),
         (check.clip, shortened_in_place, "work on a new list and on new tensors"),
         (check.equalised, lambda m: (p := torch.linalg.svd(m))[0] @ p[2], "`full_matrices=False`"),
-        (check.optimised, lambda *a: check.optimised.right(*a)[:1], "should be 3 tensors"),
         (
             check.optimised,
             lambda *a: [2 * p for p in check.optimised.right(*a)],
             "entry 0 of optimised(parameters, 6 gradients, 0.1, 3, 4.0, 0.5)",
         ),
         (check.warm_up_pays, GAINS, "to a pair"),
-        (check.warm_up_pays, ({0.06: 0.41}, [0.06]), "nothing for 0.003, 0.01, 0.02"),
         (check.warm_up_pays, ({k: 2.4 + v for k, v in GAINS.items()}, []), "losses themselves"),
         (check.warm_up_pays, (dict.fromkeys(GAINS, 0.1), []), "All your gains are equal"),
         (check.warm_up_pays, ({k: -v for k, v in GAINS.items()}, []), "seems to be reversed"),
