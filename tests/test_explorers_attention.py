@@ -242,15 +242,6 @@ def test_settings_are_checked_at_the_start_and_later(name, value, message):
         explorer(with_scores=False, **{name: value})
 
 
-@pytest.mark.parametrize(
-    "name", ["tokens", "title", "shape", "weight_steps", "masked", "notable_heads"]
-)
-def test_what_was_checked_together_cannot_be_changed_alone(name):
-    made = explorer()
-    with pytest.raises(traitlets.TraitError, match=f"{name} cannot change: make a new"):
-        setattr(made, name, type(getattr(made, name))())
-
-
 def test_an_unknown_setting_is_named():
     with pytest.raises(TypeError, match="layers"):
         explorer(layers=2)

@@ -75,8 +75,6 @@ def test_it_says_what_it_shows_and_shows_it_still(arguments, text):
     assert repr(explorer) == f"ScalingExplorer({text})"
     picture = explorer.picture()
     assert text in picture.alt and picture.png().startswith(b"\x89PNG")
-    data, _ = explorer._repr_mimebundle_()
-    assert data["text/plain"] == repr(explorer) and data["image/png"]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +102,6 @@ def test_wrong_arguments_are_explained(arguments, message):
         ("power", 11, "'power'.* not be greater than 10"),
         ("power", 1, "'power'.* not be less than 2"),
         ("divisor", "foo", r"'divisor'.* any of \['1', '√hs', '√C', 'hs'\], not the str 'foo'"),
-        ("numbers", b"", "numbers cannot change"),
     ],
 )
 def test_a_wrong_change_is_explained_and_changes_nothing(name, wrong, message):

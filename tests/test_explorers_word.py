@@ -121,15 +121,6 @@ def test_an_answer_takes_few_milliseconds(real):
     assert sorted(took)[2] < 0.05  # of this process, the median: another one may be busy
 
 
-def test_the_text_and_the_picture_are_stable(explorer):
-    text = "WordExplorer(nearest to “king” by cosine (excluding “king”): queen, man, woman …)"
-    first, second = explorer(), explorer()
-    assert repr(first) == repr(second) == text
-    bundle, _ = first._repr_mimebundle_()
-    assert bundle["text/plain"] == text and bundle["image/png"]
-    assert first.picture().png() == second.picture().png()
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -165,13 +156,6 @@ def test_words_of_any_length_and_signs_can_be_sent_and_drawn(explorer):
     assert len(repr(widget)) < 200 and widget.picture().png()
     widget.word = "x" * 10_000
     assert widget.answer["rows"] and len(repr(widget)) < 200
-
-
-def test_a_wrong_mode_is_refused_later_too(explorer):
-    widget = explorer()
-    with pytest.raises(traitlets.TraitError, match=r"any of \['neighbours', 'analogy'\]"):
-        widget.mode = "both"
-    assert widget.mode == "neighbours"
 
 
 def test_the_answer_is_the_explorer_s_own(explorer):
