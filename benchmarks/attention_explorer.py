@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "brows
 import lab
 
 # (layers, heads, tokens), and the targets in ms: to answer, and to open. The last two are the
-# heads of SmolLM2, at a sentence of chapter 16 and at a longer text.
+# heads of SmolLM2, at a sentence and at a longer text.
 SIZES = [
     ((12, 12, 64), 10, 500),
     ((4, 4, 256), 33, 1000),

@@ -16,7 +16,7 @@ headline  tiny Shakespeare as well as it can be learnt in minutes, 4.8M paramete
 longest   what half an hour on two cores can buy: one such model trained three times as long, with
           more decay, in a third of it; three of them, and the mean of their probabilities.
 kernels   what the machine can do (matrix products in float32, and in bfloat16 where it has that),
-          where the time of a step of `fast`, of `headline` and of chapter 13's GPTMini goes, which
+          where the time of a step of `fast`, of `headline` and of GPTMini goes, which
           share of those GFLOP/s it reaches, and attention's kernel beside its formula in bfloat16.
 
 The text is tiny Shakespeare (see helpers.data.tiny_shakespeare); nanoGPT is cloned from

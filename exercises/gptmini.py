@@ -1,4 +1,4 @@
-"""The exercises of chapter 13: windows, a split by windows that do not overlap, batches by step."""
+"""The exercises on GPTMini: windows, a split by windows that do not overlap, batches by step."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""The exercises of chapter 02: the loss and its gradient, counting, sampling."""
+"""The exercises on language modelling: the loss and its gradient, counting, sampling."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The exercises of chapter 01, words as vectors."""
+"""The exercises on words as vectors."""
 
 import torch
 

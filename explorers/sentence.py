@@ -59,7 +59,7 @@ class SentenceExplorer(Explorer):
     layer · n_head + head; masked: if True, no token attends to those after it.
 
     Raises ValueError for a model or a tokenizer that the browser does not compute, TraitError for
-    settings out of range. Taught in chapters 01 to 13, each stage in its own.
+    settings out of range. Each stage is taught in a chapter of its own.
     """
 
     _esm: ClassVar[str] = esm(

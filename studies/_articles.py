@@ -14,7 +14,7 @@ END = "<|endoftext|>"
 
 @cache
 def articles(split: str) -> list[str]:
-    """Each article with its title; the test articles are opened by chapter 14 alone."""
+    """Each article with its title; the test articles are opened by the chapter judging alone."""
     assert split in ("train", "validation")
     return [f"{title}\n\n{text}" for title, text in data.wikipedia(split)]
 

@@ -1,4 +1,5 @@
-"""What several studies share: the plays as ids, and the model of letters of chapters 04 to 06."""
+"""What several studies share: the plays as ids, and the model of letters of the chapters
+queries_keys_values to multi_head."""
 
 from collections.abc import Callable
 from functools import cache

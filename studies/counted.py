@@ -1,10 +1,11 @@
 """Does a bigram network that is trained find the table that one can count, and with which steps?
 
-The sentences of chapter 02 that this tests: the loss of the trained table comes down to the counted
-entropy and never below it; with Adam (Kingma and Ba, 2015) nearly all probability stands where it
-was counted; with plain gradient descent (SGD), in 300 steps, no rate that we tried suits frequent
-and rare rows alike; with ten times the rate and three times the steps the rare rows come close to
-Adam's; at ten times the rate a single pair can be thrown far down ("above by its worst pair").
+The sentences of the chapter language_modelling that this tests: the loss of the trained table
+comes down to the counted entropy and never below it; with Adam (Kingma and Ba, 2015) nearly all
+probability stands where it was counted; with plain gradient descent (SGD), in 300 steps, no rate
+that we tried suits frequent and rare rows alike; with ten times the rate and three times the steps
+the rare rows come close to Adam's; at ten times the rate a single pair can be thrown far down
+("above by its worst pair").
 
 The rate falls in the run: a half at the full rate, a third at a quarter of it, the rest at a
 twentieth, each with a new optimizer, as in the chapter. Moved: the rate × 3 and × 10, the length

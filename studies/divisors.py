@@ -1,4 +1,4 @@
-"""Chapter 05: by what the scores of a head are divided, what comes of it, and why.
+"""By what the scores of a head are divided, what comes of it, and why.
 
 The model of the chapter on the plays, its scores divided by √hs, by hs and by nothing; and a head
 that hears only itself, as a control: what it reaches is reached without listening to others.

@@ -1,4 +1,4 @@
-"""Chapter 15: what does rounding a real model's weights cost?
+"""What does rounding a real model's weights cost?
 
 SmolLM2's matrices, which come in blocks of 32 numbers of 4 bits, are rounded once more: to 8, 3 and
 2 bits in such blocks, and to 8 and 4 bits with one scale for a whole row instead of one for 32

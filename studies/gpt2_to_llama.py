@@ -1,4 +1,4 @@
-"""Chapter 15: what does each switch from GPT-2 to Llama change, one at a time?
+"""What does each switch from GPT-2 to Llama change, one at a time?
 
 Two layers, C = 64, texts of 32 characters of the plays, 16 in a batch, AdamW. The first model is
 GPT-2's; each next one keeps the switches of those before it. "+ shared keys" has two heads of keys

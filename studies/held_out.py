@@ -1,4 +1,4 @@
-"""Chapter 18: does the law of `scaling_law` foretell a larger run?
+"""Does the law of `scaling_law` foretell a larger run?
 
 A model 2.7 times as large as the largest there reads twice as many tokens as any there: 5 times the
 work. The rest as there.

@@ -1,4 +1,4 @@
-"""Chapter 09: what is each part of a GPT worth, one change at a time?
+"""What is each part of a GPT worth, one change at a time?
 
 From the bigram table to two blocks on Shakespeare (16 characters, C = 32): each rung adds one thing
 to the rung before it, and all are trained alike, from the numbers that PyTorch starts with. The

@@ -1,4 +1,4 @@
-"""Chapter 13: what does a split by window say, and what is true?
+"""What does a split by window say, and what is true?
 
 A GPT of two layers learns from windows of 32 tokens of six articles (the first 8,000 characters of
 each; other articles for each seed) and is judged on training windows, on the tenth of the windows

@@ -1,4 +1,4 @@
-"""Chapter 04: what a head learns with the mask, and what it learns to do when the mask is missing.
+"""What a head learns with the mask, and what it learns to do when the mask is missing.
 
 The model of the chapter with a causal head and with one that sees everything. Measured are the mean
 training loss of the last 50 steps, the loss on fresh text when only the past is shown (`honest`),

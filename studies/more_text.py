@@ -1,8 +1,8 @@
-"""Chapter 13: what would more text, a wider model or more steps buy?
+"""What would more text, a wider model or more steps buy?
 
-A small GPT with the recipe of chapter 10 (two layers, pieces from a vocabulary of 512, windows of
-64, 16 a step) learns from all 86 training articles, or from every sixteenth of them (6 articles);
-32 or 96 numbers a token; 150 or 600 steps. `times` multiplies both learning rates.
+A small GPT with the recipe of the chapter training (two layers, pieces from a vocabulary of 512,
+windows of 64, 16 a step) learns from all 86 training articles, or from every sixteenth of them (6
+articles); 32 or 96 numbers a token; 150 or 600 steps. `times` multiplies both learning rates.
 bits: bits per character on the first 3,000 characters of each validation article; known: the same
 on the first 5,000 characters of each of the six articles, which all arms have trained on.
 """

@@ -1,4 +1,4 @@
-"""Chapter 16: what each of SmolLM2's 270 heads is worth, and for what.
+"""What each of SmolLM2's 270 heads is worth, and for what.
 
 One head at a time adds nothing ("26.0": layer 26, head 0), and three things are measured, each on
 texts that the seed chooses. text: nats a token on a validation article; repeated: the same on the

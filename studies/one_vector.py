@@ -1,4 +1,4 @@
-"""Chapter 17: one vector between reader and writer fails at long words; attention does not.
+"""One vector between reader and writer fails at long words; attention does not.
 
 A recurrent encoder–decoder (GRU) learns to write words of random letters backwards, of 1 to 12
 letters, all lengths equally often. Then it writes 200 fresh words of each length. "one vector": the

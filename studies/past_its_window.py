@@ -1,4 +1,4 @@
-"""Chapter 15: what happens to a real model past its window, and which repair helps?
+"""What happens to a real model past its window, and which repair helps?
 
 SmolLM2's file names a window of 8,192 tokens and a rotary base of 100,000. It reads the first
 12,288 tokens of an article: as it comes; with four times the base; with every position divided by

@@ -1,4 +1,4 @@
-"""Chapter 04: what learned queries, keys and values are worth on the plays.
+"""What learned queries, keys and values are worth on the plays.
 
 The model of the chapter (votes of the present character, plus votes about what is brought home from
 16 characters) with attention without projections (q = k = v = x), with one learned matrix of

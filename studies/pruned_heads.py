@@ -1,4 +1,4 @@
-"""Chapter 16: how many of SmolLM2's 270 heads can be taken away before it reads worse?
+"""How many of SmolLM2's 270 heads can be taken away before it reads worse?
 
 The heads that mattered least when each was taken away alone (study one_head_off, on three articles)
 go first; or those that mattered most; or heads by chance. loss: nats a token on the first 256

@@ -1,13 +1,13 @@
-"""Chapter 04: one head learns to find a value by its key; weights that do not compare cannot.
+"""One head learns to find a value by its key; weights that do not compare cannot.
 
 A text is eight tokens, each a key and its value ("c5": c has 5), all keys different, and then a
 question ("c?"). What is counted is the share of 4,000 fresh questions that are answered rightly.
 Fixed weights are one learned matrix for all texts; weights by listener are a learned score for each
-place, from the vector of the token that listens (chapter 03's last model). `most frequent` is the
-share that is reached by naming the value that occurs most often in the text, without looking at the
-question: the ceiling of whoever cannot find. Two arms take something from the head: its places, and
-its projections (q = k = v = x). One does not average at all: a hidden layer of 512 on the nine
-vectors side by side. `start`: the standard deviation of the first tables.
+place, from the vector of the token that listens (the chapter causal_averaging's last model). `most
+frequent` is the share that is reached by naming the value that occurs most often in the text,
+without looking at the question: the ceiling of whoever cannot find. Two arms take something from
+the head: its places, and its projections (q = k = v = x). One does not average at all: a hidden
+layer of 512 on the nine vectors side by side. `start`: the standard deviation of the first tables.
 """
 
 import math

@@ -1,11 +1,11 @@
 """What is each way to hear the past worth, on the same plays, batches and steps?
 
-The sentences of chapter 03 that this tests: the mean of the past alone is worse than the bigram
-model; beside the present character's own vote it is better; weights that fade, or are learned, are
-better than the mean; weights by listener are better than any one matrix; a table for each distance
-is as good as those; and what holds all of these back is that votes are only added up: a fixed
-window with one hidden layer (Bengio and others, 2003) of the same size is far ahead of them, and a
-hidden layer on the *bag* of the past gains far less.
+The sentences of the chapter causal_averaging that this tests: the mean of the past alone is worse
+than the bigram model; beside the present character's own vote it is better; weights that fade, or
+are learned, are better than the mean; weights by listener are better than any one matrix; a table
+for each distance is as good as those; and what holds all of these back is that votes are only
+added up: a fixed window with one hidden layer (Bengio and others, 2003) of the same size is far
+ahead of them, and a hidden layer on the *bag* of the past gains far less.
 
 Tables of votes start without an opinion and learn at the rate 0.05, what has a hidden layer at
 0.01; moved: both rates × 0.3, and the length × 3.
@@ -80,7 +80,8 @@ class Tables(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         n = ids.shape[1]
-        return sum(F.pad(t(ids), (0, 0, d, 0))[:, :n] for d, t in enumerate(self.tables))  # type: ignore[return-value]
+        return sum(F.pad(t(ids), (0, 0, d, 0))[:, :n] for d, t in enumerate(self.tables))  # type:
+        ignore[return-value]
 
 
 class Window(nn.Module):

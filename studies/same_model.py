@@ -1,4 +1,4 @@
-"""Chapter 15: is SmolLM2 in our GPT the model that others run?
+"""Is SmolLM2 in our GPT the model that others run?
 
 The library `transformers` computes from the same numbers, ten prompts, 64 tokens each, the
 likeliest every time. differ: how many of the 64 are others; logits: the largest difference at any

@@ -1,4 +1,4 @@
-"""Chapter 15: what does the template of a model that was taught to answer change?
+"""What does the template of a model that was taught to answer change?
 
 Twelve questions of our own to SmolLM2-135M-Instruct, its likeliest token each time, 60 at most:
 in the model's own template, in the template without its system line, and as plain text.

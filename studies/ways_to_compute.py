@@ -1,4 +1,4 @@
-"""Chapter 18: do half the digits, or compiled kernels, change what a model learns, and how fast?
+"""Do half the digits, or compiled kernels, change what a model learns, and how fast?
 
 A small GPT learns Shakespeare's plays for 300 steps: as PyTorch runs it, in bfloat16 (whether the
 hardware is made for it or not), and compiled by `torch.compile`, which wants a C++ compiler.

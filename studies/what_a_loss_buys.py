@@ -1,8 +1,8 @@
 """What must a small GPT beat, and what does a lower loss buy that a reader can see?
 
-The sentences of chapter 14 that this tests: after how many steps a small GPT is as good as tables
-of counted pairs; and that with the loss other marks improve: cloze questions, agreement, the share
-of written words that the training articles have.
+The sentences of the chapter judging that this tests: after how many steps a small GPT is as good
+as tables of counted pairs; and that with the loss other marks improve: cloze questions, agreement,
+the share of written words that the training articles have.
 
 Two layers, width 64, windows of 64 pieces, 16 in a batch, of the training articles. bits per
 character: on the exam, the first 6,000 characters of each validation article. cloze: the share of

@@ -1,4 +1,4 @@
-"""Chapter 09: what does a small GPT lose without its positions, its mask, its residuals?
+"""What does a small GPT lose without its positions, its mask, its residuals?
 
 The model at the top of the ladder (studies/ladder.py) whole, and with one thing taken out, trained
 alike. loss: on plays that were held out, as usual, all places of a chunk at once; honest: the same

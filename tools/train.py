@@ -1,11 +1,11 @@
 """Train the models that are shipped in data/checkpoints/.
 
-    python tools/train.py shakespeare-gpt      chapter 11: the plays, character by character
-    python tools/train.py gptmini              chapter 13: articles of Wikipedia, in byte pairs
+    python tools/train.py shakespeare-gpt      the plays, character by character
+    python tools/train.py gptmini              articles of Wikipedia, in byte pairs
 
 An interrupted run is taken up again by the same command. The log (steps, seconds, tokens, losses,
 the machine) is written beside the checkpoint. Several processes share the work under torchrun
-(chapter 18), and take up each other's runs whatever their number:
+and resume each other's runs, whatever their number:
 
     torchrun --standalone --nproc-per-node=2 tools/train.py gptmini
 """
@@ -38,8 +38,9 @@ from helpers.training import estimate_loss, fast_gpt, fast_optimizers, wsd_sched
 
 ROOT = Path(__file__).resolve().parent.parent
 BATCH = 16
-# What is shipped does without short convolutions, for chapter 11 caches what attention needs of the
-# past and nothing else, and without LayerNorm, which explorers/gpt.js does not compute.
+# What is shipped does without short convolutions, because the chapter on generation caches what
+# attention needs of the past and nothing else, and without LayerNorm, which explorers/gpt.js does
+# not compute.
 PARTS: dict[str, Any] = dict(norm="RMSNorm", convolution=None)
 
 

@@ -1,9 +1,10 @@
 """Real data by name: word vectors, human judgements, plays, articles, a trained model.
 
-What chapter 01 needs is shipped beside the course in `data/`. The rest is fetched at its first use
-into a cache (`data/cache`, or the folder named by the environment variable ``DOT2GPT_DATA``); that
-may take a minute and shows nothing meanwhile, so that a chapter's output is the same at the first
-run and at the second. Every file is verified by sha256 at every use. `status()` says what is here.
+What the first chapter needs is shipped beside the course in `data/`. The rest is fetched at its
+first use into a cache (`data/cache`, or the folder named by the environment variable
+``DOT2GPT_DATA``); that may take a minute and shows nothing meanwhile, so that a chapter's output
+is the same at the first run and at the second. Every file is verified by sha256 at every use.
+`status()` says what is here.
 
 Every function returns plain Python or NumPy objects that are yours to change, and raises
 `DataError` with a message that says what to do when the data cannot be had.
@@ -50,7 +51,7 @@ def glove() -> tuple[list[str], np.ndarray]:
     which moves no number by more than 0.002. All words are lower-case.
 
     Returns (words, vectors): a list of 30,000 strings and a fresh float32 array of shape
-    (30000, 50); row i belongs to word i. Used in chapter 01.
+    (30000, 50); row i belongs to word i. Used in: words_as_vectors.
     """
     import numpy as np
 
@@ -67,7 +68,7 @@ def analogies() -> dict[str, list[tuple[str, str, str, str]]]:
     are made lower-case, because GloVe's are. Not every word is among `glove`'s 30,000.
 
     Returns 14 categories -> questions (a, b, c, d), read "a is to b as c is to d".
-    Used in chapter 01.
+    Used in: words_as_vectors.
     """
     questions: dict[str, list[tuple[str, str, str, str]]] = {}
     for line in sources.shipped("questions-words.txt").read_text("utf-8").splitlines():
@@ -88,7 +89,7 @@ def word_similarity(name: str) -> list[tuple[str, str, float]]:
     without a named licence. Both are shipped with the course (25 kB) as gensim distributes them.
 
     Returns a list of (word, word, rating), words in lower case. Raises ValueError for another
-    name. Used in chapter 01.
+    name. Used in: words_as_vectors.
     """
     files = {"wordsim353": "wordsim353.tsv", "simlex999": "simlex999.txt"}
     _choose("name", name, files)
@@ -110,7 +111,7 @@ def shakespeare(split: str = "all") -> str:
     `split` is "all", "train" (the first 90 %) or "validation" (the rest, from the next speech on:
     most of Macbeth, then Othello, Romeo and Juliet, and Timon of Athens). No character occurs in
     "validation" that is not in "train". Raises ValueError for another split and `DataError` when
-    the file cannot be had. Used in chapter 02 and wherever a small model is trained.
+    the file cannot be had. Used in: language_modelling and wherever a small model is trained.
     """
     _choose("split", split, ("all", "train", "validation"))
     text = _plays()
@@ -132,7 +133,7 @@ def tiny_shakespeare() -> str:
     1,115,394 characters, 65 different ones: eight plays and part of a ninth; public domain.
     Fetched by URL at the first use (1 MB), from github.com/karpathy/char-rnn. Usual split: the
     first 90 % of the characters for training. Raises `DataError` when it cannot be had.
-    Used where we compare with published losses (chapter 10).
+    Used where we compare with published losses (in: training).
     """
     return sources.fetch("tinyshakespeare.txt").read_text("utf-8")
 
@@ -146,11 +147,12 @@ def wikipedia(split: str = "train") -> list[tuple[str, str]]:
 
     `split` is "train", "validation", "test" or "all": whole articles, of every ten the last but one
     for validation and the last for the test, so that no article is in two splits. The test is for
-    the last look at a finished model: chapter 14 opens it, once, and nothing else in the course.
+    the last look at a finished model: the chapter judging opens it, once, and nothing else in the
+    course.
 
     Returns a list of (title, text): 2.8 million characters, an empty line between paragraphs.
     Raises ValueError for another split and `DataError` when the file cannot be had. Used in
-    chapters 12 to 14.
+    the chapters byte_pair_encoding to judging.
     """
     _choose("split", split, ("all", "train", "validation", "test"))
     known = sources.recall("wikipedia.json")
@@ -173,7 +175,7 @@ def smollm2() -> Path:
     30 layers of 9 heads, width 576, 49,152 tokens, Llama architecture.
 
     Returns the path of the file (98 MB) in the cache; do not write to it. Raises `DataError` when
-    it cannot be had. Used in chapters 15 and 16.
+    it cannot be had. Used in: real_weights, inside_the_heads.
     """
     return sources.fetch("SmolLM2-135M-Instruct.Q4_1.gguf")
 
@@ -187,7 +189,7 @@ def checkpoint(name: str) -> Path:
     `make train` makes them again.
 
     Returns the path of data/checkpoints/<name>.safetensors; do not write to it. Raises `DataError`
-    when it or its log is not there or damaged. Used in chapters 11, 13 and 14.
+    when it or its log is not there or damaged. Used in: generation, gptmini, judging.
     """
     folder = sources.FOLDER / "checkpoints"
     if not (folder / f"{name}.safetensors").is_file():

@@ -29,7 +29,7 @@ _MADE_OF = {"enwiki-106-articles.xml.bz2": "wikipedia.json"}  # which is all tha
 def status() -> list[DataStatus]:
     """What data there are, how large, and whether they are here; uses no network, verifies nothing.
 
-    Raises `DataError` when the folder of the cache cannot be looked at. Used in chapter 00.
+    Raises `DataError` when the folder of the cache cannot be looked at. Used in: start_here.
     """
 
     def where(files: list[str] | None) -> str:
