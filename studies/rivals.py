@@ -80,8 +80,7 @@ class Tables(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         n = ids.shape[1]
-        return sum(F.pad(t(ids), (0, 0, d, 0))[:, :n] for d, t in enumerate(self.tables))  # type:
-        ignore[return-value]
+        return sum(F.pad(t(ids), (0, 0, d, 0))[:, :n] for d, t in enumerate(self.tables))  # type: ignore[return-value]
 
 
 class Window(nn.Module):
