@@ -635,7 +635,7 @@ from explorers import base
 
 class Echo(base.Explorer):
     _esm = base.esm() + '''export default live(({ model: plain, el }) => {
-        const node = root(el, "echo", "Echo"), model = promptly(plain, node);
+        const node = root(el, "echo", "Echo"), model = withAck(plain, node);
         const field = h("input", { type: "text" }), said = h("output");
         field.addEventListener("input", () => {
           model.set("asked", field.value);
