@@ -147,6 +147,8 @@ class SamplingExplorer(Explorer):
             same = 0
             while same < min(len(self._read), len(ids) - 1) and self._read[same] == ids[same]:
                 same += 1
+            if same and same < len(self._cache[0]) and self._cache[0].conv_state is not None:
+                same = 0  # a convolution's inputs before its last ones are gone
             if same == 0:
                 self._cache = self._model.empty_cache()
             for layer in self._cache if same else ():

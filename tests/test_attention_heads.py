@@ -144,26 +144,26 @@ def test_shapes_that_do_not_fit_are_named(q, k, v, message):
     "mask", [torch.ones(5, 7), torch.ones(5, 7, dtype=torch.int64), "causal", True]
 )
 def test_a_mask_that_is_not_bool_is_explained(mask):
-    with pytest.raises(ValueError, match="bool tensor, True where looking is allowed, not"):
+    with pytest.raises(ValueError, match="bool tensor, True where a query may attend, not"):
         attention(*qkv(2), mask)
 
 
 @pytest.mark.parametrize("shape", [(7, 5), (5, 5), (7,), (3, 5, 7), (5, 1, 1, 7), (1, 1, 5, 7), ()])
 def test_a_mask_of_the_wrong_shape_is_explained(shape):
-    with pytest.raises(ValueError, match=r"want a mask of shape \(5, 7\)"):
+    with pytest.raises(ValueError, match=r"need a mask of shape \(5, 7\)"):
         attention(*qkv(2), torch.ones(shape, dtype=torch.bool))
 
 
 def test_a_mask_per_sequence_is_not_taken_for_one_per_head():
     """(B, T, S) beside (B, H, T, S) would broadcast silently when B == H."""
-    with pytest.raises(ValueError, match="want a mask"):
+    with pytest.raises(ValueError, match="need a mask"):
         attention(*qkv(3, 3), torch.ones(3, 5, 7, dtype=torch.bool))
 
 
 def test_a_query_with_nothing_to_look_at_is_explained():
     mask = torch.ones(5, 7, dtype=torch.bool)
     mask[2] = False
-    with pytest.raises(ValueError, match="nothing to look at"):
+    with pytest.raises(ValueError, match="no key to attend to"):
         attention(*qkv(2), mask)
 
 

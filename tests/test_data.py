@@ -170,7 +170,7 @@ def test_pip_and_pooch_check_the_same_hash():
 def test_every_function_says_what_its_data_are():
     for name in set(data.__all__) - {"DataError", "DataStatus", "status"}:
         text = getattr(data, name).__doc__
-        assert "chapter" in text and ("Returns" in text or "split" in text), name
+        assert "Used " in text and ("Returns" in text or "split" in text), name
         assert any(word in text for word in ("icence", "CC BY", "public domain", "Apache")), name
 
 

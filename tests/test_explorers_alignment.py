@@ -9,7 +9,7 @@ import traitlets
 
 from explorers.alignment import LONGEST_READ, LONGEST_WRITTEN, AlignmentExplorer
 from explorers.attention_maps import STEPS
-from helpers.encoder_decoder import Recurrent, answer, pairs_to_ids
+from helpers.encoder_decoder import RNNSeq2Seq, greedy_decode, pairs_to_ids
 
 PAIRS = [("abc", "cba"), ("3 May 1979", "1979-05-03")]
 
@@ -53,8 +53,8 @@ def test_all_weights_go_over_one_after_the_other(explorer):
 
 def test_weights_of_a_model_are_taken_as_they_come(explorer):
     torch.manual_seed(0)
-    model = Recurrent(8, "dot")
-    (text,) = answer(model, ["abc"], longest=5)
+    model = RNNSeq2Seq(8, "dot")
+    (text,) = greedy_decode(model, ["abc"], longest=5)
     source, given, _ = pairs_to_ids([("abc", text)])
     weights = model.weights(source, given)[0]
     widget = explorer(PAIRS[:1], {"dot product": [(text, weights)]}, step=3)

@@ -9,7 +9,6 @@ from torch import nn
 
 from explorers.sampling import SamplingExplorer
 from helpers.gpt import GPT, GPTConfig
-from helpers.positions import Rotary
 from helpers.sampling import next_token_probabilities
 from helpers.text import CharTokenizer
 
@@ -19,7 +18,7 @@ TOKENIZER = CharTokenizer.from_text("abcdefghijklmnopqrstuvwxyz $\n<>")
 @pytest.fixture(scope="module")
 def model():
     torch.manual_seed(0)
-    made = GPT(GPTConfig(TOKENIZER.vocab_size, 16, 2, 2, 16, position=Rotary))
+    made = GPT(GPTConfig(TOKENIZER.vocab_size, 16, 2, 2, 16, position="Rotary"))
     for p in made.parameters():
         if p.dim() == 2:
             nn.init.normal_(p, std=0.3)

@@ -3,6 +3,7 @@
 import json
 import struct
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,8 +15,7 @@ from explorers.sentence import LONGEST, MOST, SentenceExplorer
 from explorers.token import readable
 from helpers import data
 from helpers.checkpoints import load_checkpoint
-from helpers.gpt import GPT, GPTConfig, SquaredReLU
-from helpers.positions import Rotary
+from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, CharTokenizer
 
 TOKENIZER = BPETokenizer.train("low low low lower lowest newest widest", 262, ["<|endoftext|>"])
@@ -23,7 +23,7 @@ TOKENIZER = BPETokenizer.train("low low low lower lowest newest widest", 262, ["
 
 def small(**changes):
     torch.manual_seed(0)
-    settings = {"norm": nn.RMSNorm, "mlp": SquaredReLU, "position": Rotary, "qk_norm": True}
+    settings = {"norm": "RMSNorm", "mlp": "SquaredReLU", "position": "Rotary", "qk_norm": True}
     settings |= {"bias": False, "tied": False} | changes
     return GPT(GPTConfig(TOKENIZER.vocab_size, 40, 2, 2, 16, **settings)).eval()
 
@@ -115,7 +115,7 @@ def test_equal_models_have_equal_files_and_names(gptmini):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"norm": nn.LayerNorm}, "norm is LayerNorm, not RMSNorm"),
+        ({"norm": "LayerNorm"}, "norm is LayerNorm, not RMSNorm"),
         ({"position": None}, "position is None, not Rotary"),
         ({"qk_norm": False}, "qk_norm is False"),
         ({"bias": True}, "bias is True"),
@@ -130,11 +130,11 @@ def test_a_model_of_other_parts_is_refused(explorer, changes, reason):
 
 def test_a_model_that_reads_less_than_is_shown_is_refused(explorer):
     torch.manual_seed(0)
-    config = {**small().config.to_dict(), "block_size": MOST - 1}
+    config = replace(small().config, block_size=MOST - 1)
     with pytest.raises(
         ValueError, match=f"{MOST} tokens are shown, but the model reads {MOST - 1}"
     ):
-        explorer(GPT(GPTConfig.from_dict(config)))
+        explorer(GPT(config))
 
 
 def test_without_a_text_there_are_no_activations(explorer):

@@ -294,7 +294,7 @@ def fast():
 
 
 def test_a_tied_fast_model_is_refused():
-    with pytest.raises(ValueError, match="wants a table of its own"):
+    with pytest.raises(ValueError, match="needs tied=False"):
         fast_gpt(11, 8, n_layer=1, n_head=2, n_embd=16, tied=True)
 
 
