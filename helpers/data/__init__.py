@@ -151,8 +151,8 @@ def wikipedia(split: str = "train") -> list[tuple[str, str]]:
     course.
 
     Returns a list of (title, text): 2.8 million characters, an empty line between paragraphs.
-    Raises ValueError for another split and `DataError` when the file cannot be had. Used in: byte_pair_encoding,
-    gptmini, judging.
+    Raises ValueError for another split and `DataError` when the file cannot be had.
+    Used in: byte_pair_encoding, gptmini, judging.
     """
     _choose("split", split, ("all", "train", "validation", "test"))
     known = sources.recall("wikipedia.json")
