@@ -237,9 +237,9 @@ class AttentionExplorer(Explorer):
     def _draw_map(self, ax: Axes) -> None:
         values, T = self.shown(), self.shape[2]
         if self.stage != "softmax":
-            plots.heatmap(values, ax=ax, signed=True, colour_bar="scaled score")
+            plots.heatmap(values, ax=ax, signed=True, colorbar="scaled score")
         else:  # the square root lets small weights be told apart, as in the browser
-            plots.heatmap(np.sqrt(values), ax=ax, limits=(0, 1), colour_bar="weight")
+            plots.heatmap(np.sqrt(values), ax=ax, limits=(0, 1), colorbar="weight")
             marks = [0, 0.05, 0.25, 0.5, 1]
             bar: Any = ax.images[0].colorbar
             bar.set_ticks(np.sqrt(marks), labels=map(str, marks))

@@ -18,7 +18,7 @@ With `ax` a kind draws on the axes of a picture that is there already::
     fig
 
 All but diagrams take `xlabel`, `title`, `xlim` and what else `Axes.set` knows; `xticks`, `yticks`:
-the values to mark, or value → label; `log`: "x", "y" or "xy"; `levels`: name → a value to compare
+the values to mark, or value → label; `log`: "x", "y" or "xy"; `hlines`: name → a value to compare
 with, a dashed line; `legend`: "above", "below", one of Matplotlib's places, or "" for none.
 """
 
@@ -168,10 +168,10 @@ def _name(ax: Axes, place: Any, text: str, colour: str, **look: Any) -> None:
     ax.annotate(text, place, color=colour, **look)
 
 
-def _places(ax: Axes, labels: Collection[Any], upright: bool = False) -> np.ndarray:
-    """Labelled places one below the other, or side by side (upright)."""
-    (ax.xaxis if upright else ax.yaxis).set_ticks(range(len(labels)), _shown(labels))
-    if not upright:
+def _places(ax: Axes, labels: Collection[Any], vertical: bool = False) -> np.ndarray:
+    """Labelled places one below the other, or side by side (vertical)."""
+    (ax.xaxis if vertical else ax.yaxis).set_ticks(range(len(labels)), _shown(labels))
+    if not vertical:
         ax.set_ylim(len(labels) - 0.5, -0.5)
     return np.arange(len(labels))
 
@@ -183,13 +183,13 @@ def _drawn(
     ax: Any = None,
     width: float = 7,
     height: float = 3.6,
-    upright: bool = True,
+    vertical: bool = True,
     log: str = "",
-    levels: Mapping[str, float] | None = None,
+    hlines: Mapping[str, float] | None = None,
     legend: str = "best",
     **labels: Any,
 ) -> Iterator[Any]:
-    """The axes that a kind draws on, given or new; then scales, ticks, labels, levels, legend."""
+    """The axes that a kind draws on, given or new; then scales, ticks, labels, lines, legend."""
     with mpl.rc_context(_STYLE):
         ax = picture(alt, width=width, height=height)[1] if ax is None else ax
         yield ax
@@ -201,9 +201,9 @@ def _drawn(
                 axis.set_ticks([], minor=True)
                 axis.set_ticks(list(ticks), shown)
         ax.set(**labels)
-        for (name, level), dashes in zip((levels or {}).items(), cycle(("--", ":", "-."))):
+        for (name, level), dashes in zip((hlines or {}).items(), cycle(("--", ":", "-."))):
             line = {"color": GREY, "linewidth": 1.5, "linestyle": dashes, "label": name}
-            (ax.axhline if upright else ax.axvline)(level, **line)
+            (ax.axhline if vertical else ax.axvline)(level, **line)
         handles, names = ax.get_legend_handles_labels()
         if legend in ("above", "below"):
             side, room = {"above": "upper", "below": "lower"}[legend], ax.figure.get_figwidth()
@@ -211,7 +211,7 @@ def _drawn(
             columns = len(names) if sum(wide) < room else max(1, int(room / max(wide)))
             look = {"loc": f"outside {side} center", "ncols": columns, "columnspacing": 1.2}
             ax.figure.legend(handles, names, **look)
-        elif legend and (levels or len(names) > 1):
+        elif legend and (hlines or len(names) > 1):
             ax.legend(loc=legend)
 
 
@@ -224,7 +224,7 @@ def heatmap(
     signed: bool = False,
     values: Any = None,
     limits: tuple[float, float] | None = None,
-    colour_bar: str | None = None,
+    colorbar: str | None = None,
     **options: Any,
 ) -> Picture:
     """A matrix as colours; cells that are infinite or not a number stay white.
@@ -232,7 +232,7 @@ def heatmap(
     matrix: (rows, columns) numbers; row_labels, column_labels: tokens; signed: True for a map
     centred on 0 (red positive, blue negative); values: a format such as ".2f" to write the numbers
     in, or a (rows, columns) matrix of what to write instead; limits: (lowest, highest);
-    colour_bar: its label and unit. Raises ValueError if the matrix has not 2 dimensions.
+    colorbar: its label and unit. Raises ValueError if the matrix has not 2 dimensions.
     """
     data = np.asarray(matrix, dtype=float)
     if data.ndim != 2:
@@ -261,8 +261,8 @@ def heatmap(
                 ink = "black" if 0.3 * r + 0.59 * g + 0.11 * b > 0.5 else "white"
                 text = _number(value, values) if written is None else str(written[i, j])
                 ax.text(j, i, text, ha="center", va="center", color=ink, fontsize=9)
-        if colour_bar is not None:
-            bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=colour_bar)
+        if colorbar is not None:
+            bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=colorbar)
             bar.outline.set_visible(False)
         return ax.figure
 
@@ -293,14 +293,14 @@ def curves(
     xlabel: str,
     ylabel: str,
     styles: Mapping[str, Any] | None = None,
-    spans: Mapping[str, tuple[float, float]] | None = None,
+    axvspan: Mapping[str, tuple[float, float]] | None = None,
     **options: Any,
 ) -> Picture:
     """Named curves on one pair of axes.
 
     lines: name → y values, or name → (x values, y values); styles: name → a line in Matplotlib's
     short form ("--" dashed, "o" dots, "C0o--" in the colour of the first curve) or its line options
-    in a mapping; spans: name → (from, to) in x, grey. Raises ValueError if `styles` names no curve.
+    in a mapping; axvspan: name → (from, to) in x, grey. Raises ValueError if `styles` names no curve.
     """
     _check_names("styles", styles or {}, lines)
     with _drawn(alt, xlabel=xlabel, ylabel=ylabel, **options) as ax:
@@ -309,7 +309,7 @@ def curves(
             style = (styles or {}).get(name, {})
             short, look = ([style], {}) if isinstance(style, str) else ([], style)
             ax.plot(*pair, *short, label=name, **look)
-        for name, (start, end) in (spans or {}).items():
+        for name, (start, end) in (axvspan or {}).items():
             ax.axvspan(start, end, color="#e5e7eb", linewidth=0, zorder=0, label=name)
         return ax.figure
 
@@ -333,21 +333,21 @@ def bars(
     labels: Sequence[Any],
     values: str | None = None,
     highlight: Collection[str] = (),
-    upright: bool = False,
+    vertical: bool = False,
     **options: Any,
 ) -> Picture:
     """Bars from left to right, the first on top: sort before, and they are a ranking.
 
     series: name → (n,) lengths, several names for bars side by side; labels: n names, one for each
     place; values: a format such as ".2f" to write the lengths at the bars; highlight: labels of
-    the bars that are meant; upright: True for bars that stand.
+    the bars that are meant; vertical: True for bars that stand.
     Raises ValueError if there are not n lengths, more names than colours, or `highlight` is no
     label.
     """
     _check_names("highlight", highlight, labels)
     _check_few("series", series)
-    with _drawn(alt, upright=upright, **options) as ax:
-        place, thick = _places(ax, labels, upright), 0.8 / len(series)
+    with _drawn(alt, vertical=vertical, **options) as ax:
+        place, thick = _places(ax, labels, vertical), 0.8 / len(series)
         for i, (name, lengths) in enumerate(series.items()):
             at = place + thick * (i - (len(series) - 1) / 2)
             numbers = np.asarray(lengths, dtype=float)
@@ -358,21 +358,21 @@ def bars(
                 )
             look = {"hatch": ("", "//", "..")[i % 3], "label": name if len(series) > 1 else ""}
             colour = [ORANGE if label in highlight else _CYCLE[i] for label in labels]
-            draw = ax.bar if upright else ax.barh
+            draw = ax.bar if vertical else ax.barh
             drawn = draw(at, numbers, thick, color=colour, edgecolor="white", **look)
             if values is not None:
                 ax.bar_label(drawn, [_number(v, values) for v in numbers], padding=3, fontsize=9)
-                ax.margins(**{"y" if upright else "x": 0.15})  # room for the numbers
-        ax.grid(axis="x" if upright else "y", visible=False)
+                ax.margins(**{"y" if vertical else "x": 0.15})  # room for the numbers
+        ax.grid(axis="x" if vertical else "y", visible=False)
         return ax.figure
 
 
 def seeds(
-    runs: Mapping, alt: str = "", paired: bool = False, upright: bool = False, **options: Any
+    runs: Mapping, alt: str = "", paired: bool = False, vertical: bool = False, **options: Any
 ) -> Picture:
     """A dot for each seed and a tick at the mean: do the settings differ, or only the seeds?
 
-    runs: setting → the results of its seeds; paired: True to join the dots of one seed; upright:
+    runs: setting → the results of its seeds; paired: True to join the dots of one seed; vertical:
     True for settings that are numbers: they are x, the results y, and the means are joined.
     Raises ValueError if `paired` settings have different numbers of seeds.
     """
@@ -380,23 +380,23 @@ def seeds(
     if paired and len(set(map(len, results))) > 1:
         raise ValueError(f"paired settings need equally many seeds, not {[*map(len, results)]}")
     means = [numbers.mean() for numbers in results]
-    defaults = {"height": 3, "xticks": list(runs) if upright else None}
-    with _drawn(alt, upright=upright, **(defaults | options)) as ax:
-        place = list(runs) if upright else _places(ax, runs)
+    defaults = {"height": 3, "xticks": list(runs) if vertical else None}
+    with _drawn(alt, vertical=vertical, **(defaults | options)) as ax:
+        place = list(runs) if vertical else _places(ax, runs)
 
         def draw(at: Any, numbers: Any, *style: str, **look: Any) -> None:
-            ax.plot(*((at, numbers) if upright else (numbers, at)), *style, **look)
+            ax.plot(*((at, numbers) if vertical else (numbers, at)), *style, **look)
 
         for one_seed in np.stack(results, axis=1) if paired else ():
             draw(place, one_seed, color="#d1d5db", linewidth=1)
-        if upright:
+        if vertical:
             draw(place, means, color=BLUE, linewidth=1.5)
         every = np.repeat(place, [*map(len, results)])
         dot = {"color": SKY, "markersize": 8, "alpha": 0.8, "label": "one seed"}
         draw(every, np.concatenate(results), "o", **dot)
         if len(every) > len(place):
             tick = {"color": BLUE, "markersize": 14, "markeredgewidth": 2.5, "label": "mean"}
-            draw(place, means, "_" if upright else "|", **tick)
+            draw(place, means, "_" if vertical else "|", **tick)
         return ax.figure
 
 

@@ -126,9 +126,7 @@ def test_a_heat_map_of_something_else_is_refused(matrix):
 
 
 def test_a_colour_bar_has_its_label():
-    fig = plots.heatmap(
-        [[1.0]], "One.", colour_bar="weight", title="T", xlabel="key", ylabel="query"
-    )
+    fig = plots.heatmap([[1.0]], "One.", colorbar="weight", title="T", xlabel="key", ylabel="query")
     assert len(fig.axes) == 2 and fig.axes[1].get_ylabel() == "weight"
     ax = fig.axes[0]
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title(loc="left")) == ("key", "query", "T")
@@ -140,7 +138,7 @@ def test_curves_are_named_and_levels_too():
         "Two curves.",
         xlabel="steps",
         ylabel="loss",
-        levels={"goal": 0.5, "limit": 2.5},
+        hlines={"goal": 0.5, "limit": 2.5},
     )
     fig.png()
     ax = fig.axes[0]
@@ -201,7 +199,7 @@ def test_curves_have_styles_spans_and_marked_ticks_on_logarithmic_axes():
         "Two lines.",
         **LABELS,
         styles={"dots": "o"},
-        spans={"seen": (1, 2)},
+        axvspan={"seen": (1, 2)},
         log="xy",
         xticks=[1, 2, 4],
         yticks={10: "ten"},
@@ -258,7 +256,7 @@ def test_bars_have_labels_values_and_a_highlight_the_first_on_top():
         labels=["worst", "$best"],
         values=".1f",
         highlight=["$best"],
-        levels={"goal": 1.0},
+        hlines={"goal": 1.0},
     )
     assert texts(fig) == ["2.5", "−1.0"]
     (ax,) = fig.axes
@@ -271,7 +269,7 @@ def test_bars_have_labels_values_and_a_highlight_the_first_on_top():
 
 
 def test_bars_of_several_names_stand_side_by_side():
-    fig = plots.bars({"a": [1, 2], "b": [3, 4]}, "Four.", labels="xy", upright=True)
+    fig = plots.bars({"a": [1, 2], "b": [3, 4]}, "Four.", labels="xy", vertical=True)
     (ax,) = fig.axes
     assert [bar.get_height() for bar in ax.patches] == [1, 2, 3, 4]
     centres = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
@@ -293,7 +291,7 @@ def test_seeds_are_dots_with_a_tick_at_their_mean():
 
 
 def test_seeds_can_be_paired_and_upright_settings_are_x():
-    fig = plots.seeds({1: [1, 2], 8: [3, 5]}, "Pairs.", paired=True, upright=True, log="x")
+    fig = plots.seeds({1: [1, 2], 8: [3, 5]}, "Pairs.", paired=True, vertical=True, log="x")
     fig.png()
     (ax,) = fig.axes
     assert [list(line.get_ydata()) for line in ax.lines[:3]] == [[1, 3], [2, 5], [1.5, 4]]
