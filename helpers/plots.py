@@ -300,7 +300,8 @@ def curves(
 
     lines: name → y values, or name → (x values, y values); styles: name → a line in Matplotlib's
     short form ("--" dashed, "o" dots, "C0o--" in the colour of the first curve) or its line options
-    in a mapping; axvspan: name → (from, to) in x, grey. Raises ValueError if `styles` names no curve.
+    in a mapping; axvspan: name → (from, to) in x, grey. Raises ValueError if `styles` names no
+    curve.
     """
     _check_names("styles", styles or {}, lines)
     with _drawn(alt, xlabel=xlabel, ylabel=ylabel, **options) as ax:
