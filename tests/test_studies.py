@@ -138,7 +138,7 @@ def test_runs_of_other_code_are_not_mixed(toy, here, capsys):
     with pytest.raises(RuntimeError):
         studies.run_study(toy, 1)
     (toy.parent / "stop").unlink()
-    toy.write_text(TOY.replace("0.5}", "0.4}"))
+    toy.write_text(TOY.replace("0.5}", "0.40}"))
     studies.load.cache_clear()
     found = studies.run_study(toy, 1)
     assert "of other code are left out" in capsys.readouterr().out
@@ -178,7 +178,7 @@ def test_a_changed_helper_is_noticed_and_one_run_per_arm_repeated(toy, here, cap
     command.main()
     assert "toy: 2 runs repeated, the same numbers" in capsys.readouterr().out
     assert studies.results("toy").runs == before and not command.outdated(toy)
-    toy.write_text(toy.read_text().replace("0.5}", "0.4}"))
+    toy.write_text(toy.read_text().replace("0.5}", "0.40}"))
     studies.load.cache_clear()
     command.main()
     said = capsys.readouterr().out
