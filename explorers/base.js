@@ -69,11 +69,11 @@ const live = (render) => ({
     const undo = render(context);
     node = context.el.querySelector(".d2g");
     const forget = keyboard(node);
-    let first; // when it first had a place in the page: for a second it may still find its size
+    let first; // when it was first shown: for three seconds its size may still change
     const shown = new ResizeObserver(() => {
       if (!node.getClientRects().length) return;
       first ??= performance.now();
-      if (performance.now() - first > 1000) shown.disconnect();
+      if (performance.now() - first > 3000) shown.disconnect();
       else if (nearestAbove(node)) node.scrollIntoView({ block: "nearest" });
     });
     shown.observe(node);
