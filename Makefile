@@ -55,12 +55,12 @@ lint: .venv/dev javascript
 	$(BIN)/python tools/notebooks.py check
 
 # Prettier and TypeScript read the JavaScript; none of npm's packages reaches a learner.
-NPM := $(shell command -v npm 2>/dev/null)
-javascript: $(if $(NPM),node_modules/.package-lock.json)
-	@$(if $(NPM),npm run --silent check,echo "npm is not installed: JavaScript was not checked."; test -z "$$GITHUB_ACTIONS")
+javascript:
+	@if command -v npm >/dev/null && $(MAKE) --silent node_modules/.package-lock.json; then npm run --silent check; \
+	else echo "npm, or what it installs, is not here: JavaScript was not checked."; test -z "$$GITHUB_ACTIONS"; fi
 
 node_modules/.package-lock.json: package-lock.json
-	@npm ci --silent --no-audit --no-fund
+	@npm ci --silent --no-audit --no-fund --fetch-retries=1 --fetch-timeout=30000
 	@touch $@
 
 unit: .venv/dev
