@@ -225,13 +225,13 @@ def best_reach(answer):
     )
     expect(
         any(found[part] != k + 1 for part, k in REACH.items()),
-        "These are one too high: row k of `surprises` is for k characters back, and row 0 for "
+        "These are one too high: row k of what `nll` gives is for k characters back, and row 0 for "
         "none.",
     )
     expect(
         any(found[part] != k - 1 for part, k in REACH.items()),
         "These are the best reaches of smoothed tables (leave `smoothing` out, so that they back "
-        "off), or each is one too low: row 0 of `surprises` is for no character back.",
+        "off), or each is one too low: row 0 of what `nll` gives is for no character back.",
     )
     for part in reversed(REACH):
         expect(
