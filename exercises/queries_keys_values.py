@@ -57,7 +57,7 @@ def ask_for_the_verb(answer):
     return f'"met" gets {shown(met)} of the weight.'
 
 
-# Which of six attentions lets an output hear a later token, and why.
+# Which of six variants of attention lets a later token change an earlier output, and why.
 LEAKS = {
     "keys_centred": False,
     "values_centred": True,
@@ -81,7 +81,7 @@ WHY = {
     "row, future included: they are smaller if a later one is large.",
 }
 
-# What all six say when the test, not an attention, is misread: how many are True, how many wrong.
+# Answers that suggest that the test itself is wrong.
 ALL_LEAK = (
     "Not all six leak. Compare only the outputs *before* token 4, [:4], and ignore a millionth: "
     "that is rounding."
@@ -95,7 +95,7 @@ TURNED_ROUND = "All six are the wrong way round: True says that it leaks."
 
 @checked
 def which_leak(answer):
-    """A dictionary: each of six attentions → does an output hear a later token?"""
+    """A dictionary: name of each of six variants → True if a later token changes an output."""
     wanted = f"Give a dictionary with a True or False for each of {', '.join(LEAKS)}."
     if isinstance(answer, dict):
         still_open = [name for name, leaks in answer.items() if leaks is ...]
@@ -116,9 +116,9 @@ def which_leak(answer):
     "leaks."
 
 
-# The shares that the finder of associative recall reaches without a part: where seeds 0 to 5 lie,
-# with room on both sides. What is needed is judged by the shares that are given: below nine of ten.
-SHARES = {"softmax": (0.95, 1.0), "own queries": (0.25, 0.40), "width": (0.65, 0.93)}
+# The accuracy on associative recall without one part: the range of seeds 0 to 5, with a margin. A
+# part is needed if the accuracy that the learner gives for it is below 0.9.
+ACCURACIES = {"softmax": (0.95, 1.0), "own queries": (0.25, 0.40), "width": (0.65, 0.93)}
 NOT_SO = {
     "softmax": "Is the future multiplied by 0 (−∞ without a softmax stays −∞), and are the scores "
     "themselves multiplied with the values?",
@@ -134,24 +134,24 @@ GUESSED = (
 
 @checked
 def what_recall_needs(answer):
-    """taken_away: the share right without each of three parts, and the parts that are needed."""
-    shares, needed = reported(
+    """ablation: the accuracy without each of three parts, and the parts that are needed."""
+    accuracies, needed = reported(
         answer,
-        (dict.fromkeys(SHARES, 0.5), ["width"]),
-        f"Set taken_away to a pair: one fraction for each of {', '.join(SHARES)}, "
+        (dict.fromkeys(ACCURACIES, 0.5), ["width"]),
+        f"Set ablation to a pair: one accuracy for each of {', '.join(ACCURACIES)}, "
         '{"softmax": 0.5, …}, and the list of needed parts.',
     )
-    percent = any(share > 1.001 for share in shares.values())
+    percent = any(share > 1.001 for share in accuracies.values())
     expect(not percent, "Give fractions between 0 and 1, as `accuracy` does.")
     expect(
-        not all(low <= 1 - shares[part] <= high for part, (low, high) in SHARES.items()),
+        not all(low <= 1 - accuracies[part] <= high for part, (low, high) in ACCURACIES.items()),
         "These are the fractions of *wrong* answers.",
     )
-    for part, (low, high) in SHARES.items():
-        expect(not 0.1 < shares[part] < 0.15, f'"{part}": {GUESSED}')
-        expect(low <= shares[part] <= high, f'"{part}": {NOT_SO[part]}')
+    for part, (low, high) in ACCURACIES.items():
+        expect(not 0.1 < accuracies[part] < 0.15, f'"{part}": {GUESSED}')
+        expect(low <= accuracies[part] <= high, f'"{part}": {NOT_SO[part]}')
     expect(
-        set(needed) == {part for part, share in shares.items() if share < 0.9},
+        set(needed) == {part for part, share in accuracies.items() if share < 0.9},
         "The numbers are right. Second comes a list of the needed parts, with the same names: "
         "those without which the fraction is below 0.9.",
     )
