@@ -19,7 +19,7 @@ from exercises.check import (
 from helpers.attention import attention, causal_mask
 
 TOKENS = ("Anna", "met", "Tom", ".", "He")
-# What each token says of itself: is it a person, female, male, something that is done?
+# What each token says about itself: does it name a person, is it female, male, an action?
 KEYS = torch.tensor([[1.0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 1, 0], [0, 0, 0, 0], [0, 0, 1, 0]])
 
 
@@ -30,7 +30,7 @@ def ask_for_the_verb(answer):
     expect(
         query.shape == (4,),
         "A query has one number for each number of a key, four in all (person, female, male, "
-        f"done), whatever the number of tokens. Yours has the shape {tuple(query.shape)}.",
+        f"action), whatever the number of tokens. Yours has the shape {tuple(query.shape)}.",
     )
     expect(bool(torch.isfinite(query).all()), "The query contains NaN or infinity.")
     zeros = "A query of zeros asks for nothing: every score is 0 and every weight 1/5."
