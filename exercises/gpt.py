@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from exercises.check import checked, exercise, expect, normal, reported
 
-# --- 9.1: surprises -----------------------------------------------------------------------------
+# --- 9.1: token_nll -----------------------------------------------------------------------------
 
 
 def logits_and_ids(B, T, V, scale, seed):
@@ -29,8 +29,8 @@ def logits_and_ids(B, T, V, scale, seed):
     on_shape_error="Row t predicts token t + 1: the last row and the first token have no partner.",
     on_success="Each token is scored by the row before it.",
 )
-def surprises(logits, ids):
-    """surprises(logits, ids): (B, T, V) and (B, T) to (B, T − 1), −ln p of each token."""
+def token_nll(logits, ids):
+    """token_nll(logits, ids): (B, T, V) and (B, T) to (B, T − 1), −ln p of each token."""
     return nll(logits[:, :-1], ids[:, 1:])
 
 
@@ -52,44 +52,45 @@ def reshaped(z, ids):
     return F.cross_entropy(z.reshape(len(z), z.shape[2], -1), ids[:, 1:], reduction="none")
 
 
-surprises.mistake(
+token_nll.mistake(
     "You compare row t with token t, the token that the model has just read. Row t predicts token "
     "t + 1. (No row predicts the first token.)",
     nll,
     lambda z, ids: nll(z, ids)[:, :-1],
     lambda z, ids: nll(z, ids)[:, 1:],
 )
-surprises.mistake(
+token_nll.mistake(
     "You shifted the wrong way: you compare row t + 1 with token t, which comes before it.",
     lambda z, ids: nll(z[:, 1:], ids[:, :-1]),
 )
-surprises.mistake(
-    "The sign is missing: these are log-probabilities. A surprise is −ln p.",
-    lambda z, ids: -surprises.right(z, ids),
+token_nll.mistake(
+    "The sign is missing: these are log-probabilities. The negative log-likelihood is −ln p.",
+    lambda z, ids: -token_nll.right(z, ids),
 )
-surprises.mistake(
-    "These are probabilities. A surprise is −ln p.", lambda z, ids: (-surprises.right(z, ids)).exp()
+token_nll.mistake(
+    "These are probabilities. The negative log-likelihood is −ln p.",
+    lambda z, ids: (-token_nll.right(z, ids)).exp(),
 )
-surprises.mistake(
+token_nll.mistake(
     "These are the (negative) logits, without a softmax.",
     with_log_p(torch.clone),
     with_log_p(torch.neg),
 )
-surprises.mistake(
+token_nll.mistake(
     "Your softmax runs over the tokens, dim 1. It runs over the symbols: dim=-1.",
     with_log_p(lambda z: z.log_softmax(1)),
     lambda z, ids: -gathered(z.log_softmax(1)[:, :-1], ids[:, 1:]),
 )
-surprises.mistake(
+token_nll.mistake(
     "One softmax too many: log_softmax and cross_entropy want the logits.",
     with_log_p(lambda z: z.softmax(-1).log_softmax(-1)),
 )
-surprises.mistake(
+token_nll.mistake(
     "Where logits are far apart a softmax is exactly 0, and its logarithm −∞. `log_softmax` does "
     "both at once.",
     with_log_p(lambda z: z.softmax(-1).log()),
 )
-surprises.mistake(
+token_nll.mistake(
     "reshape(B, V, T) mixes up the rows. To move the symbols to dim 1, as cross_entropy wants "
     "them, use `.transpose(1, 2)`.",
     reshaped,

@@ -1,9 +1,9 @@
 """What is each part of a GPT worth, one change at a time?
 
-From the bigram table to two blocks on Shakespeare (16 characters, C = 32): each rung adds one thing
-to the rung before it, and all are trained alike, from the numbers that PyTorch starts with. The
-classic ladder takes the first three steps at once ("+ one head") and thanks attention for all.
-loss: on plays that were held out.
+From the bigram table to two blocks on Shakespeare (16 characters, C = 32): each version adds one
+part to the version before it, and all are trained alike, from PyTorch's own initialisation. The
+usual comparison takes the first three steps at once ("+ one head") and credits attention with all
+of them. loss: on plays that were held out.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,8 +38,10 @@ class Layer(nn.Module):
 
 
 class Rung(nn.Module):
-    """Token table, places or none, layers, norm or none, head. The layers are drawn last: what two
-    rungs have in common starts with the same numbers."""
+    """Token table, positions or none, layers, norm or none, head.
+
+    The layers are initialised last: what two versions share starts with the same weights.
+    """
 
     def __init__(
         self, make_layers: Sequence[Callable[[], nn.Module]], place: bool = True, norm: bool = False
@@ -74,15 +76,15 @@ def layer(
 
 RUNGS: dict[str, Callable[[], nn.Module]] = {
     "bigram table": lambda: nn.Embedding(V, V),
-    "+ C numbers": lambda: Rung([], place=False),
-    "+ places": lambda: Rung([]),
+    "+ width 32": lambda: Rung([], place=False),
+    "+ positions": lambda: Rung([]),
     "+ one head": lambda: Rung([layer(lambda: Head(C, C))]),
     "+ four heads": lambda: Rung([layer(lambda: four_heads(output=False))]),
-    "+ projection": lambda: Rung([layer()]),
+    "+ output projection": lambda: Rung([layer()]),
     "+ feed-forward": lambda: Rung([layer(feed=True)]),
-    "+ residual": lambda: Rung([layer(feed=True, residual=True)]),
+    "+ residual connections": lambda: Rung([layer(feed=True, residual=True)]),
     "+ norms": lambda: Rung([layer(feed=True, residual=True, norm=True)], norm=True),
-    "+ second layer": lambda: Rung([layer(feed=True, residual=True, norm=True)] * 2, norm=True),
+    "+ second block": lambda: Rung([layer(feed=True, residual=True, norm=True)] * 2, norm=True),
 }
 
 

@@ -43,8 +43,8 @@ LOSSES = {1: 2.3, 4: 2.4, 16: 2.6}
 @pytest.mark.parametrize(
     ("exercise", "answer"),
     [
-        (check.surprises, surprises_by_loops),
-        (check.surprises, lambda z, i: F.cross_entropy(z[:, :-1].mT, i[:, 1:], reduction="none")),
+        (check.token_nll, surprises_by_loops),
+        (check.token_nll, lambda z, i: F.cross_entropy(z[:, :-1].mT, i[:, 1:], reduction="none")),
         (check.gpt2, lambda w, ids, n_head: published.gpt2(w, n_head=n_head)(ids)),
         (check.gpt2, gpt2_text_by_text),
         (check.deep_or_wide, (LOSSES, 1)),
@@ -59,7 +59,7 @@ def test_other_right_answers_are_right(exercise, answer):
 @pytest.mark.parametrize(
     ("exercise", "answer", "words"),
     [
-        (check.surprises, lambda z, i: z.log_softmax(-1).gather(-1, i[:, 1:])[..., 0], "raised"),
+        (check.token_nll, lambda z, i: z.log_softmax(-1).gather(-1, i[:, 1:])[..., 0], "raised"),
         (check.gpt2, lambda w, ids, H: 2 * check.gpt2.right(w, ids, H), "gpt2(w, ids, 2) for ids"),
         (check.deep_or_wide, LOSSES, "to a pair"),
         (check.deep_or_wide, ({**LOSSES, 1: 4.2}, 1), "cannot have these losses"),
