@@ -21,7 +21,7 @@ from helpers.gpt import GPT, GPTConfig
 from helpers.positions import Rotary, half_split
 from helpers.quantised import HalfEmbedding, HalfLinear, QuantizedLinear, QuantizedTensor
 from helpers.text import BPETokenizer
-from helpers.text.bpe import from_file, numbered_tokenizer
+from helpers.text.bpe import from_file, tokenizer_from_vocabulary
 
 
 def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) -> GPT:
@@ -465,7 +465,7 @@ def _gguf_tokenizer(about: Mapping[str, Any], source: Path) -> BPETokenizer:
             f"{source}: tokenizer.ggml.merges should be pairs, not {short(' '.join(odd[0]))}"
         )
     try:
-        return numbered_tokenizer(
+        return tokenizer_from_vocabulary(
             tokens,
             [(from_file(a), from_file(b)) for a, b in merges],
             [token for token, kind in zip(tokens, kinds, strict=True) if kind != _NORMAL],
