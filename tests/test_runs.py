@@ -530,11 +530,6 @@ def test_a_mask_of_minus_infinity_is_no_ruin(tmp_path):
         assert run.step == steps
 
 
-def test_a_state_that_was_ruined_is_not_resumed(finished, tmp_path):
-    damaged(finished, tmp_path, lambda t, _: t["model/norm.weight"].fill_(math.nan))
-    refused(tmp_path, plain(), r"holds NaN or infinity \(model/norm.weight\).*another folder")
-
-
 def test_another_text_is_refused(finished):
     model = plain()
     with pytest.raises(ValueError, match="that run was trained on another text"):
@@ -553,8 +548,6 @@ def damaged(finished, folder, change):
     ("change", "message"),
     [
         (lambda t, a: a.pop("run"), "is not the state of a training run"),
-        (lambda t, a: a.pop("settings"), "is not the state of a training run"),
-        (lambda t, a: t.pop("random/torch"), "holds no random state 'torch'"),
         (lambda t, a: t.pop("model/norm.weight"), "lacks 1 weights"),
         (lambda t, a: t.update({"model/more": torch.zeros(1)}), "1 weights too many"),
         (lambda t, a: t.update({"model/norm.weight": torch.zeros(3)}), "norm.weight has shape"),
