@@ -16,7 +16,7 @@ no pyplot state. `alt` is the alternative text, a sentence; `width` and `height`
     plots.curves({"loss": losses}, ax=right, xlabel="step", ylabel="loss in nats")
     fig
 
-The options of all but `diagram`:
+All but `diagram` take these options, too:
 
     xlabel, title, xlim …  as in `Axes.set`
     xticks, yticks         the values to mark, or value → label
@@ -237,13 +237,11 @@ def heatmap(
 
     Args:
         matrix: (rows, columns) numbers.
-        alt: the alternative text.
         row_labels, column_labels: tokens.
         signed: whether the colours are centred on 0 (red positive, blue negative).
         values: a format such as ".2f" to write the numbers in, or a matrix of what to write.
         limits: (lowest, highest) of the colours.
         colorbar: the label of the colour bar; None: no colour bar.
-        options: see the module.
 
     Raises ValueError if the matrix does not have 2 dimensions.
     """
@@ -284,7 +282,6 @@ def heatmaps(
 
     Args:
         matrices: title → (rows, columns) numbers.
-        alt: the alternative text.
         ylabel: of the first map.
         options: those of `heatmap`, or title → the option for that map. Without `limits`, each map
             has its own colours.
@@ -314,10 +311,8 @@ def curves(
 
     Args:
         lines: name → y values, or name → (x values, y values).
-        alt: the alternative text.
         styles: name → a format string of Matplotlib ("--", "o", "C0o--") or a mapping of options.
         axvspan: name → (from, to) in x, a grey span.
-        options: see the module.
 
     Raises ValueError if `styles` names a curve that does not exist.
     """
@@ -359,12 +354,10 @@ def bars(
 
     Args:
         series: name → (n,) lengths; several names give bars side by side.
-        alt: the alternative text.
         labels: n names of the bars.
         values: a format such as ".2f" to write the lengths at the bars.
         highlight: the labels of the bars in another colour.
         vertical: whether the bars are vertical.
-        options: see the module.
 
     Raises ValueError if there are not n lengths, more than six series, or an unknown `highlight`.
     """
@@ -398,10 +391,8 @@ def seeds(
 
     Args:
         runs: setting → the results of its seeds.
-        alt: the alternative text.
         paired: whether to join the dots of one seed.
         vertical: whether the settings are numbers: x, with the results as y and the means joined.
-        options: see the module.
 
     Raises ValueError if `paired` settings have different numbers of seeds.
     """
@@ -442,11 +433,9 @@ def histograms(
 
     Args:
         samples: name → numbers of any shape.
-        alt: the alternative text.
         bins: number of bins.
         limits: (low, high) of the bins; None: the smallest and the largest number.
         marks: name → number, marked by a coloured line.
-        options: see the module.
 
     Raises ValueError for more than six names or three marks.
     """
@@ -474,9 +463,7 @@ def trees(
 
     Args:
         roots: each a label, or a pair of subtrees: ("n", ("e", "w")).
-        alt: the alternative text.
         heights: the joined labels under a node ("new") → its height; None: one above its subtrees.
-        options: see the module.
     """
     leaves: list[str] = []
     paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # names stand before lines
@@ -547,7 +534,6 @@ def diagram(
         boxes: name → (column, row), row 0 at the bottom; or the rows from bottom to top, each a
             name or a list of names. What follows a # is not shown, so that two boxes can have one
             label; a symbol alone (×) stands in a circle.
-        alt: the alternative text.
         arrows: (from, to) or (from, to, label); without, each box of a row points at all of the
             next.
         streams: name → (first box, last box) of one column, joined by a thick line like the

@@ -138,10 +138,10 @@ def replace_pair(ids: list[int], pair: Pair, new: int) -> None:
         i += 1
 
 
-# GPT-2's rule: the endings 's, 't …; letters, digits or other signs, with the space before them;
-# spaces, of which the last is left to the next word. No merge ever crosses from one to the next.
+# GPT-2's rule: the endings 's, 't …; letters, digits or other symbols, each with the space before
+# them; spaces, of which the last belongs to the next word. No merge crosses from word to word.
 WORDS = regex.compile(r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
-# The same after each digit has been cut out: a digit ends a run of spaces as the text's end does.
+# The same with each digit on its own: a digit ends a run of spaces as the end of the text does.
 SINGLE_DIGITS = regex.compile(
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+"
 )
@@ -254,13 +254,14 @@ class BPETokenizer:
                 f"vocab_size is {vocab_size}, but the 256 bytes and {len(special)} special tokens "
                 f"already are {least}"
             )
-        texts = [text] if isinstance(text, str) else text
-        if isinstance(texts, bytes) or not isinstance(texts, Iterable):
-            raise TypeError(f"train wants a str, or several, not a {type(text).__name__}{HINT}")
+        one = isinstance(text, str | bytes) or not isinstance(text, Iterable)
         words: Counter[str] = Counter()
-        for part in texts:
+        for part in [text] if one else text:
             if not isinstance(part, str):
-                raise TypeError(f"train wants texts, but one is a {type(part).__name__}{HINT}")
+                raise TypeError(
+                    f"train wants a text, or several, not a {type(part).__name__}. Of a file, "
+                    "path.read_text(encoding='utf-8') is the text; of bytes, their decode('utf-8')"
+                )
             words.update(split_words(part))
         spelled = [([_BYTE_IDS[b] for b in _utf8(word)], n) for word, n in words.items()]
         pieces, merges = list(ALPHABET), []
@@ -336,7 +337,7 @@ class BPETokenizer:
                         f"this tokenizer has no token for the byte {byte} in {word!r}"
                     ) from None
                 known = merge_word(spelled, self._merges)
-                if len(self._known) < 100_000:  # a text of nothing but new words must end, too
+                if len(self._known) < 100_000:  # the memory has an end
                     self._known[word] = known
             ids += known
         return ids
@@ -395,11 +396,8 @@ class BPETokenizer:
         return f"BPETokenizer({len(self._merges)} merges, {len(self._special)} special tokens)"
 
 
-HINT = ". Of a file, path.read_text(encoding='utf-8') is the text; of bytes, their decode('utf-8')"
-
-
 def _names(special: Any) -> list[str]:
-    """Special tokens as a list; TypeError for one text, which would be as many as its letters."""
+    """Special tokens as a list; TypeError for a single text."""
     if isinstance(special, str | bytes) or not isinstance(special, Iterable):
         raise TypeError(f"special should be a list of texts, not {special!r:.60}: [text] for one")
     return list(special)
@@ -411,7 +409,7 @@ def _utf8(text: str) -> bytes:
     except UnicodeEncodeError as error:
         raise ValueError(
             f"the text holds half a character, {text[error.start]!r} (a lone surrogate), which "
-            "UTF-8 cannot spell: read the text anew, or text.encode('utf-8', 'replace').decode()"
+            "UTF-8 cannot encode: read it again, or use text.encode('utf-8', 'replace').decode()"
         ) from None
 
 
