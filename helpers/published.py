@@ -16,7 +16,7 @@ from helpers.checkpoints import Checkpoint, SkipInit, check_shapes, read_tensors
 from helpers.files import json_object
 from helpers.gguf_file import Stored, read_gguf
 from helpers.gpt import GPT, GPTConfig
-from helpers.positions import Rotary, half_split
+from helpers.positions import half_split
 from helpers.quantised import HalfEmbedding, HalfLinear, QuantizedLinear, QuantizedTensor
 from helpers.text import BPETokenizer
 from helpers.text.bpe import tokenizer_from_vocabulary
@@ -416,7 +416,7 @@ def _in_four_bits(stored: Stored) -> bool:
 
 
 def _in_float32(raw: Tensor, kind: str) -> Tensor:
-    """A tensor from a file's bytes, however few bits a number has there."""
+    """A tensor from the bytes in a file."""
     if kind == "Q4_1":
         return _in_blocks(raw).matrix()
     if kind == "Q8_0":
@@ -460,8 +460,6 @@ def _check_weights(
         )
     try:
         planned = weight_shapes(config)
-        if config.position == "Rotary":
-            Rotary(config.head_size or config.n_embd // config.n_head, config.rotary_base)
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"{source} does not describe a model: {error}") from error
     check_shapes(planned, shapes, source)
