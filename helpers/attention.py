@@ -1,9 +1,8 @@
-"""Attention, in the order in which it is taught: mask, one formula, one head, many heads, and the
-cache with which a model that generates computes nothing twice.
+"""Attention in the order in which it is taught: mask, formula, one head, many heads, cache.
 
-`attention` is the formula written out, and returns its weights. `Head` and `MultiHeadAttention`
-compute the same through PyTorch's fused kernel, which need not build the (T, T) matrix; when you
-want to look at the weights, their method `weights` works them out with the formula.
+`attention` computes the formula step by step and returns its weights. `Head` and
+`MultiHeadAttention` compute the same with PyTorch's fused kernel, which does not build the (T, T)
+matrix; their method `weights` returns it.
 
 Shapes: B sequences, H heads, T queries, S keys (S = T in self-attention), hs = head size,
 C = n_embd = H · hs.
@@ -21,7 +20,7 @@ from helpers.positions import Rotary
 
 
 def causal_mask(T: int, device: torch.device | str | None = None) -> Tensor:
-    """The causal mask: which token may attend to which.
+    """Return the causal mask: which token may attend to which.
 
     Args:
         T: number of tokens, at least 1.

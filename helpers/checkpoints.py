@@ -1,15 +1,14 @@
-"""Models in files: saved and loaded, and a training run that can be resumed.
+"""Models in files, and the files of a training run that can be resumed.
 
-The files are safetensors: numbers and text, nothing that could be executed. They are written beside
-their place and moved into it, so that a crash leaves the old file or the new one, never half of it.
+All are safetensors: numbers and text, nothing that could be executed. A crash while one is written
+leaves the old file or the new one, never half of it.
 """
 
 import json
 import math
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +64,8 @@ def save_checkpoint(
         dtype: of the numbers in the file, for example torch.float16 for half the size.
 
     Raises ValueError for a GPT whose config does not describe its weights, a tokenizer with another
-    vocabulary, a dtype that is not a floating-point one, numbers too large for it, and notes that
-    are nested too deeply. Taught in: training.
+    vocabulary, a dtype that is not a floating-point one, and numbers too large for it; TypeError
+    for notes that JSON cannot hold. Taught in: training.
     """
     if dtype not in DTYPES:
         names = ", ".join(map(str, DTYPES))
@@ -88,10 +87,10 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
-    """Read what `save_checkpoint` wrote: the model, built anew, with its weights.
+    """Return the model that `save_checkpoint` wrote, with its tokenizer and notes.
 
-    Raises FileNotFoundError, and ValueError for what is no such file: another format (pickles are
-    never opened), a truncated file, settings that GPT does not know, missing or surplus weights.
+    Raises FileNotFoundError, and ValueError for a file of another kind (pickles are never opened),
+    a truncated file, settings that GPT does not know, and missing or surplus weights.
     Taught in: training.
     """
     tensors, metadata = read_tensors(path)
@@ -104,25 +103,19 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
             )
         raise ValueError(f"{path} holds weights but no settings of a GPT to put them into")
     try:
-        if not isinstance(metadata["config"], dict):
-            raise TypeError(f"its settings are a {type(metadata['config']).__name__}")
         config = GPTConfig(**metadata["config"])
-        if config.n_layer > len(tensors):
-            raise ValueError(f"{config.n_layer} blocks, but {len(tensors)} tensors in all")
-        planned = weight_shapes(config)
         tokenizer = _tokenizer(metadata)
         _expect_vocabulary(config, tokenizer)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        with SkipInit():
+            model = GPT(config)
+    except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} does not describe a GPT of this course: {error}") from error
-    check_shapes(planned, _shapes(tensors), path)
-    with SkipInit():
-        model = GPT(config)
     load_weights(model, tensors, path)
     return Checkpoint(model.eval(), tokenizer, metadata.get("notes", {}))
 
 
 def _expect_vocabulary(config: GPTConfig, tokenizer: Tokenizer | None) -> None:
-    """Raise ValueError if model and tokenizer do not speak of the same tokens."""
+    """Raise ValueError if model and tokenizer have vocabularies of different sizes."""
     if tokenizer is not None and tokenizer.vocab_size != config.vocab_size:
         raise ValueError(
             f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}"
@@ -130,23 +123,16 @@ def _expect_vocabulary(config: GPTConfig, tokenizer: Tokenizer | None) -> None:
 
 
 def weight_shapes(config: GPTConfig) -> Shapes:
-    """Names and shapes of the weights of a GPT, found without the memory for them.
+    """Return the names and shapes of the weights of a GPT. Raises what `GPT` raises.
 
-    Raises what `GPT` raises. Taught in: training.
+    Taught in: training.
     """
-    # All blocks are alike. Rotary has no weights, and on the device "meta" its angles would load
-    # PyTorch's compiler, which takes seconds; so would drawing initial weights.
-    position = None if config.position == "Rotary" else config.position
-    with torch.device("meta"), SkipInit():
-        state = unique_state_dict(GPT(replace(config, n_layer=1, position=position)))
-    shapes = dict(_shapes(state))
-    for name in [name for name in shapes if name.startswith("blocks.0.")]:
-        shapes |= {name.replace("0", str(i), 1): shapes[name] for i in range(1, config.n_layer)}
-    return shapes
+    with SkipInit():  # memory that is never written to takes no space
+        return _shapes(unique_state_dict(GPT(config)))
 
 
 class SkipInit(TorchFunctionMode):
-    """Models made in its `with` block get no initial weights, which takes time: they are loaded.
+    """In the `with` block, models get no initial weights, which take time and are loaded anyway.
 
     Taught in: training.
     """
@@ -199,7 +185,7 @@ def _tokenizer(metadata: Mapping[str, Any]) -> Tokenizer | None:
 
 
 def unique_state_dict(model: nn.Module) -> dict[str, Tensor]:
-    """All that a model has learnt: parameters and buffers by name, what is shared only once.
+    """Return the parameters and buffers of a model by name, shared ones once.
 
     Taught in: training.
     """
@@ -209,9 +195,13 @@ def unique_state_dict(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
-    """Copy tensors to the weights of the same names; all must fit before one is changed.
+    """Copy tensors into the weights of the same names; if one does not fit, none is copied.
 
-    source: the file they come from, for messages.
+    Args:
+        model: is changed.
+        tensors: the new values, by name.
+        source: where they come from, for messages.
+
     Raises ValueError for missing or surplus names and for other shapes. Taught in: training.
     """
     own = unique_state_dict(model)
@@ -242,10 +232,9 @@ def check_shapes(expected: Shapes, found: Shapes, source: str | Path) -> None:
 
 
 def not_finite(model: nn.Module, optimizers: Sequence[Optimizer] = ()) -> list[str]:
-    """The names of the weights, and of the optimizers' states, that hold NaN or infinity.
+    """Return the names of the weights and of the optimizers' states that hold NaN or infinity.
 
-    Of tensors that are divided among processes, only the part of this process counts.
-    Taught in: training.
+    Only this process's part of a divided tensor is checked. Taught in: training.
     """
     found = [name for name, tensor in unique_state_dict(model).items() if not _is_finite(tensor)]
     for optimizer in optimizers:
@@ -256,7 +245,7 @@ def not_finite(model: nn.Module, optimizers: Sequence[Optimizer] = ()) -> list[s
 
 
 def infinite_constants(model: nn.Module) -> set[str]:
-    """The names of what is not trained and holds NaN or infinity: a mask of −∞, for example.
+    """Return the names of constants that hold NaN or infinity: a mask of −∞, for example.
 
     Taught in: training.
     """
@@ -273,8 +262,9 @@ def _is_finite(value: Any) -> bool:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """In the `with` block the model is in evaluation mode; afterwards each of its modules gets its
-    own mode back, also after an error. Taught in: language_modelling.
+    """Put the model into evaluation mode in the `with` block; then each module gets its mode back.
+
+    Taught in: language_modelling.
     """
     modes = {module: module.training for module in model.modules()}
     try:
@@ -289,37 +279,21 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def write_tensors(
     path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]
 ) -> None:
-    """A safetensors file with a description that JSON can hold, replaced in one step.
+    """Write a safetensors file with a description that JSON can hold, replaced in one step.
 
     Of several processes all must call this; the first writes. Taught in: training.
     """
     kept = {
         name: full_tensor(tensor).detach().cpu().contiguous() for name, tensor in tensors.items()
     }
-    if not first_process():
-        return
-    try:
-        text = json.dumps(metadata)
-    except RecursionError:
-        raise ValueError("the notes are nested too deeply for a file") from None
-    # One entry, since safetensors writes several in any order: same model, same bytes.
-    described = json.dumps({**metadata, "crc32": _crc32(kept, json.loads(text))})
-    write_whole(path, save(kept, metadata={"about": described}))
+    if first_process():
+        # One entry, since safetensors writes several in any order: same model, same bytes.
+        write_whole(path, save(kept, metadata={"about": json.dumps(metadata)}))
 
 
-def _crc32(tensors: Mapping[str, Tensor], metadata: dict[str, Any]) -> int:
-    """A number that changes when anything in the file does: a disk may forget a bit."""
-    crc = zlib.crc32(json.dumps(metadata).encode())
-    for name, tensor in sorted(tensors.items()):
-        crc = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), crc)
-        crc = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, crc)
-    return crc
+def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors and the description in a file that `write_tensors` wrote.
 
-
-def read_tensors(path: str | Path, ours: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and the description in a file that `write_tensors` wrote.
-
-    ours: must it be a file of this course? One from elsewhere has no checksum.
     Raises FileNotFoundError, and ValueError for a file that is damaged or of another kind.
     Taught in: training.
     """
@@ -337,27 +311,25 @@ def read_tensors(path: str | Path, ours: bool = False) -> tuple[dict[str, Tensor
             "(.pt, .pth), which this course never opens: get or train it again"
         ) from error
     try:
-        metadata = json_object(file_metadata.get("about", "{}"))
+        return tensors, json_object(file_metadata.get("about", "{}"))
     except ValueError as error:
         raise ValueError(f"the description in {path} is damaged: {error}") from error
-    has_sum = "crc32" in metadata or ours
-    try:
-        damaged = has_sum and metadata.pop("crc32", None) != _crc32(tensors, metadata)
-    except RecursionError:
-        raise ValueError(f"the description in {path} is nested too deeply") from None
-    if damaged:
-        raise ValueError(f"{path} is damaged: its checksum is not that of its content")
-    return tensors, metadata
 
 
 # --- a run that can be resumed ------------------------------------------------------------
 
 
 class RunFolder:
-    """What a run keeps on disk: `last.safetensors`, all that the next step depends on, and
+    """The files of a run: `last.safetensors`, from which the next step can be computed exactly, and
     `best.safetensors`, the weights with the lowest validation loss.
 
-    settings: what must not change when the run is resumed. Taught in: training.
+    Args:
+        folder: made if needed.
+        model, optimizers: of the run.
+        generator: draws its batches; None: torch's own does.
+        settings: what must not change when the run is resumed.
+
+    Taught in: training.
     """
 
     def __init__(
@@ -380,10 +352,10 @@ class RunFolder:
         }
 
     def start(self, resume: bool) -> dict[str, Any]:
-        """The record of the run in the folder, its state put back; empty for a fresh run.
+        """Restore the run in the folder and return its record, which is empty for a new run.
 
         Raises FileExistsError rather than overwrite a run, and ValueError if the one in the folder
-        belongs to another model, other optimizers or other settings, or holds NaN or infinity.
+        belongs to another model, other optimizers or other settings.
         """
         self.folder.mkdir(parents=True, exist_ok=True)  # if that fails, then now
         last = self.last
@@ -400,14 +372,14 @@ class RunFolder:
                 f"{self.folder} holds a run already: continue it with resume=True, or choose "
                 "another folder"
             )
-        tensors, metadata = read_tensors(last, ours=True)
+        tensors, metadata = read_tensors(last)
         parts: dict[str, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
             parts.setdefault(part, {})[rest] = tensor
         try:
-            run, before = dict(metadata["run"]), dict(metadata["settings"])
-        except (KeyError, TypeError, ValueError):
+            run, before = metadata["run"], metadata["settings"]
+        except KeyError:
             raise ValueError(f"{last} is not the state of a training run") from None
         if before.get("validation") is None:  # nothing was evaluated, or it was not yet recorded
             before["validation"] = self.settings["validation"]
@@ -421,18 +393,9 @@ class RunFolder:
                     f"{last}: {_in_words(place, old, new, now)}. Resume with the settings of that "
                     "run, or choose another folder"
                 )
-        states = [_states(parts.get(f"optimiser{i}", {})) for i in range(len(self.optimizers))]
-        for optimizer, state in zip(self.optimizers, states, strict=True):
-            _expect_states(optimizer, state, last)
-        drawn = _expect_random_states(parts.get("random", {}), self.generator, last)
-        allowed = {f"model/{name}" for name in infinite_constants(self.model)}
-        if ruined := [n for n, t in tensors.items() if not _is_finite(t) and n not in allowed]:
-            raise ValueError(
-                f"{last} holds NaN or infinity ({ruined[0]}): that run had failed before it was "
-                "kept and cannot be resumed. Start another one in another folder"
-            )
         load_weights(self.model, parts.get("model", {}), last)
-        for optimizer, state in zip(self.optimizers, states, strict=True):
+        for number, optimizer in enumerate(self.optimizers):
+            state = _states(parts.get(f"optimiser{number}", {}))
             groups = optimizer.state_dict()["param_groups"]
             stepped = [p for group in optimizer.param_groups for p in group["params"]]
             for index, values in state.items():
@@ -440,7 +403,7 @@ class RunFolder:
                     if value.shape == stepped[index].shape:
                         values[name] = shard_like(value, stepped[index])
             optimizer.load_state_dict({"state": state, "param_groups": groups})
-        _set_random_states(self.generator, drawn)
+        _set_random_states(self.generator, parts["random"])
         return run
 
     def save_best(self, notes: Mapping[str, Any]) -> None:
@@ -519,28 +482,12 @@ def _ordinal(index: int) -> str:
 
 
 def _states(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    """What an optimizer remembers, which may be nothing: before its first step, or ever."""
+    """An optimizer's state by the number of the parameter; empty before the first step."""
     states: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         index, _, key = name.partition("/")
         states.setdefault(int(index), {})[key] = tensor
     return states
-
-
-def _expect_states(
-    optimizer: Optimizer, states: Mapping[int, Mapping[str, Tensor]], source: Path
-) -> None:
-    """Raise ValueError for what an optimizer remembers of a tensor of another shape: its kernels
-    do not look, and read beyond it."""
-    stepped = [p for group in optimizer.param_groups for p in group["params"]]
-    for index, state in states.items():
-        for name, value in state.items():
-            fits = index < len(stepped) and value.shape in (stepped[index].shape, ())
-            if not fits:
-                raise ValueError(
-                    f"{source}: {name} of the optimizer's tensor {index} has shape "
-                    f"{tuple(value.shape)}, which fits nothing that it steps"
-                )
 
 
 def _stepped_shapes(optimizer: Optimizer) -> list[list[list[int]]]:
@@ -562,21 +509,6 @@ def _random_states(generator: torch.Generator | None) -> dict[str, Tensor]:
         states["cuda"] = torch.cuda.get_rng_state()
     if generator is not None:
         states["batches"] = generator.get_state()
-    return states
-
-
-def _expect_random_states(
-    states: dict[str, Tensor], generator: torch.Generator | None, source: Path
-) -> dict[str, Tensor]:
-    """Raise ValueError unless the states are there and are such states."""
-    wanted = {"torch": torch.device("cpu")}
-    if generator is not None:
-        wanted["batches"] = generator.device
-    for name, device in wanted.items():
-        try:
-            torch.Generator(device).set_state(states[name])
-        except (KeyError, TypeError, RuntimeError) as error:
-            raise ValueError(f"{source} holds no random state {name!r}: {error}") from error
     return states
 
 

@@ -1,7 +1,6 @@
-"""Arguments of training, checked: what is wrong is said before the first step, or at once."""
+"""Checks of the arguments of training and sampling."""
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from torch.optim import Optimizer
 
 
 def check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
-    """Raise a clear error unless batches of that size can be cut from `data`."""
+    """Raise TypeError or ValueError unless batches of that size can be cut from `data`."""
     if not isinstance(data, Tensor):
         raise TypeError(
             f"data should be a tensor of token ids, not a {type(data).__name__}. "
@@ -24,9 +23,7 @@ def check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
     if data.dtype != torch.int64:
         raise TypeError(f"token ids should be torch.int64, but are {data.dtype}. Use data.long()")
     for name, value in (("block_size", block_size), ("batch_size", batch_size)):
-        check_whole(name, value)
-        if value < 1:
-            raise ValueError(f"{name} should be at least 1, but is {value}")
+        check_count(name, value)
     if len(data) < block_size + 1:
         raise ValueError(
             f"one chunk needs block_size + 1 = {block_size + 1} tokens, but data has "
@@ -34,20 +31,23 @@ def check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
         )
 
 
-def check_whole(name: str, value: Any) -> None:
-    """Raise TypeError for 2.5 and "2", and also for True."""
-    try:
-        whole = not isinstance(value, bool) and operator.index(value) == value
-    except TypeError:
-        whole = False
-    if not whole:
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number: not 2.5, "2" or True."""
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raise TypeError unless the value is a whole number, and ValueError unless it is above 0."""
+    if not is_whole(value):
         raise TypeError(f"{name} should be a whole number, but is {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} should be at least 1, but is {value}")
 
 
 def check_optimizers(optimizer: Any, model: nn.Module) -> list[Optimizer]:
-    """One optimizer or several as a list.
+    """Return one optimizer or several as a list.
 
-    Raises TypeError for anything else, ValueError for one that steps other parameters than the
+    Raises TypeError for anything else, and ValueError for an optimizer of other parameters than the
     model's.
     """
     try:
@@ -76,14 +76,12 @@ def check_settings(*, steps: int, **above_zero: float | None) -> None:
 
     Those whose names end in "interval" or "iters" have to be whole numbers.
     """
-    check_whole("steps", steps)
-    if steps < 1:
-        raise ValueError(f"steps should be at least 1, but is {steps}")
+    check_count("steps", steps)
     for name, number in above_zero.items():
         if number is not None and not _is_above_0(number):
             raise ValueError(f"{name} should be above 0, or None, but is {number!r}")
         if number is not None and name.endswith(("interval", "iters")):
-            check_whole(name, number)
+            check_count(name, number)
 
 
 def _is_above_0(number: Any) -> bool:
@@ -100,7 +98,7 @@ def check_finite(losses: Sequence[float]) -> None:
 
 
 def not_finite_message(what: str, losses: Sequence[float]) -> str:
-    """What to say when a number is not finite after steps with these losses."""
+    """Return the message for a number that is not finite after steps with these losses."""
     before = ", ".join(f"{x:.3g}" for x in losses[-3:]) or "none"
     return (
         f"{what} at step {len(losses)} (the losses before it: {before}). Likely causes: a learning "

@@ -1,10 +1,8 @@
-"""Files that are written in one piece or not at all, and JSON that is read without trusting it."""
+"""Files that are written whole or not at all, and JSON objects."""
 
-import errno
 import glob
 import json
 import os
-import re
 import time
 import uuid
 from contextlib import suppress
@@ -16,22 +14,20 @@ FORGOTTEN = 3600  # seconds after which nobody can still be writing a file
 
 
 def write_whole(path: str | Path, content: bytes) -> None:
-    """Write a file beside its place and move it there: a crash leaves the old file or the new one.
+    """Write a file and its folders; a crash leaves the old file or the new one, never a part.
 
-    Folders are made as needed; where the path is a link, what it leads to is replaced, not the
-    link. What earlier processes left when they were killed is swept away.
-    Raises OSError when it cannot be written, as where a pipe or a device is, and leaves nothing
-    behind.
+    Args:
+        path: the file; of a link, the file that it leads to.
+        content: all bytes of the file.
+
+    Removes what killed processes left of the same file. Raises OSError if it cannot be written.
     """
     path = Path(os.path.realpath(path))
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise OSError(errno.EINVAL, "this is a pipe or a device, not a file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     for old in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 32}.part"):
-        if re.fullmatch("[0-9a-f]{32}", old.name.split(".")[-2]):
-            with suppress(OSError):  # another process may have moved it by now
-                if time.time() - old.stat().st_mtime > FORGOTTEN:
-                    old.unlink()
+        with suppress(OSError):  # another process may have moved it by now
+            if time.time() - old.stat().st_mtime > FORGOTTEN:
+                old.unlink()
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with temporary.open("xb") as file:
@@ -55,7 +51,7 @@ def expect_no_pointer(path: Path) -> None:
 
 
 def json_object(text: str | bytes) -> dict[str, Any]:
-    """The object that a JSON text holds; ValueError for whatever else it is, however deep."""
+    """Return the object that a JSON text holds. Raises ValueError for any other text."""
     try:
         value = json.loads(text)
     except RecursionError:

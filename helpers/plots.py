@@ -1,25 +1,28 @@
-"""Still pictures in one look, one call for each kind.
+"""Figures in one style, one function for each kind.
 
     curves      named lines; `smoothed` for noisy ones
     heatmap     a matrix as colours; `heatmaps` for several
-    bars        lengths in order; `seeds` for the runs behind a mean
-    histograms  how numbers are spread
-    trees       what was joined to what, and when
-    diagram     boxes and arrows: how a model is put together
+    bars        bars in order; `seeds` for the runs behind a mean
+    histograms  distributions of numbers
+    trees       binary trees, such as the merges of a word
+    diagram     boxes and arrows, such as the parts of a model
 
-Each returns a `Picture`, a plain Matplotlib figure that shows itself when it is the last line of a
-cell. There is no pyplot state, so a chapter can run its cells in any order and leaves no open
-figures behind. `alt` says in a sentence what the picture shows; width and height are inches.
-With `ax` a kind draws on the axes of a picture that is there already::
+Each returns a `Picture`, a Matplotlib figure that shows itself as the last line of a cell; there is
+no pyplot state. `alt` is the alternative text, a sentence; `width` and `height` are in inches. With
+`ax`, a function draws on the axes of an existing picture::
 
     fig, (left, right) = plots.picture("Left: the schedule. Right: the loss.", columns=2)
     plots.curves({"cosine": shares}, ax=left, xlabel="step", ylabel="share of the rate")
     plots.curves({"loss": losses}, ax=right, xlabel="step", ylabel="loss in nats")
     fig
 
-All but diagrams take `xlabel`, `title`, `xlim` and what else `Axes.set` knows; `xticks`, `yticks`:
-the values to mark, or value → label; `log`: "x", "y" or "xy"; `hlines`: name → a value to compare
-with, a dashed line; `legend`: "above", "below", one of Matplotlib's places, or "" for none.
+All but `diagram` take these options, too:
+
+    xlabel, title, xlim …  as in `Axes.set`
+    xticks, yticks         the values to mark, or value → label
+    log                    the logarithmic axes: "x", "y" or "xy"
+    hlines                 name → value, drawn as a dashed line
+    legend                 "above", "below", one of Matplotlib's places, or "" for none
 """
 
 import io
@@ -71,15 +74,12 @@ _styled = mpl.rc_context(_STYLE)  # decorates what draws: the course's look, who
 
 
 class Picture(Figure):
-    """A figure that shows itself as a PNG in a notebook and as its alternative text elsewhere.
-
-    The paper stays white in the dark theme too, so that colours mean the same in both.
-    """
+    """A figure, shown as a PNG in a notebook and as its alternative text elsewhere."""
 
     alt: str = ""
 
     def png(self) -> bytes:
-        """The picture as PNG bytes (without a version stamp, so equal pictures are equal files)."""
+        """Return the picture as PNG bytes, which are the same for equal pictures."""
         buffer = io.BytesIO()
         with mpl.rc_context(_STYLE), warnings.catch_warnings():
             # A box stands for what the font lacks (Matplotlib's "last resort"), without ado.
@@ -93,7 +93,7 @@ class Picture(Figure):
         return f"[picture] {self.alt}"
 
     def metadata(self) -> dict[str, Any]:
-        """What goes with the PNG in a notebook's output: readers of pages find the words there."""
+        """Return the metadata of the PNG in a notebook's output: the alternative text."""
         return {"image/png": {"alt": self.alt}}
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -101,7 +101,7 @@ class Picture(Figure):
 
 
 class _Axes(Axes):
-    """Axes in the course's look, also for what is drawn after `picture()` has returned."""
+    """Axes in the course's style, also for what is drawn after `picture()` has returned."""
 
     set_title, legend = _styled(Axes.set_title), _styled(Axes.legend)
     plot = _styled(Axes.plot)
@@ -110,10 +110,16 @@ class _Axes(Axes):
 def picture(
     alt: str, *, width: float = 7, height: float = 3.6, columns: int = 1, rows: int = 1, **axes: Any
 ) -> tuple[Picture, Any]:
-    """An empty picture and its axes in the course's look.
+    """Return an empty picture and its axes in the course's style.
 
-    alt: what the picture shows, in a sentence; width, height: inches; axes: passed to `subplots`.
-    Returns (picture, axes), where axes is one `Axes` or an array of them as `subplots` gives it.
+    Args:
+        alt: the alternative text.
+        width, height: in inches.
+        columns, rows: numbers of axes.
+        axes: other options of `Figure.subplots`.
+
+    Returns (picture, axes); axes is one `Axes` or an array of them. Raises ValueError if alt is
+    empty.
     """
     if not alt.strip():
         raise ValueError("a picture needs its alternative text: say in a sentence what it shows")
@@ -126,7 +132,7 @@ def picture(
 
 
 def visible(token: str) -> str:
-    """A token with its white space made visible, for labels.
+    """Return a token with visible white space, for labels.
 
     >>> visible("to be"), visible(chr(10))
     ('to␣be', '⏎')
@@ -135,7 +141,7 @@ def visible(token: str) -> str:
 
 
 def _check_names(what: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Raise ValueError if a name stands for nothing that is drawn."""
+    """Raise ValueError unless all names are known."""
     for name in names:
         if name not in known:
             raise ValueError(
@@ -144,13 +150,13 @@ def _check_names(what: str, names: Iterable[str], known: Collection[str]) -> Non
 
 
 def _check_few(what: str, names: Collection[str], most: int = len(_CYCLE)) -> None:
-    """Raise ValueError if there are more than can be told apart."""
+    """Raise ValueError for more names than colours."""
     if len(names) > most:
         raise ValueError(f"{what} has {len(names)} names; at most {most} can be told apart")
 
 
 def verbatim(text: Any) -> str:
-    """The text for a label in a picture: two bare $ would begin a formula."""
+    """Return text for a label, with $ escaped, which would begin a formula."""
     return str(text).replace("$", r"\$")
 
 
@@ -169,7 +175,7 @@ def _name(ax: Axes, place: Any, text: str, colour: str, **look: Any) -> None:
 
 
 def _places(ax: Axes, labels: Collection[Any], vertical: bool = False) -> np.ndarray:
-    """Labelled places one below the other, or side by side (vertical)."""
+    """Label an axis; returns the positions 0, 1, …, from the top, or from the left (vertical)."""
     (ax.xaxis if vertical else ax.yaxis).set_ticks(range(len(labels)), _shown(labels))
     if not vertical:
         ax.set_ylim(len(labels) - 0.5, -0.5)
@@ -189,7 +195,7 @@ def _drawn(
     legend: str = "best",
     **labels: Any,
 ) -> Iterator[Any]:
-    """The axes that a kind draws on, given or new; then scales, ticks, labels, lines, legend."""
+    """The axes to draw on, given or new; afterwards adds scales, ticks, labels, lines, legend."""
     with mpl.rc_context(_STYLE):
         ax = picture(alt, width=width, height=height)[1] if ax is None else ax
         yield ax
@@ -227,12 +233,17 @@ def heatmap(
     colorbar: str | None = None,
     **options: Any,
 ) -> Picture:
-    """A matrix as colours; cells that are infinite or not a number stay white.
+    """Draw a matrix as colours; cells that are infinite or NaN stay white.
 
-    matrix: (rows, columns) numbers; row_labels, column_labels: tokens; signed: True for a map
-    centred on 0 (red positive, blue negative); values: a format such as ".2f" to write the numbers
-    in, or a (rows, columns) matrix of what to write instead; limits: (lowest, highest);
-    colorbar: its label and unit. Raises ValueError if the matrix has not 2 dimensions.
+    Args:
+        matrix: (rows, columns) numbers.
+        row_labels, column_labels: tokens.
+        signed: whether the colours are centred on 0 (red positive, blue negative).
+        values: a format such as ".2f" to write the numbers in, or a matrix of what to write.
+        limits: (lowest, highest) of the colours.
+        colorbar: the label of the colour bar; None: no colour bar.
+
+    Raises ValueError if the matrix does not have 2 dimensions.
     """
     data = np.asarray(matrix, dtype=float)
     if data.ndim != 2:
@@ -242,11 +253,8 @@ def heatmap(
         low, high = limits or (finite.min(initial=0.0), finite.max(initial=0.0))
         if signed and limits is None:
             low, high = -max(-low, high), max(-low, high)
-        shown, colours = (
-            np.where(np.isfinite(data), data, np.nan),
-            "RdBu_r" if signed else "viridis",
-        )
-        image = ax.imshow(shown, colours, vmin=low, vmax=high)
+        shown = np.where(np.isfinite(data), data, np.nan)
+        image = ax.imshow(shown, "RdBu_r" if signed else "viridis", vmin=low, vmax=high)
         ax.grid(False)
         ax.spines[:].set_visible(False)
         for axis, names in ((ax.yaxis, row_labels), (ax.xaxis, column_labels)):
@@ -270,10 +278,13 @@ def heatmap(
 def heatmaps(
     matrices: Mapping[str, Any], alt: str, *, ylabel: str = "", height: float = 3.4, **options: Any
 ) -> Picture:
-    """Several matrices side by side: title → (rows, columns) numbers.
+    """Draw several matrices side by side.
 
-    The options are those of `heatmap` for every map, or a mapping title → the option for that map.
-    Without `limits` each map has colours of its own.
+    Args:
+        matrices: title → (rows, columns) numbers.
+        ylabel: of the first map.
+        options: those of `heatmap`, or title → the option for that map. Without `limits`, each map
+            has its own colours.
     """
     size = {"width": options.pop("width", 3.2 * len(matrices)), "height": height}
     fig, axes = picture(alt, **size, columns=len(matrices), squeeze=False)
@@ -296,12 +307,14 @@ def curves(
     axvspan: Mapping[str, tuple[float, float]] | None = None,
     **options: Any,
 ) -> Picture:
-    """Named curves on one pair of axes.
+    """Draw named curves on one pair of axes.
 
-    lines: name → y values, or name → (x values, y values); styles: name → a line in Matplotlib's
-    short form ("--" dashed, "o" dots, "C0o--" in the colour of the first curve) or its line options
-    in a mapping; axvspan: name → (from, to) in x, grey. Raises ValueError if `styles` names no
-    curve.
+    Args:
+        lines: name → y values, or name → (x values, y values).
+        styles: name → a format string of Matplotlib ("--", "o", "C0o--") or a mapping of options.
+        axvspan: name → (from, to) in x, a grey span.
+
+    Raises ValueError if `styles` names a curve that does not exist.
     """
     _check_names("styles", styles or {}, lines)
     with _drawn(alt, xlabel=xlabel, ylabel=ylabel, **options) as ax:
@@ -316,9 +329,9 @@ def curves(
 
 
 def smoothed(values: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of every `width` neighbours, for `curves`: (steps, means), both (n − width + 1,).
+    """Return the moving average of values (n,), for `curves`: (steps, means), (n − width + 1,).
 
-    values: (n,) numbers; a mean stands at the middle of its steps. Raises ValueError if n < width.
+    Each mean of `width` values stands at the middle of its steps. Raises ValueError if n < width.
     """
     numbers = np.asarray(values, dtype=float)
     if not 1 <= width <= len(numbers):
@@ -337,13 +350,16 @@ def bars(
     vertical: bool = False,
     **options: Any,
 ) -> Picture:
-    """Bars from left to right, the first on top: sort before, and they are a ranking.
+    """Draw bars, the first one on top.
 
-    series: name → (n,) lengths, several names for bars side by side; labels: n names, one for each
-    place; values: a format such as ".2f" to write the lengths at the bars; highlight: labels of
-    the bars that are meant; vertical: True for bars that stand.
-    Raises ValueError if there are not n lengths, more names than colours, or `highlight` is no
-    label.
+    Args:
+        series: name → (n,) lengths; several names give bars side by side.
+        labels: n names of the bars.
+        values: a format such as ".2f" to write the lengths at the bars.
+        highlight: the labels of the bars in another colour.
+        vertical: whether the bars are vertical.
+
+    Raises ValueError if there are not n lengths, more than six series, or an unknown `highlight`.
     """
     _check_names("highlight", highlight, labels)
     _check_few("series", series)
@@ -371,10 +387,13 @@ def bars(
 def seeds(
     runs: Mapping, alt: str = "", paired: bool = False, vertical: bool = False, **options: Any
 ) -> Picture:
-    """A dot for each seed and a tick at the mean: do the settings differ, or only the seeds?
+    """Draw a dot for each seed and a tick at the mean of each setting.
 
-    runs: setting → the results of its seeds; paired: True to join the dots of one seed; vertical:
-    True for settings that are numbers: they are x, the results y, and the means are joined.
+    Args:
+        runs: setting → the results of its seeds.
+        paired: whether to join the dots of one seed.
+        vertical: whether the settings are numbers: x, with the results as y and the means joined.
+
     Raises ValueError if `paired` settings have different numbers of seeds.
     """
     results = [np.asarray(numbers, dtype=float) for numbers in runs.values()]
@@ -410,11 +429,15 @@ def histograms(
     marks: Mapping[str, float] | None = None,
     **options: Any,
 ) -> Picture:
-    """How numbers are spread: name → numbers of any shape, with the same bins for all names.
+    """Draw histograms with the same bins.
 
-    bins: how many, from the smallest to the largest number or between the `limits` (low, high);
-    marks: name → a number that a coloured line marks.
-    Raises ValueError for more than six names or three marks: they could not be told apart.
+    Args:
+        samples: name → numbers of any shape.
+        bins: number of bins.
+        limits: (low, high) of the bins; None: the smallest and the largest number.
+        marks: name → number, marked by a coloured line.
+
+    Raises ValueError for more than six names or three marks.
     """
     _check_few("samples", samples)
     _check_few("marks", marks or {}, most=3)
@@ -436,23 +459,21 @@ def trees(
     heights: Mapping[str, float] | None = None,
     **options: Any,
 ) -> Picture:
-    """What was joined to what: trees side by side, leaves at the bottom, one colour for each tree.
+    """Draw binary trees side by side, leaves at the bottom, one colour per tree.
 
-    roots: each a label, or a pair of what was joined: ("n", ("e", "w")); heights: the labels under
-    a join, in one string → where it stands; without, each stands one above the higher of its two.
-    Raises ValueError if `heights` lacks a join.
+    Args:
+        roots: each a label, or a pair of subtrees: ("n", ("e", "w")).
+        heights: the joined labels under a node ("new") → its height; None: one above its subtrees.
     """
     leaves: list[str] = []
     paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # names stand before lines
 
     def grow(tree: Any, colour: str) -> tuple[str, float, float]:
-        """Draw it; what it joins, and where its top is."""
+        """Draw a tree; returns its joined labels and the position (x, y) of its top."""
         if isinstance(tree, str):
             leaves.append(tree)
             return tree, len(leaves) - 1.0, 0.0
         (left, x, low), (right, end, high) = (grow(half, colour) for half in tree)
-        if heights is not None and left + right not in heights:
-            raise ValueError(f"heights lacks the join {left + right!r}")
         top = heights[left + right] if heights else max(low, high) + 1
         ax.plot((x, x, end, end), (low, top, top, high), color=colour)
         look: dict[str, Any] = {"xytext": (0, 4), "ha": "center", "weight": "bold", "bbox": paper}
@@ -507,15 +528,21 @@ def diagram(
     frames: Mapping[str, Sequence[str]] | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> Picture:
-    """Boxes and arrows: how a model is put together, from the bottom to the top.
+    """Draw boxes and arrows, from the bottom to the top.
 
-    boxes: name → (column, row), row 0 at the bottom; or the rows from bottom to top, each a name or
-    a list of names, and then without `arrows` each box points at all of the next row. What follows
-    a # is not shown, so that two boxes can bear one label; a sign alone (×) stands in a ring.
-    arrows: (from, to) or (from, to, label). streams: name → (first box, last box) of one column, a
-    thick line between them, like the residual stream: an arrow from its name starts on it beside
-    the other box, an arrow to its name is added (+) there. frames: label → the boxes it surrounds;
-    colours: box → colour. Raises ValueError if any of them names no box.
+    Args:
+        boxes: name → (column, row), row 0 at the bottom; or the rows from bottom to top, each a
+            name or a list of names. What follows a # is not shown, so that two boxes can have one
+            label; a symbol alone (×) stands in a circle.
+        arrows: (from, to) or (from, to, label); without, each box of a row points at all of the
+            next.
+        streams: name → (first box, last box) of one column, joined by a thick line like the
+            residual stream. An arrow from a stream starts on it beside the other box; an arrow to a
+            stream is added (+) there.
+        frames: label → the boxes that it surrounds.
+        colours: box → colour.
+
+    Raises ValueError for a box that does not exist.
     """
     if not isinstance(boxes, Mapping):
         rows: list[Sequence[str]] = [[row] if isinstance(row, str) else row for row in boxes]
@@ -531,7 +558,7 @@ def diagram(
     half = {name: _BOX if shown[name][1:] or shown[name].isalnum() else _RING for name in boxes}
 
     def end(name: str, other: str) -> tuple[np.ndarray, np.ndarray]:
-        """Where an arrow meets a box, or a stream beside the other box: centre, half its size."""
+        """Centre and half size of a box, or of the point of a stream beside the other box."""
         if name in streams:
             return np.array([at[streams[name][0]][0], at[other][1]]), _RING
         return at[name], half[name]
@@ -572,14 +599,14 @@ def _corners(points: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def _route(start: Any, goal: Any, size: Any, goal_size: Any) -> np.ndarray:
-    """From the edge of one box to that of another: straight, or with a bend before the goal."""
+    """Points from the edge of one box to that of another: straight, or with two corners."""
     across, up = np.sign(goal - start)
     way = np.array([0, up] if up else [across, 0])
     start, goal = start + way * size, goal - way * goal_size
     if not (across and up):
         return np.array([start, goal])
-    bend = goal[1] - up * (_GRID[1] / 2 - _BOX[1])
-    return np.array([start, (start[0], bend), (goal[0], bend), goal])
+    corner = goal[1] - up * (_GRID[1] / 2 - _BOX[1])
+    return np.array([start, (start[0], corner), (goal[0], corner), goal])
 
 
 def _draw_path(ax: Axes, points: np.ndarray, colour: str, width: float) -> None:

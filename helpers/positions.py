@@ -1,4 +1,4 @@
-"""Where a token stands: learned and sinusoidal position vectors, and rotary queries and keys.
+"""Positions of tokens: learned and sinusoidal vectors, rotary queries and keys.
 
 Shapes: B sequences, H heads, T tokens, C = n_embd, hs = head size.
 """
@@ -8,10 +8,13 @@ from torch import Tensor, nn
 
 
 class LearnedPosition(nn.Module):
-    """A trained vector for every position, added to the token's embedding.
+    """Learned positions: a trained vector for every position, added to the token's embedding.
 
-    block_size: how many positions the table holds; n_embd: C.
-    Called with x (B, T, C) and the position of its first token, gives x + table[start:start + T].
+    Args:
+        block_size: number of positions.
+        n_embd: C.
+
+    Called with x (B, T, C) and the position of its first token, returns x + table[start:start + T].
     Raises ValueError for a position that the table does not hold.
 
     Taught in: position.
@@ -33,7 +36,12 @@ class LearnedPosition(nn.Module):
 
 
 def sinusoidal(T: int, n_embd: int, base: float = 10_000.0) -> Tensor:
-    """Position vectors of sines and cosines: (T, n_embd), fixed, for any T.
+    """Return fixed position vectors of sines and cosines, (T, n_embd).
+
+    Args:
+        T: number of positions.
+        n_embd: C, even.
+        base: of the frequencies.
 
     Entry (p, 2i) is sin(p · θᵢ), entry (p, 2i + 1) is cos(p · θᵢ), where θᵢ = base^(−2i / n_embd).
 
@@ -46,9 +54,13 @@ def sinusoidal(T: int, n_embd: int, base: float = 10_000.0) -> Tensor:
 
 
 class SinusoidalPosition(nn.Module):
-    """Adds `sinusoidal` vectors to the embeddings: x (B, T, C) → (B, T, C), for any T.
+    """Sinusoidal positions: adds the vectors of `sinusoidal` to the embeddings.
 
-    n_embd: C, even; base: of the frequencies. Called with x and the position of its first token.
+    Args:
+        n_embd: C, even.
+        base: of the frequencies.
+
+    Called with x (B, T, C) and the position of its first token, returns (B, T, C), for any T.
     Raises ValueError for x of another width. Taught in: position.
     """
 
@@ -71,7 +83,12 @@ class SinusoidalPosition(nn.Module):
 
 
 def rotary_angles(T: int, head_size: int, base: float = 10_000.0) -> Tensor:
-    """The angle p · θᵢ in radians for each position p and pair i: (T, head_size / 2).
+    """Return the angle p · θᵢ in radians for each position p and pair i, (T, head_size / 2).
+
+    Args:
+        T: number of positions.
+        head_size: hs, even.
+        base: of the frequencies θᵢ = base^(−2i / hs).
 
     Raises ValueError for an odd head_size and for a base that is not above 0.
     Taught in: position.
@@ -85,11 +102,15 @@ def rotary_angles(T: int, head_size: int, base: float = 10_000.0) -> Tensor:
 
 
 class Rotary(nn.Module):
-    """Rotary positions: turns each pair of features of a query or key by position · frequency.
+    """Rotary positions: rotates each pair of features of a query or key by position · frequency.
+
+    Args:
+        head_size: hs, even.
+        base: of the frequencies θᵢ = base^(−2i / hs).
 
     The pairs are (i, i + hs/2), the half-split layout of Llama and GPT-NeoX; `half_split` converts
-    from the interleaved layout. head_size: hs, even; base: of the frequencies θᵢ = base^(−2i/hs).
-    Called with x (B, H, T, hs) and the position of its first token, gives the same shape.
+    weights from the interleaved layout.
+    Called with x (B, H, T, hs) and the position of its first token, returns the same shape.
     Raises ValueError for vectors of another size, an odd head_size, or a start below 0.
 
     Su et al. 2021, "RoFormer". Taught in: position.
@@ -98,11 +119,11 @@ class Rotary(nn.Module):
     def __init__(self, head_size: int, base: float = 10_000.0):
         super().__init__()
         self.head_size, self.base = head_size, base
-        rotary_angles(0, head_size, base)  # says what is wrong with them
+        rotary_angles(0, head_size, base)  # checks both
         self._cos = self._sin = torch.empty(0, device="cpu")
 
     def angles(self, T: int) -> Tensor:
-        """The angles of positions 0 to T − 1, (T, hs / 2): what to replace to turn otherwise."""
+        """Return the angles of positions 0 to T − 1, (T, hs / 2); subclasses may replace it."""
         return rotary_angles(T, self.head_size, self.base)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
@@ -110,8 +131,8 @@ class Rotary(nn.Module):
         if x.shape[-1] != self.head_size:
             raise ValueError(f"Rotary({self.head_size}) cannot turn vectors of size {x.shape[-1]}")
         end = start + x.shape[-2]
-        if len(self._cos) < end:  # in full precision, and for a text that grows not at each token
-            with torch.inference_mode(False):  # what is kept may be wanted in training
+        if len(self._cos) < end:  # computed in full precision, for twice as many positions
+            with torch.inference_mode(False):  # it may be needed in training, too
                 angles = self.angles(max(end, 2 * len(self._cos)))
                 signed = torch.cat((-angles.sin(), angles.sin()), -1)
                 self._cos, self._sin = angles.cos().repeat(1, 2), signed
@@ -131,11 +152,12 @@ def _check_start(start: int) -> None:
 def half_split(weight: Tensor, n_head: int) -> Tensor:
     """Reorder a query or key projection from interleaved pairs to two halves.
 
-    weight: (H · hs, C), or a bias (H · hs,), whose rows 2i and 2i + 1 of each head form a pair.
-    Returns the same rows in the order that `Rotary` expects: i and i + hs/2 form a pair.
+    Args:
+        weight: (H · hs, C), or a bias (H · hs,), in which rows 2i and 2i + 1 of a head are a pair.
+        n_head: H.
 
+    Returns the rows in the order that `Rotary` expects: i and i + hs/2 are a pair.
     Raises ValueError if the rows cannot be split into n_head heads of even size.
-
     Taught in: position.
     """
     if weight.shape[0] % (2 * n_head):

@@ -1,4 +1,4 @@
-"""How a language model generates: from logits to probabilities, from probabilities to text."""
+"""Sampling from language models: logits → probabilities → text."""
 
 import math
 import operator
@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from helpers.checkpoints import evaluating
+from helpers.checks import is_whole
 from helpers.gpt import GPT
 
 
@@ -23,7 +24,7 @@ def next_token_probabilities(
     top_p: float | None = None,
     min_p: float | None = None,
 ) -> Tensor:
-    """The distribution that the next token is drawn from: (..., V) logits → (..., V) probabilities.
+    """Return the distribution of the next token: logits (..., V) → probabilities (..., V).
 
     Args:
         temperature: divides the logits; 0 gives probability 1 to the largest logit (greedy).
@@ -41,7 +42,7 @@ def next_token_probabilities(
     """
     if not 0 <= _number(temperature) < math.inf:
         raise ValueError(f"temperature should be 0 (greedy) or more, not {temperature!r}")
-    if top_k is not None and not (_is_whole(top_k) and top_k >= 1):
+    if top_k is not None and not (is_whole(top_k) and top_k >= 1):
         raise ValueError(f"top_k is a number of tokens, at least 1, or None, not {top_k!r}")
     if top_p is not None and not 0 < _number(top_p) <= 1:
         raise ValueError(f"top_p is a probability above 0, up to 1, or None, not {top_p!r}")
@@ -87,17 +88,12 @@ def _number(value: Any) -> Any:
     return value if hasattr(value, "__float__") else math.nan
 
 
-def _is_whole(value: Any) -> bool:
-    try:
-        return not isinstance(value, bool) and operator.index(value) == value
-    except TypeError:
-        return False
-
-
 def apply_repetition_penalty(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
-    """Logits (B, V) in which the tokens that the texts ids (B, T) already hold are less likely.
+    """Return logits that make the tokens of the text so far less likely.
 
     Args:
+        logits: (B, V).
+        ids: the texts so far, (B, T).
         penalty: above 1; divides a logit above 0 and multiplies one below 0. 1 changes nothing.
 
     Which logits are above 0 matters here, although adding a constant to all of them changes no
@@ -166,12 +162,12 @@ def stream(
             f"prompts are token ids (B, T), int64, with B and T ≥ 1, not {tuple(ids.shape)} of "
             f"{ids.dtype}; for one text use torch.tensor([ids])"
         )
-    if not _is_whole(max_new_tokens) or max_new_tokens < 0:
+    if not is_whole(max_new_tokens) or max_new_tokens < 0:
         raise ValueError(f"max_new_tokens should be 0 or more, not {max_new_tokens!r}")
     ends = _stop_ids(stop)
     window = getattr(model, "block_size", None)
     if context_after_crop is not None and not (
-        window and _is_whole(context_after_crop) and 1 <= context_after_crop <= window
+        window and is_whole(context_after_crop) and 1 <= context_after_crop <= window
     ):
         raise ValueError(
             f"context_after_crop should be between 1 and the model's block_size {window}, not "
@@ -235,7 +231,7 @@ def _stop_ids(stop: Any) -> list[int]:
     if not isinstance(stop, str | bytes):
         with suppress(TypeError):
             ends = list(stop)
-    if not all(map(_is_whole, ends)):
+    if not all(map(is_whole, ends)):
         raise TypeError(
             f"stop should be a list of token ids, for example [3], not {stop!r:.60}; of a special "
             "token, the id is tokenizer.special[name]"

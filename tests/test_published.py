@@ -143,14 +143,9 @@ def without(weights, name):
         ),
         (lambda w: {**w, "lm_head.weight": torch.zeros(5, 24)}, r"head.weight has shape \(5, 24\)"),
         (
-            lambda w: {**w, "transformer.h.0.attn.c_attn.weight": torch.zeros(24, 70)},
-            r"queries, keys and values, three in one, but has shape \(24, 70\)",
-        ),
-        (
             lambda w: {n: t for n, t in w.items() if ".h." not in n},
             "n_layer should be at least 1, but is 0",
         ),
-        (lambda w: {**w, "transformer.wte.weight": torch.zeros(37)}, r"wte.weight .*\(37,\)"),
     ],
 )
 def test_another_layout_is_explained(good, change, message):
@@ -166,7 +161,7 @@ def test_a_linear_layout_is_not_taken_for_gpt2s(good):
 
 
 def test_an_odd_width_wants_the_number_of_heads(good):
-    with pytest.raises(ValueError, match="24 wide, no multiple of 64: give n_head"):
+    with pytest.raises(ValueError, match="24 wide, not a multiple of 64: give n_head"):
         gpt2(good)
     with pytest.raises(ValueError, match="cannot be split evenly over 5 heads"):
         gpt2(good, n_head=5)
@@ -178,7 +173,6 @@ def test_an_odd_width_wants_the_number_of_heads(good):
         ({"activation_function": "relu"}, "activation_function 'relu' is not what this GPT"),
         ({"layer_norm_epsilon": 1e-3}, "layer_norm_epsilon 0.001"),
         ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx True"),
-        ({"n_inner": 48}, "mlp.up.* has shape"),
         ({"add_cross_attention": True}, "add_cross_attention True is a setting that is not known"),
     ],
 )
@@ -188,8 +182,8 @@ def test_settings_that_our_model_does_not_compute_are_refused(theirs, tmp_path, 
         gpt2(tmp_path)
 
 
-def test_the_bend_may_have_its_other_name(theirs, tmp_path):
-    model = theirs(activation_function="gelu_pytorch_tanh")
+def test_another_name_of_the_activation_and_another_width_of_the_mlp(theirs, tmp_path):
+    model = theirs(activation_function="gelu_pytorch_tanh", n_inner=48)
     model.save_pretrained(tmp_path)
     assert same(gpt2(tmp_path), model)
 
@@ -197,11 +191,9 @@ def test_the_bend_may_have_its_other_name(theirs, tmp_path):
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"n_layer": 10**9}, "n_layer is 1000000000, but there are weights of 2 blocks"),
-        ({"n_embd": 10**9}, r"n_embd is 1000000000, but token.weight has shape \(37, 24\)"),
-        ({"n_head": 4, "num_attention_heads": 3}, "n_head and num_attention_heads are the same"),
-        ({"tie_word_embeddings": "no"}, "tie_word_embeddings should be true or false, not 'no'"),
-        ({"tie_word_embeddings": False}, "tie_word_embeddings is false, but there is no lm_head"),
+        ({"n_layer": 3}, "says 3 blocks, but holds weights of 2"),
+        ({"n_embd": 32}, r"token.weight has shape \(37, 24\), but the model's has \(37, 32\)"),
+        ({"tie_word_embeddings": False}, r"lacks 1 weights of the model: \['head.weight"),
         ({"model_type": "imagegpt"}, "model_type 'imagegpt'"),
     ],
 )
@@ -244,26 +236,11 @@ def test_the_keys_of_the_published_gpt2_are_known(theirs, tmp_path):
 @pytest.mark.parametrize("read", [gpt2, llama])
 def test_what_stands_in_place_of_the_files_is_explained(good, tmp_path, read):
     save_file(without(good, "lm_head.weight"), tmp_path / "model.safetensors")
-    (tmp_path / "config.json").mkdir()
-    with pytest.raises(ValueError, match=r"config\.json is a folder, not a file"):
-        read(tmp_path)
-    (tmp_path / "config.json").rmdir()
     own = SMALL if read is gpt2 else LLAMA
     (tmp_path / "config.json").write_text(json.dumps(own))
     (tmp_path / "model.safetensors").write_bytes(LFS_POINTER)
     with pytest.raises(ValueError, match=r"Git LFS pointer.* `git lfs pull`"):
         read(tmp_path)
-
-
-def test_a_weight_that_is_there_twice_is_refused(good, tmp_path):
-    with pytest.raises(ValueError, match=r"holds (transformer\.)?wte.weight twice"):
-        gpt2({**good, "wte.weight": torch.zeros(37, 24)}, n_head=4)
-    for number in (1, 2):
-        save_file(
-            without(good, "lm_head.weight"), tmp_path / f"model-0000{number}-of-00002.safetensors"
-        )
-    with pytest.raises(ValueError, match="holds weights that another piece holds"):
-        gpt2(tmp_path, n_head=4)
 
 
 def numpy_arrays(weights):
@@ -279,14 +256,6 @@ def whole_numbers(weights):
     [
         (numpy_arrays, "a state dict holds tensors by name, but under .* ndarray"),
         (whole_numbers, "holds torch.int8, not floating-point numbers"),
-        (lambda w: {n: t.to("meta") for n, t in w.items()}, "on the device meta"),
-        (lambda w: {**w, "transformer.wpe.weight": torch.tensor(1.0)}, r"should be \(T, C\)"),
-        (lambda w: {**w, "transformer.wpe.weight": torch.zeros(10**9, 0)}, "has shape .* 0"),
-        (lambda w: {**w, "transformer.h.0.attn.c_attn.bias": torch.tensor(1.0)}, "three in one"),
-        (
-            lambda w: {**w, **{f"transformer.h.{i}.x": torch.zeros(1) for i in range(2, 5000)}},
-            r"lacks 79968 weights of the model: \['blocks.10.attention",
-        ),
     ],
 )
 def test_a_state_dict_of_something_else_is_explained(good, change, message):
@@ -294,7 +263,7 @@ def test_a_state_dict_of_something_else_is_explained(good, change, message):
         gpt2(change(without(good, "lm_head.weight")), n_head=4)
 
 
-@pytest.mark.parametrize("text", ["[]", "5", "{", '{"n_head": "many"}', '{"n_head": 0}'])
+@pytest.mark.parametrize("text", ["[]", "{", '{"n_head": 0}'])
 def test_a_damaged_config_is_explained(good, tmp_path, text):
     save_file(without(good, "lm_head.weight"), tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(text)
@@ -391,7 +360,7 @@ def odd_shape(seed):
     }
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_a_llama_of_any_shape_is_that_of_transformers(their_llama, seed):
     model = their_llama(seed, **odd_shape(seed))
     ours = llama(weights(model), model.config.to_dict())
@@ -430,7 +399,6 @@ def test_the_config_of_older_versions(their_llama):
     ("changes", "message"),
     [
         ({"model_type": "mistral"}, "model_type 'mistral' is not what this GPT computes"),
-        ({"rope_scaling": {"rope_type": "yarn", "factor": 4}}, "rope_scaling .*yarn"),
         ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4}}, "rope_type 'llama3'"),
         (
             {"rope_parameters": {"type": "linear", "factor": 4.0}},
@@ -440,31 +408,23 @@ def test_the_config_of_older_versions(their_llama):
             {"rope_parameters": {"full_attention": {"rope_theta": 1e4}}},
             "full_attention .*not known",
         ),
-        ({"rope_parameters": {"rope_theta": None}}, "rope_theta should be a number .* not None"),
-        ({"rope_scaling": {"type": "default"}}, "both rope_scaling and rope_parameters"),
         ({"sliding_window": 4}, "sliding_window 4 is a setting that is not known"),
-        ({"logits_scaling": 8.0}, "logits_scaling 8.0 is not what this GPT computes"),
         ({"attn_logit_softcapping": 50.0}, "attn_logit_softcapping 50.0"),
         ({"quantization_config": {"bits": 4}}, "quantization_config .*'bits': 4"),
         ({"is_causal": False}, "is_causal False"),
         ({"from_next_year": 1}, "from_next_year 1 is a setting that is not known here"),
-        ({"rms_norm_eps": None}, "rms_norm_eps should be a number from 0 on, not None"),
-        ({"tie_word_embeddings": "no"}, "tie_word_embeddings should be true or false, not 'no'"),
-        ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000, but .* of 2 blocks"),
-        ({"intermediate_size": 10**9}, r"intermediate_size is 1000000000, but .* \(40, 24\)"),
-        ({"hidden_size": 10**9}, r"hidden_size is 1000000000, but token.weight .* \(37, 24\)"),
+        ({"num_hidden_layers": 3}, "says 3 blocks, but holds weights of 2"),
+        ({"intermediate_size": 41}, r"has shape \(40, 24\), but the model's has \(41, 24\)"),
+        ({"num_key_value_heads": 4}, r"has shape \(12, 24\), but the model's has \(24, 24\)"),
+        ({"num_attention_heads": 5}, "cannot be split"),
+        ({"num_attention_heads": None}, "missing .* 'n_head'"),
         (
             {"head_dim": 3, "num_attention_heads": 8, "num_key_value_heads": 4},
             "does not describe a model: features are rotated in pairs: 3 is not an even number",
         ),
-        ({"head_dim": 10**9}, r"4 heads of 1000000000 \(head_dim\), but .* \(24, 24\)"),
-        ({"num_key_value_heads": 4}, r"num_key_value_heads is 4 heads of 6.*, but .* \(12, 24\)"),
-        ({"vocab_size": [37]}, r"vocab_size should be a whole number of 1 or more, not \[37\]"),
+        ({"vocab_size": [37]}, r"vocab_size should be a whole number, but is \[37\]"),
         ({"mlp_bias": True}, "biases in attention and mlp, or in neither"),
-        ({"num_attention_heads": 5}, "has shape|cannot be split"),
-        ({"num_attention_heads": None}, "says nothing of num_attention_heads"),
-        ({"tie_word_embeddings": True}, "the head is the table, but it is another"),
-        ({"intermediate_size": 41}, r"intermediate_size is 41, but .*up.weight has shape \(40, 24"),
+        ({"tie_word_embeddings": True}, "true, but lm_head.weight differs"),
     ],
 )
 def test_what_our_llama_would_not_compute_is_refused(their_llama, changes, message):
@@ -478,7 +438,6 @@ def test_what_our_llama_would_not_compute_is_refused(their_llama, changes, messa
     [
         {"rope_parameters": None, "rope_scaling": {}},
         {"rope_parameters": None, "rope_scaling": {"type": "default"}},
-        {"rope_parameters": None, "rope_scaling": {"rope_type": "default", "rope_theta": 1e4}},
         {"rope_parameters": {"type": "default", "rope_theta": 1e4}, "rope_scaling": None},
         {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28},
         {"embedding_multiplier": 1.0, "residual_multiplier": 1, "logits_scaling": 1.0},
@@ -504,7 +463,7 @@ def test_a_llama_from_one_file_needs_its_config(their_llama, tmp_path):
     model = their_llama()
     model.save_pretrained(tmp_path)
     file = tmp_path / "model.safetensors"
-    with pytest.raises(ValueError, match=r"give the folder that holds it and its config\.json"):
+    with pytest.raises(ValueError, match=r"give its config, too, or the folder"):
         llama(file)
     assert agree(llama(file, model.config.to_dict()), model)
     with pytest.raises(ValueError, match=r"config should be .* a dict, not LlamaConfig"):
@@ -513,11 +472,11 @@ def test_a_llama_from_one_file_needs_its_config(their_llama, tmp_path):
 
 def test_a_llama_without_its_config_or_in_another_layout(their_llama, good, tmp_path):
     model = their_llama()
-    with pytest.raises(ValueError, match="says nothing of heads and angles"):
+    with pytest.raises(ValueError, match="say nothing of heads and angles"):
         llama(weights(model))
     with pytest.raises(ValueError, match=r"not in the layout of Llama: .*transformer"):
         llama({n: t for n, t in good.items() if "wte" not in n}, model.config.to_dict())
-    with pytest.raises(FileNotFoundError, match=r"config\.json"):
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint at"):
         llama(tmp_path)
 
 
@@ -676,19 +635,9 @@ def test_a_gguf_tokenizer_cuts_as_its_file_says(blocky, write_gguf, tmp_path):
         ({"more": {"llama.expert_count": 8}}, "llama.expert_count 8 is a setting"),
         ({"more": {"llama.from_next_year": 1}}, "llama.from_next_year 1 is a setting .* not known"),
         ({"eps": False}, r"says nothing of \['llama.attention.layer_norm_rms_epsilon'\]"),
-        ({"more": {"llama.rope.freq_base": 0.0}}, "freq_base should be a number above 0, not 0.0"),
-        (
-            {"more": {"llama.block_count": 10**9}},
-            "llama.block_count is 1000000000, but .* 2 blocks",
-        ),
-        ({"more": {"llama.feed_forward_length": 10**9}}, r"feed_forward_length .* \(96, 64\)"),
-        ({"more": {"llama.attention.head_count": 10**9}}, "attention.head_count is 1000000000"),
-        (
-            {"more": {"llama.attention.key_length": 10**9}},
-            r"1000000000 \(llama.attention.key_length",
-        ),
-        ({"tokens": [*range(len(TOKENS))]}, r"tokens should be a list of texts, not \[0, 1"),
-        ({"tokens": TOKENS[:-1]}, "260 tokenizer.ggml.tokens, but 261"),
+        ({"more": {"llama.rope.freq_base": 0.0}}, "does not describe a model: base .* above 0"),
+        ({"more": {"llama.block_count": 3}}, "says 3 blocks, but holds weights of 2"),
+        ({"more": {"llama.feed_forward_length": 64}}, r"has shape \(96, 64\), .* \(64, 64\)"),
         ({"tokens": [*TOKENS[:2], *TOKENS[:1:-1]]}, "not numbered as here"),
     ],
 )
@@ -731,11 +680,11 @@ def test_judging_the_sizes_does_not_load_the_compiler():
     program = """
 import sys
 from helpers.gpt import GPTConfig
-from helpers.published import _expect_planned
+from helpers.published import _check_weights
 for position in ("LearnedPosition", "Rotary"):
     config = GPTConfig(9, 9, 2, 2, 8, norm="RMSNorm", mlp="SwiGLU", position=position)
     try:
-        _expect_planned(config, {"a": (1,), "b": (1,)}, "an empty file")
+        _check_weights(config, {"blocks.0.a": (1,), "blocks.1.a": (1,)}, "an empty file")
     except ValueError as error:
         print(error)
 assert "sympy" not in sys.modules and "torch._inductor" not in sys.modules

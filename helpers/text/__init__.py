@@ -1,7 +1,7 @@
-"""From text to numbers and back: a tokenizer cuts text into tokens and gives each a number, its id.
+"""Tokenizers, which split a text into tokens with ids, and n-gram models.
 
-`CharTokenizer` makes every character a token, `BPETokenizer` every byte, and the pieces of several
-bytes that were frequent where it was trained. `NGramModel` predicts tokens by counting alone.
+`CharTokenizer` has a token for each character; `BPETokenizer` has one for each byte, and for
+sequences of bytes that were frequent in its training text. `NGramModel` predicts tokens by counts.
 """
 
 from helpers.text.bpe import BPETokenizer, encode_documents, split_words

@@ -1,9 +1,7 @@
-"""Byte-pair encoding: tokens that are pieces of words, learnt from a text.
+"""Byte-pair encoding: tokens that are pieces of words, learned from a text.
 
-In order: how a piece is written, the two loops (learning merges, applying them to a word), the
-tokenizer, its file, and many texts as one stream. Pieces are bytes objects throughout. Only a file
-writes them as text, with GPT-2's alphabet of 256 visible characters, because that is what other
-libraries read.
+Pieces are bytes objects throughout. Only files write them as text, with GPT-2's alphabet of 256
+visible characters, because other libraries do so.
 """
 
 import codecs
@@ -25,10 +23,10 @@ END = "<|endoftext|>"  # stands between documents
 
 
 def _alphabet() -> dict[bytes, str]:
-    """Each byte and the visible character that stands for it in files, in GPT-2's order.
+    """Each byte → the visible character that stands for it in files, in GPT-2's order.
 
-    Bytes that are visible characters stand for themselves; the others (spaces, controls) borrow
-    the characters from U+0100 on.
+    A byte that is a visible character stands for itself; the others (spaces, controls) get the
+    characters from U+0100 on.
     """
     visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = sorted(set(range(256)) - set(visible))
@@ -42,12 +40,12 @@ _BYTE_IDS = {piece[0]: i for i, piece in enumerate(ALPHABET)}
 
 
 def to_file(piece: bytes) -> str:
-    """A piece as it is written in a file: b" low" becomes "Ġlow"."""
+    """Return a piece as files write it: b" low" becomes "Ġlow"."""
     return "".join(ALPHABET[bytes([b])] for b in piece)
 
 
 def from_file(written: str) -> bytes:
-    """The piece that `to_file` wrote. Raises ValueError for other characters."""
+    """Return the piece that `to_file` wrote. Raises ValueError for other characters."""
     try:
         return b"".join(_BYTES[character] for character in written)
     except KeyError as error:
@@ -57,15 +55,14 @@ def from_file(written: str) -> bytes:
 def learn_merges(
     words: Sequence[tuple[list[int], int]], n_merges: int, first_id: int
 ) -> Iterator[Pair]:
-    """Yield the most frequent pair of neighbours, merge it everywhere, and so on: up to n_merges.
+    """Yield the pairs that byte-pair encoding merges, in order, at most n_merges of them.
 
-    words: (ids, how often the word occurs), whose lists of ids are changed; first_id: the id of the
-    first merged pair, the next ones count up.
-
-    Nothing is counted twice: a merge changes the counts of its neighbours only, and the words that
-    hold a pair are known. A heap gives the most frequent pair; its entries may be out of date, and
-    then go back with the count of today.
+    Args:
+        words: (ids, how often the word occurs) for each word; the lists of ids are changed.
+        n_merges: how many pairs to learn.
+        first_id: the id of the first merged pair; the others follow it.
     """
+    # A merge changes counts only in the words that hold the pair, so only those are visited.
     counts: Counter[Pair] = Counter()
     places: defaultdict[Pair, set[int]] = defaultdict(set)  # may name words that lost the pair
     for i, (ids, n) in enumerate(words):
@@ -79,7 +76,7 @@ def learn_merges(
         if best is None:
             return
         yield best
-        risen: set[Pair] = set()
+        made: set[Pair] = set()
         for i in places.pop(best):
             ids, n = words[i]
             for pair in pairwise(ids):
@@ -89,78 +86,46 @@ def learn_merges(
                 counts[pair] += n
                 if new in pair:
                     places[pair].add(i)
-                    risen.add(pair)
+                    made.add(pair)
         del counts[best]
-        for pair in risen:
+        for pair in made:
             heapq.heappush(heap, (-counts[pair], pair))
 
 
 def _most_frequent(heap: list[tuple[int, Pair]], counts: Counter[Pair]) -> Pair | None:
+    """Pop the most frequent pair; a pair whose count has fallen goes back with its new count."""
     while heap:
         n, pair = heapq.heappop(heap)
-        today = counts[pair]
-        if today == -n and today > 0:
+        if counts[pair] == -n:
             return pair
-        if today > 0:
-            heapq.heappush(heap, (-today, pair))
+        if counts[pair]:
+            heapq.heappush(heap, (-counts[pair], pair))
     return None
 
 
 def merge_word(ids: list[int], merges: Mapping[Pair, int]) -> list[int]:
-    """Apply merges to the ids of one word, those learnt first first; the list is changed.
+    """Apply merges to the ids of one word, in the order of learning; the list is changed.
 
-    merges: pair -> the id of both together, above 0, which rises in the order of learning.
+    Args:
+        ids: the ids of the word's bytes.
+        merges: pair → the id of both together, above 0, rising in the order of learning.
     """
-    if len(ids) > LONG:
-        ids[:] = _merge_long(ids, merges)
-        return ids
     while len(ids) > 1:
         found = list(map(merges.get, pairwise(ids)))
         try:
             first = min(filter(None, found))
-        except ValueError:  # none of the pairs is one that was learnt
+        except ValueError:  # no pair of the word was learned
             break
-        place = found.index(first)
-        ids[place : place + 2] = [first]
+        i = found.index(first)
+        if found.count(first) == 1:
+            ids[i : i + 2] = [first]
+        else:
+            replace_pair(ids, (ids[i], ids[i + 1]), first)
     return ids
 
 
-LONG = (
-    200  # ids in a word, from which on looking at all pairs for each merge costs more than a heap
-)
-
-
-def _merge_long(ids: list[int], merges: Mapping[Pair, int]) -> list[int]:
-    """The same for a word of any length n, in n log n steps: a heap of the merges to be made.
-
-    A merge makes one id of two: the left place holds it, the right one is dead, and only the two
-    pairs beside it are new. Entries of the heap may be out of date, and then say nothing.
-    """
-    ids, n = list(ids), len(ids)
-    before, after = list(range(-1, n - 1)), [*range(1, n), -1]
-    heap = [
-        (new, i) for i, pair in enumerate(pairwise(ids)) if (new := merges.get(pair)) is not None
-    ]
-    heapq.heapify(heap)
-    while heap:
-        new, i = heapq.heappop(heap)
-        right = after[i]
-        if ids[i] < 0 or right < 0 or merges.get((ids[i], ids[right])) != new:
-            continue
-        ids[i], ids[right] = new, -1
-        after[i] = following = after[right]
-        if following >= 0:
-            before[following] = i
-        for left in (before[i], i):
-            if left >= 0 and after[left] >= 0:
-                made = merges.get((ids[left], ids[after[left]]))
-                if made is not None:
-                    heapq.heappush(heap, (made, left))
-    return [id for id in ids if id >= 0]
-
-
 def replace_pair(ids: list[int], pair: Pair, new: int) -> None:
-    """Put `new` for each occurrence of the pair in the list, from left to right, in place."""
+    """Replace each occurrence of the pair in the list by `new`, from left to right, in place."""
     left, right = pair
     i = 0
     while True:
@@ -173,41 +138,51 @@ def replace_pair(ids: list[int], pair: Pair, new: int) -> None:
         i += 1
 
 
-# GPT-2's rule: the endings 's, 't …; letters, digits or other signs, with the space before them;
-# spaces, of which the last is left to the next word. No merge ever crosses from one to the next.
+# GPT-2's rule: the endings 's, 't …; letters, digits or other symbols, each with the space before
+# them; spaces, of which the last belongs to the next word. No merge crosses from word to word.
 WORDS = regex.compile(r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
-# The same after each digit has been cut out: a digit ends a run of spaces as the text's end does.
+# The same with each digit on its own: a digit ends a run of spaces as the end of the text does.
 SINGLE_DIGITS = regex.compile(
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+"
 )
 
 
 def split_words(text: str, single_digits: bool = False) -> list[str]:
-    """Cut a text as GPT-2 does before it merges: words with the space before them, numbers, signs.
+    """Split a text into words, numbers and signs, each with the space before it, as GPT-2 does.
 
-    single_digits: is each digit a piece of its own, as for SmolLM2? Joined again, the pieces are
-    the text. Radford et al. 2019, in the code of GPT-2. Taught in: byte_pair_encoding.
+    Args:
+        text: any text.
+        single_digits: whether each digit becomes a word of its own, as for SmolLM2.
+
+    Returns the words; joined, they are the text.
+
+    Radford et al. 2019, in the code of GPT-2. Taught in: byte_pair_encoding.
     """
     return (SINGLE_DIGITS if single_digits else WORDS).findall(text)
 
 
 class BPETokenizer:
-    """One token for each byte, and one more for each pair of tokens that was merged in training.
+    """A byte-level BPE tokenizer: one token per byte, and one for each pair of tokens merged.
 
-    merges: pairs of pieces (bytes, bytes) in the order in which they were learnt; the first 256 ids
-    are the single bytes, in the order of GPT-2's alphabet, then come the merges, then `special`:
-    strings such as "<|endoftext|>" that are never cut. `BPETokenizer.train` learns the merges from
-    a text. Published tokenizers may differ: alphabet, the bytes that they know, in the order of
-    their ids; special_first: come the special tokens before the bytes?; single_digits: see
-    `split_words`.
+    Args:
+        merges: pairs of pieces (bytes, bytes) in the order of learning.
+        special: special tokens, such as "<|endoftext|>", which are never split.
+        alphabet: the single bytes that have a token, in the order of their ids; GPT-2's 256 bytes
+            unless it is given.
+        special_first: whether the ids of the special tokens come before those of the bytes; else
+            they come after those of the merges.
+        single_digits: as in `split_words`.
+
+    `BPETokenizer.train` learns the merges from a text.
 
     >>> tokenizer = BPETokenizer.train("low lower lowest", vocab_size=258)
     >>> [tokenizer.piece(id) for id in tokenizer.encode("lowly")]
     [b'low', b'l', b'y']
 
-    Raises ValueError for a merge of pieces that are not there, or one that stands twice, for a
-    special token that is empty, stands twice or is written like a piece, and for an alphabet of
-    anything but different single bytes.
+    Raises ValueError for a merge of pieces that do not exist, for a piece made twice, for a special
+    token that is empty, repeated or written like a piece, and for an alphabet of anything but
+    different single bytes.
+
     Sennrich et al. 2016; Radford et al. 2019, "GPT-2". Taught in: byte_pair_encoding.
     """
 
@@ -257,12 +232,18 @@ class BPETokenizer:
     def train(
         cls, text: str | Iterable[str], vocab_size: int, special: Collection[str] = ()
     ) -> "BPETokenizer":
-        """Learn merges from a text, or from several, until the vocabulary has vocab_size tokens.
+        """Learn merges from a text until the vocabulary is full, or no pair is left to merge.
 
-        Merges the most frequent pair of neighbours within words, again and again; of pairs that are
-        equally frequent the one with the smaller ids. Ends early when no pair is left.
-        Raises ValueError if vocab_size leaves no room for 256 bytes and the special tokens, and
-        TypeError for what is no text.
+        Each step merges the most frequent pair of neighbours within words; of equally frequent
+        pairs, the one with the smaller ids.
+
+        Args:
+            text: a text, or several.
+            vocab_size: V, with the 256 bytes and the special tokens.
+            special: special tokens.
+
+        Raises ValueError if vocab_size is below 256 and the number of special tokens, and TypeError
+        for what is not a text.
         """
         special = _names(special)
         if not isinstance(vocab_size, int):
@@ -273,13 +254,14 @@ class BPETokenizer:
                 f"vocab_size is {vocab_size}, but the 256 bytes and {len(special)} special tokens "
                 f"already are {least}"
             )
-        texts = [text] if isinstance(text, str) else text
-        if isinstance(texts, bytes) or not isinstance(texts, Iterable):
-            raise TypeError(f"train wants a str, or several, not a {type(text).__name__}{HINT}")
+        one = isinstance(text, str | bytes) or not isinstance(text, Iterable)
         words: Counter[str] = Counter()
-        for part in texts:
+        for part in [text] if one else text:
             if not isinstance(part, str):
-                raise TypeError(f"train wants texts, but one is a {type(part).__name__}{HINT}")
+                raise TypeError(
+                    f"train wants a text, or several, not a {type(part).__name__}. Of a file, "
+                    "path.read_text(encoding='utf-8') is the text; of bytes, their decode('utf-8')"
+                )
             words.update(split_words(part))
         spelled = [([_BYTE_IDS[b] for b in _utf8(word)], n) for word, n in words.items()]
         pieces, merges = list(ALPHABET), []
@@ -298,7 +280,7 @@ class BPETokenizer:
 
     @property
     def merges(self) -> list[tuple[bytes, bytes]]:
-        """The pairs of pieces that were merged, in the order in which they were learnt."""
+        """The pairs of pieces that were merged, in the order of learning."""
         return [(self._pieces[a], self._pieces[b]) for a, b in self._merges]
 
     @property
@@ -312,23 +294,26 @@ class BPETokenizer:
         return dict(self._special)
 
     def piece(self, id: int) -> bytes:
-        """The bytes of one token, which need not be whole characters."""
+        """Return the bytes of one token, which need not be whole characters."""
         return self._pieces[checked_ids([id], self.vocab_size)[0]]
 
     def encode(self, text: str, special: Collection[str] = ()) -> list[int]:
-        """The ids of a text. Every text has some: what was never met is spelled in bytes.
+        """Return the ids of a text.
 
-        special: those special tokens that are recognised in the text; any other is read as the
-        letters it is written with, so that nobody can smuggle one in. Raises ValueError for a
-        special token that this tokenizer does not have and for a byte outside its alphabet,
-        TypeError for what is no text.
+        Args:
+            text: any text: what is in no merge is encoded byte by byte.
+            special: the special tokens to recognise in the text; others are encoded as the letters
+                they are written with, so that no text can contain one by accident.
+
+        Raises ValueError for a special token that this tokenizer does not have and for a byte
+        outside its alphabet, and TypeError for what is not a text.
         """
         if not isinstance(text, str):
             raise TypeError(f"encode wants a str, not a {type(text).__name__}")
         special = _names(special)
         if unknown := set(special) - set(self._special):
             raise ValueError(
-                f"{sorted(unknown)} are no special tokens here; known: {sorted(self._special)}"
+                f"{sorted(unknown)} are not special tokens here; known: {sorted(self._special)}"
             )
         if not special:
             return self._encode_words(text)
@@ -352,26 +337,26 @@ class BPETokenizer:
                         f"this tokenizer has no token for the byte {byte} in {word!r}"
                     ) from None
                 known = merge_word(spelled, self._merges)
-                if len(self._known) < 100_000:  # a text of nothing but new words must end, too
+                if len(self._known) < 100_000:  # the memory has an end
                     self._known[word] = known
             ids += known
         return ids
 
     def decode(self, ids: Sequence[int] | Any) -> str:
-        """The text of a flat sequence of ids; bytes that are no character become "�".
+        """Return the text of a flat sequence of ids; bytes that are not a character become "�".
 
-        Raises ValueError for an id outside 0 … V − 1, TypeError for what is no id.
+        Raises ValueError for an id outside 0 … V − 1, and TypeError for what is not an id.
         """
         return self.decode_bytes(ids).decode("utf-8", errors="replace")
 
     def decode_bytes(self, ids: Sequence[int] | Any) -> bytes:
-        """The bytes of a flat sequence of ids, whole characters or not; errors as in `decode`."""
+        """Return the bytes of a flat sequence of ids. Raises what `decode` raises."""
         return b"".join(map(self._pieces.__getitem__, checked_ids(ids, self.vocab_size)))
 
     def decode_stream(self, ids: Iterable[int]) -> Iterator[str]:
-        """The text of ids as they come, one string for each, at once as far as it is certain.
+        """Yield one string for each id; a character of several tokens comes with the last of them.
 
-        A character whose bytes are in several tokens comes with the last of them.
+        Ids that end in the middle of a character give one more string, "�".
         """
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         for id in ids:
@@ -380,16 +365,20 @@ class BPETokenizer:
             yield rest
 
     def save(self, path: str | Path) -> None:
-        """Write a `tokenizer.json` that the library `tokenizers` reads, too, in one piece."""
-        write_tokenizer(path, self)
+        """Write a `tokenizer.json`, which the library `tokenizers` reads, too."""
+        _write_tokenizer(path, self)
 
     @classmethod
     def load(cls, path: str | Path) -> "BPETokenizer":
-        """Read what `save` wrote. Raises FileNotFoundError, and ValueError for any other file."""
+        """Read a `tokenizer.json` that `save` wrote, or another of byte-level BPE like GPT-2's.
+
+        Raises FileNotFoundError, and ValueError for a damaged file and for one that asks for what
+        this tokenizer does not do.
+        """
         try:
-            return read_tokenizer(path)
+            return _read_tokenizer(Path(path))
         except ValueError as error:
-            raise ValueError(f"{path} is no tokenizer of this course: {error}") from error
+            raise ValueError(f"{path} is not a tokenizer of this course: {error}") from error
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -407,11 +396,8 @@ class BPETokenizer:
         return f"BPETokenizer({len(self._merges)} merges, {len(self._special)} special tokens)"
 
 
-HINT = ". Of a file, path.read_text(encoding='utf-8') is the text; of bytes, their decode('utf-8')"
-
-
 def _names(special: Any) -> list[str]:
-    """Special tokens as a list; TypeError for one text, which would be as many as its letters."""
+    """Special tokens as a list; TypeError for a single text."""
     if isinstance(special, str | bytes) or not isinstance(special, Iterable):
         raise TypeError(f"special should be a list of texts, not {special!r:.60}: [text] for one")
     return list(special)
@@ -423,72 +409,79 @@ def _utf8(text: str) -> bytes:
     except UnicodeEncodeError as error:
         raise ValueError(
             f"the text holds half a character, {text[error.start]!r} (a lone surrogate), which "
-            "UTF-8 cannot spell: read the text anew, or text.encode('utf-8', 'replace').decode()"
+            "UTF-8 cannot encode: read it again, or use text.encode('utf-8', 'replace').decode()"
         ) from None
 
 
-def write_tokenizer(path: str | Path, tokenizer: BPETokenizer) -> None:
-    """Write merges and tokens with their ids as a `tokenizer.json`."""
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-    byte_level["use_regex"] = True
-    digits = {"type": "Digits", "individual_digits": True}
-    split = {"type": "Sequence", "pretokenizers": [digits, byte_level]}
-    plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+# --- tokenizer.json -------------------------------------------------------------------------------
+
+# What the format can ask for beyond what this tokenizer does, each with the value that asks for
+# nothing. A file is written with these values, and refused when it has others.
+_TOP = {"normalizer": None, "truncation": None, "padding": None}
+_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+_DIGITS = {"type": "Digits", "individual_digits": True}
+_ADDED = dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+_MODEL = {
+    "type": "BPE",
+    "dropout": None,
+    "unk_token": None,
+    "continuing_subword_prefix": None,
+    "end_of_word_suffix": None,
+    "byte_fallback": False,
+    "ignore_merges": False,
+}
+
+
+def _write_tokenizer(path: str | Path, tokenizer: BPETokenizer) -> None:
+    byte_level = {**_BYTE_LEVEL, "trim_offsets": True}
+    added = {**_ADDED, "normalized": False, "special": True}
     content = {
         "version": "1.0",
-        "truncation": None,
-        "padding": None,
+        **_TOP,
         "added_tokens": [
-            {"id": i, "content": name, **plain, "special": True}
-            for name, i in tokenizer.special.items()
+            {"id": i, "content": name, **added} for name, i in tokenizer.special.items()
         ],
-        "normalizer": None,
-        "pre_tokenizer": split if tokenizer.single_digits else byte_level,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [_DIGITS, byte_level]}
+        if tokenizer.single_digits
+        else byte_level,
         "post_processor": None,
         "decoder": byte_level,
         "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": None,
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
+            **_MODEL,
             "fuse_unk": False,
-            "byte_fallback": False,
-            "ignore_merges": False,
-            "vocab": _numbered(tokenizer),
+            "vocab": _vocabulary(tokenizer),
             "merges": [[to_file(a), to_file(b)] for a, b in tokenizer.merges],
         },
     }
     write_whole(path, json.dumps(content, ensure_ascii=False, indent=1).encode())
 
 
-def _numbered(tokenizer: BPETokenizer) -> dict[str, int]:
-    """All tokens as files write them, in the order of their ids."""
+def _vocabulary(tokenizer: BPETokenizer) -> dict[str, int]:
+    """Each token as files write it → its id, in the order of the ids."""
     names = {id: name for name, id in tokenizer.special.items()}
     tokens = (names.get(id) or to_file(tokenizer.piece(id)) for id in range(tokenizer.vocab_size))
     return {token: id for id, token in enumerate(tokens)}
 
 
-def numbered_tokenizer(
-    tokens: Iterable[str],
-    merges: Iterable[tuple[bytes, bytes]],
-    special: Iterable[str],
+def tokenizer_from_vocabulary(
+    vocabulary: Mapping[str, int],
+    merges: Iterable[Sequence[str]],
+    special: Sequence[str],
     single_digits: bool = False,
 ) -> BPETokenizer:
-    """The tokenizer whose tokens, as files write them, have these ids: 0, 1, 2 …
+    """Return the tokenizer with this vocabulary (token → id) and these pairs, as files write them.
 
-    Raises ValueError for an order that `BPETokenizer` does not have.
+    Raises ValueError if the ids are in an order that `BPETokenizer` does not have.
     """
-    tokens, special = list(tokens), list(special)
-    alphabet = [_BYTES[token] for token in tokens if token in _BYTES and token not in special]
+    tokens = sorted(vocabulary, key=vocabulary.__getitem__)
     tokenizer = BPETokenizer(
-        merges,
+        [(from_file(left), from_file(right)) for left, right in merges],
         special,
-        alphabet=alphabet,
-        special_first=bool(special) and tokens[:1] == special[:1],
+        alphabet=[_BYTES[token] for token in tokens if token in _BYTES and token not in special],
+        special_first=bool(special) and tokens[0] == special[0],
         single_digits=single_digits,
     )
-    if list(_numbered(tokenizer)) != tokens:
+    if _vocabulary(tokenizer) != vocabulary:
         raise ValueError(
             "its ids are not numbered as here: bytes, merges in the order of learning, and the "
             "special tokens before or after them"
@@ -496,90 +489,60 @@ def numbered_tokenizer(
     return tokenizer
 
 
-def read_tokenizer(path: str | Path) -> BPETokenizer:
-    """What `write_tokenizer` wrote, or another that asks for nothing else.
-
-    Raises FileNotFoundError, and ValueError for a file that says anything else.
-    """
-    path = Path(path)
+def _read_tokenizer(path: Path) -> BPETokenizer:
     if not path.is_file():
         raise FileNotFoundError(f"there is no tokenizer at {path}")
+    content = json_object(path.read_bytes())
     try:
-        content = json_object(path.read_bytes())
         model, added, split = content["model"], content["added_tokens"], content["pre_tokenizer"]
+        _expect_settings("model", model, _MODEL)
         single_digits = split["type"] == "Sequence"
         if single_digits:
             digits, split = split["pretokenizers"]
-            if digits != {"type": "Digits", "individual_digits": True}:
-                raise ValueError(f"pre_tokenizer {digits} is not what this tokenizer does")
-        _expect_known({**content, "pre_tokenizer": split})
-        if model["type"] != "BPE" or split["type"] != "ByteLevel":
-            raise ValueError("it is not byte-level BPE")
-        merges = [_pair(merge) for merge in model["merges"]]
-        special = [token["content"] for token in sorted(added, key=lambda token: token["id"])]
-        vocabulary: dict[str, Any] = model["vocab"]
-        tokens = sorted(vocabulary, key=vocabulary.__getitem__)
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
+            _expect_settings("pre_tokenizer", digits, _DIGITS)
+        _expect_settings("pre_tokenizer", split, _BYTE_LEVEL)
+        _expect_settings("tokenizer", content, _TOP)
+        if content.get("post_processor"):  # that of the type ByteLevel changes no id
+            _expect_settings("post_processor", content["post_processor"], {"type": "ByteLevel"})
+        for token in added:
+            _expect_settings("added_tokens", token, _ADDED)
+        return tokenizer_from_vocabulary(
+            model["vocab"],
+            [m.split(" ") if isinstance(m, str) else m for m in model["merges"]],
+            [token["content"] for token in sorted(added, key=lambda token: token["id"])],
+            single_digits,
+        )
+    except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks or mistakes {error}") from None
-    if not all(isinstance(name, str) for name in special):
-        raise ValueError("its special tokens are no texts")
-    if sorted(vocabulary.values()) != list(range(len(tokens))):
-        raise ValueError("its ids are not numbered as here: 0, 1, 2 …")
-    return numbered_tokenizer(tokens, merges, special, single_digits)
 
 
-# What a tokenizer.json can ask for and this tokenizer does not do: the values that ask for nothing.
-_IDLE: dict[str, dict[str, tuple[Any, ...]]] = {
-    "": {"normalizer": (None,), "truncation": (None,), "padding": (None,)},
-    "pre_tokenizer": {"add_prefix_space": (False,), "use_regex": (True,)},
-    "model": {
-        "dropout": (None, 0),
-        "unk_token": (None, ""),
-        "continuing_subword_prefix": (None, ""),
-        "end_of_word_suffix": (None, ""),
-        "byte_fallback": (False,),
-        "ignore_merges": (False,),
-    },
-}
-_IDLE_SPECIAL = dict.fromkeys(("single_word", "lstrip", "rstrip"), (False,))
-
-
-def _expect_known(content: dict[str, Any]) -> None:
-    """Raise ValueError, by name, for what a file asks for and would not get."""
-    asked = [(part, content[part] if part else content, idle) for part, idle in _IDLE.items()]
-    asked += [("added_tokens", token, _IDLE_SPECIAL) for token in content["added_tokens"]]
-    for part, settings, idle in asked:
-        for name, values in idle.items():
-            if settings.get(name, values[0]) not in values:
-                where = f"{part}.{name}" if part else name
-                raise ValueError(f"{where} {settings[name]!r} is not what this tokenizer does")
-    after = content.get("post_processor")
-    if after is not None and after["type"] != "ByteLevel":  # that one changes no id
-        raise ValueError(f"post_processor {after['type']!r} is not what this tokenizer does")
-
-
-def _pair(merge: Any) -> tuple[bytes, bytes]:
-    """["a", "b"], or "a b" in older files."""
-    left, right = merge.split(" ") if isinstance(merge, str) else merge
-    return from_file(left), from_file(right)
+def _expect_settings(part: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raise ValueError for a setting of a file that asks for what this tokenizer does not do."""
+    for name, value in wanted.items():
+        if (given.get(name, value) or None) != (value or None):  # None, False, 0 and "" are alike
+            raise ValueError(f"{part}.{name} {given[name]!r} is not what this tokenizer does")
 
 
 def encode_documents(
     tokenizer: BPETokenizer, documents: Iterable[str], separator: str = END
 ) -> list[int]:
-    """The ids of several texts, one after the other, with the separator's id before each.
+    """Return the ids of several texts as one stream, with the separator's id before each text.
 
-    The separator tells a model that what came before has nothing to do with what follows; and
-    asked to continue it alone, the model begins a new text. Texts are encoded as they are: one that
-    spells the separator gets its letters. Raises ValueError if the separator is no special token of
-    the tokenizer, TypeError for a single text, which would be as many as it has letters.
+    Args:
+        tokenizer: has the separator as a special token.
+        documents: the texts; one that spells the separator gets the ids of its letters.
+        separator: the special token that begins each text.
+
+    Raises ValueError if the separator is not a special token of the tokenizer, and TypeError for a
+    single text.
+
     Radford et al. 2019, in the code of GPT-2. Taught in: gptmini.
     """
     if isinstance(documents, str):
         raise TypeError("encode_documents wants several texts; for one: [text]")
     if separator not in tokenizer.special:
         raise ValueError(
-            f"{separator!r} is no special token of this tokenizer, which has "
+            f"{separator!r} is not a special token of this tokenizer, which has "
             f"{sorted(tokenizer.special)}: BPETokenizer.train(…, special=[{separator!r}])"
         )
     ids: list[int] = []

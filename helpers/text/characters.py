@@ -1,18 +1,15 @@
-"""Every character is a token.
-
-The vocabulary is fixed when the tokenizer is built; it does not invent an id for a character that
-it has never met, it says so.
-"""
+"""A tokenizer with one token per character."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 
 class CharTokenizer:
-    """One token per character: encoding and decoding are look-ups in one table.
+    """A tokenizer with one token per character.
 
-    symbols: the vocabulary, distinct single characters (a string or a sequence of strings); the id
-    of a symbol is its place in this order. `CharTokenizer.from_text` collects them from a text.
+    Args:
+        symbols: the vocabulary, distinct single characters, as a string or a sequence of strings;
+            the id of a symbol is its index. `CharTokenizer.from_text` collects them from a text.
 
     >>> tokenizer = CharTokenizer.from_text("hello")
     >>> tokenizer.symbols
@@ -23,7 +20,7 @@ class CharTokenizer:
     'hole'
 
     Raises ValueError for no symbols, a repeated one, or one that is not a single character, and
-    TypeError for what is no text. Taught in: language_modelling.
+    TypeError for what is not text. Taught in: language_modelling.
     """
 
     def __init__(self, symbols: Iterable[str]):
@@ -48,7 +45,7 @@ class CharTokenizer:
 
     @classmethod
     def from_text(cls, text: str) -> "CharTokenizer":
-        """The tokenizer whose symbols are the characters of `text`, sorted by code point."""
+        """Return the tokenizer whose symbols are the characters of `text`, by code point."""
         if not isinstance(text, str):
             raise TypeError(f"text should be a str, not a {type(text).__name__}")
         if not text:
@@ -66,7 +63,7 @@ class CharTokenizer:
         return len(self._symbols)
 
     def encode(self, text: str) -> list[int]:
-        """The id of each character. Raises ValueError for one that is not in the vocabulary."""
+        """Return the id of each character. Raises ValueError for an unknown character."""
         if not isinstance(text, str):
             raise TypeError(f"encode wants a str, not a {type(text).__name__}")
         try:
@@ -80,9 +77,9 @@ class CharTokenizer:
         )
 
     def decode(self, ids: Sequence[int] | Any) -> str:
-        """The text of a flat sequence of ids: a list, an array or a tensor.
+        """Return the text of a flat sequence of ids: a list, an array or a tensor.
 
-        Raises ValueError for an id outside 0 … V − 1, TypeError for what is no id.
+        Raises ValueError for an id outside 0 … V − 1, and TypeError for what is not an id.
         """
         items = checked_ids(ids, self.vocab_size)
         return "".join(map(self._symbols.__getitem__, items))
@@ -99,9 +96,9 @@ class CharTokenizer:
 
 
 def checked_ids(ids: Sequence[int] | Any, vocab_size: int) -> list[int]:
-    """A flat list, array or tensor of ids from 0 to vocab_size − 1, as a list.
+    """Return a flat list, array or tensor of ids from 0 to vocab_size − 1 as a list.
 
-    Raises ValueError for an id outside the vocabulary, TypeError for what is no id.
+    Raises ValueError for an id outside the vocabulary, and TypeError for what is not an id.
     """
     # Tensors and arrays become lists first: going through them one by one is slow.
     items = ids.tolist() if hasattr(ids, "tolist") else ids

@@ -1,8 +1,4 @@
-"""N-gram models: language models that only count what followed the last few tokens, how often.
-
-Counts of longer contexts know more about those they have met and nothing about all others. To back
-off is to ask the shorter context, too, the more so the less the longer one has to say.
-"""
+"""N-gram models: language models that count which tokens followed the last few tokens."""
 
 import torch
 from torch import Tensor
@@ -52,7 +48,7 @@ class NGramModel:
 
     @property
     def contexts(self) -> list[int]:
-        """How many different contexts of 0, 1, … tokens were counted."""
+        """The number of different contexts of 0, 1, … tokens that were counted."""
         return [len(contexts) for _, _, contexts, _, _ in self._tables]
 
     @property
