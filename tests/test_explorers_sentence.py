@@ -76,16 +76,6 @@ def test_the_file_holds_the_rounded_model_and_the_tokenizer():
     assert not torch.equal(twin.head.weight, MODEL.head.weight)
 
 
-def test_rounding_moves_no_number_by_more_than_half_a_step():
-    twin = rounded(MODEL)
-    for own, new in zip(MODEL.parameters(), twin.parameters(), strict=True):
-        if own.dim() == 1:
-            assert torch.equal(own, new)
-        else:
-            step = own.abs().amax(1, keepdim=True) / 127
-            assert ((own - new).abs() <= 0.501 * step).all()
-
-
 def test_a_row_of_zeros_stays_one():
     model = small()
     model.head.weight.data[3] = 0
@@ -200,19 +190,13 @@ def test_the_first_answer_is_sent_and_the_weights_only_when_asked_for(explorer):
     assert widget.file == name_of(packed(MODEL, TOKENIZER))
 
 
-def test_temperature_moves_the_probabilities(explorer):
-    widget = explorer()
-    cool, p = explorer(temperature=0.1), widget.probabilities()
-    assert cool.probabilities().max() > p.max() and p.sum() == pytest.approx(1)
-
-
 def test_a_long_text_is_read_from_its_last_tokens(explorer):
     widget = explorer(text="low newest " * 40)
     assert len(widget.text) == LONGEST and len(widget.activations().ids) == MOST == 32
     assert widget.tokens()[-1] == readable(TOKENIZER.piece(widget.activations().ids[-1]))
 
 
-@pytest.mark.parametrize("text", ["", "a", "$x$ <b>_^{", "\x00\r\t\u202e", "中文🦉", "é\ud800"])
+@pytest.mark.parametrize("text", ["", "a", "$x$ <b>_^{", "\x00\r\t\u202e 中文🦉\ud800"])
 def test_every_text_has_a_still_picture(explorer, text):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -233,7 +217,6 @@ def test_it_says_what_it_shows(explorer):
     ("name", "value", "message"),
     [
         ("layer", 2, "layer is a layer from 0 to 1, not 2"),
-        ("head", -1, "head is a head from 0 to 1, not -1"),
         ("temperature", 0, "temperature is a number from 0.1 to 3, not 0"),
         ("off", [4], "heads are numbers from 0 to 3"),
         ("stage", "queries", "stage"),
@@ -243,10 +226,3 @@ def test_what_does_not_fit_is_refused(explorer, name, value, message):
     widget = explorer()
     with pytest.raises(traitlets.TraitError, match=message):
         setattr(widget, name, value)
-
-
-def test_a_place_outside_the_text_is_its_last_token(explorer):
-    widget = explorer()
-    for position in (99, -1, 0):
-        widget.position = position
-        assert widget.picture().png()

@@ -44,30 +44,16 @@ def test_a_zero_vector_has_no_angle_and_breaks_nothing(arrows, a, b):
     assert widget.picture().png()
 
 
-def test_positions_are_kept_in_tenths(arrows):
-    widget = arrows(a=(1.04, 2.96), b=(-6, 6))
-    assert (widget.ax, widget.ay, widget.bx, widget.by) == (1.0, 3.0, -6.0, 6.0)
-
-
-@pytest.mark.parametrize(
-    "wrong", [(1,), (1, 2, 3), "ab", 3, None, (7, 0), (0, -6.1), (math.nan, 0), (math.inf, 0)]
-)
+@pytest.mark.parametrize("wrong", [(1,), "ab", None, (7, 0), (math.nan, 0)])
 def test_wrong_positions_are_refused_by_name(wrong):
-    with pytest.raises(ValueError, match=r"^b should"):
+    with pytest.raises(ValueError, match=r"^b should be two numbers|bx goes from -6 to 6, not to"):
         TwoVectors(b=wrong)
 
 
-@pytest.mark.parametrize("wrong", [6.01, -9, math.nan, math.inf])
-@pytest.mark.parametrize("name", ["ax", "ay", "bx", "by"])
-def test_a_tip_moved_off_the_plane_is_refused_and_stays(arrows, name, wrong):
-    widget = arrows()
-    before = getattr(widget, name)
-    with pytest.raises(traitlets.TraitError, match=f"{name} goes from -6 to 6, not to"):
-        setattr(widget, name, wrong)
-    assert getattr(widget, name) == before
-
-
-def test_a_moved_tip_is_kept_in_tenths(arrows):
-    widget = arrows()
+def test_a_tip_is_kept_in_tenths_and_on_the_plane(arrows):
+    widget = arrows(a=(1.04, 2.96), b=(-6, 6))
+    assert (widget.ax, widget.ay, widget.bx, widget.by) == (1.0, 3.0, -6.0, 6.0)
+    with pytest.raises(traitlets.TraitError, match=r"ax goes from -6 to 6, not to 6\.01"):
+        widget.ax = 6.01
     widget.bx = 2.4449
-    assert widget.bx == 2.4
+    assert (widget.ax, widget.bx) == (1.0, 2.4)
