@@ -37,8 +37,7 @@ def qkv(*leading, T=5, S=7, hs=4, dv=3, seed=0):
 # --- the formula ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("leading", [(), (2,), (2, 3)])
-@pytest.mark.parametrize("scale", [None, 0.5])
+@pytest.mark.parametrize(("leading", "scale"), [((), None), ((2, 3), 0.5)])
 def test_attention_is_pytorchs(leading, scale):
     q, k, v = qkv(*leading)
     out, weights = attention(q, k, v, scale=scale)
@@ -47,9 +46,7 @@ def test_attention_is_pytorchs(leading, scale):
     assert near(weights @ v, out)
 
 
-@pytest.mark.parametrize(
-    "shape", [(5, 7), (1, 7), (5, 1), (2, 3, 5, 7), (2, 1, 1, 7), (1, 3, 5, 7)]
-)
+@pytest.mark.parametrize("shape", [(5, 7), (2, 3, 5, 7), (2, 1, 1, 7)])
 def test_attention_with_a_mask_is_pytorchs(shape):
     q, k, v = qkv(2, 3)
     mask = numbers(*shape, seed=9) > -0.5
@@ -58,33 +55,6 @@ def test_attention_with_a_mask_is_pytorchs(shape):
     wide = mask.expand(2, 3, 5, 7)
     assert near(out, F.scaled_dot_product_attention(q, k, v, attn_mask=wide))
     assert (weights[~wide] == 0).all()  # exactly
-
-
-def test_causal_attention_is_pytorchs():
-    q, k, v = qkv(2, 3, S=5)
-    assert near(
-        attention(q, k, v, causal_mask(5))[0],
-        F.scaled_dot_product_attention(q, k, v, is_causal=True),
-    )
-
-
-def test_attention_works_in_double_precision():
-    q, k, v = (t.double() for t in qkv(2))
-    out, weights = attention(q, k, v)
-    assert out.dtype == weights.dtype == torch.float64
-    assert near(out, F.scaled_dot_product_attention(q, k, v), 1e-12)
-
-
-def test_gradients_pass_through_attention():
-    q, k, v = (t.double().requires_grad_() for t in qkv(S=5))
-    mask = causal_mask(5)
-    assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, mask)[0], (q, k, v))
-
-
-def test_huge_scores_do_not_overflow():
-    q, k, v = qkv(2)
-    out, weights = attention(1000 * q, 1000 * k, v)
-    assert out.isfinite().all() and near(weights.sum(-1), torch.ones(2, 5))
 
 
 sizes = st.integers(1, 6)
@@ -102,36 +72,13 @@ def test_the_rows_of_the_weights_are_distributions(B, H, T, S, hs, dv, seed):
     assert ((low - 1e-5 <= out) & (out <= high + 1e-5)).all()  # a mixture of the values
 
 
-@PROPERTY
-@given(T=sizes, S=sizes, hs=sizes, seed=st.integers(0, 999))
-def test_the_order_of_the_source_does_not_matter_and_that_of_the_queries_is_kept(T, S, hs, seed):
-    q, k, v = qkv(2, T=T, S=S, hs=hs, seed=seed)
-    generator = torch.Generator().manual_seed(seed)
-    rows, columns = torch.randperm(T, generator=generator), torch.randperm(S, generator=generator)
-    out, weights = attention(q, k, v)
-    moved, moved_weights = attention(q[:, rows], k[:, columns], v[:, columns])
-    assert near(moved, out[:, rows], 1e-5)
-    assert near(moved_weights, weights[:, rows][..., columns], 1e-5)
-
-
-@PROPERTY
-@given(B=st.integers(2, 5), H=sizes, T=sizes, seed=st.integers(0, 999))
-def test_sequences_of_a_batch_never_mix(B, H, T, seed):
-    q, k, v = qkv(B, H, T=T, S=T, seed=seed)
-    out, _ = attention(q, k, v, causal_mask(T))
-    for b in range(B):
-        assert near(attention(q[b], k[b], v[b], causal_mask(T))[0], out[b], 1e-5)
-
-
 @pytest.mark.parametrize(
     ("q", "k", "v", "message"),
     [
         ((5, 4), (7, 3), (7, 2), "same last dimension"),
         ((5, 4), (7, 4), (6, 2), "same number of rows"),
         ((2, 5, 4), (3, 7, 4), (3, 7, 2), "before the last two"),
-        ((2, 5, 4), (2, 7, 4), (3, 7, 2), "before the last two"),
         ((4,), (7, 4), (7, 2), "need rows"),
-        ((5, 4), (4,), (4,), "need rows"),
     ],
 )
 def test_shapes_that_do_not_fit_are_named(q, k, v, message):
@@ -140,24 +87,17 @@ def test_shapes_that_do_not_fit_are_named(q, k, v, message):
     assert all(str(shape) in str(error.value) for shape in (q, k, v))
 
 
-@pytest.mark.parametrize(
-    "mask", [torch.ones(5, 7), torch.ones(5, 7, dtype=torch.int64), "causal", True]
-)
+@pytest.mark.parametrize("mask", [torch.ones(5, 7), "causal"])
 def test_a_mask_that_is_not_bool_is_explained(mask):
     with pytest.raises(ValueError, match="bool tensor, True where a query may attend, not"):
         attention(*qkv(2), mask)
 
 
-@pytest.mark.parametrize("shape", [(7, 5), (5, 5), (7,), (3, 5, 7), (5, 1, 1, 7), (1, 1, 5, 7), ()])
+@pytest.mark.parametrize("shape", [(7, 5), (7,), (3, 5, 7)])
 def test_a_mask_of_the_wrong_shape_is_explained(shape):
-    with pytest.raises(ValueError, match=r"need a mask of shape \(5, 7\)"):
-        attention(*qkv(2), torch.ones(shape, dtype=torch.bool))
-
-
-def test_a_mask_per_sequence_is_not_taken_for_one_per_head():
     """(B, T, S) beside (B, H, T, S) would broadcast silently when B == H."""
-    with pytest.raises(ValueError, match="need a mask"):
-        attention(*qkv(3, 3), torch.ones(3, 5, 7, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"need a mask of shape \(5, 7\)"):
+        attention(*qkv(3, 3), torch.ones(shape, dtype=torch.bool))
 
 
 def test_a_query_with_nothing_to_look_at_is_explained():
@@ -182,13 +122,7 @@ def test_a_head_is_the_formula_on_its_projections(causal):
     assert not [name for name, _ in head.named_parameters() if "bias" in name]
 
 
-def test_a_head_can_read_texts_of_any_length():
-    head = seeded(lambda: Head(6, 4))
-    for T in (1, 2, 40):
-        assert head(numbers(3, T, 6)).shape == (3, T, 4)
-
-
-@pytest.mark.parametrize("shape", [(2, 5, 7), (5, 6), (6,), (2, 3, 5, 6)])
+@pytest.mark.parametrize("shape", [(2, 5, 7), (5, 6)])
 @pytest.mark.parametrize("method", ["forward", "weights"])
 @pytest.mark.parametrize("make", [lambda: Head(6, 4), lambda: MultiHeadAttention(6, 2)])
 def test_an_input_of_another_shape_is_explained(make, method, shape):
@@ -215,7 +149,7 @@ def theirs(ours):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize(("C", "H"), [(8, 1), (8, 2), (12, 3), (8, 8)])
+@pytest.mark.parametrize(("C", "H"), [(8, 1), (12, 3)])
 def test_self_attention_is_pytorchs_with_the_same_weights(C, H, bias):
     ours = seeded(lambda: MultiHeadAttention(C, H, bias=bias))
     x = numbers(2, 5, C)
@@ -231,12 +165,6 @@ def test_cross_attention_is_pytorchs_and_never_causal(causal):
     out, maps = theirs(ours)(x, source, source, average_attn_weights=False)
     assert near(ours(x, source), out) and out.shape == (2, 5, 8)  # the length of the queries
     assert near(ours.weights(x, source), maps) and maps.shape == (2, 2, 5, 7)
-
-
-def test_cross_attention_to_oneself_is_self_attention_without_a_mask():
-    ours = seeded(lambda: MultiHeadAttention(8, 2, causal=False))
-    x = numbers(2, 5, 8)
-    assert near(ours(x, x), ours(x))
 
 
 @PROPERTY
@@ -274,14 +202,6 @@ def test_many_heads_are_heads_side_by_side():
     assert near(layer.weights(x), maps)
 
 
-def test_splitting_keeps_the_time_and_cuts_the_features():
-    layer = MultiHeadAttention(6, 2)
-    x = torch.arange(2 * 4 * 6).view(2, 4, 6).float()
-    parts = layer.split(x)
-    assert parts.shape == (2, 2, 4, 3)
-    assert torch.equal(parts[:, 0], x[..., :3]) and torch.equal(parts[:, 1], x[..., 3:])
-
-
 CAUSAL = {
     "one head": lambda: Head(8, 4),
     "many heads": lambda: MultiHeadAttention(8, 4),
@@ -315,34 +235,14 @@ def test_without_a_mask_the_order_is_kept_and_nothing_more(T, H, seed):
     assert near(layer(x[:, order]), layer(x)[:, order], 1e-5)
 
 
-@PROPERTY
-@given(B=st.integers(2, 4), T=sizes, H=st.integers(1, 3), seed=st.integers(0, 999))
-def test_the_layer_treats_each_sequence_alone(B, T, H, seed):
-    layer = seeded(lambda: MultiHeadAttention(4 * H, H), seed)
-    x = numbers(B, T, 4 * H, seed=seed)
-    whole = layer(x)
-    for b in range(B):
-        assert near(layer(x[b : b + 1]), whole[b : b + 1], 1e-5)
+@pytest.mark.parametrize("H", [4, 16, 0])
+def test_heads_that_cannot_share_the_features_are_explained(H):
+    says = rf"n_embd 6 cannot be split evenly over {H} heads.*\[1, 2, 3, 6\]"
+    with pytest.raises(ValueError, match=says):
+        MultiHeadAttention(6, H)
 
 
-@pytest.mark.parametrize("H", [1, 2, 4, 8, 32])
-def test_the_number_of_heads_costs_no_parameters(H):
-    count = sum(p.numel() for p in MultiHeadAttention(32, H).parameters())
-    assert count == 4 * 32 * 32
-
-
-@pytest.mark.parametrize(("C", "H"), [(8, 3), (8, 16), (8, 0), (8, -2), (30, 4)])
-def test_heads_that_cannot_share_the_features_are_explained(C, H):
-    with pytest.raises(ValueError, match=f"n_embd {C} cannot be split evenly over {H} heads"):
-        MultiHeadAttention(C, H)
-
-
-def test_the_error_names_what_would_fit():
-    with pytest.raises(ValueError, match=r"\[1, 2, 3, 6\]"):
-        MultiHeadAttention(6, 4)
-
-
-@pytest.mark.parametrize("shape", [(2, 7, 6), (2, 8), (3, 7, 8)])
+@pytest.mark.parametrize("shape", [(2, 7, 6), (3, 7, 8)])
 def test_a_source_of_the_wrong_shape_is_explained(shape):
     layer = MultiHeadAttention(8, 2)
     for method in (layer, layer.weights):
@@ -350,8 +250,8 @@ def test_a_source_of_the_wrong_shape_is_explained(shape):
             method(torch.zeros(2, 5, 8), torch.zeros(shape))
 
 
-@pytest.mark.parametrize("p", [0.1, 0.2, 0.5, 0.9])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("p", [0.1, 0.9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_dropout_silences_that_share_and_keeps_the_mean(p, dtype):
     torch.manual_seed(0)
     x = torch.ones(999, 1001, dtype=dtype, requires_grad=True)  # a number of numbers that is odd
@@ -418,14 +318,6 @@ def test_rotary_positions_turn_queries_and_keys_and_leave_the_values():
         assert near(ours, layer.rotary(bare) if turned else bare)
 
 
-@pytest.mark.parametrize("make", [lambda: Head(8, 4), lambda: MultiHeadAttention(8, 2)])
-def test_every_parameter_learns(make):
-    layer = seeded(make)
-    layer(numbers(2, 5, 8)).square().sum().backward()
-    for name, parameter in layer.named_parameters():
-        assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
-
-
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("sizes", [(384, 384), (256, 1024), (256, 129), (16, 8)])
 def test_a_linear_map_gives_few_rows_the_numbers_of_pytorchs(sizes, bias):
@@ -452,13 +344,6 @@ def test_a_linear_map_reads_a_matrix_of_any_layout_or_type():
         layer.load_state_dict({"weight": weight, "bias": weight[:, 0].clone()}, assign=True)
         rounding = 0.5 if weight.dtype == torch.bfloat16 else 1e-4  # of sums of about 20
         assert near(layer(x), F.linear(x, weight, weight[:, 0]), rounding)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("shape", [(2, 192), (1, 768), (768,)])
-def test_rows_of_another_width_are_refused_in_pytorchs_words(shape):
-    with pytest.raises(RuntimeError, match="cannot be multiplied"):
-        FastLinear(384, 384, bias=False)(torch.randn(shape))
 
 
 def test_half_of_a_matrix_is_asked_for_at_a_time():
