@@ -298,8 +298,9 @@ class Declared(Exercise):
         tolerance: float = 1e-4,
         backward: bool = False,
         draws: bool = False,
+        in_words: Callable[[tuple], str] | None = None,
     ):
-        self.right, self.inputs, self.example = right, inputs, example
+        self.right, self.inputs, self.example, self.in_words = right, inputs, example, in_words
         self.on_success, self.why = on_success, why
         self.tolerance, self.backward, self.draws = tolerance, backward, draws
         self.error_hints = {_SHAPE_ERROR: on_shape_error} if on_shape_error else {}
@@ -400,6 +401,8 @@ class Declared(Exercise):
 
     def what(self, given: tuple) -> str:
         """The call in words: small arguments as they are, large tensors by name and shape."""
+        if self.in_words:
+            return self.in_words(given)
         names = list(inspect.signature(self.right).parameters)
         large: dict[tuple, list[str]] = {}  # shape → the names of what has it
         for name, x in zip(names, given, strict=False):
@@ -567,6 +570,7 @@ def exercise(inputs: Sequence[tuple], **settings: Any) -> Callable[[Any], Declar
     tolerance: absolute and relative.
     backward: if True, gradients must pass, too.
     draws: if True, the answer draws at random, so two calls may differ.
+    in_words: the call, made of the arguments, where `what` would say too much or too little.
     """
     return lambda right: (ModuleExercise if inspect.isclass(right) else Declared)(
         right, inputs, **settings

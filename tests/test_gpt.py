@@ -333,7 +333,7 @@ def test_sizes_are_at_least_one(name, value):
         ({"n_kv_head": 8}, "n_head 4 cannot be split evenly over 8 heads"),
         ({"n_head": 16, "position": "Rotary"}, "1 is not an even number"),
         ({"dropout": 1.5}, "dropout"),
-        ({"convolution": 0}, "at least 1 token, not 0"),
+        ({"convolution": 0}, "convolution should be at least 1, but is 0"),
         ({"norm": nn.LayerNorm}, "one of .*'LayerNorm', .*, not <class"),
     ],
 )
@@ -369,6 +369,7 @@ def test_an_id_outside_the_vocabulary_is_named(wrong):
         seeded()(torch.tensor([[0, 10], [wrong, 5]]))
 
 
+@torch.no_grad()
 def test_a_cache_of_another_model_or_batch_is_refused():
     model = seeded()
     with pytest.raises(ValueError, match="3 caches, but 2 blocks"):
