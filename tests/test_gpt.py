@@ -202,7 +202,7 @@ def test_every_parameter_learns(parts):
 
 
 def test_the_initial_loss_is_nearly_that_of_a_guess():
-    for parts in SOME[::2]:
+    for parts in SOME[::6]:
         torch.manual_seed(0)
         large = {**SIZES, "vocab_size": 50, "n_embd": 32}
         model, x = GPT(GPTConfig(**large, **parts)), ids(8, V=50)
