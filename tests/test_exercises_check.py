@@ -312,11 +312,6 @@ def test_many_calls_may_take_longer_than_one(monkeypatch):
     assert exercise(inputs=[(n,) for n in range(5)])(twice)(slowly).outcome == "right"
 
 
-def test_what_ends_late_is_not_said_to_have_been_stopped_early():
-    assert "ran for 60 seconds: 10 are allowed" in f._stopped("`f`", 60.2)
-    assert "was stopped after 10 seconds" in f._stopped("`f`", 10.1)
-
-
 def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
     (tmp_path / "slowly_imported.py").write_text("import time\ntime.sleep(0.4)\nwhole = True\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -328,15 +323,6 @@ def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
         return slowly_imported.whole
 
     assert f.call(answer) is True
-
-    def imports_and_loops():
-        import slowly_imported  # is there by now
-
-        while slowly_imported:
-            pass
-
-    with pytest.raises(f.TooLong):
-        f.call(imports_and_loops)
 
 
 # --- comparing ----------------------------------------------------------------------------------

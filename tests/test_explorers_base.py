@@ -78,14 +78,6 @@ def test_running_a_cell_again_closes_what_it_made_before(cell):
     assert len(widget._instances) == before + 2
 
 
-def test_a_cell_that_shows_another_explorer_closes_the_old_one_too(cell):
-    cell("a", 1)
-    old = Toy()
-    cell("a", 2)
-    new = Other()
-    assert not is_open(old) and is_open(new)
-
-
 def test_what_another_cell_made_stays(cell):
     cell("a", 1)
     first = Toy()

@@ -170,16 +170,6 @@ def test_the_keyboard_moves_and_locks_the_query(show):
     expect(explorer.locator("caption")).to_have_text("Mean over all queries that can attend to it")
 
 
-def test_it_opens_locked_on_one_query(show):
-    page, explorer = show()
-    opened = in_kernel(page, "[explorer.query, explorer.locked]")
-    assert opened[0] >= 5 and opened[1]
-    token = TOKENS[opened[0]]
-    expect(explorer.locator("caption")).to_have_text(f"Query {opened[0]} “{token}” (locked)")
-    pressed = explorer.get_by_role("button", name="All queries")
-    expect(pressed).to_have_attribute("aria-pressed", "false")
-
-
 def test_chips_lead_to_what_a_head_does(show):
     page, explorer = show(
         f"""
