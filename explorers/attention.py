@@ -94,10 +94,8 @@ class AttentionExplorer(Explorer):
     ):
         names = checked_tokens(tokens)
         self._maps = checked_maps(maps, len(names))
-        self._scores = None if scores is None else checked_scores(scores, self._maps)
-        self._masked = (
-            mask_of(self._maps, self._scores) if mask is None else checked_mask(mask, self._maps)
-        )
+        raw = None if scores is None else checked_scores(scores, self._maps)
+        self._masked = mask_of(self._maps, raw) if mask is None else checked_mask(mask, self._maps)
         self._query_is_ours = "query" not in settings
         unknown = settings.keys() - _SETTINGS
         if unknown:
@@ -107,7 +105,7 @@ class AttentionExplorer(Explorer):
             tokens=names,
             shape=list(self._maps.shape[:3]),
             weight_steps=packed(self._maps),
-            raw_scores=b"" if self._scores is None else self._scores.astype("<f4").tobytes(),
+            raw_scores=b"" if raw is None else raw.astype("<f4").tobytes(),
             masked=self._masked.astype(np.uint8).tobytes(),
             notable_heads=notable_heads(names, self._maps, self._masked),
             **settings,

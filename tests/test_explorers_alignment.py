@@ -26,22 +26,11 @@ def models(pairs=PAIRS):
     }
 
 
-@pytest.fixture
-def explorer():
-    made = []
-
-    def make(pairs=PAIRS, answers=None, **choices):
-        made.append(
-            AlignmentExplorer(pairs, models(pairs) if answers is None else answers, **choices)
-        )
-        return made[-1]
-
-    yield make
-    for widget in made:
-        widget.close()
+def explorer(pairs=PAIRS, answers=None, **choices):
+    return AlignmentExplorer(pairs, models(pairs) if answers is None else answers, **choices)
 
 
-def test_all_weights_go_over_one_after_the_other(explorer):
+def test_all_weights_go_over_one_after_the_other():
     widget, given = explorer(), models()
     sent = np.frombuffer(widget.weight_steps, "<u2") / STEPS
     expected = np.concatenate([weights.ravel() for _, weights in given["looking"]])
@@ -50,7 +39,7 @@ def test_all_weights_go_over_one_after_the_other(explorer):
     assert widget.outputs == [["cba", "1979-05-03"], ["a", "3"]]
 
 
-def test_weights_of_a_model_are_taken_as_they_come(explorer):
+def test_weights_of_a_model_are_taken_as_they_come():
     torch.manual_seed(0)
     model = RNNSeq2Seq(8, "dot")
     (text,) = greedy_decode(model, ["abc"], longest=5)
@@ -61,7 +50,7 @@ def test_weights_of_a_model_are_taken_as_they_come(explorer):
     assert widget.text() == text + ">"
 
 
-def test_it_shows_the_first_texts_whole_or_what_is_asked_for(explorer):
+def test_it_shows_the_first_texts_whole_or_what_is_asked_for():
     widget = explorer()
     assert (widget.source, widget.model, widget.step) == ("abc", "looking", 4)
     text = "AlignmentExplorer(2 models, 2 texts: 'abc' by looking, written to the end)"
@@ -72,7 +61,7 @@ def test_it_shows_the_first_texts_whole_or_what_is_asked_for(explorer):
     assert explorer(step=0).weights().shape == (0, 4)
 
 
-def test_whoever_saw_one_text_whole_sees_the_next_one_whole(explorer):
+def test_whoever_saw_one_text_whole_sees_the_next_one_whole():
     widget = explorer()
     widget.source = "3 May 1979"
     assert widget.step == 11
@@ -89,14 +78,14 @@ def test_whoever_saw_one_text_whole_sees_the_next_one_whole(explorer):
 
 
 @pytest.mark.parametrize("text", ["$x$ <b>_^{", "\x00\r\t\u200b\u202e 中文🦉\ud800"])
-def test_every_text_has_a_still_picture(explorer, text):
+def test_every_text_has_a_still_picture(text):
     pairs = [(text, text[::-1])]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert explorer(pairs).picture().png()
 
 
-def test_lone_surrogates_are_shown_as_a_replacement_character(explorer):
+def test_lone_surrogates_are_shown_as_a_replacement_character():
     text, weights = "a\ud800", np.full((3, 3), 1 / 3)
     shown = AlignmentExplorer(
         [(text, text)], {"m\ud800": [(text, weights)]}, source=text, model="m\ud800"
@@ -116,7 +105,7 @@ def test_lone_surrogates_are_shown_as_a_replacement_character(explorer):
         ([("a", "b"), ("a", "c")], "two pairs have the same source"),
     ],
 )
-def test_wrong_pairs_are_explained(explorer, pairs, message):
+def test_wrong_pairs_are_explained(pairs, message):
     with pytest.raises(ValueError, match=message):
         explorer(pairs, {"blind": [("a", None)] * len(pairs)})
 
@@ -140,7 +129,7 @@ EVEN = np.full((4, 4), 0.25)
         ({"a": [("c" * 41, None)]}, "41 letters, more than 40"),
     ],
 )
-def test_wrong_answers_are_explained(explorer, answers, message):
+def test_wrong_answers_are_explained(answers, message):
     with pytest.raises(ValueError, match=message):
         explorer([("abc", "cba")], answers)
 
@@ -153,6 +142,6 @@ def test_wrong_answers_are_explained(explorer, answers, message):
         ({"step": 42}, "step is a number of letters, from 0 to 41, not 42"),
     ],
 )
-def test_wrong_choices_are_explained(explorer, choices, message):
+def test_wrong_choices_are_explained(choices, message):
     with pytest.raises(ValueError, match=message):
         explorer(**choices)

@@ -5,18 +5,11 @@ import math
 import pytest
 import torch
 import traitlets
-from ipywidgets import Widget
 
 from explorers.clock_hands import ClockHands
 from helpers.positions import Rotary
 
 Q, K = [1.0, 0.5, -0.3, 0.8], [0.7, -0.2, 0.4, 0.6]
-
-
-@pytest.fixture(autouse=True)
-def tidy():
-    yield
-    Widget.close_all()
 
 
 def test_the_score_is_that_of_rotary():

@@ -2,16 +2,9 @@
 
 import pytest
 import traitlets
-from ipywidgets import Widget
 
 from explorers.position_dots import PositionDots
 from helpers.positions import sinusoidal
-
-
-@pytest.fixture(autouse=True)
-def tidy():
-    yield
-    Widget.close_all()
 
 
 def test_the_dots_are_those_of_the_table():

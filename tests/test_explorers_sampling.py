@@ -25,15 +25,7 @@ def model():
 
 @pytest.fixture
 def explorer(model):
-    made = []
-
-    def make(**kwargs):
-        made.append(SamplingExplorer(model, TOKENIZER, **({"prompt": "to be"} | kwargs)))
-        return made[-1]
-
-    yield make
-    for widget in made:
-        widget.close()
+    return lambda **kwargs: SamplingExplorer(model, TOKENIZER, **({"prompt": "to be"} | kwargs))
 
 
 def logits(widget):
@@ -86,7 +78,6 @@ def test_a_model_that_fails_or_gives_nan_is_no_silent_failure():
     for broken, fragment in ((Fails(), "RuntimeError: out of paper"), (Nan(), "NaN")):
         widget = SamplingExplorer(broken, TOKENIZER, prompt="a")
         assert fragment in widget.answer["error"] and fragment in repr(widget)
-        widget.close()
 
 
 def test_the_probabilities_are_those_of_the_sliders(explorer):
@@ -120,7 +111,6 @@ def test_a_small_vocabulary_is_shown_whatever_the_settings(size):
         assert widget.top_k == min(top_k or size, size) and widget.picture().png()
         widget.top_k = 40
         assert widget.top_k == size and "top-k off" in repr(widget)
-        widget.close()
 
 
 def test_a_top_k_that_the_slider_cannot_show_is_refused():
@@ -129,7 +119,6 @@ def test_a_top_k_that_the_slider_cannot_show_is_refused():
         SamplingExplorer(table, names, prompt="x", top_k=150)
     widget = SamplingExplorer(table, names, prompt="x", top_k=200)
     assert "top-k off" in repr(widget)
-    widget.close()
 
 
 @pytest.mark.parametrize(
@@ -161,7 +150,6 @@ def test_odd_tokens_and_prompts_can_be_sent_and_pictured():
     labels = [label.get_text() for label in widget.picture().axes[0].get_yticklabels()]
     assert {"‹00›‹1B›[31m", "‹202E›abc", "(empty)", "⏎"} < set(labels)
     assert max(map(len, labels)) <= 16
-    widget.close()
 
 
 def test_what_cannot_be_continued_is_said_shortly():
@@ -176,11 +164,9 @@ def test_what_cannot_be_continued_is_said_shortly():
     widget.prompt = "long"
     assert widget.answer["error"].startswith("KeyError") and widget.picture().png()
     assert len(widget.answer["error"].encode("utf-8")) < 4000
-    widget.close()
     widget = SamplingExplorer(nn.Embedding(5, 5), Names("a", "b"), prompt="a")
     assert "5 logits, but the tokenizer has 2 tokens" in widget.answer["error"]
     assert widget.picture().png()
-    widget.close()
 
 
 def test_the_answer_is_the_explorer_s_own(explorer):

@@ -11,31 +11,20 @@ WORDS = ["king", "queen", "man", "woman", "<b>bold</b>", "$x$", "zero"]
 VECTORS = [[5, 1], [5, -1], [1, 3], [1, -3], [-1, 1], [-4, -1], [0, 0]]
 
 
-@pytest.fixture
-def explorer():
-    made = []
-
-    def make(words=WORDS, vectors=VECTORS, **kwargs):
-        made.append(WordExplorer(words, vectors, **({"word": "king"} | kwargs)))
-        return made[-1]
-
-    yield make
-    for widget in made:
-        widget.close()
+def explorer(words=WORDS, vectors=VECTORS, **kwargs):
+    return WordExplorer(words, vectors, **({"word": "king"} | kwargs))
 
 
 @pytest.fixture(scope="module")
 def real():
-    widget = WordExplorer(*data.glove())
-    yield widget
-    widget.close()
+    return WordExplorer(*data.glove())
 
 
 def names(widget):
     return [row[0] for row in widget.answer["rows"]]
 
 
-def test_neighbours_leave_out_the_word_and_come_in_order(explorer):
+def test_neighbours_leave_out_the_word_and_come_in_order():
     widget = explorer(count=3)
     assert names(widget) == ["queen", "man", "woman"]
     cosines = [row[1] for row in widget.answer["rows"]]
@@ -82,12 +71,12 @@ def test_case_and_blanks_do_not_matter(real):
     assert names(real)[:2] == ["dog", "rabbit"]
 
 
-def test_each_unknown_word_of_an_analogy_is_named(explorer):
+def test_each_unknown_word_of_an_analogy_is_named():
     widget = explorer(mode="analogy", analogy=("kng", "man", ""))
     assert [m["input"] for m in widget.answer["messages"]] == ["a", "c"]
 
 
-def test_what_points_nowhere_is_said(explorer):
+def test_what_points_nowhere_is_said():
     widget = explorer(word="zero")
     assert "zero vector" in widget.answer["messages"][0]["text"]
     widget = explorer(mode="analogy", analogy=("zero", "man", "man"))
@@ -111,7 +100,7 @@ def test_what_does_not_fit_is_refused(changes, message):
         WordExplorer(**({"words": WORDS, "vectors": VECTORS} | changes))
 
 
-def test_one_word_is_enough(explorer):
+def test_one_word_is_enough():
     widget = explorer(["king"], [[1, 2]])
     assert repr(widget) == "WordExplorer(The table has no other word.)" and widget.picture().png()
     widget.mode = "analogy"
@@ -123,7 +112,7 @@ def test_one_word_is_enough(explorer):
 
 
 @pytest.mark.filterwarnings("error")
-def test_words_of_any_length_and_signs_can_be_sent_and_drawn(explorer):
+def test_words_of_any_length_and_signs_can_be_sent_and_drawn():
     widget = explorer(["king", "x" * 10_000, "\ud800", "\0"], VECTORS[:4], word="\udfff")
     assert widget.word == "\ufffd" and len(names(widget)) == 3
     assert len(repr(widget)) < 200 and widget.picture().png()
@@ -131,7 +120,7 @@ def test_words_of_any_length_and_signs_can_be_sent_and_drawn(explorer):
     assert widget.answer["rows"] and len(repr(widget)) < 200
 
 
-def test_the_answer_is_the_explorer_s_own(explorer):
+def test_the_answer_is_the_explorer_s_own():
     widget = explorer()
     shown = repr(widget)
     with pytest.raises(traitlets.TraitError, match="set word, or a, b and c"):
