@@ -17,6 +17,7 @@ from exercises.check import (
     reported,
     same,
 )
+from exercises.multi_head import merge, split
 
 # --- 17.1: nobody attends to padding --------------------------------------------------------------
 
@@ -220,10 +221,6 @@ def cross_heads(x, source, mask, Wq, Wk, Wv, Wo, n_head):
     return attend(x, source, mask, Wq, Wk, Wv, Wo, n_head)
 
 
-def split(x, n_head):
-    return x.unflatten(-1, (n_head, -1)).transpose(1, 2)
-
-
 def attend(
     x,
     source,
@@ -236,7 +233,7 @@ def attend(
     linear=F.linear,
     scale=True,
     split=split,
-    merge=lambda out: out.transpose(1, 2).flatten(2),
+    merge=merge,
     before=lambda scores, mask: scores.masked_fill(~mask, -math.inf),
     after=lambda weights, mask: weights,
 ):

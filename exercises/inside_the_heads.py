@@ -5,16 +5,7 @@ from functools import partial
 
 import torch
 
-from exercises.check import (
-    NotAttempted,
-    WrongAnswer,
-    checked,
-    exercise,
-    expect,
-    normal,
-    plain,
-    same,
-)
+from exercises.check import NotAttempted, checked, exercise, expect, normal, reported, same
 
 # --- 16.1: a score for induction ------------------------------------------------------------------
 
@@ -173,23 +164,15 @@ LOST = {(26, 0): 1.93, (27, 8): 0.66}
 @checked
 def needed(answer):
     """needed: the two heads of layers 26 and 27 that cost most, each with the nats that are lost"""
-    if answer is ...:
-        raise NotAttempted
     expect(
         isinstance(answer, Mapping) and len(answer) == 2,
         "Set needed to a dict of two heads: {(layer, head): nats, (layer, head): nats}.",
     )
     if any(value is ... for value in answer.values()):
         raise NotAttempted
-    try:
-        found = {
-            (float(plain(layer) + 0), float(plain(head) + 0)): float(plain(lost) + 0)
-            for (layer, head), lost in answer.items()
-        }
-    except (TypeError, ValueError, RuntimeError):
-        raise WrongAnswer(
-            "A head is a pair of whole numbers, its loss a number: {(25, 3): 0.1, …}."
-        ) from None
+    wanted = "A head is a pair of whole numbers, its loss a number: {(25, 3): 0.1, …}."
+    heads, losses = reported(([*answer], [*answer.values()]), ([(26, 0)], [0.5]), wanted)
+    found = dict(zip(heads, losses, strict=True))
     swapped = {(head, layer) for layer, head in found}
     expect(swapped != set(LOST), "Layer first, then head: (26, 0) is head 0 of layer 26.")
     expect(
@@ -207,9 +190,11 @@ def needed(answer):
         "heads: the mean preference with all heads, less that without it.",
     )
     lost, want = [found[head] for head in LOST], list(LOST.values())
-    wrong = {-1: "change the sign: a loss is what all heads have more"}
-    wrong[40] = "this is the sum: divide by the forty beginnings"
-    for times, says in wrong.items():
+    wrong = (
+        (-1, "change the sign: a loss is what all heads have more"),
+        (40, "this is the sum: divide by the forty beginnings"),
+    )
+    for times, says in wrong:
         expect(not same(lost, [times * x for x in want], 0.02), f"The right heads; {says}.")
     expect(not same(lost, want[::-1], 0.05), "The right heads, but their losses are swapped.")
     apart = max(abs(a - b) for a, b in zip(lost, want, strict=True))

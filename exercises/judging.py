@@ -17,11 +17,13 @@ from exercises.check import (
 # --- what counts ----------------------------------------------------------------------------------
 
 
+WINDOWS = [
+    (9, 5, 2), (8, 4, 2), (9, 4, 4), (12, 4, 3), (5, 8, 3), (10, 3, 1), (2, 4, 2), (17, 8, 4),
+]  # fmt: skip
+
+
 @exercise(
-    inputs=[
-        *((9, 5, 2), (8, 4, 2), (9, 4, 4), (12, 4, 3)),
-        *((5, 8, 3), (10, 3, 1), (2, 4, 2), (17, 8, 4)),
-    ],
+    inputs=WINDOWS,
     example=(8, 4, 2),
     on_success="Every token but the first is scored, and none twice.",
     tolerance=0,

@@ -248,14 +248,17 @@ def no_choice(*after):
     return torch.eye(len(after))[list(after)]
 
 
+ROUND, TO_AND_FRO = no_choice(2, 0, 3, 1), no_choice(1, 0)
+TABLES = [
+    (ROUND, 2, 6), (ROUND, 3, 5), (TO_AND_FRO, 0, 3), (no_choice(1, 2, 0), 1, 4),
+    (no_choice(3, 4, 1, 1, 2), 0, 7), (ROUND, 2, 1), (TO_AND_FRO, 1, 0),
+    (no_choice(*range(1, 40), 0), 7, 300),  # what comes by chance in it comes soon
+]  # fmt: skip
+
+
 @exercise(
-    inputs=[
-        *((no_choice(2, 0, 3, 1), 2, 6), (no_choice(2, 0, 3, 1), 3, 5), (no_choice(1, 0), 0, 3)),
-        *((no_choice(1, 2, 0), 1, 4), (no_choice(3, 4, 1, 1, 2), 0, 7)),
-        *((no_choice(2, 0, 3, 1), 2, 1), (no_choice(1, 0), 1, 0)),
-        (no_choice(*range(1, 40), 0), 7, 300),  # what comes by chance in it comes soon
-    ],
-    example=(no_choice(1, 0), 0, 3),
+    inputs=TABLES,
+    example=(TO_AND_FRO, 0, 3),
     why=["This table leaves no choice: after each id only one can come."] * 8,
     draws=True,
     on_success="Each id is drawn from the row of the one before, and the frequencies fit the "

@@ -37,6 +37,7 @@ def packed(scale, seed, zeros=()):
     + [packed(0.002537, 4, zeros=(7, 30, 31))],  # as large as those of the file are
     on_success="34 bytes for 32 numbers are 8.5 bits each.",
     tolerance=1e-3,  # a product may be rounded to float16
+    in_words=lambda given: f"block8({given[0][:4].hex(' ')} …)",
 )
 def block8(raw):
     """block8(raw): the 32 numbers of a block of 34 bytes, a float16 scale and signed bytes."""
@@ -50,9 +51,6 @@ def not_rounded(answer):
     right = [1e4 * number for number in block8.right(raw)]
     got = [1e4 * float(number) for number in call(answer, raw, name="block8")]
     expect(same(got, right, 1e-3), "You round. A scale may be as small as 0.0001: keep all digits.")
-
-
-block8.what = lambda given: f"block8({given[0][:4].hex(' ')} …)"  # type: ignore[method-assign]
 
 
 def float16(raw, order="<"):
@@ -115,6 +113,12 @@ def config(layers, heads, width, kv_heads=None, head_size=None):
     return GPTConfig(100, 4096, layers, heads, width, n_kv_head=kv_heads, head_size=head_size)
 
 
+def config_in_words(given):
+    names = ("n_layer", "n_head", "n_embd", "n_kv_head", "head_size")
+    about = ", ".join(f"{name} {getattr(given[0], name)}" for name in names)
+    return f"cache_bytes(config, {given[1]}, {given[2]}) for {about}"
+
+
 @exercise(
     inputs=[
         (config(30, 9, 576, 3), 8192, 4),
@@ -130,19 +134,11 @@ def config(layers, heads, width, kv_heads=None, head_size=None):
         "keys, and a head has n_embd / n_head numbers."
     },
     tolerance=0,
+    in_words=config_in_words,
 )
 def cache_bytes(config, tokens, size):
     """cache_bytes(config, tokens, size): what keys and values of so many tokens take."""
     return 2 * config.n_layer * tokens * kv_heads(config) * head_size(config) * size
-
-
-def config_in_words(given):
-    names = ("n_layer", "n_head", "n_embd", "n_kv_head", "head_size")
-    about = ", ".join(f"{name} {getattr(given[0], name)}" for name in names)
-    return f"cache_bytes(config, {given[1]}, {given[2]}) for {about}"
-
-
-cache_bytes.what = config_in_words  # type: ignore[method-assign]
 
 
 def kv_heads(c):
@@ -272,6 +268,17 @@ def random_llama(V, T, L, C, H, K, hidden, base, seed, small=1.0):
     return w, torch.randint(V, (T,), generator=torch.Generator().manual_seed(seed)), H, K, base
 
 
+def n_layers(w):
+    return sum(name.endswith("q_proj.weight") for name in w)
+
+
+def model_in_words(given):
+    layers = n_layers(given[0])
+    numbers = f"{given[2]}, {given[3]}, {given[4]:g}"
+    of = f"ids of shape ({len(given[1])},) and {layers} layer{'s' * (layers > 1)}"
+    return f"llama(w, ids, {numbers}) for {of}"
+
+
 @exercise(
     inputs=[
         random_llama(11, 7, 1, 24, 4, 2, 17, 100.0, seed=1),
@@ -286,24 +293,11 @@ def random_llama(V, T, L, C, H, K, hidden, base, seed, small=1.0):
     "n_kv_head heads; a norm's mean wants keepdim=True.",
     on_success="A Llama, from its tensors alone.",
     tolerance=1e-3,
+    in_words=model_in_words,
 )
 def llama(w, ids, n_head, n_kv_head, base):
     """llama(w, ids, n_head, n_kv_head, base): ids (T,) to logits (T, V), with Llama's tensors."""
     return llama_logits(w, ids, n_head, n_kv_head, base)
-
-
-def model_in_words(given):
-    layers = n_layers(given[0])
-    numbers = f"{given[2]}, {given[3]}, {given[4]:g}"
-    of = f"ids of shape ({len(given[1])},) and {layers} layer{'s' * (layers > 1)}"
-    return f"llama(w, ids, {numbers}) for {of}"
-
-
-llama.what = model_in_words  # type: ignore[method-assign]
-
-
-def n_layers(w):
-    return sum(name.endswith("q_proj.weight") for name in w)
 
 
 def rotary(x, base):

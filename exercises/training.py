@@ -238,6 +238,12 @@ def run(n_steps, seed, *settings, shapes=((3, 4), (4,), (2, 3)), change=torch.cl
     return gradients(1, seed, shapes), steps, *settings
 
 
+def call_in_words(given):
+    """The call, without its tensors."""
+    _, gradients, *numbers = given
+    return f"optimised(parameters, {len(gradients)} gradients, {', '.join(map(str, numbers))})"
+
+
 @exercise(
     inputs=[
         run(6, 1, 0.1, 3, 4.0, 0.5),
@@ -251,20 +257,13 @@ def run(n_steps, seed, *settings, shapes=((3, 4), (4,), (2, 3)), change=torch.cl
     example=([torch.zeros(1)], [[torch.ones(1)]], 0.1, 2, 1.0, 0.1),
     on_success="Clip, warm up, two averages, decay of the matrices, and a step: that is the whole "
     "machinery of a training run.",
+    in_words=call_in_words,
 )
 def optimised(parameters, gradients, rate, warmup, longest, decay):
     """optimised(parameters, gradients, rate, warmup, longest, decay): after all steps of AdamW."""
     torch.optim.AdamW([torch.zeros(1)])  # the first takes seconds: not those of the learner's call
     return adamw(parameters, gradients, rate, warmup, longest, decay)
 
-
-def call_in_words(given):
-    """The call, without its tensors."""
-    _, gradients, *numbers = given
-    return f"optimised(parameters, {len(gradients)} gradients, {', '.join(map(str, numbers))})"
-
-
-optimised.what = call_in_words  # type: ignore[method-assign]
 
 optimised.mistake(
     "You did not clip: all gradients of a step together are at most `longest` long.",

@@ -66,20 +66,17 @@ class AlignmentExplorer(Explorer):
             for read, answer in zip(sources, answers, strict=True):
                 self._weights[name, read] = _checked_weights(name, read, *answer)
         found = self._weights.values()
-        try:
-            super().__init__(
-                sources=sources,
-                targets=targets,
-                models=list(models),
-                outputs=[[sendable(text) for text, _ in answers] for answers in models.values()],
-                has_attention=[[self._weights[n, s] is not None for s in sources] for n in models],
-                weight_steps=b"".join(packed(array) for array in found if array is not None),
-                source=sources[0] if source is None else sendable(source),
-                model=next(iter(models)) if model is None else sendable(model),
-                step=LONGEST_WRITTEN + 1 if step is None else step,
-            )
-        except traitlets.TraitError as wrong:
-            raise ValueError(str(wrong)) from None
+        super().__init__(
+            sources=sources,
+            targets=targets,
+            models=list(models),
+            outputs=[[sendable(text) for text, _ in answers] for answers in models.values()],
+            has_attention=[[self._weights[n, s] is not None for s in sources] for n in models],
+            weight_steps=b"".join(packed(array) for array in found if array is not None),
+            source=sources[0] if source is None else sendable(source),
+            model=next(iter(models)) if model is None else sendable(model),
+            step=LONGEST_WRITTEN + 1 if step is None else step,
+        )
         self.step = min(self.step, len(self.text()))
 
     @classmethod

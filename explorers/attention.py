@@ -13,9 +13,7 @@ from typing import Any, Self
 import numpy as np
 import traitlets
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.patches import Rectangle
-from numpy.typing import NDArray
 
 from explorers.attention_maps import (
     Array,
@@ -26,7 +24,7 @@ from explorers.attention_maps import (
     mask_of,
     packed,
 )
-from explorers.base import Explorer, esm, read_only
+from explorers.base import Explorer, esm, in_range, read_only
 from explorers.labels import sendable
 from explorers.notable_heads import notable_heads, opening_query
 from helpers import plots
@@ -34,11 +32,9 @@ from helpers import plots
 _SETTINGS = ("layer", "head", "average", "query", "locked", "view", "stage", "show_masked")
 _GIVEN = ("title", "tokens", "shape", "weight_steps", "raw_scores", "masked", "notable_heads")
 
-_STAGES = {"scores": "scores", "mask": "scores, masked", "softmax": "weights"}
 # Beside the axes of the still picture: how far along or across them, and how a label is aligned.
 _SIDES = {
     "left": (-0.012, "right", "center_baseline"),
-    "right": (1.012, "left", "center_baseline"),
     "bottom": (-0.012, "center", "top"),
     "top": (1.05, "center", "baseline"),
 }
@@ -98,10 +94,8 @@ class AttentionExplorer(Explorer):
     ):
         names = checked_tokens(tokens)
         self._maps = checked_maps(maps, len(names))
-        self._scores = None if scores is None else checked_scores(scores, self._maps)
-        self._masked = (
-            mask_of(self._maps, self._scores) if mask is None else checked_mask(mask, self._maps)
-        )
+        raw = None if scores is None else checked_scores(scores, self._maps)
+        self._masked = mask_of(self._maps, raw) if mask is None else checked_mask(mask, self._maps)
         self._query_is_ours = "query" not in settings
         unknown = settings.keys() - _SETTINGS
         if unknown:
@@ -111,7 +105,7 @@ class AttentionExplorer(Explorer):
             tokens=names,
             shape=list(self._maps.shape[:3]),
             weight_steps=packed(self._maps),
-            raw_scores=b"" if self._scores is None else self._scores.astype("<f4").tobytes(),
+            raw_scores=b"" if raw is None else raw.astype("<f4").tobytes(),
             masked=self._masked.astype(np.uint8).tobytes(),
             notable_heads=notable_heads(names, self._maps, self._masked),
             **settings,
@@ -127,7 +121,7 @@ class AttentionExplorer(Explorer):
 
     @traitlets.default("query")
     def _interesting(self) -> int:
-        return opening_query(self._of_head(self._maps), self._masked)
+        return opening_query(self._head_weights(), self._masked)
 
     @traitlets.default("locked")
     def _on_our_query(self) -> bool:
@@ -135,17 +129,9 @@ class AttentionExplorer(Explorer):
 
     _given = read_only(*_GIVEN)
 
-    @traitlets.validate("layer", "head", "query")
-    def _in_range(self, proposal: Any) -> int:
-        name, value = proposal.trait.name, int(proposal.value)
-        if self.shape:  # known once the maps are
-            lowest, end = (
-                (-1 if name == "query" else 0),
-                self.shape[("layer", "head", "query").index(name)],
-            )
-            if not lowest <= value < end:
-                raise traitlets.TraitError(f"{name} goes from {lowest} to {end - 1}; got {value}")
-        return value
+    _layers = in_range("a layer", "layer", low=0, high=lambda self: self.shape[0] - 1)
+    _heads = in_range("a head", "head", low=0, high=lambda self: self.shape[1] - 1)
+    _queries = in_range("a query", "query", low=-1, high=lambda self: self.shape[2] - 1)
 
     @traitlets.validate("stage")
     def _has_scores(self, proposal: Any) -> str:
@@ -159,25 +145,21 @@ class AttentionExplorer(Explorer):
         layers, heads, T = self.shape
         return f"layers={layers}, heads={heads}, tokens={T}"
 
-    def _of_head(self, values: Array) -> Array:
-        """Of (L, H, T, T) the (T, T) of the chosen head, or the mean over its layer."""
-        heads = values[self.layer]
+    def _head_weights(self) -> Array:
+        """The weights (T, T) of the chosen head, or their mean over its layer."""
+        heads = self._maps[self.layer]
         return np.asarray(heads.mean(0) if self.average else heads[self.head])
 
-    def _staged(self) -> Array:
-        """The (L, H, T, T) weights or, before the softmax, scores."""
-        return self._maps if self.stage == "softmax" or self._scores is None else self._scores
-
     def shown(self) -> Array:
-        """The (T, T) values of the present view: NaN where masked and not shown."""
-        hide = self.stage == "mask" or (self.stage == "softmax" and not self.show_masked)
-        return np.where(self._masked & hide, np.float32("nan"), self._of_head(self._staged()))
+        """The weights (T, T) of the chosen head, NaN where masked."""
+        return np.where(self._masked, np.float32("nan"), self._head_weights())
 
     def picture(self) -> plots.Picture:
+        """The weights as a heat map, whatever the view and the stage."""
         layers, heads = self.shape[:2]
         which = f"mean of {heads} heads" if self.average else f"head {self.head}"
         where = f"layer {self.layer}, {which}"
-        parts: list[Any] = [self._draw_lines if self.view == "lines" else self._draw_map]
+        parts: list[Any] = [self._draw_map]
         alt = f"Attention of {self.describe()}; {where} in large"
         if self.query >= 0:
             parts.append(self._draw_query)
@@ -196,7 +178,7 @@ class AttentionExplorer(Explorer):
         for bar in fig.axes[len(parts) :]:
             left, bottom, wide, high = places[0]
             bar.set_position((left + wide + 0.02, bottom, 0.16 / width, high))
-        fig.axes[0].set_title(f"{where.capitalize()}: {_STAGES[self.stage]}")
+        fig.axes[0].set_title(f"{where.capitalize()}: weights")
         title = plots.verbatim(self.title if len(self.title) <= 80 else self.title[:79] + "…")
         fig.suptitle(title, x=0.02, ha="left", fontsize=12, weight="bold")
         return fig
@@ -204,26 +186,17 @@ class AttentionExplorer(Explorer):
     def _draw_grid(self, ax: Axes) -> None:
         """All heads in one image: layers downwards, heads to the right, a gap between them."""
         layers, heads, T = self.shape
-        values = self._staged()
-        if self.stage != "softmax":  # the colours reach as far as the largest score of each head
-            open_ = ~self._masked | (self.stage == "scores")
-            values = np.where(open_, values, 0)
-            values = values / np.maximum(np.abs(values).max((2, 3), keepdims=True), 1e-9)
         each = -(-T // 24)  # of a long text a cell of the small maps is the largest of a block
-        blocks = np.pad(values, [(0, 0)] * 2 + [(0, -T % each)] * 2)
+        blocks = np.pad(self._maps, [(0, 0)] * 2 + [(0, -T % each)] * 2)
         size = blocks.shape[-1] // each
-        blocks = blocks.reshape(layers, heads, size, each, size, each)
-        least, most = blocks.min((3, 5)), blocks.max((3, 5))
-        strongest = np.where(-least > most, least, most)
+        strongest = blocks.reshape(layers, heads, size, each, size, each).max((3, 5))
         hidden = self._masked[::each, ::each] & (strongest == 0)
-        signed = self.stage != "softmax"
         gap = max(1, size // 12)
         wall = np.full((layers, size + gap, heads, size + gap), np.nan, np.float32)
-        shades = strongest if signed else np.sqrt(strongest)
-        wall[:, :size, :, :size] = np.where(hidden, np.nan, shades).transpose(0, 2, 1, 3)
+        shades = np.where(hidden, np.nan, np.sqrt(strongest))
+        wall[:, :size, :, :size] = shades.transpose(0, 2, 1, 3)
         step = size + gap
-        flat = wall.reshape(layers * step, heads * step)
-        plots.heatmap(flat, ax=ax, signed=signed, limits=(-1, 1) if signed else (0, 1))
+        plots.heatmap(wall.reshape(layers * step, heads * step), ax=ax, limits=(0, 1))
         for side, count in (("top", heads), ("left", layers)):
             named = range(0, count, 1 if count <= 16 else 5)
             _write(ax, side, np.array(named) * step + (size - 1) / 2, map(str, named))
@@ -235,19 +208,17 @@ class AttentionExplorer(Explorer):
         ax.set_anchor("W")
 
     def _draw_map(self, ax: Axes) -> None:
-        values, T = self.shown(), self.shape[2]
-        if self.stage != "softmax":
-            plots.heatmap(values, ax=ax, signed=True, colorbar="scaled score")
-        else:  # the square root lets small weights be told apart, as in the browser
-            plots.heatmap(np.sqrt(values), ax=ax, limits=(0, 1), colorbar="weight")
-            marks = [0, 0.05, 0.25, 0.5, 1]
-            bar: Any = ax.images[0].colorbar
-            bar.set_ticks(np.sqrt(marks), labels=map(str, marks))
+        # The square root lets small weights be told apart, as in the browser.
+        plots.heatmap(np.sqrt(self.shown()), ax=ax, limits=(0, 1), colorbar="weight")
+        marks = [0, 0.05, 0.25, 0.5, 1]
+        bar: Any = ax.images[0].colorbar
+        bar.set_ticks(np.sqrt(marks), labels=map(str, marks))
         if self.query >= 0:
             for ink, width in (("white", 4.5), (plots.BLUE, 2.5)):  # on dark and on bright colours
                 row: dict[str, Any] = {"fill": False, "edgecolor": ink, "linewidth": width}
-                ax.add_patch(Rectangle((-0.5, self.query - 0.5), T, 1, **row))
-        at, labels = self._labels()
+                ax.add_patch(Rectangle((-0.5, self.query - 0.5), self.shape[2], 1, **row))
+        at = np.arange(0, len(self.tokens), -(-len(self.tokens) // 24))  # 24 can be read at most
+        labels = [_short(self.tokens[i]) for i in at]
         turned = [len(self.tokens[i]) > 1 for i in at]
         _write(ax, "bottom", at, labels, turned)
         _write(ax, "left", at, labels)
@@ -265,35 +236,6 @@ class AttentionExplorer(Explorer):
         ax.set_ylim(7.5, -0.5)
         ax.tick_params(length=0, labelsize=8)
         ax.set_title(f"Query {self.query} “{_short(self.tokens[self.query])}” attends to")
-
-    def _labels(self) -> tuple[NDArray[np.int_], list[str]]:
-        """Which tokens can be read on an axis, 24 at most, and how."""
-        at = np.arange(0, len(self.tokens), -(-len(self.tokens) // 24))
-        return at, [_short(self.tokens[i]) for i in at]
-
-    def _draw_lines(self, ax: Axes) -> None:
-        values, T = np.nan_to_num(self.shown()), self.shape[2]
-        at, labels = self._labels()
-        unit = 1.0 if self.stage == "softmax" else max(float(np.abs(values).max()), 1e-9)
-        strength = np.abs(values) / unit
-        most = min(T, max(2, 320 // T)) if self.query < 0 else T  # as in the browser
-        least = np.maximum(0.01, np.sort(strength, axis=1)[:, -most])
-        drawn = strength >= least[:, None]
-        if self.query >= 0:
-            drawn &= np.arange(T)[:, None] == self.query
-        pairs = [(int(i), int(j)) for i, j in np.argwhere(drawn)]
-        lines = LineCollection(
-            [[(0.0, i), (1.0, j)] for i, j in pairs],
-            colors=[plots.BLUE if values[p] >= 0 else plots.RED for p in pairs],
-            alpha=[min(1.0, float(strength[p])) for p in pairs],
-            linewidths=[0.5 + 4 * float(strength[p]) for p in pairs],
-        )
-        ax.add_collection(lines)
-        ax.set(xlim=(0, 1), ylim=(T - 0.5, -0.5))
-        _write(ax, "bottom", (0, 1), ("query", "key"))
-        _write(ax, "left", at, labels)
-        _write(ax, "right", at, labels)
-        ax.spines[:].set_visible(False)
 
 
 def _write(

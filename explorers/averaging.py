@@ -56,19 +56,16 @@ class AveragingExplorer(Explorer):
         T = len(names)
         if not 1 <= T <= LONGEST:
             raise ValueError(f"the explorer shows 1 to {LONGEST} tokens, not {T}")
-        try:
-            super().__init__(
-                tokens=names,
-                values=_numbers(values, (T,), "values"),
-                values_name=sendable(values_name),
-                learned=[] if learned is None else _numbers(learned, (T, T), "learned"),
-                weighting=weighting,
-                decay=decay,
-                last=min(3, T) if last is None else last,
-                row=row,
-            )
-        except traitlets.TraitError as wrong:
-            raise ValueError(str(wrong)) from None
+        super().__init__(
+            tokens=names,
+            values=_numbers(values, (T,), "values"),
+            values_name=sendable(values_name),
+            learned=[] if learned is None else _numbers(learned, (T, T), "learned"),
+            weighting=weighting,
+            decay=decay,
+            last=min(3, T) if last is None else last,
+            row=row,
+        )
 
     @classmethod
     def example(cls) -> Self:

@@ -67,13 +67,17 @@ class Explorer(anywidget.AnyWidget):
     A subclass sets ``_esm = esm("its_name")``, declares its traits (``.tag(sync=True)``), and
     implements `picture()` (the still picture of the present view) and `describe()` (one line for
     the text output, with nothing in it that changes from run to run). If it cannot be made without
-    arguments, it implements `example()`, too.
+    arguments, it implements `example()`, too. A value that a validator refuses raises ValueError at
+    the start and TraitError when the trait is set later.
     """
 
     _css: ClassVar[str] = (_HERE / "base.css").read_text(encoding="utf-8")
 
     def __init__(self, **traits: Any):
-        super().__init__(**traits)
+        try:
+            super().__init__(**traits)
+        except traitlets.TraitError as wrong:
+            raise ValueError(str(wrong)) from None
         self._replace_older()
 
     @classmethod

@@ -46,21 +46,12 @@ class ClockHands(Explorer):
         longest: int = 60,
         base: float = 10_000.0,
     ):
-        vectors = {"q": _numbers("q", q), "k": _numbers("k", k)}
-        if len(vectors["q"]) != len(vectors["k"]):
-            raise ValueError(
-                f"q has {len(vectors['q'])} numbers, k has {len(vectors['k'])}: they need the same"
-            )
-        if longest < 1:
-            raise ValueError(f"longest is the last position, 1 or more, not {longest}")
-        for name, place in (("query", query), ("key", key)):
-            if not 0 <= place <= longest:
-                raise ValueError(f"{name} is a position from 0 to {longest}, not {place}")
         if not 10 <= base <= 1e7:
             raise ValueError(f"base should be 10 to 10,000,000, but is {base}")
         super().__init__(
-            **vectors, query=query, key=key, longest=longest, log_base=math.log10(base)
-        )
+            q=_numbers("q", q), k=_numbers("k", k),
+            query=query, key=key, longest=longest, log_base=math.log10(base),
+        )  # fmt: skip
 
     @traitlets.validate("q", "k")
     def _is_a_vector(self, proposal: Any) -> list[float]:

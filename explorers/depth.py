@@ -51,21 +51,18 @@ class DepthExplorer(Explorer):
     ) -> None:
         for name, value, choices in (
             ("depth", depth, DEPTHS),
-            ("norm", norm, NORMS),
             ("scale", scale, SCALES),
             ("skips", skips, (True, False)),
         ):
             if value not in choices:
                 raise ValueError(f"{name} should be one of {choices}, not {value!r}")
-        if layer not in range(depth + 1):
-            raise ValueError(f"layer should be from 0 to the depth, {depth}, not {layer!r}")
         super().__init__(
             numbers=_grid().astype("<f4").tobytes(),
             depth_index=DEPTHS.index(depth),
             scale_index=SCALES.index(scale),
             skips="on" if skips else "off",
             norm=norm,
-            layer=int(layer),
+            layer=layer,
         )
 
     _depths = in_range(f"a place in {DEPTHS},", "depth_index", low=0, high=len(DEPTHS) - 1)

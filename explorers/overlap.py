@@ -66,7 +66,7 @@ class OverlapExplorer(Explorer):
     size: "124M", "1.5B", "7B" or "70B" parameters (in 12, 48, 32 or 80 layers); processes: how many
     GPUs, 1 to 16,384; tokens: that each reads in a step, 1 to 1,048,576; bandwidth: bytes a second
     that each sends, 10⁸ to 10¹³; overlap: is a gradient sent while the next is computed?; speed:
-    FLOP/s that each reaches, 10⁹ to 10¹⁸. Raises TraitError for other values.
+    FLOP/s that each reaches, 10⁹ to 10¹⁸.
     Whether the model fits into a GPU's memory is another question: the time is all that is shown.
     """
 

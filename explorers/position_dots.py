@@ -39,19 +39,16 @@ class PositionDots(Explorer):
         p: int | None = None,
         q: int | None = None,
     ):
-        if not 8 <= length <= LONGEST:
-            raise ValueError(f"length should be 8 to {LONGEST} positions, but is {length}")
         if not 2 <= n_embd <= WIDEST or n_embd & (n_embd - 1):
             raise ValueError(f"n_embd should be 2, 4, 8, … or {WIDEST}, but is {n_embd}")
         if not 10 <= base <= 1e7:
             raise ValueError(f"base should be 10 to 10,000,000, but is {base}")
-        p = min(20, length - 1) if p is None else p
-        q = min(26, length - 1) if q is None else q
-        for name, place in (("p", p), ("q", q)):
-            if not 0 <= place < length:
-                raise ValueError(f"{name} is a position from 0 to {length - 1}, not {place}")
         super().__init__(
-            length=length, log_width=n_embd.bit_length() - 1, log_base=math.log10(base), p=p, q=q
+            length=length,
+            log_width=n_embd.bit_length() - 1,
+            log_base=math.log10(base),
+            p=min(20, length - 1) if p is None else p,
+            q=min(26, length - 1) if q is None else q,
         )
 
     _many = in_range("how many positions,", "length", low=8, high=LONGEST)

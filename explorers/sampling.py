@@ -9,7 +9,7 @@ import traitlets
 from matplotlib.ticker import MaxNLocator
 from torch import nn
 
-from explorers.base import Explorer, esm, read_only
+from explorers.base import Explorer, esm, in_range, read_only
 from explorers.labels import sendable, short
 from explorers.packed import file_of
 from helpers import data
@@ -60,11 +60,6 @@ class SamplingExplorer(Explorer):
     ):
         tokens = [sendable(tokenizer.decode([i])) for i in range(tokenizer.vocab_size)]
         most_k = min(len(tokens), MOST_K)
-        if top_k is None or top_k >= len(tokens):
-            top_k = most_k
-        for name, value in (("temperature", temperature), ("top_k", top_k), ("top_p", top_p)):
-            if wrong := _wrong(name, value, most_k):
-                raise ValueError(wrong)
         self._model: Any = model
         self._tokenizer = tokenizer
         self._latest: dict[str, Any] = {}
@@ -73,7 +68,7 @@ class SamplingExplorer(Explorer):
         super().__init__(
             prompt=prompt,
             temperature=float(temperature),
-            top_k=top_k,
+            top_k=most_k if top_k is None else top_k,
             top_p=float(top_p),
             seed=seed,
             tokens=tokens,
@@ -88,13 +83,19 @@ class SamplingExplorer(Explorer):
         saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
         return cls(saved.model, saved.tokenizer, prompt="To be, or not to ", top_p=0.9)
 
-    @traitlets.validate("temperature", "top_k", "top_p")
+    _warmth = in_range("a number", "temperature", low=0, high=3)
+
+    @traitlets.validate("top_k", "top_p")
     def _in_range(self, proposal: Any) -> Any:
         name, value = proposal.trait.name, proposal.value
         if name == "top_k" and value >= len(self.tokens):
             return self.most_k
-        if wrong := _wrong(name, value, self.most_k):
-            raise traitlets.TraitError(wrong)
+        if name == "top_k" and not 1 <= value <= self.most_k:
+            raise traitlets.TraitError(
+                f"top_k should be between 1 and {self.most_k} (off), not {value}"
+            )
+        if name == "top_p" and not 0 < value <= 1:
+            raise traitlets.TraitError(f"top_p is a probability above 0, up to 1, not {value}")
         return value
 
     @traitlets.validate("prompt")
@@ -227,17 +228,6 @@ class SamplingExplorer(Explorer):
         if self._latest["error"]:
             return str(self._latest["error"])
         return f"after “…{_signs(self.prompt[-24:])}”: {self._settings()}"
-
-
-def _wrong(name: str, value: float, most_k: int) -> str:
-    """What is wrong with a setting, or ""."""
-    if name == "temperature" and not 0 <= value <= 3:
-        return f"temperature should be between 0 and 3, not {value}"
-    if name == "top_p" and not 0 < value <= 1:
-        return f"top_p is a probability above 0, up to 1, not {value}"
-    if name == "top_k" and not 1 <= value <= most_k:
-        return f"top_k should be between 1 and {most_k} (off), not {value}"
-    return ""
 
 
 def _signs(text: str) -> str:

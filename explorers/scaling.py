@@ -38,17 +38,13 @@ class ScalingExplorer(Explorer):
     ) -> None:
         if head_size not in SIZES:
             raise ValueError(f"head_size should be one of {SIZES}, not {head_size!r}")
-        if divisor not in DIVISORS:
-            raise ValueError(f"divisor should be one of {', '.join(DIVISORS)}, not {divisor!r}")
-        if row not in range(QUERIES):
-            raise ValueError(f"row should be from 0 to {QUERIES - 1}, not {row!r}")
         draw = np.random.default_rng(seed)
         vectors = draw.standard_normal((QUERIES + KEYS, LARGEST), dtype=np.float32)
         super().__init__(
             numbers=vectors.astype("<f4").tobytes(),
             power=SIZES.index(head_size) + 2,
             divisor=divisor,
-            row=int(row),
+            row=row,
         )
 
     _given = read_only("numbers")

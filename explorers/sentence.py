@@ -58,8 +58,8 @@ class SentenceExplorer(Explorer):
     do `activations` and the still picture. off: heads whose output is 0, as numbers
     layer · n_head + head; masked: if True, no token attends to those after it.
 
-    Raises ValueError for a model or a tokenizer that the browser does not compute, TraitError for
-    settings out of range. Each stage is taught in a chapter of its own.
+    Raises ValueError for a model or a tokenizer that the browser does not compute, and for settings
+    out of range; TraitError when a trait is set to such. Each stage is taught in a chapter.
     """
 
     _esm: ClassVar[str] = esm(

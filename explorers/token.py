@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import traitlets
 from matplotlib.font_manager import findfont, get_font
 
-from explorers.base import Explorer, esm, read_only
+from explorers.base import Explorer, esm, in_range, read_only
 from explorers.labels import sendable, short
 from explorers.packed import ids_of_merges
 from helpers import data
@@ -55,8 +55,6 @@ class TokenExplorer(Explorer):
                 f"{n} merges are too many for a page, {MOST} at most: show the first of them, "
                 f"BPETokenizer(tokenizer.merges[:{MOST}])"
             )
-        if used is not None and (wrong := self._wrong(used)):
-            raise ValueError(wrong)
         alphabet, pairs = ids_of_merges(BPETokenizer(self._merges))
         super().__init__(
             text=text,
@@ -72,18 +70,7 @@ class TokenExplorer(Explorer):
         line = "The city is the capital of the United States and was founded in 1850.\n"
         return cls(BPETokenizer(tokenizer.merges[:1000]), 6 * line)
 
-    def _wrong(self, used: int) -> str:
-        """What is wrong with this number of merges, or ""."""
-        n = len(self._merges)
-        if 0 <= used <= n:
-            return ""
-        return f"used should be between 0 and {n}, the merges there are, not {used}"
-
-    @traitlets.validate("used")
-    def _in_range(self, proposal: Any) -> int:
-        if wrong := self._wrong(proposal.value):
-            raise traitlets.TraitError(wrong)
-        return int(proposal.value)
+    _many = in_range("how many merges,", "used", low=0, high=lambda self: len(self._merges))
 
     @traitlets.validate("text")
     def _can_travel(self, proposal: Any) -> str:

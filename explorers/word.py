@@ -69,8 +69,6 @@ class WordExplorer(Explorer):
             raise ValueError(f"count should be between 1 and 50, not {count}")
         if len(analogy) != 3:
             raise ValueError(f"an analogy needs three words a, b, c, not {analogy!r}")
-        if mode not in ("neighbours", "analogy"):
-            raise ValueError(f'mode should be "neighbours" or "analogy", not {mode!r}')
         lengths = np.linalg.norm(table, axis=1, keepdims=True)
         self._directions = table / np.where(lengths > 0, lengths, 1)
         rows: dict[str, list[int]] = defaultdict(list)

@@ -179,13 +179,6 @@ def with_biases():
         return "no error"
 
 
-def connected_twice():
-    with Processes.started() as processes:
-        processes.any(True)  # so that nobody leaves before all are there
-    with Processes.started():
-        return "no error"
-
-
 def given_otherwise(name):
     rank = int(os.environ["RANK"])
     different = {

@@ -1,30 +1,328 @@
-"""helpers.attention: who may listen to whom, and how the values are mixed."""
+"""helpers.attention: the mask, the formula, one head and many, against PyTorch's own."""
 
 import pytest
 import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
 
-from helpers.attention import causal_mask
+from helpers.attention import Head, MultiHeadAttention, attention, causal_mask
+from helpers.fast import FastDropout, FastLinear
+from helpers.positions import Rotary
 
 
-@pytest.mark.parametrize("T", [1, 2, 5, 64])
+def numbers(*shape, seed=0, dtype=torch.float32):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def seeded(make, seed=0):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()
+
+
+def near(a, b, tolerance=1e-6):
+    return a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=tolerance)
+
+
+def qkv(*leading, T=5, S=7, hs=4, dv=3, seed=0):
+    return (
+        numbers(*leading, T, hs, seed=seed),
+        numbers(*leading, S, hs, seed=seed + 1),
+        numbers(*leading, S, dv, seed=seed + 2),
+    )
+
+
+# --- the mask -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("T", [1, 5])
 def test_a_token_may_use_itself_and_the_past(T):
     mask = causal_mask(T)
     assert mask.shape == (T, T) and mask.dtype == torch.bool
     assert all(mask[i, j] == (j <= i) for i in range(T) for j in range(T))
 
 
-def test_the_mask_is_made_where_it_is_wanted():
-    assert causal_mask(3, device="cpu").device.type == "cpu"
-    assert causal_mask(3, device=torch.device("meta")).device.type == "meta"
-
-
-def test_each_call_gives_a_mask_of_its_own():
-    first = causal_mask(3)
-    first.fill_(False)
-    assert causal_mask(3).sum() == 6
-
-
-@pytest.mark.parametrize("T", [0, -1, 2.0, True, "4", None, torch.ones(3)])
+@pytest.mark.parametrize("T", [0, 2.0, torch.ones(3)])
 def test_a_wrong_number_of_tokens_is_explained(T):
     with pytest.raises(ValueError, match="whole number of at least 1"):
         causal_mask(T)
+
+
+# --- the formula ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("leading", "scale"), [((), None), ((2, 3), 0.5)])
+def test_attention_is_pytorchs(leading, scale):
+    q, k, v = qkv(*leading)
+    out, weights = attention(q, k, v, scale=scale)
+    assert near(out, F.scaled_dot_product_attention(q, k, v, scale=scale))
+    assert weights.shape == (*leading, 5, 7)
+    assert near(weights @ v, out)
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (2, 3, 5, 7), (2, 1, 1, 7)])
+def test_attention_with_a_mask_is_pytorchs(shape):
+    q, k, v = qkv(2, 3)
+    mask = numbers(*shape, seed=9) > -0.5
+    mask[..., 0] = True
+    out, weights = attention(q, k, v, mask)
+    wide = mask.expand(2, 3, 5, 7)
+    assert near(out, F.scaled_dot_product_attention(q, k, v, attn_mask=wide))
+    assert (weights[~wide] == 0).all()  # exactly
+
+
+sizes = st.integers(1, 6)
+PROPERTY = settings(max_examples=60, deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v", "message"),
+    [
+        ((5, 4), (7, 3), (7, 2), "same last dimension"),
+        ((5, 4), (7, 4), (6, 2), "same number of rows"),
+        ((2, 5, 4), (3, 7, 4), (3, 7, 2), "before the last two"),
+        ((4,), (7, 4), (7, 2), "need rows"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_named(q, k, v, message):
+    with pytest.raises(ValueError, match=message) as error:
+        attention(torch.zeros(q), torch.zeros(k), torch.zeros(v))
+    assert all(str(shape) in str(error.value) for shape in (q, k, v))
+
+
+@pytest.mark.parametrize("mask", [torch.ones(5, 7), "causal"])
+def test_a_mask_that_is_not_bool_is_explained(mask):
+    with pytest.raises(ValueError, match="bool tensor, True where a query may attend, not"):
+        attention(*qkv(2), mask)
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (7,), (3, 5, 7)])
+def test_a_mask_of_the_wrong_shape_is_explained(shape):
+    """(B, T, S) beside (B, H, T, S) would broadcast silently when B == H."""
+    with pytest.raises(ValueError, match=r"need a mask of shape \(5, 7\)"):
+        attention(*qkv(3, 3), torch.ones(shape, dtype=torch.bool))
+
+
+def test_a_query_with_nothing_to_look_at_is_explained():
+    mask = torch.ones(5, 7, dtype=torch.bool)
+    mask[2] = False
+    with pytest.raises(ValueError, match="no key to attend to"):
+        attention(*qkv(2), mask)
+
+
+# --- one head -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_head_is_the_formula_on_its_projections(causal):
+    head = seeded(lambda: Head(6, 4, causal=causal))
+    x = numbers(2, 5, 6)
+    q, k, v = head.query(x), head.key(x), head.value(x)
+    out, weights = attention(q, k, v, causal_mask(5) if causal else None)
+    assert near(head(x), out)
+    assert near(head.weights(x), weights[:, None])
+    assert near(head.weights(x)[:, 0] @ v, head(x))
+    assert not [name for name, _ in head.named_parameters() if "bias" in name]
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 7), (5, 6)])
+@pytest.mark.parametrize("method", ["forward", "weights"])
+@pytest.mark.parametrize("make", [lambda: Head(6, 4), lambda: MultiHeadAttention(6, 2)])
+def test_an_input_of_another_shape_is_explained(make, method, shape):
+    with pytest.raises(ValueError, match=r"of shape \(B, T, 6\), not") as error:
+        getattr(make(), method)(torch.zeros(shape))
+    assert str(shape) in str(error.value)
+
+
+# --- many heads -----------------------------------------------------------------------------------
+
+
+def theirs(ours):
+    """torch.nn.MultiheadAttention with the weights of `ours`."""
+    C, bias = ours.query.in_features, ours.query.bias is not None
+    other = nn.MultiheadAttention(C, ours.n_head, bias=bias, batch_first=True)
+    inputs = (ours.query, ours.key, ours.value)
+    with torch.no_grad():
+        other.in_proj_weight.copy_(torch.cat([layer.weight for layer in inputs]))
+        other.out_proj.weight.copy_(ours.output.weight)
+        if bias:
+            other.in_proj_bias.copy_(torch.cat([layer.bias for layer in inputs]))
+            other.out_proj.bias.copy_(ours.output.bias)
+    return other
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("C", "H"), [(8, 1), (12, 3)])
+def test_self_attention_is_pytorchs_with_the_same_weights(C, H, bias):
+    ours = seeded(lambda: MultiHeadAttention(C, H, bias=bias))
+    x = numbers(2, 5, C)
+    out, maps = theirs(ours)(x, x, x, attn_mask=~causal_mask(5), average_attn_weights=False)
+    assert near(ours(x), out)
+    assert near(ours.weights(x), maps)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_cross_attention_is_pytorchs_and_never_causal(causal):
+    ours = seeded(lambda: MultiHeadAttention(8, 2, causal=causal))
+    x, source = numbers(2, 5, 8), numbers(2, 7, 8, seed=1)
+    out, maps = theirs(ours)(x, source, source, average_attn_weights=False)
+    assert near(ours(x, source), out) and out.shape == (2, 5, 8)  # the length of the queries
+    assert near(ours.weights(x, source), maps) and maps.shape == (2, 2, 5, 7)
+
+
+def test_many_heads_are_heads_side_by_side():
+    layer = seeded(lambda: MultiHeadAttention(12, 3))
+    heads, x = [Head(12, 4) for _ in range(3)], numbers(2, 5, 12)
+    for h, head in enumerate(heads):
+        for name in ("query", "key", "value"):
+            whole = getattr(layer, name).weight
+            getattr(head, name).weight.data = whole[4 * h : 4 * (h + 1)]
+    assert near(layer(x), layer.output(torch.cat([head(x) for head in heads], dim=-1)))
+    maps = torch.cat([head.weights(x) for head in heads], dim=1)
+    assert near(layer.weights(x), maps)
+
+
+CAUSAL = {
+    "one head": lambda: Head(8, 4),
+    "many heads": lambda: MultiHeadAttention(8, 4),
+    "many heads with rotary positions": lambda: MultiHeadAttention(8, 2, rotary=Rotary(4)),
+}
+
+
+@pytest.mark.parametrize("make", CAUSAL.values(), ids=CAUSAL.keys())
+def test_no_output_hears_the_future(make):
+    layer = seeded(make)
+    x = numbers(2, 7, 8)
+    before = layer(x)
+    for t in range(7):
+        changed = x.clone()
+        changed[:, t] += 1
+        after = layer(changed)
+        assert near(after[:, :t], before[:, :t], 0)
+        assert ((after[:, t:] - before[:, t:]).abs().amax(-1) > 1e-6).all()
+    maps = layer.weights(x)
+    assert torch.equal(maps, maps.tril())
+
+
+@PROPERTY
+@given(T=st.integers(1, 6), H=st.integers(1, 3), seed=st.integers(0, 999))
+def test_without_a_mask_the_order_is_kept_and_nothing_more(T, H, seed):
+    """Permuting the tokens permutes the outputs: equivariance."""
+    layer = seeded(lambda: MultiHeadAttention(4 * H, H, causal=False), seed)
+    x = numbers(2, T, 4 * H, seed=seed)
+    order = torch.randperm(T, generator=torch.Generator().manual_seed(seed))
+    assert near(layer(x[:, order]), layer(x)[:, order], 1e-5)
+
+
+@pytest.mark.parametrize("H", [4, 16, 0])
+def test_heads_that_cannot_share_the_features_are_explained(H):
+    says = rf"n_embd 6 cannot be split evenly over {H} heads.*\[1, 2, 3, 6\]"
+    with pytest.raises(ValueError, match=says):
+        MultiHeadAttention(6, H)
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 6), (3, 7, 8)])
+def test_a_source_of_the_wrong_shape_is_explained(shape):
+    layer = MultiHeadAttention(8, 2)
+    for method in (layer, layer.weights):
+        with pytest.raises(ValueError, match=r"of shape|source of its own"):
+            method(torch.zeros(2, 5, 8), torch.zeros(shape))
+
+
+@pytest.mark.parametrize("p", [0.1, 0.9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dropout_silences_that_share_and_keeps_the_mean(p, dtype):
+    torch.manual_seed(0)
+    x = torch.ones(999, 1001, dtype=dtype, requires_grad=True)  # a number of numbers that is odd
+    out = FastDropout(p)(x)
+    out.sum().backward()
+    assert out.dtype == dtype and out.shape == x.shape
+    assert abs((out == 0).double().mean().item() - p) < 0.002  # four standard errors of the widest
+    assert abs(out.double().mean().item() - 1) < 0.02
+    kept = out[out != 0]
+    assert (kept == kept[0]).all() and kept[0].item() == pytest.approx(1 / (1 - p), rel=0.005)
+    assert torch.equal(x.grad, out.detach())  # what is silenced learns nothing
+
+
+def test_dropout_draws_anew_and_from_torchs_generator():
+    x, layer = numbers(4, 6, 10).transpose(1, 2), FastDropout(0.5)
+    torch.manual_seed(1)
+    first, second = layer(x), layer(x)
+    torch.manual_seed(1)
+    assert torch.equal(layer(x), first) and not torch.equal(first, second)
+    assert torch.equal(first[first != 0], 2 * x[first != 0])
+
+
+def test_dropout_silences_each_place_alike():
+    torch.manual_seed(0)  # four numbers come from one draw: none of the four is special
+    silenced = FastDropout(0.2)(torch.ones(100_000, 4)) == 0
+    assert ((silenced.double().mean(0) - 0.2).abs() < 0.006).all()
+    together = silenced.double().T.corrcoef() - torch.eye(4)
+    assert together.abs().max() < 0.02
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_dropout_at_its_ends_is_pytorchs(p):
+    x = numbers(50)
+    assert torch.equal(FastDropout(p)(x), nn.Dropout(p)(x))
+
+
+def test_dropout_works_in_training_only():
+    layer = seeded(lambda: MultiHeadAttention(8, 2, dropout=0.5))
+    x = numbers(2, 5, 8)
+    torch.manual_seed(0)
+    assert not near(layer(x), layer(x), 1e-3)
+    layer.eval()
+    assert near(layer(x), layer(x), 0)
+    assert near(layer.weights(x), layer.train().weights(x), 0)  # the maps are without dropout
+    for kind in (torch.float32, torch.bfloat16):  # two ways through the kernels
+        layer, x = layer.to(kind), x.to(kind)
+        out, whole = layer.train()(x), layer.eval()(x)
+        stays = out != 0  # the output is dropped, and nothing before it
+        assert 0.2 < stays.float().mean() < 0.8
+        assert near(out[stays].float(), 2 * whole[stays].float(), 0.02)
+
+
+def test_rotary_positions_turn_queries_and_keys_and_leave_the_values():
+    layer = seeded(lambda: MultiHeadAttention(8, 2, rotary=Rotary(4)))
+    plain = seeded(lambda: MultiHeadAttention(8, 2))
+    x = numbers(2, 5, 8)
+    for ours, bare, turned in zip(layer.project(x), plain.project(x), (1, 1, 0), strict=True):
+        assert near(ours, layer.rotary(bare) if turned else bare)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("sizes", [(384, 384), (256, 1024), (256, 129), (16, 8)])
+def test_a_linear_map_gives_few_rows_the_numbers_of_pytorchs(sizes, bias):
+    """Whether it is computed in halves or not: few rows or many, odd sizes, gradients or none."""
+    torch.manual_seed(0)
+    ours = FastLinear(*sizes, bias=bias)
+    theirs = nn.Linear(*sizes, bias=bias)
+    theirs.load_state_dict(ours.state_dict())
+    for shape in [(1,), (1, 1), (4,), (2, 2), (1, 5), (3, 0), ()]:
+        x = torch.randn(*shape, sizes[0])
+        with torch.no_grad():
+            assert ours(x).shape == theirs(x).shape
+            torch.testing.assert_close(ours(x), theirs(x), atol=1e-5, rtol=1e-4)
+    assert ours(x).requires_grad
+
+
+@torch.no_grad()
+def test_a_linear_map_reads_a_matrix_of_any_layout_or_type():
+    """As weights of others may lie: transposed, a slice of a larger one, in double precision."""
+    torch.manual_seed(0)
+    for weight in (torch.randn(384, 256).T, torch.randn(300, 500)[:256, 10:394],
+                   torch.randn(256, 384).double(), torch.randn(256, 384).bfloat16()):  # fmt: skip
+        layer, x = FastLinear(384, 256), torch.randn(1, 2, 384).to(weight)
+        layer.load_state_dict({"weight": weight, "bias": weight[:, 0].clone()}, assign=True)
+        rounding = 0.5 if weight.dtype == torch.bfloat16 else 1e-4  # of sums of about 20
+        assert near(layer(x), F.linear(x, weight, weight[:, 0]), rounding)
+
+
+def test_half_of_a_matrix_is_asked_for_at_a_time():
+    """Where a model writes: the point of `FastLinear`."""
+    with torch.no_grad(), torch.profiler.profile() as profile:
+        FastLinear(384, 384)(torch.randn(1, 1, 384))
+    assert "aten::bmm" in {event.key for event in profile.key_averages()}

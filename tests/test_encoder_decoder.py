@@ -4,7 +4,6 @@ import datetime
 
 import pytest
 import torch
-from torch import nn
 
 from helpers.attention import MultiHeadAttention
 from helpers.encoder_decoder import (
@@ -16,7 +15,6 @@ from helpers.encoder_decoder import (
     exact_match,
     fit,
     greedy_decode,
-    padded,
     pairs_to_ids,
     reversals,
 )
@@ -110,13 +108,6 @@ def test_it_learns_and_writes(name):
     assert exact_match(model, [("a", "x"), ("b", "y")]) == 0.5
 
 
-def test_writing_ends_at_the_longest():
-    model = RNNSeq2Seq(8)
-    nn.init.zeros_(model.head.weight)
-    model.head.bias.data = torch.eye(LETTERS.vocab_size)[LETTERS.encode("q")[0]]
-    assert greedy_decode(model, ["a", "abc"], longest=7) == ["q" * 7] * 2
-
-
 # --- the mask for padding, and the block with cross-attention ------------------------------------
 
 
@@ -155,7 +146,3 @@ def test_a_block_with_cross_attention_attends_to_itself_then_to_the_source():
     y = x + block.attention(block.attention_norm(x))
     y = y + cross(block.cross_norm(y), source[:, :2])
     assert near(block(x, source, mask), y + block.mlp(block.mlp_norm(y)))
-
-
-def test_padded_is_as_long_as_the_longest():
-    assert padded(["a", "abc"]).tolist()[0][1:] == [0, 0]

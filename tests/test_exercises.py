@@ -11,7 +11,6 @@ from importlib import import_module
 
 import nbformat
 import pytest
-import torch
 from conftest import CHAPTERS
 from torch import nn
 
@@ -75,11 +74,6 @@ def test_a_failure_is_repeated_with_the_name_of_the_stub(path, name):
         assert f"{stub.name}(*" in exercise(path, name)._try_it()
 
 
-@each_exercise
-def test_the_task_is_described(path, name):
-    assert exercise(path, name).__doc__
-
-
 DECLARED = [
     pytest.param(exercise, id=f"{path.stem[3:]}-{exercise.name}")
     for path in CHAPTERS
@@ -108,16 +102,12 @@ def test_each_mistake_is_told_by_its_own_words(declared, says, mutant):
 
 GARBAGE = {
     "None": None,
-    "a number": 3,
     "text": "text",
-    "an empty list": [],
     "no arguments": lambda: 1,
     "no return": lambda *_: None,
     "returns text": lambda *_: "text",
     "returns NaN": lambda *_: float("nan"),
-    "returns NaNs": lambda *_: torch.full((2, 5, 5), float("nan")),
     "returns an object": lambda *_: object(),
-    "returns a dict": lambda *_: {"a": 1},
     "raises": lambda *_: 1 / 0,
     "a class": nn.Identity,
 }

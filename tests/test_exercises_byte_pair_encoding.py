@@ -9,6 +9,7 @@ import torch
 from exercises import byte_pair_encoding as check
 from helpers import data
 from helpers.text import BPETokenizer, split_words
+from tests.answers import accepted, refused
 
 encode = check.encode_by_rank.right
 
@@ -27,17 +28,12 @@ def encode_with_an_index(word, rank):
         del cuts[best[1]]
 
 
-@pytest.mark.parametrize(
-    ("exercise", "right"),
-    [
-        (check.loss_to_beat, lambda p, words, tokens: np.log(p) / tokens * words),
-        (check.encode_by_rank, encode_with_an_index),
-        (check.whose_text, (check.PER_TOKEN, "both")),
-        (check.whose_text, ({n: torch.tensor(x) for n, x in check.PER_TOKEN.items()}, "both")),
-    ],
+test_another_right_answer_is_right = accepted(
+    (check.loss_to_beat, lambda p, words, tokens: np.log(p) / tokens * words),
+    (check.encode_by_rank, encode_with_an_index),
+    (check.whose_text, (check.PER_TOKEN, "both")),
+    (check.whose_text, ({n: torch.tensor(x) for n, x in check.PER_TOKEN.items()}, "both")),
 )
-def test_another_right_answer_is_right(exercise, right):
-    assert exercise(right).outcome == "right", exercise(right).message
 
 
 def test_ranks_are_enough():
@@ -75,19 +71,17 @@ def changed(change):
     return {name: change(*two) for name, two in FOUND.items()}
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (FOUND, "to a pair"),
-        ((changed(lambda a, b: (1 / a, 1 / b)), "both"), "tokens per character"),
-        ((changed(lambda a, b: (b, a)), "both"), "swapped"),
-        ((changed(lambda a, b: (1e5 / a, 1e5 / b)), "both"), "numbers of tokens"),
-        (({**FOUND, "plays": (2.056, 2.5)}, "both"), "Measure again: plays on the plays"),
-        ((changed(lambda a, b: (round(a, 1), round(b, 1))), "both"), "two decimals"),
-        ((FOUND, "all"), "one of the three names"),
-        ((FOUND, "articles"), "for the two texts together"),
-    ],
+test_a_choice_that_does_not_follow = refused(
+    (check.whose_text, FOUND, "to a pair"),
+    (check.whose_text, (changed(lambda a, b: (1 / a, 1 / b)), "both"), "tokens per character"),
+    (check.whose_text, (changed(lambda a, b: (b, a)), "both"), "swapped"),
+    (check.whose_text, (changed(lambda a, b: (1e5 / a, 1e5 / b)), "both"), "numbers of tokens"),
+    (
+        check.whose_text,
+        ({**FOUND, "plays": (2.056, 2.5)}, "both"),
+        "Measure again: plays on the plays",
+    ),
+    (check.whose_text, (changed(lambda a, b: (round(a, 1), round(b, 1))), "both"), "two decimals"),
+    (check.whose_text, (FOUND, "all"), "one of the three names"),
+    (check.whose_text, (FOUND, "articles"), "for the two texts together"),
 )
-def test_a_choice_that_does_not_follow(answer, words):
-    report = check.whose_text(answer)
-    assert report.outcome == "not yet" and words in report.message, report.message

@@ -3,7 +3,6 @@
 import random
 import time
 import warnings
-from collections import namedtuple
 from fractions import Fraction
 from functools import partial
 
@@ -33,12 +32,6 @@ def halves(numbers):
     return torch.tensor(numbers) / 2
 
 
-@exercise(inputs=[([1.0],)])
-def same_text(numbers):
-    """same_text(numbers): a."""
-    return "a"
-
-
 def raises(error):
     def function(*_):
         raise error
@@ -66,7 +59,6 @@ def test_right():
     "stub",
     [
         ...,
-        lambda x: ...,
         lambda x: (..., ...),
         lambda x: x + ...,
         lambda x: torch.softmax(..., dim=-1),
@@ -83,20 +75,14 @@ class Odd:
     def __eq__(self, other):
         raise RuntimeError("odd")
 
-    def __array__(self, *args, **kwargs):
-        raise RuntimeError("odd")
-
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
         (None, "The check wants the function itself, but got a NoneType"),
-        (3, "got an int"),
         (lambda: 1, "raised TypeError"),
         (lambda x: None, "did you forget `return`?"),
-        (lambda x: print, "should be numbers, but is a builtin_function_or_method"),
         (lambda x: "seven", "should be numbers, but is 'seven'"),
-        (lambda x: Odd(), "should be numbers, but is an Odd"),
         (lambda x: (row.sum() for row in x), "should be numbers, but is a generator"),
         (lambda x: [[1.0], [1.0, 2.0]], "should be numbers, but is a list"),
         (lambda x: x.sum(1) / 0, "contains NaN or infinity"),
@@ -176,13 +162,6 @@ def test_a_mistake_that_explains_little_is_a_coincidence():
     assert declared(lambda n: n * n if n < 4 else 8).message == "Squared."
     assert declared(lambda n: n * n if n < 4 else 9).message == "twice(3) should be 6, but is 9."
     assert declared(lambda n: 4).message == "twice(0) should be 0, but is 4."
-
-
-def test_the_first_mistake_that_fits_is_named():
-    declared = exercise(inputs=[(1,), (2,), (3,)])(twice)
-    declared.mistake("Plus one.", lambda n: n + 2, lambda n: n + 1)
-    declared.mistake("Plus one below 3.", lambda n: n + 1 if n < 3 else 6)
-    assert declared(lambda n: n + 1).message == "Plus one."
 
 
 def test_a_mistake_that_only_fails_or_only_says_true_is_named_if_it_fits_every_input():
@@ -299,9 +278,7 @@ def test_the_settings_of_the_notebook_decide_nothing_and_stay():
 @pytest.mark.parametrize(
     ("change", "given"),
     [
-        (lambda x: x.mul_(2), torch.ones(2)),
         (lambda xs: xs[1].add_(1), [torch.ones(2), torch.ones(3)]),
-        (lambda xs: xs.append(1), [1, 2]),
         (lambda xs: xs[0].reverse(), [["a", "b"]]),
         (lambda d: d["x"].append(1), {"x": [1]}),
         (lambda s: s.add(1), set()),
@@ -335,11 +312,6 @@ def test_many_calls_may_take_longer_than_one(monkeypatch):
     assert exercise(inputs=[(n,) for n in range(5)])(twice)(slowly).outcome == "right"
 
 
-def test_what_ends_late_is_not_said_to_have_been_stopped_early():
-    assert "ran for 60 seconds: 10 are allowed" in f._stopped("`f`", 60.2)
-    assert "was stopped after 10 seconds" in f._stopped("`f`", 10.1)
-
-
 def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
     (tmp_path / "slowly_imported.py").write_text("import time\ntime.sleep(0.4)\nwhole = True\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -352,15 +324,6 @@ def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
 
     assert f.call(answer) is True
 
-    def imports_and_loops():
-        import slowly_imported  # is there by now
-
-        while slowly_imported:
-            pass
-
-    with pytest.raises(f.TooLong):
-        f.call(imports_and_loops)
-
 
 # --- comparing ----------------------------------------------------------------------------------
 
@@ -370,30 +333,23 @@ INF = float("inf")
 @pytest.mark.parametrize(
     ("got", "want", "words"),
     [
-        ([[0.0, -INF], [1.0, 2.0]], [[0.0, -INF], [1.0, 2.0]], None),
         ([[0.0, -INF], [1.0, 2.0]], [[0.0, -INF], [1.0, 3.0]], "3 at index [1, 1], but is 2."),
         ([1.0, 1.0], [-INF, 1.0], "x should be [-inf, 1], but is [1, 1] (to within 0.0001)."),
         (0.0, 3e-4, "3.000e-04, but is 0.000e+00"),
         ([torch.tensor([1, 2]), [3, 4]], [(1, 2), (3, 4)], None),
-        ([([1], torch.tensor([2]))], [([1], [2])], None),
         ([(1, 2)], [(1, 2), (3, 4)], "x should be [(1, 2), (3, 4)], but is [(1, 2)]."),
         (torch.tensor([[1, 2]]), [(1, 3)], "x should be [(1, 3)], but is [[1, 2]]."),
-        (7, [1, 2], "x should be [1, 2], but is 7."),
         ({"b": 2, "a": 1}, {"a": 1, "b": 2}, None),
         ({"a": 1}, {"a": 1, "b": 2}, "x lacks 'b', which should be 2."),
         ({"a": 1, "c": 0}, {"a": 1}, "x should have no entry 'c'."),
         ({"a": 3}, {"a": 1}, "x['a'] should be 1, but is 3."),
-        ([1, 2], {"a": 1}, "x should be {'a': 1}, but is [1, 2]."),
         (torch.tensor(True), True, None),
         (Fraction(1, 2), 0.5, None),
         ((2,), torch.tensor([2.0]), "x should be one tensor, but is a tuple of 1."),
         (1.0, True, "x should be True, but is 1."),
-        ("b", "a", "x should be 'a', but is 'b'."),
         (124_444_808, 124_439_808, "but is 124,444,808."),
         ([100_005, 3], [100_000, 3], "x should be [100000, 3], but is [100005, 3]."),
-        (torch.tensor([100_005]), [100_000], "x should be [100000], but is [100005]."),
         (torch.tensor(100_001.0), 100_000, None),  # reckoned in float32
-        (100_001, 100_000.0, None),
         (torch.ones(2, requires_grad=True) * 2, [2.0, 2.0], None),
     ],
 )
@@ -422,31 +378,6 @@ def test_several_tensors_of_one_shape_are_compared_one_by_one(answer, words):
     assert words in repr(scaled_both_ways(answer))
 
 
-def test_named_tuples_are_tuples():
-    Pair = namedtuple("Pair", "first second")
-
-    @exercise(inputs=[(Pair([1, 2], [3]),)])
-    def swapped(pair):
-        "swapped(pair) has them the other way round."
-        return (pair[1], pair[0])
-
-    assert swapped(lambda pair: Pair(pair.second, pair.first)).outcome == "right"
-    assert swapped(lambda pair: pair).outcome == "not yet"
-
-
-class EqualToAll(str):
-    def __eq__(self, other):
-        return True
-
-    __hash__ = str.__hash__
-
-
-class Liar(torch.Tensor):
-    @classmethod
-    def __torch_function__(cls, *_, **__):
-        return True
-
-
 def itself():
     result = []
     result.append(result)
@@ -462,19 +393,14 @@ def itself():
         lambda: "x" * 10**8,
         itself,
         lambda: torch.zeros(1).expand(10**12),
-        lambda: torch.zeros(2).as_subclass(Liar),
-        lambda: np.ma.array([0.5, 1.0], mask=[True, False]),
-        lambda: EqualToAll("b"),
-        lambda: [10**5000],
         lambda: "\ud800",
         raises(ValueError("x" * 10**7)),
         endless,
     ],
 )
-@pytest.mark.parametrize("asked", [halves, same_text])
-def test_an_odd_result_ends_in_a_short_report(monkeypatch, asked, result):
+def test_an_odd_result_ends_in_a_short_report(monkeypatch, result):
     monkeypatch.setattr(f, "SECONDS", 0.5)
-    report = asked(lambda _: result())
+    report = halves(lambda _: result())
     assert report.outcome == "not yet"
     assert len(report._repr_html_().encode()) < 2_000
 
@@ -501,11 +427,9 @@ def test_a_report_comes_back_in_the_form_of_the_example(answer):
     ("answer", "example", "says"),
     [
         (3, (1.0, "a"), "Where a pair belongs, yours has 3."),
-        ("ab", ("a", "b"), "Where a pair belongs, yours has 'ab'."),
         ([1.0], {1: 2.5}, "Where a dictionary belongs, yours has [1]."),
         ({1: 2.0}, {1: 2.5, 4: 2.5, "x": 1.0}, "Yours has nothing for 4, 'x'."),
         ({1: "2.0"}, {1: 2.5}, "Where a number belongs, yours has '2.0' for 1."),
-        (torch.ones(2), 1.0, "Where a number belongs, yours has [1, 1]."),
         (1, "a", "Where a text belongs, yours has 1."),
         ({0.1: True}, [0.1], "Where a list belongs, yours has {0.1: True}."),
         (2, True, "Where True or False belongs, yours has 2."),
@@ -552,8 +476,7 @@ class ModuleLoop(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [loops, torch.no_grad()(loops), partial(torch.no_grad()(loops)), CalledLoop(), ModuleLoop()],
+    "answer", [loops, partial(torch.no_grad()(loops)), CalledLoop(), ModuleLoop()]
 )
 def test_nothing_hides_a_loop(answer):
     with pytest.raises(TimeIsUp), time_limit(0.05):  # is counted after a time limit, too

@@ -1,10 +1,10 @@
 """The exercises on heads: other right answers, and mistakes that no table names."""
 
 import numpy as np
-import pytest
 import torch
 
 from exercises import inside_the_heads as check
+from tests.answers import accepted, refused
 
 (first, lost), (second, less) = check.LOST.items()
 
@@ -24,17 +24,12 @@ def by_heads(gathered, head, hs):
     return heads.flatten(-2)
 
 
-@pytest.mark.parametrize(
-    ("exercise", "right"),
-    [
-        (check.induction_score, with_a_dictionary),
-        (check.at_its_mean, by_heads),
-        (check.needed, {second: less + 0.01, first: torch.tensor(lost)}),
-        (check.needed, {tuple(np.array(first)): np.float32(lost), second: less}),
-    ],
+test_other_right_answers_are_right = accepted(
+    (check.induction_score, with_a_dictionary),
+    (check.at_its_mean, by_heads),
+    (check.needed, {second: less + 0.01, first: torch.tensor(lost)}),
+    (check.needed, {tuple(np.array(first)): np.float32(lost), second: less}),
 )
-def test_other_right_answers_are_right(exercise, right):
-    assert exercise(right).outcome == "right", exercise(right).message
 
 
 def changes_what_it_is_given(gathered, head, hs):
@@ -50,30 +45,24 @@ def by_identity(weights, ids):
     return check.score(weights, [numbers[id(token)] for token in ids])
 
 
-@pytest.mark.parametrize(
-    ("exercise", "wrong", "words"),
-    [
-        (check.induction_score, by_identity, "[700, 900, "),
-        (check.at_its_mean, changes_what_it_is_given, "in place"),
-        (check.induction_score, lambda *given: check.score(*given) or None, "is 0.0"),
-        (check.at_its_mean, lambda *given: check.at_its_mean.right(*given).double(), "same type"),
-        (check.needed, 1.93, "a dict of two heads"),
-        (check.needed, {first: str(lost), second: less}, "its loss a number"),
-        (check.needed, {26: lost, 27: less}, "its loss a number"),
-        (check.needed, {(0, 26): lost, (8, 27): less}, "Layer first"),
-        (check.needed, {first: lost, (25, 1): less}, "layers 26 and 27"),
-        (check.needed, {first: lost, (28, 7): less}, "attends to the subject"),
-        (check.needed, {first: lost, (27, 0): less}, "not the two heads"),
-        (check.needed, {first: -lost, second: -less}, "change the sign"),
-        (check.needed, {first: less, second: lost}, "losses are swapped"),
-        (check.needed, {first: 1.9, second: less}, "two decimals"),
-        (check.needed, {first: 40 * lost, second: 40 * less}, "this is the sum"),
-        (check.needed, {first: float("nan"), second: less}, "not the nats"),
-    ],
+test_other_mistakes_are_told_by_what_differs = refused(
+    (check.induction_score, by_identity, "[700, 900, "),
+    (check.at_its_mean, changes_what_it_is_given, "in place"),
+    (check.induction_score, lambda *given: check.score(*given) or None, "is 0.0"),
+    (check.at_its_mean, lambda *given: check.at_its_mean.right(*given).double(), "same type"),
+    (check.needed, 1.93, "a dict of two heads"),
+    (check.needed, {first: str(lost), second: less}, "its loss a number"),
+    (check.needed, {26: lost, 27: less}, "its loss a number"),
+    (check.needed, {(0, 26): lost, (8, 27): less}, "Layer first"),
+    (check.needed, {first: lost, (25, 1): less}, "layers 26 and 27"),
+    (check.needed, {first: lost, (28, 7): less}, "attends to the subject"),
+    (check.needed, {first: lost, (27, 0): less}, "not the two heads"),
+    (check.needed, {first: -lost, second: -less}, "change the sign"),
+    (check.needed, {first: less, second: lost}, "losses are swapped"),
+    (check.needed, {first: 1.9, second: less}, "two decimals"),
+    (check.needed, {first: 40 * lost, second: 40 * less}, "this is the sum"),
+    (check.needed, {first: float("nan"), second: less}, "not the nats"),
 )
-def test_other_mistakes_are_told_by_what_differs(exercise, wrong, words):
-    report = exercise(wrong)
-    assert report.outcome == "not yet" and words in report.message, report.message
 
 
 def test_a_stub_is_not_attempted():

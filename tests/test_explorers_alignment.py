@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-import traitlets
 
 from explorers.alignment import LONGEST_READ, LONGEST_WRITTEN, AlignmentExplorer
 from explorers.attention_maps import STEPS
@@ -27,22 +26,11 @@ def models(pairs=PAIRS):
     }
 
 
-@pytest.fixture
-def explorer():
-    made = []
-
-    def make(pairs=PAIRS, answers=None, **choices):
-        made.append(
-            AlignmentExplorer(pairs, models(pairs) if answers is None else answers, **choices)
-        )
-        return made[-1]
-
-    yield make
-    for widget in made:
-        widget.close()
+def explorer(pairs=PAIRS, answers=None, **choices):
+    return AlignmentExplorer(pairs, models(pairs) if answers is None else answers, **choices)
 
 
-def test_all_weights_go_over_one_after_the_other(explorer):
+def test_all_weights_go_over_one_after_the_other():
     widget, given = explorer(), models()
     sent = np.frombuffer(widget.weight_steps, "<u2") / STEPS
     expected = np.concatenate([weights.ravel() for _, weights in given["looking"]])
@@ -51,7 +39,7 @@ def test_all_weights_go_over_one_after_the_other(explorer):
     assert widget.outputs == [["cba", "1979-05-03"], ["a", "3"]]
 
 
-def test_weights_of_a_model_are_taken_as_they_come(explorer):
+def test_weights_of_a_model_are_taken_as_they_come():
     torch.manual_seed(0)
     model = RNNSeq2Seq(8, "dot")
     (text,) = greedy_decode(model, ["abc"], longest=5)
@@ -62,7 +50,7 @@ def test_weights_of_a_model_are_taken_as_they_come(explorer):
     assert widget.text() == text + ">"
 
 
-def test_it_shows_the_first_texts_whole_or_what_is_asked_for(explorer):
+def test_it_shows_the_first_texts_whole_or_what_is_asked_for():
     widget = explorer()
     assert (widget.source, widget.model, widget.step) == ("abc", "looking", 4)
     text = "AlignmentExplorer(2 models, 2 texts: 'abc' by looking, written to the end)"
@@ -73,15 +61,7 @@ def test_it_shows_the_first_texts_whole_or_what_is_asked_for(explorer):
     assert explorer(step=0).weights().shape == (0, 4)
 
 
-def test_what_is_said_does_not_depend_on_a_training(explorer):
-    other = {"looking": [("x" * 9, looks("x" * 9, read)) for read, _ in PAIRS]}
-    first = explorer(answers={"looking": models()["looking"]})
-    second = explorer(answers=other)
-    assert repr(first) == repr(second)
-    assert first.picture().alt == second.picture().alt
-
-
-def test_whoever_saw_one_text_whole_sees_the_next_one_whole(explorer):
+def test_whoever_saw_one_text_whole_sees_the_next_one_whole():
     widget = explorer()
     widget.source = "3 May 1979"
     assert widget.step == 11
@@ -97,23 +77,15 @@ def test_whoever_saw_one_text_whole_sees_the_next_one_whole(explorer):
     assert widget.step == 1
 
 
-@pytest.mark.parametrize("step", [0, 1, 3, None])
-@pytest.mark.parametrize("model", ["looking", "blind"])
-def test_every_view_has_a_still_picture(explorer, model, step):
-    picture = explorer(model=model, step=step).picture()
-    assert picture.alt.startswith("What each model attends to") and model in picture.alt
-    assert picture.png().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("text", ["$x$", "<b>_^{", "\x00\r\t\u200b\u202e", "中文🦉", "\ud800", " "])
-def test_every_text_has_a_still_picture(explorer, text):
+@pytest.mark.parametrize("text", ["$x$ <b>_^{", "\x00\r\t\u200b\u202e 中文🦉\ud800"])
+def test_every_text_has_a_still_picture(text):
     pairs = [(text, text[::-1])]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert explorer(pairs).picture().png()
 
 
-def test_lone_surrogates_are_shown_as_a_replacement_character(explorer):
+def test_lone_surrogates_are_shown_as_a_replacement_character():
     text, weights = "a\ud800", np.full((3, 3), 1 / 3)
     shown = AlignmentExplorer(
         [(text, text)], {"m\ud800": [(text, weights)]}, source=text, model="m\ud800"
@@ -128,14 +100,12 @@ def test_lone_surrogates_are_shown_as_a_replacement_character(explorer):
     ("pairs", "message"),
     [
         ([], "1 to 8 pairs, not 0"),
-        ([(str(i), "a") for i in range(9)], "1 to 8 pairs, not 9"),
-        ([("", "a")], "'' has 0 letters, there should be 1 to 30"),
         ([("a" * (LONGEST_READ + 1), "a")], "has 31 letters, there should be 1 to 30"),
         ([("a", "b" * (LONGEST_WRITTEN + 1))], "has 41 letters, there should be 1 to 40"),
         ([("a", "b"), ("a", "c")], "two pairs have the same source"),
     ],
 )
-def test_wrong_pairs_are_explained(explorer, pairs, message):
+def test_wrong_pairs_are_explained(pairs, message):
     with pytest.raises(ValueError, match=message):
         explorer(pairs, {"blind": [("a", None)] * len(pairs)})
 
@@ -159,7 +129,7 @@ EVEN = np.full((4, 4), 0.25)
         ({"a": [("c" * 41, None)]}, "41 letters, more than 40"),
     ],
 )
-def test_wrong_answers_are_explained(explorer, answers, message):
+def test_wrong_answers_are_explained(answers, message):
     with pytest.raises(ValueError, match=message):
         explorer([("abc", "cba")], answers)
 
@@ -169,14 +139,9 @@ def test_wrong_answers_are_explained(explorer, answers, message):
     [
         ({"source": "abcd"}, "source should be one of 'abc', '3 May 1979', not 'abcd'"),
         ({"model": "best"}, "model should be one of 'looking', 'blind', not 'best'"),
-        ({"step": -1}, "step is a number of letters, from 0 to 41, not -1"),
-        ({"step": 42}, "not 42"),
+        ({"step": 42}, "step is a number of letters, from 0 to 41, not 42"),
     ],
 )
-def test_wrong_choices_are_explained(explorer, choices, message):
+def test_wrong_choices_are_explained(choices, message):
     with pytest.raises(ValueError, match=message):
         explorer(**choices)
-    widget = explorer()
-    ((name, value),) = choices.items()
-    with pytest.raises(traitlets.TraitError, match=message):
-        setattr(widget, name, value)

@@ -35,12 +35,6 @@ def test_every_weighting_is_causal_and_sums_to_1(arguments, last_row):
     assert np.allclose(weights[-1], last_row)
 
 
-def test_without_the_mask_the_future_is_heard():
-    shown = explorer()
-    shown.causal = False
-    assert np.allclose(shown.weights(), 0.2)
-
-
 def test_a_changed_token_moves_no_earlier_output():
     shown = explorer(weighting="decay")
     before = shown.weights() @ shown.inputs()
@@ -68,19 +62,10 @@ def test_it_says_what_it_shows_and_shows_it_still(arguments, text):
     assert data["text/plain"] == repr(shown) and data["image/png"]
 
 
-@pytest.mark.parametrize("learned", [LEARNED, LEARNED.numpy(), LEARNED.tolist()])
-def test_the_learned_matrix_may_be_a_tensor_an_array_or_lists(learned):
-    shown = explorer(learned=learned, weighting="learned")
-    assert np.allclose(shown.weights(), LEARNED)
-    shown = explorer(learned=LEARNED.requires_grad_(False).clone().requires_grad_())
-    assert shown.weighting == "mean"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"tokens": [], "values": []}, f"1 to {LONGEST} tokens, not 0"),
-        ({"tokens": ["a"] * 25, "values": [1.0] * 25}, f"1 to {LONGEST} tokens, not 25"),
         ({"values": [1.0, 2.0]}, r"values should have shape \(5,\)"),
         ({"values": ["x"] * 5}, "values should be numbers"),
         ({"values": [float("nan")] * 5}, "values holds NaN"),
@@ -88,9 +73,7 @@ def test_the_learned_matrix_may_be_a_tensor_an_array_or_lists(learned):
         ({"weighting": "learned"}, "only together with the matrix"),
         ({"weighting": "median"}, "weighting should be one of mean, decay, last, learned"),
         ({"decay": 0}, "decay should be above 0 and at most 1, but is 0"),
-        ({"decay": 1.5}, "but is 1.5"),
-        ({"last": 0}, "last should be between 1 and T = 5, but is 0"),
-        ({"last": 6}, "but is 6"),
+        ({"last": 6}, "last should be between 1 and T = 5, but is 6"),
         ({"row": 5}, "row should be between -5 and 4, but is 5"),
     ],
 )
@@ -99,22 +82,11 @@ def test_wrong_arguments_are_explained(arguments, message):
         AveragingExplorer(**{"tokens": TOKENS, "values": VALUES} | arguments)
 
 
-@pytest.mark.parametrize("T", [1, 2])
-def test_few_tokens_are_enough(T):
-    shown = AveragingExplorer(TOKENS[:T], VALUES[:T])
-    assert shown.last == T and shown.picture().png()
-    assert repr(shown).startswith(f"AveragingExplorer(mean of the past, {T} token")
-
-
 @pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [
-        ("row", 99, "row should be between -5 and 4, but is 99"),
-        ("row", -6, "but is -6"),
         ("changed", 5, r"changed should be between -1 \(none\) and 4, but is 5"),
-        ("last", 6, "last should be between 1 and T = 5, but is 6"),
         ("decay", float("nan"), "decay should be above 0 and at most 1, but is nan"),
-        ("weighting", "foo", "weighting should be one of mean, decay, last, learned"),
         ("weighting", "learned", "only together with the matrix"),
     ],
 )
@@ -124,12 +96,6 @@ def test_a_wrong_change_is_explained_and_changes_nothing(name, wrong, message):
     with pytest.raises(traitlets.TraitError, match=message):
         setattr(shown, name, wrong)
     assert getattr(shown, name) == before and shown.picture().png()
-
-
-def test_a_row_may_be_counted_from_the_end():
-    shown = explorer()
-    shown.row = -2
-    assert shown.row == 3
 
 
 @pytest.mark.filterwarnings("error")

@@ -7,13 +7,14 @@ import traitlets
 from ipywidgets.widgets import widget
 
 from explorers import base
-from explorers.base import Explorer, esm
+from explorers.base import Explorer
 from helpers import plots
 
 
 class Toy(Explorer):
     _esm = "export default { render() {} }"
     size = traitlets.Int(1).tag(sync=True)
+    _sizes = base.in_range("how many cells,", "size", low=1, high=9)
 
     def picture(self):
         return plots.heatmap([[1.0] * self.size], f"{self.size} cells")
@@ -49,21 +50,21 @@ def is_open(explorer):
     return explorer.comm is not None
 
 
+def test_what_a_validator_refuses_is_a_value_error_at_the_start_and_a_trait_error_later():
+    says = "size is how many cells, from 1 to 9, not 10"
+    with pytest.raises(ValueError, match=says):
+        Toy(size=10)
+    toy = Toy()
+    with pytest.raises(traitlets.TraitError, match=says):
+        toy.size = 10
+    assert toy.size == 1
+
+
 def test_the_picture_is_of_the_present_view():
     toy = Toy(size=1)
     before = toy._repr_mimebundle_()[0]["image/png"]
     toy.size = 4
     assert toy._repr_mimebundle_()[0]["image/png"] != before
-
-
-def test_a_subclass_must_say_what_it_shows():
-    class Empty(Explorer):
-        _esm = "export default { render() {} }"
-
-    with pytest.raises(NotImplementedError):
-        Empty().picture()
-    with pytest.raises(NotImplementedError):
-        Empty().describe()
 
 
 def test_running_a_cell_again_closes_what_it_made_before(cell):
@@ -75,14 +76,6 @@ def test_running_a_cell_again_closes_what_it_made_before(cell):
     assert [is_open(toy) for toy in made] == [False] * 4 + [True]
     # anywidget gives each explorer a class of its own; a layout belongs to each.
     assert len(widget._instances) == before + 2
-
-
-def test_a_cell_that_shows_another_explorer_closes_the_old_one_too(cell):
-    cell("a", 1)
-    old = Toy()
-    cell("a", 2)
-    new = Other()
-    assert not is_open(old) and is_open(new)
 
 
 def test_what_another_cell_made_stays(cell):
@@ -112,12 +105,6 @@ def test_a_front_end_that_does_not_name_its_cells_closes_nothing(cell):
     assert base._live == {}
 
 
-def test_outside_a_notebook_nothing_is_kept():
-    first, second = Toy(), Toy()
-    assert is_open(first) and is_open(second)
-    assert base._live == {}
-
-
 def test_a_closed_explorer_still_has_its_name():
     toy = Toy(size=2)
     layout = toy.layout
@@ -127,14 +114,3 @@ def test_a_closed_explorer_still_has_its_name():
     assert layout.comm is None
     # IPython then shows the name alone.
     assert toy._repr_mimebundle_ is None or toy._repr_mimebundle_() is None
-
-
-def test_the_shared_script_comes_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "_HERE", tmp_path)
-    (tmp_path / "base.js").write_text("const shared = 1;", encoding="utf-8")
-    (tmp_path / "own.js").write_text("export default {};", encoding="utf-8")
-    assert esm("own") == "const shared = 1;\nexport default {};"
-
-
-def test_the_style_sheet_goes_along():
-    assert ".d2g" in Toy()._css

@@ -1,22 +1,14 @@
 """What holds for every explorer, on its example: the output of its cell, and what cannot change."""
 
 from base64 import b64decode
-from collections.abc import Iterator
 
 import pytest
 import traitlets
-from ipywidgets import Widget
 
 import explorers
 
 KINDS = sorted(set(explorers.__all__) - {"Explorer"})
 OTHER = {list: [], tuple: (), dict: {}, bytes: b"?", str: "?", int: 7, float: 0.5}
-
-
-@pytest.fixture(autouse=True)
-def tidy() -> Iterator[None]:
-    yield
-    Widget.close_all()
 
 
 @pytest.fixture(params=KINDS)

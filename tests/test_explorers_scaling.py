@@ -54,12 +54,6 @@ def test_the_numbers_stay_the_same_while_the_head_grows():
     assert ScalingExplorer(seed=1).numbers != before == ScalingExplorer(4, row=3).numbers
 
 
-def test_long_vectors_without_scaling_are_survived():
-    found = ScalingExplorer(1024, divisor="1").measures()
-    assert all(np.isfinite(found[name]).all() for name in ("weights", "entropy", "gradient"))
-    assert (found["entropy"] >= 0).all() and found["entropy"].mean() < 0.2
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -78,33 +72,16 @@ def test_it_says_what_it_shows_and_shows_it_still(arguments, text):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"head_size": 3}, r"head_size should be one of \(4, 8, .*1024\), not 3"),
-        ({"head_size": 2048}, "not 2048"),
-        ({"head_size": "64"}, "not '64'"),
-        ({"divisor": "d"}, "divisor should be one of 1, √hs, √C, hs, not 'd'"),
-        ({"divisor": 1}, "not 1"),
-        ({"row": 32}, "row should be from 0 to 31, not 32"),
-        ({"row": -1}, "not -1"),
-    ],
-)
-def test_wrong_arguments_are_explained(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        ScalingExplorer(**arguments)
-
-
-@pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [
         ("row", 32, "'row'.* not be greater than 31, but a value of 32"),
-        ("row", -1, "'row'.* not be less than 0, but a value of -1"),
         ("power", 11, "'power'.* not be greater than 10"),
-        ("power", 1, "'power'.* not be less than 2"),
         ("divisor", "foo", r"'divisor'.* any of \['1', '√hs', '√C', 'hs'\], not the str 'foo'"),
     ],
 )
-def test_a_wrong_change_is_explained_and_changes_nothing(name, wrong, message):
+def test_values_that_do_not_fit_are_refused(name, wrong, message):
+    with pytest.raises(ValueError, match=r"head_size should be one of \(4, 8, .*1024\), not 3"):
+        ScalingExplorer(3)
     explorer = ScalingExplorer()
     before = getattr(explorer, name)
     with pytest.raises(traitlets.TraitError, match=message):

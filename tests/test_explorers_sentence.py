@@ -31,17 +31,8 @@ def small(**changes):
 MODEL = small()
 
 
-@pytest.fixture
-def explorer():
-    made = []
-
-    def make(model=MODEL, tokenizer=TOKENIZER, text="low lower", **kwargs):
-        made.append(SentenceExplorer(model, tokenizer, text, **kwargs))
-        return made[-1]
-
-    yield make
-    for widget in made:
-        widget.close()
+def explorer(model=MODEL, tokenizer=TOKENIZER, text="low lower", **kwargs):
+    return SentenceExplorer(model, tokenizer, text, **kwargs)
 
 
 @pytest.fixture(scope="module")
@@ -76,22 +67,6 @@ def test_the_file_holds_the_rounded_model_and_the_tokenizer():
     assert not torch.equal(twin.head.weight, MODEL.head.weight)
 
 
-def test_rounding_moves_no_number_by_more_than_half_a_step():
-    twin = rounded(MODEL)
-    for own, new in zip(MODEL.parameters(), twin.parameters(), strict=True):
-        if own.dim() == 1:
-            assert torch.equal(own, new)
-        else:
-            step = own.abs().amax(1, keepdim=True) / 127
-            assert ((own - new).abs() <= 0.501 * step).all()
-
-
-def test_a_row_of_zeros_stays_one():
-    model = small()
-    model.head.weight.data[3] = 0
-    assert not rounded(model).head.weight[3].any()
-
-
 def test_eight_bits_cost_the_shipped_model_nearly_nothing(gptmini):
     """Measured on 17,920 tokens of the validation articles: 4.0925 and 4.0924 nats a token."""
     text = (data.sources.FOLDER / "README.md").read_text("utf-8")  # any text that is at hand
@@ -122,13 +97,13 @@ def test_equal_models_have_equal_files_and_names(gptmini):
         ({"convolution": 4}, "convolution is 4"),
     ],
 )
-def test_a_model_of_other_parts_is_refused(explorer, changes, reason):
+def test_a_model_of_other_parts_is_refused(changes, reason):
     assert reason in reason_against(small(**changes), TOKENIZER)
     with pytest.raises(ValueError, match=f"a page cannot compute this: .*{reason}"):
         explorer(small(**changes))
 
 
-def test_a_model_that_reads_less_than_is_shown_is_refused(explorer):
+def test_a_model_that_reads_less_than_is_shown_is_refused():
     torch.manual_seed(0)
     config = replace(small().config, block_size=MOST - 1)
     with pytest.raises(
@@ -137,7 +112,7 @@ def test_a_model_that_reads_less_than_is_shown_is_refused(explorer):
         explorer(GPT(config))
 
 
-def test_without_a_text_there_are_no_activations(explorer):
+def test_without_a_text_there_are_no_activations():
     widget = explorer()
     widget.text = ""
     assert widget.describe() == "no text"
@@ -146,7 +121,7 @@ def test_without_a_text_there_are_no_activations(explorer):
             compute()
 
 
-def test_other_tokenizers_are_refused(explorer):
+def test_other_tokenizers_are_refused():
     assert "no GPT" in reason_against(nn.Linear(2, 2), TOKENIZER).replace("not a", "no")
     assert "way of its own" in reason_against(MODEL, BPETokenizer(single_digits=True))
     assert "3 tokens" in reason_against(MODEL, CharTokenizer("abc"))
@@ -157,7 +132,7 @@ def test_other_tokenizers_are_refused(explorer):
 # --- the explorer ---------------------------------------------------------------------------------
 
 
-def test_what_is_seen_is_what_the_rounded_model_computes(explorer):
+def test_what_is_seen_is_what_the_rounded_model_computes():
     widget = explorer()
     seen = widget.activations()
     with torch.no_grad():
@@ -171,10 +146,9 @@ def test_without_a_model_it_is_gptmini(gptmini):
     widget = SentenceExplorer(text="Apollo 11 landed on the Moon. Apollo")
     assert widget.file == file_of(gptmini.model, gptmini.tokenizer)
     assert widget.describe().endswith("then most likely ␣8")
-    widget.close()
 
 
-def test_heads_and_mask_can_be_switched_off(explorer):
+def test_heads_and_mask_can_be_switched_off():
     widget = explorer()
     before = widget.activations()
     widget.off = [1]
@@ -187,7 +161,7 @@ def test_heads_and_mask_can_be_switched_off(explorer):
     assert torch.equal(widget.activations().residual_mid[0], widget.activations().residual[0])
 
 
-def test_the_first_answer_is_sent_and_the_weights_only_when_asked_for(explorer):
+def test_the_first_answer_is_sent_and_the_weights_only_when_asked_for():
     widget = explorer()
     logits = torch.frombuffer(bytearray(widget.first["logits"]), dtype=torch.float32)
     assert torch.allclose(logits, widget.activations().logits[-1])
@@ -200,20 +174,14 @@ def test_the_first_answer_is_sent_and_the_weights_only_when_asked_for(explorer):
     assert widget.file == name_of(packed(MODEL, TOKENIZER))
 
 
-def test_temperature_moves_the_probabilities(explorer):
-    widget = explorer()
-    cool, p = explorer(temperature=0.1), widget.probabilities()
-    assert cool.probabilities().max() > p.max() and p.sum() == pytest.approx(1)
-
-
-def test_a_long_text_is_read_from_its_last_tokens(explorer):
+def test_a_long_text_is_read_from_its_last_tokens():
     widget = explorer(text="low newest " * 40)
     assert len(widget.text) == LONGEST and len(widget.activations().ids) == MOST == 32
     assert widget.tokens()[-1] == readable(TOKENIZER.piece(widget.activations().ids[-1]))
 
 
-@pytest.mark.parametrize("text", ["", "a", "$x$ <b>_^{", "\x00\r\t\u202e", "中文🦉", "é\ud800"])
-def test_every_text_has_a_still_picture(explorer, text):
+@pytest.mark.parametrize("text", ["", "a", "$x$ <b>_^{", "\x00\r\t\u202e 中文🦉\ud800"])
+def test_every_text_has_a_still_picture(text):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         widget = explorer(text=text)
@@ -221,7 +189,7 @@ def test_every_text_has_a_still_picture(explorer, text):
     assert text or widget.describe() == "no text"
 
 
-def test_it_says_what_it_shows(explorer):
+def test_it_says_what_it_shows():
     widget = explorer(layer=1, head=1)
     assert "low lower" in repr(widget) and "layer 1, head 1" in repr(widget)
     widget.off, widget.masked, widget.temperature = [0], False, 2
@@ -233,20 +201,12 @@ def test_it_says_what_it_shows(explorer):
     ("name", "value", "message"),
     [
         ("layer", 2, "layer is a layer from 0 to 1, not 2"),
-        ("head", -1, "head is a head from 0 to 1, not -1"),
         ("temperature", 0, "temperature is a number from 0.1 to 3, not 0"),
         ("off", [4], "heads are numbers from 0 to 3"),
         ("stage", "queries", "stage"),
     ],
 )
-def test_what_does_not_fit_is_refused(explorer, name, value, message):
+def test_what_does_not_fit_is_refused(name, value, message):
     widget = explorer()
     with pytest.raises(traitlets.TraitError, match=message):
         setattr(widget, name, value)
-
-
-def test_a_place_outside_the_text_is_its_last_token(explorer):
-    widget = explorer()
-    for position in (99, -1, 0):
-        widget.position = position
-        assert widget.picture().png()

@@ -13,20 +13,11 @@ TEXT = "low low low lower lowest newest widest\n  newer don't"
 TOKENIZER = BPETokenizer.train(TEXT, 275, ["<|endoftext|>"])
 
 
-@pytest.fixture
-def explorer():
-    made = []
-
-    def make(tokenizer=TOKENIZER, text=TEXT, **kwargs):
-        made.append(TokenExplorer(tokenizer, text, **kwargs))
-        return made[-1]
-
-    yield make
-    for widget in made:
-        widget.close()
+def explorer(tokenizer=TOKENIZER, text=TEXT, **kwargs):
+    return TokenExplorer(tokenizer, text, **kwargs)
 
 
-def test_the_merges_go_over_as_pairs_of_ids(explorer):
+def test_the_merges_go_over_as_pairs_of_ids():
     widget = explorer()
     pairs = struct.unpack(f"<{len(widget.merges) // 4}i", widget.merges)
     pieces = [bytes([b]) for b in widget.alphabet]
@@ -35,7 +26,7 @@ def test_the_merges_go_over_as_pairs_of_ids(explorer):
     assert pieces == [TOKENIZER.piece(i) for i in range(TOKENIZER.vocab_size - 1)]
 
 
-def test_at_each_number_of_merges_the_ids_are_those_of_such_a_tokenizer(explorer):
+def test_at_each_number_of_merges_the_ids_are_those_of_such_a_tokenizer():
     widget = explorer()
     for used in range(len(TOKENIZER.merges) + 1):
         widget.used = used
@@ -43,7 +34,7 @@ def test_at_each_number_of_merges_the_ids_are_those_of_such_a_tokenizer(explorer
     assert widget.ids() == TOKENIZER.encode(TEXT)
 
 
-def test_all_merges_are_used_at_first_or_as_many_as_wanted(explorer):
+def test_all_merges_are_used_at_first_or_as_many_as_wanted():
     assert explorer().used == len(TOKENIZER.merges) == 18
     assert explorer(used=0).used == 0
     assert repr(explorer(used=0, text="low")) == (
@@ -51,18 +42,12 @@ def test_all_merges_are_used_at_first_or_as_many_as_wanted(explorer):
     )
 
 
-@pytest.mark.parametrize("used", [-1, 19])
-def test_merges_that_are_not_there_are_refused(explorer, used):
-    with pytest.raises(ValueError, match=f"between 0 and 18, the merges there are, not {used}"):
-        explorer(used=used)
-
-
-def test_another_tokenizer_is_refused(explorer):
+def test_another_tokenizer_is_refused():
     with pytest.raises(TypeError, match="should be a BPETokenizer, not a str"):
         explorer("low")
 
 
-def test_too_many_merges_are_refused(explorer, monkeypatch):
+def test_too_many_merges_are_refused(monkeypatch):
     monkeypatch.setattr("explorers.token.MOST", 10)
     with pytest.raises(ValueError, match=r"18 merges are too many .*tokenizer.merges\[:10\]"):
         explorer()
@@ -70,9 +55,9 @@ def test_too_many_merges_are_refused(explorer, monkeypatch):
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", TEXT, "$x$ <b>_^{", "\x00\r\t\u200b\u202e", "中文🦉", "é\u0301\ud800", "a\n" * 90],
+    ["", "$x$ <b>_^{", "\x00\r\t\u200b\u202e", "中文🦉é\u0301\ud800", "a\n" * 90],
 )
-def test_every_text_has_a_still_picture(explorer, text):
+def test_every_text_has_a_still_picture(text):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # such as a sign that the font does not have
         assert explorer(text=text).picture().png().startswith(b"\x89PNG")
@@ -80,7 +65,7 @@ def test_every_text_has_a_still_picture(explorer, text):
         assert explorer(chinese, text).picture().png()
 
 
-def test_a_long_text_is_cut_up_to_its_limit(explorer):
+def test_a_long_text_is_cut_up_to_its_limit():
     widget = explorer(text="low " * LONGEST)
     assert sum(len(TOKENIZER.piece(i)) for i in widget.ids()) == LONGEST
     assert f"{LONGEST} characters" in widget.describe() and widget.picture().png()
@@ -92,19 +77,16 @@ def test_pieces_are_readable():
     assert readable(b"a\x00") == "a‹00›" and readable("\u200b".encode()) == "‹E2 80 8B›"
 
 
-def test_pieces_are_shown_in_order(explorer):
-    assert "".join(explorer(text="a 中").pieces()) == "a␣‹E4›‹B8›‹AD›"
-
-
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("used", 19, "used should be between 0 and 18, the merges there are, not 19"),
-        ("used", -1, "used should be between 0 and 18, the merges there are, not -1"),
+        ("used", 19, "used is how many merges, from 0 to 18, not 19"),
         ("text", 5, "text"),
     ],
 )
-def test_a_trait_that_does_not_fit_is_refused_later_too(explorer, name, value, message):
+def test_what_does_not_fit_is_refused(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        explorer(**{name: value})
     widget = explorer()
     before = getattr(widget, name)
     with pytest.raises(traitlets.TraitError, match=message):
@@ -112,30 +94,16 @@ def test_a_trait_that_does_not_fit_is_refused_later_too(explorer, name, value, m
     assert getattr(widget, name) == before and widget.picture().png()
 
 
-def test_half_a_character_becomes_the_same_sign_as_in_the_browser(explorer):
+def test_half_a_character_becomes_the_same_sign_as_in_the_browser():
     widget = explorer(text="a\ud800")
     assert widget.text == "a\ufffd" and widget.pieces()[1:] == ["‹EF›", "‹BF›", "‹BD›"]
     widget.text = "\udc00b"
     assert widget.text == "\ufffdb"
 
 
-def test_a_tokenizer_without_merges_and_a_text_of_one_token(explorer):
-    for text in ("", "a", "\n"):
-        widget = explorer(BPETokenizer([]), text)
-        assert len(widget.ids()) == len(text) and widget.used == 0 and widget.picture().png()
-
-
-def test_a_token_of_thousands_of_characters_is_cut_in_the_picture(explorer):
+def test_a_token_of_thousands_of_characters_is_cut_in_the_picture():
     many = "a" * 16_384
     widget = explorer(BPETokenizer.train(many, 268), many)
     assert max(map(len, widget.pieces())) >= 1024
     picture = widget.picture()
     assert max(len(text.get_text()) for text in picture.axes[0].texts) == 30 and picture.png()
-
-
-def test_the_picture_shows_the_text(explorer):
-    def said(text):
-        return explorer(text=text).picture().axes[0].get_title(loc="left")
-
-    assert said("a low\n\u202e$").startswith("“a␣low⏎‹E2 80 AE›\\$”\n18 of 18 merges")
-    assert len(said("low " * 2000).splitlines()[0]) == 82 and "…”" in said("low " * 2000)

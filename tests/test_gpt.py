@@ -16,7 +16,6 @@ from torch import nn
 from helpers.attention import MultiHeadAttention
 from helpers.gpt import (
     GPT,
-    MLPS,
     Block,
     ConvolutionBlock,
     FeedForward,
@@ -89,31 +88,12 @@ def test_swiglu_is_gated():
     assert near(part(x), part.output(gate * gate.sigmoid() * part.up(x)))
 
 
-@pytest.mark.parametrize("C", [24, 48, 96, 384])
+@pytest.mark.parametrize("C", [24, 384])
 def test_swiglu_is_as_large_as_feed_forward(C):
     def count(part):
         return sum(p.numel() for p in part.parameters())
 
     assert count(SwiGLU(C, bias=False)) == count(FeedForward(C, bias=False)) == 8 * C * C
-
-
-@pytest.mark.parametrize("C", [7, 16, 100])
-def test_swiglus_width_is_rounded_up_to_eight(C):
-    hidden = SwiGLU(C).up.out_features
-    assert hidden % 8 == 0 and 8 * C / 3 <= hidden < 8 * C / 3 + 8
-
-
-@pytest.mark.parametrize("mlp", MLPS.values())
-def test_a_feed_forward_part_reads_each_token_alone(mlp):
-    part, x = mlp(6), torch.randn(2, 5, 6)
-    assert near(part(x)[:, 3], part(x[:, 3]))
-
-
-@pytest.mark.parametrize("mlp", MLPS.values())
-def test_dropout_of_a_feed_forward_part_is_for_training(mlp):
-    part, x = mlp(6, dropout=0.5), torch.randn(2, 50, 6)
-    assert (part(x) == 0).float().mean().item() == pytest.approx(0.5, abs=0.15)
-    assert torch.equal(part.eval()(x), part(x))
 
 
 # --- the block ------------------------------------------------------------------------------------
@@ -125,13 +105,6 @@ def test_a_block_communicates_then_computes_and_adds_both():
     y = x + block.attention(block.attention_norm(x))
     assert near(block(x), y + block.mlp(block.mlp_norm(y)))
     assert isinstance(block.mlp_norm, nn.RMSNorm)
-
-
-def test_a_block_whose_outputs_are_zero_is_the_identity():
-    block, x = Block(MultiHeadAttention(8, 2), FeedForward(8, bias=False)), torch.randn(2, 5, 8)
-    for part in (block.attention, block.mlp):
-        nn.init.zeros_(part.output.weight)
-    assert torch.equal(block(x), x)
 
 
 # --- the short convolution ------------------------------------------------------------------------
@@ -147,11 +120,6 @@ def test_a_short_convolution_adds_a_weighted_sum_of_the_last_tokens(width):
         for back in range(min(width, t + 1)):  # the last weight is this token's own
             want[:, t] += x[:, t - back] * part.weight[:, 0, 0, width - 1 - back]
     assert near(part(x), want)
-
-
-def test_a_short_convolution_reads_at_least_one_token():
-    with pytest.raises(ValueError, match="at least 1 token, not 0"):
-        ShortConvolution(6, 0)
 
 
 def test_only_the_mlp_reads_through_the_convolution():
@@ -180,16 +148,12 @@ def parameters_by_formula(
     return tables + n_layer * block + gain
 
 
-def test_the_number_of_parameters_is_the_formulas():
+def test_the_number_of_parameters_is_the_formulas_and_gpt2s():
     with torch.device("meta"):  # shapes only
+        assert GPT(GPTConfig(50257, 1024, 12, 12, 768)).n_parameters() == 124_439_808
         for parts in SOME:
             model = GPT(GPTConfig(**SIZES, **parts))
             assert model.n_parameters() == parameters_by_formula(**parts, **SIZES), parts
-
-
-def test_gpt2s_number_of_parameters():
-    with torch.device("meta"):
-        assert GPT(GPTConfig(50257, 1024, 12, 12, 768)).n_parameters() == 124_439_808
 
 
 @MANY
@@ -238,7 +202,7 @@ def test_every_parameter_learns(parts):
 
 
 def test_the_initial_loss_is_nearly_that_of_a_guess():
-    for parts in SOME[::2]:
+    for parts in SOME[::6]:
         torch.manual_seed(0)
         large = {**SIZES, "vocab_size": 50, "n_embd": 32}
         model, x = GPT(GPTConfig(**large, **parts)), ids(8, V=50)
@@ -255,15 +219,6 @@ def test_what_adds_to_the_stream_starts_smaller():
         elif p.dim() == 2:
             want = 0.02 / 4 if name.endswith("output.weight") else 0.02
             assert p.std().item() == pytest.approx(want, rel=0.15), name
-
-
-def test_the_table_is_shared_when_tied():
-    model = seeded(tied=True)
-    assert model.head.weight is model.token.weight
-    assert "head.weight" not in dict(model.named_parameters())
-    free = seeded(tied=False)
-    assert free.head.weight is not free.token.weight
-    assert free.n_parameters() - model.n_parameters() == 11 * 16
 
 
 def test_without_positions_the_order_before_a_token_does_not_matter_in_one_block():
@@ -312,28 +267,6 @@ def test_reading_in_pieces_is_reading_at_once(parts, cuts, seed):
     assert near(torch.cat(pieces, dim=1), model(x), 1e-4)
 
 
-@pytest.mark.parametrize("convolution", [None, 1, 3])
-@pytest.mark.parametrize("read", [0, 4])
-def test_an_empty_piece_changes_nothing(convolution, read):
-    model, x = seeded(convolution=convolution), ids()
-    cache = model.empty_cache()
-    model(x[:, :read], cache)
-    assert model(x[:, read:read], cache).shape == (2, 0, 11)
-    assert near(model(x[:, read:], cache), model(x)[:, read:], 1e-4)
-
-
-@torch.no_grad()
-def test_a_cache_of_a_model_of_the_same_shape_is_refused():
-    model, x = seeded(), ids()
-    cache = model.empty_cache()
-    model(x[:, :3], cache)
-    for other in (seeded(1), seeded(convolution=3)):
-        with pytest.raises(ValueError, match="the cache belongs to another model"):
-            other(x[:, 3:], cache)
-    copied = copy.deepcopy(cache)
-    assert near(model(x[:, 3:], copied), model(x[:, 3:], cache))
-
-
 def test_a_cache_holds_the_shared_heads_only():
     model = seeded(n_kv_head=2)
     cache = model.empty_cache()
@@ -341,23 +274,22 @@ def test_a_cache_holds_the_shared_heads_only():
     assert cache[0].keys.shape == cache[1].values.shape == (2, 2, 7, 4)
 
 
+@torch.no_grad()
 def test_a_cropped_cache_continues_from_there():
     model, x, other = seeded(), ids(), ids(seed=1)
     cache = model.empty_cache()
-    assert cache[0].keys is None and cache[0].values is None
     model(x, cache)
+    for length in (-1, 8):
+        with pytest.raises(ValueError, match=f"holds 7 tokens, so not the first {length}"):
+            cache[0].crop(length)
     for layer in cache:
         layer.crop(3)
     after = model(other[:, :4], cache)
     assert near(after, model(torch.cat((x[:, :3], other[:, :4]), dim=1))[:, 3:], 1e-4)
     assert len(cache[0]) == 7
-
-
-@torch.no_grad()
-def test_a_cache_with_a_convolution_is_not_cropped():
     model = seeded(convolution=4)
     cache = model.empty_cache()
-    model(ids(), cache)
+    model(x, cache)
     with pytest.raises(ValueError, match="with convolutions cannot be cropped"):
         cache[0].crop(3)
 
@@ -383,14 +315,6 @@ def test_a_cache_with_less_space_takes_no_more():
     assert model(ids(T=4), cache).shape == (2, 4, 11)
 
 
-@pytest.mark.parametrize("length", [-1, 8])
-def test_a_cache_is_not_cropped_to_what_it_does_not_hold(length):
-    cache = seeded().empty_cache()
-    seeded()(ids(), cache)
-    with pytest.raises(ValueError, match=f"holds 7 tokens, so not the first {length}"):
-        cache[0].crop(length)
-
-
 # --- errors ---------------------------------------------------------------------------------------
 
 
@@ -409,6 +333,7 @@ def test_sizes_are_at_least_one(name, value):
         ({"n_kv_head": 8}, "n_head 4 cannot be split evenly over 8 heads"),
         ({"n_head": 16, "position": "Rotary"}, "1 is not an even number"),
         ({"dropout": 1.5}, "dropout"),
+        ({"convolution": 0}, "convolution should be at least 1, but is 0"),
         ({"norm": nn.LayerNorm}, "one of .*'LayerNorm', .*, not <class"),
     ],
 )
@@ -417,16 +342,14 @@ def test_settings_that_do_not_fit_are_named(changes, message):
         GPT(GPTConfig(**{**SIZES, **changes}))
 
 
-@pytest.mark.parametrize(
-    "wrong", [torch.zeros(7, dtype=torch.int64), torch.zeros(2, 7), ids().int(), ids()[None]]
-)
+@pytest.mark.parametrize("wrong", [ids()[0], ids().int()])
 def test_ids_of_another_shape_or_type_are_explained(wrong):
     with pytest.raises(ValueError, match=r"reads token ids \(B, T\), int64, not") as error:
         seeded()(wrong)
     assert str(tuple(wrong.shape)) in str(error.value) and str(wrong.dtype) in str(error.value)
 
 
-@pytest.mark.parametrize("position", PARTS["position"])
+@pytest.mark.parametrize("position", ["LearnedPosition", "Rotary"])
 def test_more_tokens_than_the_window_are_refused(position):
     model = seeded(position=position)
     with pytest.raises(ValueError, match=r"8 tokens, but the model reads 7 at once: crop"):
@@ -439,24 +362,26 @@ def test_more_tokens_than_the_window_are_refused(position):
     assert model(ids(T=2), cache).shape == (2, 2, 11)
 
 
-@pytest.mark.parametrize("wrong", [11, -1, 1000])
+@pytest.mark.parametrize("wrong", [11, -1])
 def test_an_id_outside_the_vocabulary_is_named(wrong):
     low, high = min(0, wrong), max(10, wrong)
     with pytest.raises(ValueError, match=f"0 to 10, but these are {low} to {high}"):
         seeded()(torch.tensor([[0, 10], [wrong, 5]]))
 
 
+@torch.no_grad()
 def test_a_cache_of_another_model_or_batch_is_refused():
     model = seeded()
     with pytest.raises(ValueError, match="3 caches, but 2 blocks"):
         model(ids(), seeded(n_layer=3).empty_cache())
-    with pytest.raises(ValueError, match="0 caches"):
-        model(ids(), [])
     cache = model.empty_cache()
     model(ids(2, 3), cache)
+    for other in (seeded(1), seeded(convolution=3)):
+        with pytest.raises(ValueError, match="the cache belongs to another model"):
+            other(ids(2, 3), cache)
+    assert near(model(ids(2, 3), copy.deepcopy(cache)), model(ids(2, 3), cache))
     with pytest.raises(ValueError, match="a batch of 2 texts, but 3 were given"):
         model(ids(3, 1), cache)
-    assert [len(layer) for layer in cache] == [3, 3]
 
 
 @pytest.mark.parametrize(
@@ -464,14 +389,9 @@ def test_a_cache_of_another_model_or_batch_is_refused():
     [
         ({"depth": 3}, TypeError, "unexpected keyword argument 'depth'"),
         ({"norm": "BatchNorm"}, ValueError, "norm should be one of .*'RMSNorm'.*, not 'BatchNorm'"),
-        ({"norm": "FeedForward"}, ValueError, "norm should be one of"),
-        ({"mlp": "LayerNorm"}, ValueError, "mlp should be one of .*'SwiGLU'"),
-        ({"mlp": None}, ValueError, "mlp should be one of .*, not None"),
-        ({"position": "GELU"}, ValueError, "position should be one of"),
+        ({"mlp": None}, ValueError, "mlp should be one of .*'SwiGLU'.*, not None"),
         ({"n_head": "4"}, TypeError, "n_head should be a whole number, but is '4'"),
         ({"tied": "no"}, TypeError, "tied should be True or False, but is 'no'"),
-        ({"bias": 0}, TypeError, "bias should be True or False, but is 0"),
-        ({"qk_norm": None}, TypeError, "qk_norm should be True or False, but is None"),
     ],
 )
 def test_a_config_of_something_else_is_explained(changes, error, message):
@@ -489,6 +409,3 @@ def test_settings_reach_the_parts():
     assert block.attention.value.weight.shape == (12, 16)
     assert block.attention.output.weight.shape == (16, 24)
     assert (block.attention.rotary.head_size, block.attention.rotary.base) == (6, 500.0)
-    whole, cache = model(ids()), model.empty_cache()
-    steps = torch.cat([model(ids()[:, t : t + 1], cache) for t in range(7)], dim=1)
-    assert near(steps, whole, 1e-4)

@@ -74,15 +74,6 @@ def test_a_new_version_is_put_beside_it_once(course):
     assert set(mine(course)) - set(after) == {"01_words_as_vectors-new2.ipynb"}
 
 
-def test_new_outputs_are_no_new_version(course):
-    learn.prepare(course)
-    path = course / "notebooks" / "01_words_as_vectors.ipynb"
-    chapter = nbformat.read(path, as_version=4)
-    next(cell for cell in chapter.cells if cell.cell_type == "code").outputs = []
-    nbformat.write(chapter, path)
-    assert learn.prepare(course) == []
-
-
 def test_beginning_again_keeps_what_was_there(course):
     learn.prepare(course)
     fresh, own = mine(course)["01_words_as_vectors.ipynb"], course / "my/01_words_as_vectors.ipynb"
@@ -100,8 +91,6 @@ def test_beginning_again_keeps_what_was_there(course):
 DAMAGE = {
     "conflict": b"<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> main\n",
     "empty": b"",
-    "no text": b"\xff\xfe\x00",
-    "old": b'{"nbformat": 3, "worksheets": []}',
     "cells of numbers": b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1]}',
 }
 damaged = pytest.mark.parametrize("content", DAMAGE.values(), ids=DAMAGE)
@@ -344,35 +333,21 @@ def test_a_check_knows_what_became_of_the_cell_of_the_answer():
         ([BROKEN, RIGHT, ASK], YES),
         (["centre = 1", "centre = 1 / 0", ASK], OUTDATED.format("ZeroDivisionError")),
         ([RIGHT, BROKEN, "centre = lambda x: x - x.mean(1, True)", ASK], YES),
-        ([RIGHT, BROKEN, f"globals().update(centre=lambda x: x - x.mean(1, True))\n{ASK}"], YES),
         # A cell that defines and checks is judged as soon as it is mended.
         ([RIGHT, f"{BROKEN}\n\n{ASK}", f"{RIGHT}\n\n{ASK}"], YES),
         # What was defined before the error is judged.
         (["def centre(x):\n    return x", f"{RIGHT}\n\n1 / 0", ASK], YES),
         # Another name.
         ([STUB, RENAMED, ASK], LOOKS_FOR.format("center")),
-        ([STUB, RENAMED, ASK, ASK], LOOKS_FOR.format("center")),
-        ([STUB, BROKEN, RENAMED, ASK], LOOKS_FOR.format("center")),
         ([STUB, f"{HELPER}\n\n{RENAMED}", ASK], LOOKS_FOR.format("center")),
-        ([STUB, "class Centre:\n    pass", ASK], LOOKS_FOR.format("Centre")),
         (["centre = ...", "centre_ = 3", ASK], LOOKS_FOR.format("centre_")),
-        ([["a", STUB], ["a", OTHER], ["b", ASK]], LOOKS_FOR.format("subtracted")),
         ([["a", STUB], ["a", f"{HELPER}\n\n{OTHER}"], ["b", ASK]],
          LOOKS_FOR.format("subtracted")),
-        ([["a", RIGHT], ["a", BROKEN], ["a", OTHER], ["b", ASK]],
-         LOOKS_FOR.format("subtracted")),
-        ([["a", RIGHT.replace("1", "0")], ["a", RENAMED], ["b", ASK]],
-         LOOKS_FOR.format("center")),
-        ([["a", "centre = ..."], ["a", "answer = 3"], ["b", ASK]], LOOKS_FOR.format("answer")),
         # No other name: it is there, was given by hand, or what else is defined is not the answer.
         ([STUB, HELPER, ASK], UNTOUCHED),
-        ([["a", STUB], ["c", HELPER], ["b", ASK]], UNTOUCHED),
-        ([STUB, "losses = [1.0, 2.0]", ASK], UNTOUCHED),
         ([["a", STUB], ["a", f"{HELPER}\n\n{RIGHT}"], ["b", ASK]], YES),
-        ([["a", STUB], ["a", RENAMED], ["b", "check.centre(center)"]], YES),
         ([["a", STUB], ["a", RENAMED], ["b", f"centre = center\n{ASK}"]], YES),
         ([["a", RIGHT], ["c", RENAMED], ["b", ASK]], YES),
-        ([["a", f"{HELPER}\n\n{STUB}"], ["c", RIGHT], ["a", HELPER], ["b", ASK]], YES),
         ([STUB, RENAMED, RIGHT, ASK], YES),
     ]  # fmt: skip
     said = runs(*(notebook for notebook, _ in told))

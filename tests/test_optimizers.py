@@ -48,11 +48,6 @@ def test_only_matrices_and_tables_decay():
     assert all(group["lr"] == 0.01 for group in (decayed, others))
 
 
-@pytest.mark.parametrize("layer", [nn.Embedding(3, 2), nn.LayerNorm(3)])
-def test_a_model_of_one_kind_has_one_group(layer):
-    assert len(adamw(layer, 0.1).param_groups) == 1
-
-
 def test_adamw_steps_as_the_formula_says():
     layer, rate, decay, (b1, b2) = nn.Linear(3, 2), 0.1, 0.5, (0.8, 0.9)
     optimizer = adamw(layer, rate, decay, (b1, b2))
@@ -75,21 +70,11 @@ def test_adamw_steps_as_the_formula_says():
 # --- orthogonal -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (4, 12), (12, 4), (1, 6), (6, 1), (1, 1), (64, 16)])
+@pytest.mark.parametrize("shape", [(8, 8), (4, 12), (6, 1), (64, 16)])
 def test_singular_values_come_near_one(shape):
     for seed in range(5):
         values = torch.linalg.svdvals(orthogonal(numbers(*shape, seed=seed)))
         assert values.min() > 0.5 and values.max() < 1.25
-
-
-@pytest.mark.parametrize("shape", [(16, 4), (4, 16)])
-def test_the_directions_stay(shape):
-    """U Σ Vᵀ → about U Vᵀ, the nearest orthogonal matrix."""
-    x = numbers(*shape)
-    u, _, vh = torch.linalg.svd(x, full_matrices=False)
-    turned = u.T @ orthogonal(x) @ vh.T
-    off = turned - turned.diag().diag()
-    assert off.abs().max() < 0.05 and (turned.diag() > 0.6).all()
 
 
 @pytest.fixture
@@ -98,7 +83,7 @@ def precise(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
 
 
-@pytest.mark.parametrize("shape", [(6, 5), (5, 6), (3, 12), (2, 4, 3)])
+@pytest.mark.parametrize("shape", [(6, 5), (3, 12), (2, 4, 3)])
 def test_the_polynomial_is_applied_to_the_singular_values(precise, shape):
     x = numbers(*shape)
     u, values, vh = torch.linalg.svd(x, full_matrices=False)
@@ -116,12 +101,6 @@ def test_half_the_digits_are_taken_only_where_the_hardware_has_them(able, monkey
     off = (turned := u.T @ orthogonal(x) @ vh.T) - turned.diag().diag()
     assert orthogonal(x).dtype == torch.float32
     assert (off.abs().max() < 1e-5) is not able  # rounding mixes the directions a little
-
-
-def test_only_the_direction_of_a_matrix_counts(precise):
-    x = numbers(6, 5)
-    for scale in (1e-3, 1e6):
-        torch.testing.assert_close(orthogonal(scale * x), orthogonal(x), rtol=0, atol=1e-3)
 
 
 def test_nothing_stays_nothing():
@@ -156,34 +135,11 @@ def steps(optimizer, params, n=4):
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.3])
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_muon_steps_each_matrix_as_if_it_were_alone(precise, momentum, decay):
-    ours = steps(Muon(params := parameters(), 0.1, momentum, decay), params)
-    for i, p in enumerate(parameters()):
-        w, average = p.detach().clone(), torch.zeros_like(p)
-        for step in range(4):
-            g = numbers(*p.shape, seed=100 * step + i)
-            average = momentum * average + (1 - momentum) * g
-            ahead = (1 - momentum) * g + momentum * average
-            rows, columns = p.shape
-            rate = 0.1 * math.sqrt(max(1, rows / columns))
-            w = w * (1 - 0.1 * decay) - rate * orthogonal(ahead)
-        torch.testing.assert_close(ours[i].detach(), w, rtol=0, atol=1e-4)
-
-
-@pytest.mark.parametrize("decay", [0.0, 0.3])
 def test_muon_is_pytorchs(precise, decay):
     ours = steps(Muon(params := parameters(), 0.1, 0.9, decay), params)
     theirs = torch.optim.Muon(params := parameters(), lr=0.1, momentum=0.9, weight_decay=decay)
     for a, b in zip(ours, steps(theirs, params), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-4)
-
-
-def test_muon_is_nearly_pytorchs_in_bfloat16():
-    ours = steps(Muon(params := parameters(), 0.1, 0.9), params)
-    theirs = torch.optim.Muon(params := parameters(), lr=0.1, momentum=0.9, weight_decay=0.0)
-    for a, b in zip(ours, steps(theirs, params), strict=True):
-        assert (a - b).abs().max() < 0.04  # four steps of 0.1
 
 
 def test_muon_leaves_what_has_no_gradient():
@@ -199,47 +155,11 @@ def test_muon_leaves_what_has_no_gradient():
     assert torch.equal(a, before)
 
 
-def test_muon_takes_a_closure_as_every_optimiser():
-    p = nn.Parameter(numbers(3, 3))
-    before = p.detach().clone()
-
-    def closure():
-        p.square().sum().backward()
-        return 7.0
-
-    assert Muon([p]).step(closure) == 7.0
-    assert not torch.equal(p, before)
-    assert Muon([p]).step() is None
-
-
-def test_muon_accepts_any_sequence_once():
-    p = nn.Parameter(numbers(3, 3))
-    assert Muon(q for q in [p]).param_groups[0]["params"] == [p]
-
-
-def test_muons_state_can_be_saved_and_loaded():
-    whole = steps(Muon(params := parameters()), params, 4)
-    first = Muon(params := parameters())
-    steps(first, params, 2)
-    second = Muon(params)
-    second.load_state_dict(first.state_dict())
-    for step in (2, 3):
-        for i, p in enumerate(params):
-            p.grad = numbers(*p.shape, seed=100 * step + i)
-        second.step()
-    assert all(torch.equal(a, b) for a, b in zip(whole, params, strict=True))
-
-
-@pytest.mark.parametrize("shape", [(3,), (2, 3, 4), ()])
+@pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
 def test_muon_refuses_what_is_no_matrix(shape):
     with pytest.raises(ValueError, match=r"steps matrices; shape .* belongs to AdamW") as error:
         Muon([nn.Parameter(numbers(3, 3)), nn.Parameter(torch.zeros(shape))])
     assert str(shape) in str(error.value)
-
-
-def test_muon_wants_something_to_step():
-    with pytest.raises(ValueError, match="empty"):
-        Muon([])
 
 
 # --- schedules ------------------------------------------------------------------------------------

@@ -123,16 +123,6 @@ def test_a_study_is_run_taken_up_and_shown(toy, here, monkeypatch, capsys):
         again.values("c", "loss")
 
 
-def test_a_setting_without_a_limit_is_shown_as_all():
-    (heading,) = studies.results("steps").table("loss", changes=0).rows[1]
-    assert heading == "steps 200, rate 0.06, all characters"
-
-
-def test_a_table_of_some_arms_has_only_those():
-    table = studies.results("one_head_off").table("verb", arms=["26.0", "0.8"])
-    assert [row[0] for row in table.rows] == ["verb", "  26.0", "  0.8"]  # and no settings
-
-
 def test_runs_of_other_code_are_not_mixed(toy, here, capsys):
     (toy.parent / "stop").touch()
     with pytest.raises(RuntimeError):
@@ -196,8 +186,3 @@ def test_the_command_says_whether_the_numbers_are_the_same(toy, here, capsys, mo
     with pytest.raises(SystemExit):
         command.main()
     assert "there are ['toy']" in capsys.readouterr().err
-
-
-def test_results_that_are_not_there_are_named(toy):
-    with pytest.raises(ValueError, match="no results of a study 'tiy'"):
-        studies.results("tiy")

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -657,26 +657,6 @@ class Echo(base.Explorer):
     def describe(self):
         return ""
 """
-
-
-def beside_echo(root: Locator, control: Locator, texts: Sequence[str], answer: str) -> float:
-    """How many times as long as an `ECHO` on the same page an answer takes, each at its quickest.
-
-    The two are asked in turns, so whatever slows the machine slows both. The milliseconds on an
-    idle machine are what benchmarks/explorers.py measures.
-    """
-    echo = root.page.locator(".echo")
-    field = echo.get_by_role("textbox")
-    times = []
-    for text in texts:
-        asked, heard = (lambda text=text: field.fill(text)), (lambda text=text: control.fill(text))
-        ((floor, _),) = latency(echo, [asked], event="input", answer="output")
-        ((ours, _),) = latency(root, [heard], event="input", answer=answer)
-        times.append((floor, ours))
-    print("ms of an echo : ours", *(f"{floor:.0f}:{ours:.0f}" for floor, ours in times))
-    floors, answers = zip(*times, strict=True)
-    return min(answers) / min(floors)
-
 
 # Frames as fast as they can be painted, not 60 a second: for measuring only.
 FREE_FRAMES = ("--disable-frame-rate-limit", "--disable-gpu-vsync")

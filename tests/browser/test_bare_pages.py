@@ -7,12 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import torch
 from playwright.sync_api import Browser, Page
 
 import explorers
-from helpers.gpt import GPT, GPTConfig
-from helpers.text import BPETokenizer, CharTokenizer
 
 DARK_CODE = {  # of VS Code's themes "Dark Modern" and "Light Modern"
     "editor-background": "#1f1f1f",
@@ -80,34 +77,13 @@ LEAST = """() => {
 }"""
 
 
-def _causal(T: int) -> torch.Tensor:
-    return torch.ones(T, T).tril().log().softmax(-1)
-
-
-def _sampling() -> explorers.Explorer:
-    torch.manual_seed(0)
-    tokenizer = CharTokenizer.from_text("to be, or not to be")
-    config = GPTConfig(vocab_size=tokenizer.vocab_size, block_size=8, n_layer=1, n_head=1, n_embd=8)
-    return explorers.SamplingExplorer(GPT(config), tokenizer, prompt="to be")
-
-
 KINDS = {
-    "two vectors": explorers.TwoVectors,
-    "averaging": lambda: explorers.AveragingExplorer("abcde", [1, 2, 3, 4, 5]),
-    "attention": lambda: explorers.AttentionExplorer("abcde", _causal(5).expand(2, 2, 5, 5)),
-    "alignment": lambda: explorers.AlignmentExplorer(
-        [("abc", "cba")], {"seen": [("cbb", np.full((4, 4), 0.25))], "blind": [("cba", None)]}
-    ),
-    "words": lambda: explorers.WordExplorer(["cat", "dog", "cow"], np.eye(3) + 0.2),
-    "tokens": lambda: explorers.TokenExplorer(BPETokenizer.train("low lower lowest", 259), "lower"),
-    "window": lambda: explorers.WindowExplorer("To be, or not to be"),
-    "scaling": explorers.ScalingExplorer,
-    "depth": explorers.DepthExplorer,
-    "overlap": explorers.OverlapExplorer,
-    "clocks": explorers.ClockHands,
-    "dots": explorers.PositionDots,
-    "sampling": _sampling,
+    name: getattr(explorers, name).example
+    for name in sorted(set(explorers.__all__) - {"Explorer", "SentenceExplorer"})
 }
+KINDS["AlignmentExplorer"] = lambda: explorers.AlignmentExplorer(  # with a wrong letter
+    [("abc", "cba")], {"seen": [("cbb", np.full((4, 4), 0.25))], "blind": [("cba", None)]}
+)
 
 
 @functools.cache

@@ -5,14 +5,11 @@ import statistics
 
 import pytest
 from lab import (
-    both_themes,
     changed,
     eventually,
     in_kernel,
     latency,
-    live_widgets,
     occupy,
-    run_cell,
 )
 from playwright.sync_api import expect
 
@@ -172,20 +169,3 @@ def test_typing_is_quick_in_a_text_of_2000_characters(tokens):
         f"slider: median {statistics.median(moved):.1f} ms, best {min(moved):.1f}"
     )
     assert min(work) < 30 and min(moved) < 30  # a busy machine makes the rest longer
-
-
-def test_running_the_cell_again_leaves_one_model(tokens):
-    for _ in range(3):
-        assert run_cell(tokens.page, "explorer = TokenExplorer(") == []
-    expect(tokens).to_have_count(1)
-    assert live_widgets(tokens.page, "TokenExplorer") == 1
-
-
-def test_both_themes(tokens):
-    field(tokens).fill("The lowest of the low:\n\n  don't say <i>café</i> 中文 🦉🇨🇭\x00 2016!")
-    expect(tokens.locator(".number.size")).to_have_text("1256")
-    tokens.get_by_role("slider", name="merges used").fill("600")
-    tokens.page.keyboard.press("Escape")
-    pieces(tokens).nth(3).click()
-    expect(tokens.locator(".detail")).to_contain_text("token 4 of")
-    both_themes(tokens, "tokens")

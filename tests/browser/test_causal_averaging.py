@@ -2,15 +2,11 @@
 
 import pytest
 from lab import (
-    both_themes,
     changed,
     eventually,
     in_kernel,
-    live_widgets,
     press,
-    run_cell,
     slide,
-    theme,
 )
 from playwright.sync_api import expect
 
@@ -44,13 +40,6 @@ def over(node, row, column=0):
     canvas = node.locator("figure canvas")
     box = canvas.bounding_box()
     return box["x"] + 40 + (column + 0.5) * 25, box["y"] + 16 + (row + 0.5) * 16
-
-
-def test_the_first_view_is_the_mean_of_the_past(node):
-    eventually(lambda: weights(node), ["0.06"] * 16)
-    expect(node.locator(".total")).to_have_text("1.00")
-    expect(node.locator("caption")).to_have_text("What output 15 s is made of")
-    expect(node.get_by_role("button", name="mean")).to_have_attribute("aria-pressed", "true")
 
 
 def test_each_weighting_gives_its_row(node):
@@ -119,22 +108,6 @@ AveragingExplorer(["<b>bold</b>", "a b", "internationalisation"], [1.0, -2.0, 0.
     expect(node.locator("td .token").first).to_have_text("<b>bold</b>")
     expect(node.locator(".output")).to_have_text("−0.17")
     assert node.locator("b").count() == 0
-
-
-def test_running_the_cell_again_leaks_nothing(node):
-    page = node.page
-    before = live_widgets(page)
-    for _ in range(3):
-        assert run_cell(page, "AveragingExplorer(") == []
-    expect(node).to_have_count(1)
-    assert live_widgets(page) == before == 1
-
-
-def test_it_can_be_read_in_both_themes(node):
-    press(node, "exponential decay")
-    slide(node, "add 1 to token", "ArrowRight", 6)
-    both_themes(node, "averaging")
-    assert changed(node.locator("figure canvas"), lambda: theme(node.page, "dark"))
 
 
 def test_the_drawn_bars_have_the_length_of_the_weights(node):

@@ -2,13 +2,10 @@
 
 import pytest
 from lab import (
-    both_themes,
     changed,
     eventually,
     in_kernel,
-    live_widgets,
     press,
-    run_cell,
     slide,
 )
 from playwright.sync_api import expect
@@ -100,16 +97,3 @@ def test_a_click_on_a_row_goes_back_to_it(node):
     box = canvas.bounding_box()
     canvas.click(position={"x": 60, "y": 54 + 1.5 * (box["height"] - 58) / 11})
     expect(node.locator(".writes")).to_have_text("dc")
-
-
-def test_running_the_cell_again_leaks_nothing(node):
-    for _ in range(3):
-        assert run_cell(node.page, "AlignmentExplorer(pairs") == []
-    expect(node).to_have_count(1)
-    assert live_widgets(node.page) == 1
-
-
-def test_it_can_be_read_in_both_themes(node):
-    press(node, "dot product")
-    slide(node, "letters written", "ArrowLeft")
-    both_themes(node, "alignment")

@@ -2,22 +2,13 @@
 
 import math
 import re
-import statistics
 
 import pytest
 from lab import (
-    ECHO,
-    beside_echo,
-    both_themes,
     changed,
     eventually,
     in_kernel,
-    latency,
-    live_widgets,
-    run_cell,
-    shot,
     show_instead,
-    theme,
 )
 from playwright.sync_api import expect
 
@@ -192,37 +183,3 @@ def test_a_prompt_that_cannot_be_read_is_explained(explorer):
     expect(explorer.locator(".seen")).to_have_text("O⏎God␣")
     expect(explorer.get_by_role("button", name="Sample next token")).to_be_enabled()
     assert disagreement(explorer) < 1e-5
-
-
-def test_the_sliders_follow_at_once(explorer):
-    page = explorer.page
-    explorer.get_by_role("slider", name="temperature").focus()
-    keys = [lambda: page.keyboard.press("ArrowRight")] * 20
-    took = [painted for painted, _ in latency(explorer, keys, event="input")]
-    assert statistics.median(took) < 60, took
-
-
-def test_a_prompt_takes_little_longer_than_asking_for_nothing(explorer):
-    page = explorer.page
-    assert show_instead(page, f"{ECHO}\ndisplay(Echo())\n{SHOW}") == []
-    expect(explorer.locator(".seen")).to_have_count(1)
-    typed = ["But soft, what light through yonder window"[:n] for n in range(10, 35)]
-    assert beside_echo(explorer, field(explorer), typed, ".seen") < 2.5
-
-
-def test_running_the_cell_again_leaves_one_model(explorer):
-    for _ in range(3):
-        assert run_cell(explorer.page, "SamplingExplorer(") == []
-    expect(explorer).to_have_count(1)
-    assert live_widgets(explorer.page, "SamplingExplorer") == 1
-
-
-def test_both_themes(explorer):
-    set_slider(explorer, "top-p", 0.9)
-    expect(explorer.locator(".kept")).not_to_have_text("69 of 69")
-    both_themes(explorer, "sampling")
-    theme(explorer.page, "dark")
-    set_slider(explorer, "temperature τ", 1.5)
-    explorer.get_by_role("button", name="Sample next token").click()
-    expect(explorer.locator(".drawn")).to_contain_text("selects")
-    shot(explorer, "sampling-drawn-dark")

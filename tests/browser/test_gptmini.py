@@ -1,10 +1,9 @@
 """Chapter 13's explorer in a real JupyterLab: chapter 11's, with pieces of words."""
 
 import math
-import re
 
 import pytest
-from lab import changed, in_kernel
+from lab import in_kernel
 from playwright.sync_api import expect
 
 LOAD = """from helpers import data
@@ -47,27 +46,3 @@ def test_a_drawn_piece_is_appended_whole(pieces):
         pieces.page, "[saved.tokenizer.decode([i]) for i in range(saved.tokenizer.vocab_size)]"
     )
     assert drawn in known
-
-
-def test_a_space_at_the_end_changes_what_is_offered(pieces):
-    before = pieces.locator(".entropy").inner_text()
-
-    def space():
-        field(pieces).press_sequentially(" ")
-        expect(pieces.locator(".seen")).to_have_text(re.compile("␣$"))
-
-    assert changed(pieces.locator("canvas"), space)
-    expect(pieces.locator(".entropy")).not_to_have_text(before)
-
-
-def test_writing_twenty_pieces_at_zero_is_greedy(pieces):
-    pieces.get_by_role("slider", name="temperature τ").fill("0")
-    start = field(pieces).input_value()
-    pieces.get_by_role("button", name="Sample 20").click()
-    written = in_kernel(
-        pieces.page,
-        "saved.tokenizer.decode(__import__('helpers.sampling').sampling.generate(saved.model, "
-        f"__import__('torch').tensor([saved.tokenizer.encode({start!r})]), 20, temperature=0)"
-        "[0].tolist())",
-    )
-    expect(field(pieces)).to_have_value(written)

@@ -1,7 +1,7 @@
 """Chapter 02's explorer in a real JupyterLab: the window over a text."""
 
 import pytest
-from lab import both_themes, changed, eventually, in_kernel, live_widgets, run_cell
+from lab import changed, eventually, in_kernel
 from playwright.sync_api import expect
 
 TEXT = "To be, or not to be:\nthat is <b>the</b> question."
@@ -98,17 +98,3 @@ def test_the_kernel_moves_the_window_and_markup_stays_text(window):
     in_kernel(window.page, f"explorer.set_trait('start', {place})")
     expect(strip(window, "x")).to_have_text("<b>t")
     assert window.locator("b").count() == 0
-
-
-def test_running_the_cell_again_leaks_nothing(window):
-    for _ in range(3):
-        assert run_cell(window.page, "WindowExplorer") == []
-    expect(window.page.locator(".d2g.window")).to_have_count(1)
-    assert live_widgets(window.page) == 1
-
-
-def test_it_looks_right_in_both_themes(window):
-    window.get_by_role("listbox").focus()
-    both_themes(window, "02-window")
-    inside = window.evaluate("n => n.scrollWidth <= n.clientWidth")
-    assert inside, "the explorer is wider than its cell"

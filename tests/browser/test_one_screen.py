@@ -105,3 +105,14 @@ def test_keys_enter_it_stay_in_it_and_leave_it(shown: Locator) -> None:
     lab.eventually(lambda: shown.evaluate(cell), True)
     lab.eventually(lambda: page.evaluate(f"{_PANEL}.mode"), "command")
     assert page.evaluate(f"{_PANEL}.node.contains(document.activeElement)")
+
+
+def test_it_follows_the_theme_and_running_its_cell_again_leaves_one(
+    shown: Locator, request: pytest.FixtureRequest
+) -> None:
+    page, (size, name) = shown.page, request.node.callspec.params["shown"]
+    if size == "1280":  # one size will do
+        lab.both_themes(shown, name)
+    assert lab.run_cell_at(page, 1 + 2 * EXPLORERS.index(name)) == []
+    expect(shown).to_have_count(1)
+    assert lab.live_widgets(page, name) == 1

@@ -1,7 +1,7 @@
 """The explorer of a training step on many GPUs in a real JupyterLab: its numbers are Python's."""
 
 import pytest
-from lab import both_themes, changed, eventually, in_kernel, live_widgets, press, run_cell, slide
+from lab import changed, eventually, in_kernel, press, slide
 from playwright.sync_api import expect
 
 CELL = "from explorers import OverlapExplorer\nexplorer = OverlapExplorer()\nexplorer"
@@ -72,14 +72,3 @@ def test_what_python_sets_is_shown_even_between_the_stops(node):
         "aria-valuetext", "30 GB/s"
     )
     eventually(lambda: agree(node), True)
-
-
-def test_running_the_cell_again_leaks_nothing(node):
-    for _ in range(3):
-        assert run_cell(node.page, "OverlapExplorer(") == []
-    expect(node).to_have_count(1)
-    assert live_widgets(node.page) == 1
-
-
-def test_it_can_be_read_in_both_themes(node):
-    both_themes(node, "overlap")

@@ -1,6 +1,5 @@
 """A learner's own copies in JupyterLab as `make lab` starts it: nothing asked, nothing lost."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,14 +49,6 @@ def do(page: Page, command: str, **options: object) -> None:
     page.evaluate(_DO, [command, options])
 
 
-def saved(course: Path, name: str) -> dict:
-    return json.loads((course / "my" / name).read_text(encoding="utf-8"))
-
-
-def outputs(notebook: dict) -> list[dict]:
-    return [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
-
-
 def test_an_untouched_chapter_closes_without_a_question(own: Page, url: str, course: Path) -> None:
     before = (course / "my" / "00_start_here.ipynb").read_bytes()
     lab.open_in_lab(own, url, "my/00_start_here.ipynb")
@@ -69,30 +60,6 @@ def test_an_untouched_chapter_closes_without_a_question(own: Page, url: str, cou
     expect(own.locator(".jp-Notebook")).to_have_count(0)
     assert own.locator(".jp-Dialog").count() == 0
     assert (course / "my" / "00_start_here.ipynb").read_bytes() == before
-
-
-def test_a_saved_explorer_shows_its_still_without_the_kernel(
-    own: Page, url: str, course: Path
-) -> None:
-    name = "00_start_here.ipynb"
-    lab.open_in_lab(own, url, f"my/{name}")
-    assert lab.run_cell(own, "TwoVectors(") == []
-    own.locator(".two-vectors").wait_for()
-    do(own, "docmanager:save")
-    lab.eventually(lambda: len(outputs(saved(course, name))), 1)
-    kinds = {kind for output in outputs(saved(course, name)) for kind in output.get("data", {})}
-    assert "application/vnd.jupyter.widget-view+json" not in kinds
-    assert "widgets" not in saved(course, name)["metadata"]
-    expect(own.locator(".two-vectors")).to_be_visible()  # in the page it goes on
-    lab.close_notebook(own)
-
-    own.goto("about:blank")  # on another day: nothing of the explorer is left in the page
-    lab.open_in_lab(own, url, f"my/{name}")
-    lab.select_cell(own, lab.find_cell(own, "TwoVectors("))
-    still = own.locator(".jp-Cell.jp-mod-active .jp-OutputArea img")
-    expect(still).to_be_visible()
-    assert still.evaluate("image => image.naturalWidth") > 100
-    assert own.get_by_text("Error displaying widget").count() == 0
 
 
 def test_what_is_done_survives_a_restart(own: Page, url: str, course: Path) -> None:

@@ -4,7 +4,7 @@ import math
 import re
 
 import pytest
-from lab import both_themes, changed, eventually, in_kernel, live_widgets, next_frame, run_cell
+from lab import changed, eventually, in_kernel, next_frame
 from playwright.sync_api import expect
 
 CLOCKS = """from explorers.clock_hands import ClockHands
@@ -94,16 +94,6 @@ def test_fewer_positions_and_other_vectors_are_drawn(clocks):
     eventually(lambda: number(clocks, ".says .score"), pytest.approx(want, abs=2e-3))
 
 
-def test_moving_one_changes_angles_and_score(clocks):
-    before = angles(clocks), number(clocks, ".says .score")
-    assert changed(
-        clocks.locator("svg.plot"), lambda: press(clocks, "position of the key", "ArrowRight")
-    )
-    after = angles(clocks), number(clocks, ".says .score")
-    assert all(old != new for old, new in zip(before[0][:2], after[0][:2], strict=True))
-    assert before[1] != after[1]
-
-
 def test_the_angle_between_the_hands_is_right(clocks):
     """Pair 1 turns by 0.1 radian a step; the text gives the angle of q after k in degrees."""
     start = math.degrees(math.atan2(-0.4, 0.8) - math.atan2(0.3, 1.0))
@@ -118,15 +108,6 @@ def test_the_base_changes_the_slow_clocks_only(clocks):
     after = steps.all_inner_texts()
     assert before[0] == after[0] and before[3] != after[3]
     eventually(lambda: in_kernel(clocks.page, "round(clocks.base)"), 10)
-
-
-def test_the_clocks_follow_the_mouse_and_the_kernel(clocks):
-    control, picture = slider(clocks, "position of the query"), clocks.locator("svg.plot")
-    box = control.bounding_box()
-    middle = box["y"] + box["height"] / 2
-    assert changed(picture, lambda: clocks.page.mouse.click(box["x"] + 0.9 * box["width"], middle))
-    assert changed(picture, lambda: in_kernel(clocks.page, "setattr(clocks, 'query', 1)"))
-    assert control.input_value() == "1"
 
 
 def dot_of(node):
@@ -177,27 +158,3 @@ def test_fewer_positions_redraw_the_map_and_its_sliders(dots):
     eventually(lambda: slider(dots, "position q").get_attribute("max"), "7")
     eventually(lambda: in_kernel(dots.page, "[dots.p, dots.q]"), [7, 7])
     expect(dots.locator(".says")).to_have_text(re.compile(r"^PE\(7\) · PE\(7\)"))
-
-
-@pytest.mark.parametrize("name", ["width C", "base", "position p"])
-def test_each_slider_redraws_the_map(dots, name):
-    assert changed(dots.locator("canvas"), lambda: press(dots, name, "ArrowLeft", "ArrowLeft"))
-
-
-@pytest.mark.parametrize(("cell", "css"), [(CLOCKS, "clocks"), (DOTS, "dots")])
-def test_running_again_leaves_one_explorer(explorer, cell, css):
-    page = explorer(f".d2g.{css}", cell).page
-    for _ in range(3):
-        assert run_cell(page, "explorers") == []
-    page.locator(f".d2g.{css}").wait_for()
-    assert live_widgets(page) == 1
-
-
-@pytest.mark.parametrize(("cell", "css"), [(CLOCKS, "clocks"), (DOTS, "dots")])
-def test_both_themes(explorer, cell, css):
-    both_themes(explorer(f".d2g.{css}", cell), css)
-
-
-def test_every_control_has_a_name(clocks):
-    names = [control.get_attribute("aria-label") for control in clocks.locator("input").all()]
-    assert names == ["position of the query", "position of the key", "move both together", "base"]

@@ -2,15 +2,11 @@
 
 import pytest
 from lab import (
-    both_themes,
     changed,
     eventually,
     in_kernel,
-    live_widgets,
     press,
-    run_cell,
     slide,
-    theme,
 )
 from playwright.sync_api import expect
 
@@ -93,17 +89,3 @@ def test_the_numbers_agree_with_the_kernel(node):
     ):
         action()
         eventually(lambda: agree(node), True)
-
-
-def test_running_the_cell_again_leaks_nothing(node):
-    page = node.page
-    for _ in range(3):
-        assert run_cell(page, "ScalingExplorer(") == []
-    expect(node).to_have_count(1)
-    assert live_widgets(page) == 1
-
-
-def test_it_can_be_read_in_both_themes(node):
-    slide(node, "query (row)", "ArrowRight")
-    both_themes(node, "scaling")
-    assert changed(node.locator(".histogram"), lambda: theme(node.page, "dark"))

@@ -5,12 +5,8 @@ from lab import (
     changed,
     eventually,
     in_kernel,
-    live_widgets,
     press,
-    run_cell,
-    shot,
     slide,
-    theme,
 )
 from playwright.sync_api import expect
 
@@ -86,18 +82,3 @@ def test_the_numbers_agree_with_the_kernel(node):
     ):
         action()
         eventually(lambda: agree(node), True)
-
-
-def test_running_the_cell_again_leaks_nothing(node):
-    for _ in range(3):
-        assert run_cell(node.page, "DepthExplorer(") == []
-    expect(node).to_have_count(1)
-    assert live_widgets(node.page) == 1
-
-
-def test_it_can_be_read_in_both_themes(node):
-    slide(node, "look at the stream after how many layers", "ArrowRight", 12)
-    shot(node, "depth-light")
-    assert changed(node.locator("svg.size"), lambda: theme(node.page, "dark"))
-    shot(node, "depth-dark")
-    theme(node.page, "light")

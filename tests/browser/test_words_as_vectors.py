@@ -1,24 +1,13 @@
 """Chapter 01's explorers in a real JupyterLab: two arrows, and words."""
 
-import statistics
-
 import pytest
 from lab import (
-    ECHO,
-    beside_echo,
-    both_themes,
     changed,
     eventually,
     in_kernel,
-    latency,
-    live_widgets,
-    run_cell,
-    shot,
-    theme,
 )
 from playwright.sync_api import expect
 
-CHAPTER = "01_words_as_vectors.ipynb"
 ARROWS = """from explorers.two_vectors import TwoVectors
 explorer = TwoVectors(a=(4, 1), b=(2, 3))
 explorer"""
@@ -134,27 +123,6 @@ def test_the_buttons_show_what_length_does(arrows):
     expect(number(arrows, "angle")).to_have_text("47.7°")
 
 
-def test_the_arrows_follow_at_once(arrows):
-    page = arrows.page
-    arrows.get_by_role("slider", name="Tip of b").focus()
-    keys = [lambda: page.keyboard.press("ArrowRight")] * 15
-    took = [painted for painted, _ in latency(arrows, keys, event="keydown")]
-    # The median would say more, but on a busy machine it is that of the machine.
-    assert min(took) < 60 and statistics.median(took) < 250, took
-
-
-def test_running_the_cell_again_leaves_one_model(arrows):
-    page = arrows.page
-    for _ in range(3):
-        assert run_cell(page, "TwoVectors(") == []
-    expect(page.locator(".two-vectors")).to_have_count(1)
-    assert live_widgets(page, "TwoVectors") == 1
-
-
-def test_both_themes_two_vectors(arrows):
-    both_themes(arrows, "two-vectors")
-
-
 # --- WordExplorer ---------------------------------------------------------------------------------
 
 
@@ -214,30 +182,3 @@ def test_the_switch_shows_the_king_and_hides_him(words):
     expect(words.get_by_label("c: added")).to_have_value("women")
     words.get_by_role("button", name="neighbours", exact=True).click()
     expect(words.locator(".answer")).to_contain_text("nearest to “cat”")
-
-
-def test_looking_a_word_up_takes_little_longer_than_asking_for_nothing(explorer):
-    words = explorer(".word-explorer", GLOVE, f"{ECHO}\ndisplay(Echo())\n{WORDS}")
-    field = words.get_by_label("word", exact=True)
-    expect(words.locator(".answer tr").first).to_contain_text("dog")
-    typed = ["dog", "do", "d", "k", "ki", "kin", "king", "kings"] * 3
-    assert beside_echo(words, field, typed, "caption") < 2.5
-
-
-def test_running_the_word_cell_again_leaves_one_model(words):
-    page = words.page
-    for _ in range(3):
-        assert run_cell(page, "WordExplorer(") == []
-    expect(page.locator(".word-explorer")).to_have_count(1)
-    assert live_widgets(page, "WordExplorer") == 1
-
-
-def test_both_themes_words(words):
-    shot(words, "words-light")
-    words.get_by_role("button", name="a − b + c").click()
-    expect(first_answer(words)).to_contain_text("king")
-    both_themes(words, "analogy")
-    theme(words.page, "dark")
-    words.get_by_label("c: added").fill("wommen")
-    expect(words.locator(".messages")).to_contain_text("wommen")
-    shot(words, "unknown-dark")
