@@ -158,7 +158,13 @@ def model_and_ids(V, T, L, C, H, seed, B=2, length=None):
     return random_weights(V, T, L, C, seed), torch.randint(V, (B, length or T), generator=draw), H
 
 
+def call_in_words(given):
+    """The call, without the weights."""
+    return f"gpt2(w, ids, {given[2]}) for ids of shape {tuple(given[1].shape)}"
+
+
 @exercise(
+    in_words=call_in_words,
     inputs=[
         model_and_ids(11, 6, 1, 8, 2, seed=100),
         model_and_ids(7, 9, 2, 12, 3, seed=200, length=5),
@@ -173,14 +179,6 @@ def model_and_ids(V, T, L, C, H, seed, B=2, length=None):
 def gpt2(w, ids, n_head):
     """gpt2(w, ids, n_head): ids (B, T) to logits (B, T, V), with GPT-2's tensors by their names."""
     return gpt2_logits(w, ids, n_head)
-
-
-def call_in_words(given):
-    """The call, without the weights."""
-    return f"gpt2(w, ids, {given[2]}) for ids of shape {tuple(given[1].shape)}"
-
-
-gpt2.what = call_in_words  # type: ignore[method-assign]
 
 
 def gpt2_logits(

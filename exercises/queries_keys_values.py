@@ -157,7 +157,7 @@ def what_recall_needs(answer):
     )
     return (
         "The question must say what it looks for. With one number per query the head learns more "
-        "slowly (75 to 85% in these 600 steps). Without a softmax it still solves the task."
+        "slowly (80 to 90% in these 600 steps). Without a softmax it still solves the task."
     )
 
 

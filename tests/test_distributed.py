@@ -51,7 +51,7 @@ def test_a_run_passes_from_one_process_to_two_and_back(kind, strategy, tmp_path)
     passed = trained(kind, "ddp", tmp_path)
     close(passed[0], trained(kind, "ddp")[0])
     assert len(passed[0]) == 9
-    tensors, _ = read_tensors(tmp_path / "best.safetensors", ours=True)
+    tensors, _ = read_tensors(tmp_path / "best.safetensors")
     assert {name: t.shape for name, t in tensors.items()} == {
         name: p.shape for name, p in passed[2].items()
     }
