@@ -178,7 +178,7 @@ def evening(request):
 
 
 def test_an_evening_keeps_to_its_measures(evening):
-    assert figures.figures(evening[1]).too_much() == []
+    assert figures.too_much(evening[1]) == []
 
 
 def test_what_was_built_runs_by_itself(evening):

@@ -4,7 +4,8 @@
     python tools/notebooks.py normalise [NOTEBOOK ...]   without running
     python tools/notebooks.py check [NOTEBOOK ...]       exit 1 if one is not in that form, or its
                                                          sections or minutes are counted wrongly
-    python tools/notebooks.py figures [NOTEBOOK ...]     how long each is (tools/figures.py)
+    python tools/notebooks.py figures [NOTEBOOK ...]     what each asks of a reader, and
+                                                         what is above its measure (*)
     python tools/notebooks.py renumber FIRST [--by N]    move chapters FIRST, … on by N (default 1)
 
 Without names: every chapter. The form: outputs and counts kept, everything dropped that changes
@@ -124,9 +125,9 @@ def faults(notebook: NotebookNode) -> list[str]:
     sections = [int(number) for number in re.findall(r"^## (\d+) ·", text, re.M)]
     if sections != list(range(1, len(sections) + 1)):
         found.append(f"its sections are numbered {sections}")
-    stated, counted = figures.stated_minutes(notebook), figures.figures(notebook).minutes
+    stated, counted = figures.stated_minutes(notebook), figures.figures(notebook)["minutes"]
     if stated not in (None, counted):
-        found.append(f"it states {stated} minutes, but takes {counted} (see tools/figures.py)")
+        found.append(f"it states {stated} minutes, but takes {counted:g} (see tools/figures.py)")
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     comments = re.findall(r"# (?:noqa|fmt|type):.*", "\n".join(code))
     return found + [f"a learner's cell holds a comment for a linter: {one}" for one in comments]
