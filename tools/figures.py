@@ -104,13 +104,13 @@ def prose(text: str) -> str:
 
 
 def words() -> dict[str, tuple[str, list[str]]]:
-    """docs/WORDS.md: home-made word → a pattern that finds it, the chapters that may have it."""
+    """Row of docs/WORDS.md → a pattern that finds its words, the chapters and modules with them."""
     table = WORDS.read_text("utf-8").partition("\n| home-made |")[2].partition("\n\n")[0]
     found = {}
     for row in table.splitlines()[2:]:
         forms, _, chapters = (cell.strip() for cell in row.strip("|").split("|"))
         any_of = "|".join(re.escape(form).replace(r"\ ", r"\s+") for form in forms.split(", "))
-        found[forms] = (rf"(?i)\b(?:{any_of})\b", re.findall(r"\d\d", chapters))
+        found[forms] = (rf"(?i)\b(?:{any_of})\b", re.findall(r"\w+", chapters))
     return found
 
 
