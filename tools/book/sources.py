@@ -33,6 +33,7 @@ DOCUMENTS = {
     "errata": ROOT / "docs" / "ERRATA.md",
     "scaling": ROOT / "docs" / "SCALING.md",
     "contributing": ROOT / "docs" / "CONTRIBUTING.md",
+    "words": ROOT / "docs" / "WORDS.md",
     "data": ROOT / "data" / "README.md",
 }
 # A page's name → the section of the README that it is.
@@ -46,6 +47,7 @@ ABOUT = {
     "teaching": "Teaching",
     "data": "Data",
     "contributing": "Contributing",
+    "words": "Words",
 }
 NEED_FILES = {"SentenceExplorer", "WordExplorer"}  # without theirs a page shows the picture
 FILES = ["LICENSE", "LICENSE-text", "CITATION.cff"]
