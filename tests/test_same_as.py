@@ -15,7 +15,7 @@ from nbformat import v4
 from torch.testing import assert_close
 
 from helpers import attention, gpt
-from tests.solutions import needed
+from tests.solutions import names, needed
 
 
 def same_attention(attend):
@@ -48,12 +48,12 @@ def same_gpt(GPT, n_parameters):
         assert ours.n_parameters() == n_parameters(V, T, L, C)
 
 
-# Tag → how to compare, and the names that the chapter gives to what is compared.
+# Tag → how to compare what its cell defines, and the names of what else is compared.
 SAME_AS = {
-    "attention.attention": (same_attention, ["attend"]),
-    "attention.Head": (same_head, ["SingleHead"]),
-    "gpt.GPT": (same_gpt, ["GPT", "n_parameters"]),
-    "gpt.GPTConfig": (same_gpt, ["GPT", "n_parameters"]),
+    "attention.attention": (same_attention, []),
+    "attention.Head": (same_head, []),
+    "gpt.GPT": (same_gpt, ["n_parameters"]),
+    "gpt.GPTConfig": (same_gpt, ["n_parameters"]),
 }
 
 
@@ -66,28 +66,35 @@ def definitions(cell):
     return {node.name: ast.unparse(node) for node in found if isinstance(node, kinds)}
 
 
-def defined(notebook, name, tag):
-    """What a chapter calls `name`: from the tagged cell, or else from the first that defines it."""
-    cells = notebook.cells
-    places = [i for i, cell in enumerate(cells) if name in definitions(cell)]
-    assert places, f"no cell defines {name}"
-    at = min(places, key=lambda i: (tag not in cells[i].metadata.get("tags", []), i))
-    code = definitions(cells[at])[name]
-    above = v4.new_notebook(cells=[*cells[:at], v4.new_code_cell(code)])
+def defined(notebook, at, name):
+    """The function or class `name` of a cell, made of its code and of what this reads: from the
+    cells above, or, if it stands only beside or below it, from there."""
+    cells, code = notebook.cells, definitions(notebook.cells[at])[name]
+    above = {other for cell in cells[:at] for other in definitions(cell)}
+    read = names(ast.parse(code))[1] - above - {name}
+    below = [definitions(c)[other] for c in cells[at:] for other in definitions(c) if other in read]
+    codes = [cell for cell in cells[:at] if not cell.source.startswith("%%")]
+    codes += [v4.new_code_cell(source) for source in (*below, code)]
     namespace = {}
-    exec(f"{needed(above, at)}\n{code}", namespace)
+    exec(f"{needed(v4.new_notebook(cells=codes), len(codes) - 1)}\n{code}", namespace)
     return namespace[name]
 
 
 @pytest.mark.parametrize("what", SAME_AS)
 def test_what_a_chapter_defines_does_the_same_as_the_helper(what):
-    tag = f"same-as:{what}"
     read = [nbformat.read(path, as_version=4) for path in CHAPTERS]
-    (notebook,) = [n for n in read if any(figures.tagged(cell, tag) for cell in n.cells)]
-    if not figures.is_third_edition(notebook):
+    tagged = [(n, i) for n in read for i, c in enumerate(n.cells) if tagged_as(what, c)]
+    if not figures.is_third_edition(tagged[0][0]):
         pytest.skip("a cell of the chapter compares them")
-    compare, names = SAME_AS[what]
-    for cell in notebook.cells:
-        assert not figures.tagged(cell, tag) or set(names) & set(definitions(cell)), cell.source
-    torch.manual_seed(0)
-    compare(*(defined(notebook, name, tag) for name in names))
+    compare, others = SAME_AS[what]
+    for notebook, at in tagged:
+        *_, name = definitions(notebook.cells[at])  # the last one, which may use the others
+        places = [next(i for i, c in enumerate(notebook.cells) if n in definitions(c))
+                  for n in others]  # fmt: skip
+        beside = [defined(notebook, i, n) for i, n in zip(places, others, strict=True)]
+        torch.manual_seed(0)
+        compare(defined(notebook, at, name), *beside)
+
+
+def tagged_as(what, cell):
+    return figures.tagged(cell, f"same-as:{what}")
