@@ -52,6 +52,8 @@ lint: .venv/dev javascript
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell *.md docs benchmarks data/*.md data/*.py exercises explorers helpers \
+		notebooks/*.ipynb studies/*.py tests tools Makefile
 	$(BIN)/python tools/notebooks.py check
 
 # Prettier and TypeScript read the JavaScript; none of npm's packages reaches a learner.

@@ -183,6 +183,11 @@ def test_names_of_functions_stand_apart_from_letters_as_in_tex():
     assert '<mo lspace="0" rspace="0">exp</mo>' in mathml.mathml(r"\exp(x)")
 
 
+def test_links_to_headings_are_those_of_the_book():
+    assert sources.anchored("[a](09_gpt.ipynb#The-road)") == "[a](09_gpt.ipynb#the-road)"
+    assert sources.anchored("[b](#Evidence) #C)") == "[b](#evidence) #C)"
+
+
 @pytest.mark.parametrize(
     ("link", "wanted"),
     [

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib import metadata
 
+import figures
 import home
 import nbformat
 import pytest
@@ -149,11 +150,44 @@ def test_check_finds_a_file_that_is_not_in_the_committed_form(messy, tmp_path, m
 
 
 def test_check_finds_sections_minutes_and_comments_for_linters():
-    texts = ["# 04 · Toy\n\n90 minutes", "## 1 · One", "## 3 · Three"]
+    texts = ["# 04 · Toy\n\n*Reading: 90 minutes*", "## 1 · One", "## 3 · Three"]
     cells = [v4.new_markdown_cell(text) for text in texts]
     found = tool.faults(v4.new_notebook(cells=[*cells, v4.new_code_cell("x = 1  # noqa: E1")]))
     assert [fault.split(" ")[1] for fault in found] == ["sections", "states", "learner's"]
     assert tool.faults(v4.new_notebook(cells=cells[1:2])) == []
+
+
+def test_what_a_chapter_asks_of_a_reader_is_counted_by_cell():
+    """Words, code and pictures of the core path; folded cells, Evidence and Deeper apart."""
+    picture = v4.new_output("display_data", {"image/png": "iVBORw0KGgo="})
+    said = v4.new_output("stream", text="said")
+    folded = {"jupyter": {"source_hidden": True}}
+    text = "## 1 · A bend\n\nIt is here (not a formula, a **<em>bend</em>**) and `(a b c d)`."
+    chapter = v4.new_notebook(
+        cells=[
+            v4.new_markdown_cell(text),
+            v4.new_code_cell("a\n\nb", outputs=[picture]),
+            v4.new_code_cell("a\n" * 40, metadata={"tags": ["built"]}),
+            v4.new_code_cell("# Picture: a", metadata=folded, outputs=[picture]),
+            v4.new_code_cell("f()", metadata=folded, outputs=[said]),
+            v4.new_markdown_cell("## Deeper · A bend", metadata={"tags": ["deeper"]}),
+            v4.new_markdown_cell("## Evidence", metadata={"tags": ["evidence"]}),
+            v4.new_code_cell("a\nb", metadata={"tags": ["evidence"]}),
+            v4.new_markdown_cell("## 2 · Exercises\n\n●○○ · 7 minutes"),
+            v4.new_code_cell("..."),
+        ]
+    )
+    found = figures.figures(chapter)
+    assert (found["words"], found["lines"], found["pictures"]) == (18, 42, 2)
+    assert found["minutes"] == round(0.18 + 42 / 6 + 2)
+    assert (found["sections"], found["longest"], found["exercises"]) == (1, 2, 7)
+    assert (found["drawings"], found["folded"], found["printing"]) == (1, 1, 1)
+    assert (found["proofs"], found["proof lines"]) == (1, 2)
+    assert figures.home_made(figures.prose(text)) == {"bend, bends": ["bend"]}
+    above = {fault.split(" ")[0] for fault in figures.too_much(chapter)}
+    assert above == {"printing", "brackets", "home-made"}
+    assert figures.too_much(v4.new_notebook(cells=chapter.cells[:6])) == []  # the older form
+    assert figures.table({"a": chapter}).count("*") == 3
 
 
 def test_a_file_that_is_in_form_is_not_written_again(messy, tmp_path, monkeypatch):

@@ -1,98 +1,160 @@
-"""How long a chapter is: what its core path asks of a reader, counted in the file.
+"""What a chapter asks of a reader, counted in its file.
 
-The core path is everything before the heading "Exercises" that is not tagged `deeper`. A word is
-what stands between blanks, in a formula or a table's row, too. A learner reads 180 of them a minute
-and 12 lines of visible code, and looks at a picture for half a minute.
+The core path is everything before the heading "Exercises" that is tagged neither `deeper` nor
+`evidence`. Reading takes a minute for 100 words, for 6 lines of visible code, and for a picture.
+A chapter with cells tagged `evidence` is of the third edition and keeps to MEASURES; the others
+keep to OLDER until they are rewritten.
 """
 
 import re
-from dataclasses import dataclass
-from statistics import median
+from pathlib import Path
 
 from nbformat import NotebookNode
 
-# The measures of a chapter; see docs/TEACHING.md.
-WORDS, CELLS, LINES, LONGEST, MEDIAN, MINUTES, EXERCISES = 3200, 40, 250, 20, 5, 60, 45
+MEASURES: dict[str, float] = {
+    "minutes": 60,
+    "sections": 13,  # aim at nine, and the common mistakes, what was built, ...
+    "longest": 20,  # lines in a visible cell
+    "drawings": 6,  # folded cells that draw a picture
+    "folded": 2,  # other folded cells
+    "printing": 0,  # those of them with an output
+    "tables": 0,  # of studies, on the core path
+    "proofs": 14,  # code cells of Evidence: aim at 12
+    "proof lines": 170,  # aim at 150
+    "brackets": 5.5,  # parentheses of four words or more, per 1,000 words of prose
+    "home-made": 1.0,  # words of docs/WORDS.md, per 1,000 words of prose
+    "exercises": 45,  # minutes, as the exercises state them
+}
+OLDER: dict[str, float] = {"words": 3200, "lines": 250, "longest": 20, "exercises": 45}
+COLUMNS = ["minutes", "words", "lines", "pictures", *list(MEASURES)[1:]]
+WORDS = Path(__file__).resolve().parent.parent / "docs" / "WORDS.md"
+
+# What is not prose, and what stands for it: blocks of code, formulae, code, links, tags, and the
+# rows of tables and headings.
+NOT_PROSE = [
+    (r"(?s)```.*?```", " "),
+    (r"(?s)\$\$.*?\$\$|\$[^$\n]*\$", " X "),
+    (r"`[^`]*`", "code"),
+    (r"\[([^\]]*)\]\([^)]*\)", r"\1"),
+    (r"<[^>]+>", ""),
+    (r"(?m)^\|.*\|$|^#.*$", ""),
+]
 
 
-@dataclass(frozen=True)
-class Figures:
-    """words of text; visible code cells, their non-blank lines, the longest and the median cell;
-    folded cells; pictures; minutes of the core path, and of the exercises as they state them."""
-
-    words: int
-    cells: int
-    lines: int
-    longest: int
-    median: float
-    folded: int
-    pictures: int
-    minutes: int
-    exercises: int
-
-    def too_much(self) -> list[str]:
-        """What is above its measure, in words."""
-        limits = {"words": WORDS, "cells": CELLS, "lines": LINES, "longest": LONGEST,
-                  "median": MEDIAN, "minutes": MINUTES, "exercises": EXERCISES}  # fmt: skip
-        found = {name: getattr(self, name) for name in limits}
-        return [f"{name} {found[name]:g} > {most}" for name, most in limits.items()
-                if found[name] > most]  # fmt: skip
-
-
-def figures(notebook: NotebookNode) -> Figures:
-    """The figures of a chapter."""
-    core = [cell for cell in _before_exercises(notebook) if not _tagged(cell, "deeper")]
+def figures(notebook: NotebookNode) -> dict[str, float]:
+    """The figures of a chapter: those of MEASURES, and its words, lines and pictures."""
+    before = _before_exercises(notebook)
+    core = [cell for cell in before if not tagged(cell, "deeper", "evidence")]
+    text = [cell.source for cell in core if cell.cell_type == "markdown"]
     code = [cell for cell in core if cell.cell_type == "code"]
-    shown = [cell for cell in code if not cell.metadata.get("jupyter", {}).get("source_hidden")]
-    lengths = [sum(bool(line.strip()) for line in cell.source.splitlines()) for cell in shown]
-    words = sum(len(cell.source.split()) for cell in core if cell.cell_type == "markdown")
-    pictures = sum(_pictures(cell) for cell in code)
+    shown = [cell for cell in code if not is_folded(cell)]
+    others = [cell for cell in code if is_folded(cell) and not draws(cell)]
+    proofs = [c for c in before if tagged(c, "evidence") and c.cell_type == "code"]
     tasks = re.findall(r"[●○]{3} · (\d+) minutes", "\n".join(c.source for c in notebook.cells))
-    return Figures(
-        words=words,
-        cells=len(shown),
-        lines=sum(lengths),
-        longest=max(lengths, default=0),
-        median=median(lengths) if lengths else 0,
-        folded=len(code) - len(shown),
-        pictures=pictures,
-        minutes=round(words / 180 + sum(lengths) / 12 + pictures / 2),
-        exercises=sum(map(int, tasks)),
-    )
+    found: dict[str, float] = {
+        "words": sum(len(re.sub(r"<[^>]+>", "", source).split()) for source in text),
+        "lines": sum(map(_lines, shown)),
+        "pictures": sum(map(draws, code)),
+        "sections": len(re.findall(r"(?m)^## ", "\n".join(text))),
+        "longest": max((_lines(c) for c in shown if not tagged(c, "built", "program")), default=0),
+        "drawings": len(code) - len(shown) - len(others),
+        "folded": len(others),
+        "printing": sum(bool(cell.outputs) for cell in others),
+        "tables": sum(".table(" in cell.source for cell in code),
+        "proofs": len(proofs),
+        "proof lines": sum(map(_lines, proofs)),
+        "exercises": sum(map(int, tasks)),
+    }
+    found["minutes"] = round(found["words"] / 100 + found["lines"] / 6 + found["pictures"])
+    plain = prose("\n\n".join(text))
+    long = [p for p in re.findall(r"\(([^()]*)\)", plain) if len(p.split()) >= 4]
+    thousands = max(1, len(plain.split())) / 1000
+    found["brackets"] = round(len(long) / thousands, 1)
+    found["home-made"] = round(sum(map(len, home_made(plain).values())) / thousands, 1)
+    return found
+
+
+def is_third_edition(notebook: NotebookNode) -> bool:
+    """Has it been rewritten, with a section Evidence?"""
+    return any(tagged(cell, "evidence") for cell in notebook.cells)
+
+
+def too_much(notebook: NotebookNode) -> list[str]:
+    """What is above the measure of the chapter's edition, in words."""
+    found, measures = figures(notebook), MEASURES if is_third_edition(notebook) else OLDER
+    return [f"{name} {found[name]:g} > {most:g}" for name, most in measures.items()
+            if found[name] > most]  # fmt: skip
 
 
 def stated_minutes(notebook: NotebookNode) -> int | None:
     """The minutes of reading that the head of a chapter states, None if it states none."""
-    found = re.search(r"(\d+) minutes", "\n".join(cell.source for cell in notebook.cells[:3]))
+    found = re.search(r"Reading: (\d+) minutes", "\n".join(c.source for c in notebook.cells[:3]))
     return int(found[1]) if found else None
+
+
+def prose(text: str) -> str:
+    """The sentences of a Markdown text.
+
+    >>> prose("# A title\\nThe **norm** of `x` (see [here](a.md)) is $\\\\sqrt{2}$.").split()
+    ['The', '**norm**', 'of', 'code', '(see', 'here)', 'is', 'X', '.']
+    """
+    for pattern, instead in NOT_PROSE:
+        text = re.sub(pattern, instead, text)
+    return text
+
+
+def words() -> dict[str, tuple[str, list[str]]]:
+    """Row of docs/WORDS.md → a pattern that finds its words, the chapters and modules with them."""
+    table = WORDS.read_text("utf-8").partition("\n| home-made |")[2].partition("\n\n")[0]
+    found = {}
+    for row in table.splitlines()[2:]:
+        forms, _, chapters = (cell.strip() for cell in row.strip("|").split("|"))
+        any_of = "|".join(re.escape(form).replace(r"\ ", r"\s+") for form in forms.split(", "))
+        found[forms] = (rf"(?i)\b(?:{any_of})\b", re.findall(r"\w+", chapters))
+    return found
+
+
+def home_made(text: str) -> dict[str, list[str]]:
+    """Row of docs/WORDS.md → what a text has of it."""
+    found = {forms: re.findall(pattern, text) for forms, (pattern, _) in words().items()}
+    return {forms: hits for forms, hits in found.items() if hits}
 
 
 def _before_exercises(notebook: NotebookNode) -> list[NotebookNode]:
     for number, cell in enumerate(notebook.cells):
-        if cell.cell_type == "markdown" and re.search(
-            r"^## (?:\d+ · )?Exercises", cell.source, re.M
-        ):
+        if cell.cell_type == "markdown" and re.search(r"(?m)^## .*Exercises", cell.source):
             return list(notebook.cells[:number])
     return list(notebook.cells)
 
 
-def _tagged(cell: NotebookNode, *names: str) -> bool:
+def tagged(cell: NotebookNode, *names: str) -> bool:
+    """Has the cell one of these tags?"""
     return any(name in cell.metadata.get("tags", []) for name in names)
 
 
-def _pictures(cell: NotebookNode) -> int:
-    outputs = cell.get("outputs", [])
-    return sum("image/png" in output.get("data", {}) for output in outputs)
+def is_folded(cell: NotebookNode) -> bool:
+    """Is the code of the cell hidden until a click?"""
+    return bool(cell.metadata.get("jupyter", {}).get("source_hidden"))
+
+
+def draws(cell: NotebookNode) -> bool:
+    """Is there a picture among the outputs of the cell?"""
+    return any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
+
+
+def _lines(cell: NotebookNode) -> int:
+    return sum(bool(line.strip()) for line in cell.source.splitlines())
 
 
 def table(chapters: dict[str, NotebookNode]) -> str:
-    """The figures of all chapters as a table in plain text; an asterisk marks what is too much."""
-    names = ("words", "cells", "lines", "longest", "median", "folded", "pictures", "minutes",
-             "exercises")  # fmt: skip
-    lines = [f"{'':28}" + "".join(f"{name:>10}" for name in names)]
+    """The figures of chapters as a table in plain text; `*` marks what is above MEASURES."""
+    widths = {name: max(8, len(name) + 2) for name in COLUMNS}
+    rows = {"": list(COLUMNS), "at most": [f"{MEASURES.get(name, '')}" for name in COLUMNS]}
     for stem, notebook in chapters.items():
         found = figures(notebook)
-        above = {text.split()[0] for text in found.too_much()}
-        cells = (f"{getattr(found, n):g}{'*' if n in above else ''}" for n in names)
-        lines.append(f"{stem:28}" + "".join(f"{cell:>10}" for cell in cells))
-    return "\n".join(lines)
+        above = {name for name, most in MEASURES.items() if found[name] > most}
+        rows[stem] = [f"{found[name]:g}{'*' if name in above else ''}" for name in COLUMNS]
+    return "\n".join(
+        f"{stem:24}" + "".join(f"{cell:>{widths[n]}}" for n, cell in zip(COLUMNS, row, strict=True))
+        for stem, row in rows.items()
+    )

@@ -4,7 +4,9 @@
     python tools/notebooks.py normalise [NOTEBOOK ...]   without running
     python tools/notebooks.py check [NOTEBOOK ...]       exit 1 if one is not in that form, or its
                                                          sections or minutes are counted wrongly
-    python tools/notebooks.py figures [NOTEBOOK ...]     how long each is (tools/figures.py)
+    python tools/notebooks.py figures [NOTEBOOK ...]     what each asks of a reader, and
+                                                         what is above its measure (*)
+    python tools/notebooks.py new TOPIC                  lay out a new chapter (tools/new.py)
     python tools/notebooks.py renumber FIRST [--by N]    move chapters FIRST, … on by N (default 1)
 
 Without names: every chapter. The form: outputs and counts kept, everything dropped that changes
@@ -25,6 +27,7 @@ from typing import Any
 import figures
 import home
 import nbformat
+import new
 import renumber
 from nbclient import NotebookClient
 from nbformat import NotebookNode
@@ -124,9 +127,9 @@ def faults(notebook: NotebookNode) -> list[str]:
     sections = [int(number) for number in re.findall(r"^## (\d+) ·", text, re.M)]
     if sections != list(range(1, len(sections) + 1)):
         found.append(f"its sections are numbered {sections}")
-    stated, counted = figures.stated_minutes(notebook), figures.figures(notebook).minutes
+    stated, counted = figures.stated_minutes(notebook), figures.figures(notebook)["minutes"]
     if stated not in (None, counted):
-        found.append(f"it states {stated} minutes, but takes {counted} (see tools/figures.py)")
+        found.append(f"it states {stated} minutes, but takes {counted:g} (see tools/figures.py)")
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     comments = re.findall(r"# (?:noqa|fmt|type):.*", "\n".join(code))
     return found + [f"a learner's cell holds a comment for a linter: {one}" for one in comments]
@@ -185,8 +188,8 @@ def write(path: Path, text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=["run", "normalise", "check", "figures", "renumber"])
-    parser.add_argument("notebooks", nargs="*", type=Path, help="or FIRST, a number, to renumber")
+    parser.add_argument("what", choices=["run", "normalise", "check", "figures", "new", "renumber"])
+    parser.add_argument("notebooks", nargs="*", type=Path, help="or TOPIC, or FIRST, a number")
     parser.add_argument("--by", type=int, default=1, help="how far to move the chapters")
     arguments = parser.parse_args()
     if arguments.what == "renumber":
@@ -195,6 +198,18 @@ def main() -> int:
         changed = renumber.renumber(int(str(arguments.notebooks[0])), arguments.by)
         print("\n".join(changed))
         print("Now run the first chapter again (it lists all), and `make test`.")
+        return 0
+    if arguments.what == "new":
+        if len(arguments.notebooks) != 1:
+            parser.error("new needs one topic, such as fine_tuning")
+        try:
+            files = new.lay_out(str(arguments.notebooks[0]))
+        except (ValueError, FileExistsError) as error:
+            parser.error(str(error))
+        print("To be written by hand; the last three if the chapter teaches what others need")
+        print("(a new module of helpers also gets a line in helpers/__init__.py):\n")
+        print("\n".join(f"    {file}" for file in files))
+        print("\nThen run the chapter and the first one (it lists all): tools/notebooks.py run")
         return 0
     if arguments.what == "figures":
         paths = arguments.notebooks or sorted(NOTEBOOKS.glob(CHAPTERS))

@@ -491,6 +491,47 @@ def test_every_hit_of_the_search_is_there(book, read):
         assert "\\frac" not in text and "data:image" not in text, address
 
 
+def one_page(notebook: nbformat.NotebookNode, tmp_path: Path) -> str:
+    """The address of a book of one chapter."""
+    sources.readable(notebook, {})
+    folder = tmp_path / "sources"
+    shutil.copytree(ROOT / "tools" / "book" / "static", folder / "_static")
+    shutil.copytree(ROOT / "tools" / "book" / "templates", folder / "_templates")
+    shutil.copy(ROOT / "tools" / "book" / "conf.py", folder)
+    (folder / "install.md").write_text("---\norphan: true\n---\n# Install\n", "utf-8")
+    nbformat.write(notebook, folder / "index.ipynb")
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-b",
+        "html",
+        str(folder),
+        str(tmp_path / "out"),
+    ]
+    paths = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tools" / "book")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return (tmp_path / "out" / "index.html").as_uri()
+
+
+def test_a_link_to_a_claim_opens_the_evidence(reader, tmp_path):
+    titles = ["# A chapter", "## Evidence", "## 1 · Exercises"]
+    text = "\n\nSee [Evidence](#Evidence)."
+    title, evidence, exercises = (v4.new_markdown_cell(title + text) for title in titles)
+    claim = v4.new_code_cell("assert True", metadata={"tags": ["claim:Q1", "evidence"]})
+    page = one_page(v4.new_notebook(cells=[title, evidence, claim, exercises]), tmp_path)
+    reader.goto(page)
+    cell = reader.locator("#claim-q1")
+    expect(reader.locator("details.evidence > summary")).to_be_visible()
+    expect(cell).not_to_be_visible()
+    reader.goto(f"{page}#claim-q1")
+    expect(cell).to_be_in_viewport()
+    expect(reader.locator("details.evidence").get_by_text("Exercises")).to_have_count(0)
+
+
 HOSTILE = {
     "text/html": """<img src=x onerror="hurt()"><script>hurt()</script>
         <scr<script></script>ipt>hurt()</script><svg onload="hurt()"/>
@@ -521,29 +562,9 @@ def test_no_output_runs_in_a_page(reader, tmp_path):
         error.traceback = ["<script>hurt()</script>"]
         stream = v4.new_output("stream", text="<script>hurt()</script>")
         notebook.cells.append(v4.new_code_cell("x", outputs=[shown, error, stream]))
-    sources.readable(notebook, {})
-    folder = tmp_path / "sources"
-    shutil.copytree(ROOT / "tools" / "book" / "static", folder / "_static")
-    shutil.copytree(ROOT / "tools" / "book" / "templates", folder / "_templates")
-    shutil.copy(ROOT / "tools" / "book" / "conf.py", folder)
-    (folder / "install.md").write_text("---\norphan: true\n---\n# Install\n", "utf-8")
-    nbformat.write(notebook, folder / "index.ipynb")
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-q",
-        "-b",
-        "html",
-        str(folder),
-        str(tmp_path / "out"),
-    ]
-    paths = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tools" / "book")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
+    page = one_page(notebook, tmp_path)
     reader.add_init_script("window.hurt = () => { window.isHurt = true; }")
-    reader.goto((tmp_path / "out" / "index.html").as_uri())
+    reader.goto(page)
     expect(reader.get_by_text("shown", exact=True).first).to_be_visible()
     reader.get_by_text("link", exact=True).first.click()
     assert reader.evaluate("window.isHurt") is None

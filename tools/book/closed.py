@@ -1,15 +1,24 @@
-"""Sections that begin with the word Deeper are closed: title and summary show, a click opens."""
+"""The sections Deeper and Evidence are closed: title and summary show, a click opens.
+
+A link to a cell in one of them, `#claim-q1`, opens it: browsers open what hides the target.
+"""
 
 from typing import Any
 
 from docutils import nodes
 
+SUMMARIES = {
+    "Deeper": "Not needed for the next chapter",
+    "Evidence": "What was tried for each claim, what came out, and how sure it is",
+}
+
 
 def close(app: Any, tree: nodes.document) -> None:
     for section in list(tree.findall(nodes.section)):
         title, *rest = section.children
-        if title.astext().startswith("Deeper"):
-            opening = '<details class="deeper"><summary>Not needed for the next chapter</summary>'
+        kind = title.astext().partition(" ")[0].strip(":")
+        if kind in SUMMARIES:
+            opening = f'<details class="{kind.lower()}"><summary>{SUMMARIES[kind]}</summary>'
             section.children = []
             section += [title, nodes.raw("", opening, format="html"), *rest]
             section += nodes.raw("", "</details>", format="html")

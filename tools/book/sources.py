@@ -33,6 +33,7 @@ DOCUMENTS = {
     "errata": ROOT / "docs" / "ERRATA.md",
     "scaling": ROOT / "docs" / "SCALING.md",
     "contributing": ROOT / "docs" / "CONTRIBUTING.md",
+    "words": ROOT / "docs" / "WORDS.md",
     "data": ROOT / "data" / "README.md",
 }
 # A page's name → the section of the README that it is.
@@ -46,6 +47,7 @@ ABOUT = {
     "teaching": "Teaching",
     "data": "Data",
     "contributing": "Contributing",
+    "words": "Words",
 }
 NEED_FILES = {"SentenceExplorer", "WordExplorer"}  # without theirs a page shows the picture
 FILES = ["LICENSE", "LICENSE-text", "CITATION.cff"]
@@ -205,7 +207,9 @@ def hero() -> str:
 
 def anchored(text: str) -> str:
     """Links to headings as the book's anchors are: (a.ipynb#The-road) → (a.ipynb#the-road)."""
-    return re.sub(r"(?<=\.ipynb)#[^)\s]+(?=\))", lambda anchor: anchor[0].lower(), text)
+    return re.sub(
+        r"(?:(?<=\.ipynb)|(?<=\]\())#[^)\s]+(?=\))", lambda anchor: anchor[0].lower(), text
+    )
 
 
 def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> int:
@@ -344,8 +348,9 @@ def tables_shown() -> dict[str, dict[str, list[str]]]:
         names: dict[str, str] = {}  # variable → the study whose results it holds just then
         values: dict[str, ast.expr] = {}  # variable → what it was set to last
         for cell in notebooks.read(path).cells:
-            nodes = ast.walk(ast.parse(cell.source)) if cell.cell_type == "code" else []
-            for node in nodes:
+            if cell.cell_type != "code" or cell.source.startswith("%%"):
+                continue
+            for node in ast.walk(ast.parse(cell.source)):
                 match node:
                     case ast.Assign(targets=[ast.Name(id=name)], value=value):
                         names[name], values[name] = _study(value, names), value

@@ -15,3 +15,16 @@
     });
   });
 })();
+
+// A link to a cell in a closed section opens the section; older browsers do not do so by themselves.
+(() => {
+  const open = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    if (!target?.closest("details:not([open])")) return;
+    for (const details of document.querySelectorAll("details"))
+      if (details.contains(target)) details.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("DOMContentLoaded", open);
+  addEventListener("hashchange", open);
+})();

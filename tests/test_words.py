@@ -1,0 +1,40 @@
+"""docs/WORDS.md holds: no home-made word for what has a name in the field."""
+
+import ast
+
+import figures
+import nbformat
+import pytest
+from conftest import CHAPTERS, ROOT
+
+THIRD = [p for p in CHAPTERS if figures.is_third_edition(nbformat.read(p, as_version=4))]
+
+
+@pytest.mark.parametrize("path", THIRD, ids=lambda path: path.stem)
+def test_a_chapter_uses_the_words_of_the_field(path):
+    """A picture from the list may stand once in the chapter that the list names."""
+    cells = nbformat.read(path, as_version=4).cells
+    text = figures.prose("\n\n".join(c.source for c in cells if c.cell_type == "markdown"))
+    for row, found in figures.home_made(text).items():
+        allowed = int(path.stem[:2] in figures.words()[row][1])
+        assert len(found) <= allowed, f"{found}: docs/WORDS.md has the field's term"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "helpers").rglob("*.py")), ids=lambda p: p.stem)
+def test_docstrings_use_the_words_of_the_field(path):
+    module = path.relative_to(ROOT / "helpers").parts[0].removesuffix(".py")
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    nodes = [n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, kinds)]
+    text = "\n".join(ast.get_docstring(node) or "" for node in nodes)
+    for row, found in figures.home_made(text).items():
+        assert module in figures.words()[row][1], f"{found}: docs/WORDS.md has the field's term"
+
+
+def test_the_list_of_words_is_read():
+    rows = figures.words()
+    assert len(rows) > 20
+    assert rows["bend, bends"][1] == ["08", "plots"]
+    assert figures.home_made("Laws of\nscaling bend; unbending.").keys() == {
+        "law of scaling, laws of scaling",
+        "bend, bends",
+    }
