@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -250,6 +251,7 @@ def run_alone(name, text, folder):
     return subprocess.run(
         [sys.executable, "-I", "-c", WITHOUT_THE_COURSE, name, *fewer],
         cwd=folder, capture_output=True, text=True, encoding="utf-8",
+        env=os.environ | {"OMP_NUM_THREADS": "1"},  # more than there are cores would crawl
     )  # fmt: skip
 
 
