@@ -35,7 +35,8 @@ def needed(notebook: nbformat.NotebookNode, check: int) -> str:
     A chapter is run whole, and compared, by nbval; here its trainings would take minutes. Calls
     whose value is not kept, like `torch.manual_seed(0)`, are left out.
     """
-    code = [cell.source for cell in notebook.cells[:check] if cell.cell_type == "code"]
+    cells = [cell for cell in notebook.cells[:check] if cell.cell_type == "code"]
+    code = [cell.source for cell in cells if not cell.source.startswith("%%")]
     found, wanted = [], names(ast.parse(notebook.cells[check].source))[1]
     for statement in reversed(ast.parse("\n".join(code)).body):
         bound, read, filled = names(statement)

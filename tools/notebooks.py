@@ -109,6 +109,8 @@ def normalise(notebook: NotebookNode) -> None:
         cell.metadata = NotebookNode(
             {key: value for key, value in cell.metadata.items() if key in KEPT_CELL_METADATA}
         )
+        if cell.source.startswith("%%writefile"):
+            cell.outputs = []  # "Writing" or "Overwriting", as it happens
         for output in cell.get("outputs", []):
             # The still picture stays; the id of a widget that is no longer there does not.
             output.get("data", {}).pop(WIDGET_VIEW, None)
