@@ -69,5 +69,5 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
 study = Study(
     arms=["whole", "no positions", "no residuals", "no mask"],
     settings={"steps": 400, "rate": 0.01},
-    variations=[{"rate": 0.003}],
+    variations=[{"rate": 0.003}, {"steps": 1200}],
 )
