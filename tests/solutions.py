@@ -37,12 +37,17 @@ def needed(notebook: nbformat.NotebookNode, check: int) -> str:
     """
     cells = [cell for cell in notebook.cells[:check] if cell.cell_type == "code"]
     code = [cell.source for cell in cells if not cell.source.startswith("%%")]
-    found, wanted = [], names(ast.parse(notebook.cells[check].source))[1]
-    for statement in reversed(ast.parse("\n".join(code)).body):
-        bound, read, filled = names(statement)
-        if not wanted.isdisjoint(bound | filled):
-            wanted = wanted - bound | read
-            found.append(ast.unparse(statement))
+    statements = [(s, *names(s)) for s in ast.parse("\n".join(code)).body]
+    late = names(ast.parse(notebook.cells[check].source))[1]
+    asked: set[str] = set()
+    while late:  # a function may read what is defined below it
+        asked |= late
+        found, wanted = [], set(asked)
+        for statement, bound, read, filled in reversed(statements):
+            if not wanted.isdisjoint(bound | filled):
+                wanted = wanted - bound | read
+                found.append(ast.unparse(statement))
+        late = {name for _, bound, _, _ in statements for name in bound} & wanted - asked
     return "\n".join(reversed(found))
 
 
@@ -55,6 +60,10 @@ def names(code: ast.AST) -> tuple[set[str], set[str], set[str]]:
     for table in inner:  # grows while we walk
         read |= {s.get_name() for s in table.get_symbols() if s.is_global()}
         inner += table.get_children()
+    if isinstance(code, ast.AugAssign):  # x += 1 reads x
+        read |= {ast.unparse(code.target)}
+    if isinstance(code, ast.For):  # a loop does not read its variables from above
+        read -= {n.id for n in ast.walk(code.target) if isinstance(n, ast.Name)}
     items = [n for n in ast.walk(code) if isinstance(n, ast.Subscript)]
     filled = {ast.unparse(n.value) for n in items if isinstance(n.ctx, ast.Store)}
     return bound, read, filled
