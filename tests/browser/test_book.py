@@ -372,7 +372,7 @@ def test_words_are_looked_up_in_the_page(reader, book):
 
 
 def test_a_claim_of_the_errata_leads_to_its_cell(reader, book):
-    opened(reader, book, "errata").locator("a", has_text="claim:S7").click()
+    opened(reader, book, "errata").locator("a", has_text="claim:S7").first.click()
     reader.wait_for_url("**/05_scaling.html#claim-s7")
     reader.wait_for_function("document.querySelectorAll('.explorer:not(.live)').length === 0")
     expect(reader.locator(".tag_claim\\:S7").first).to_be_in_viewport()
