@@ -56,7 +56,7 @@ def figures(notebook: NotebookNode) -> dict[str, float]:
         "lines": sum(map(_lines, shown)),
         "pictures": sum(map(draws, code)),
         "sections": len(re.findall(r"(?m)^## ", "\n".join(text))),
-        "longest": max((_lines(c) for c in shown if not tagged(c, "built", "program")), default=0),
+        "longest": max((_lines(c) for c in shown if not tagged(c, "built")), default=0),
         "drawings": len(code) - len(shown) - len(others),
         "folded": len(others),
         "printing": sum(bool(cell.outputs) for cell in others),
