@@ -40,6 +40,7 @@ def needed(notebook: nbformat.NotebookNode, check: int) -> str:
     statements = [(s, *names(s)) for s in ast.parse("\n".join(code)).body]
     late = names(ast.parse(notebook.cells[check].source))[1]
     asked: set[str] = set()
+    found: list[str] = []
     while late:  # a function may read what is defined below it
         asked |= late
         found, wanted = [], set(asked)
