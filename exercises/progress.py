@@ -1,11 +1,11 @@
-"""What is done: the exercises that were right, remembered beside the learner's copies.
+"""The learner's progress: which exercises are solved.
 
-Only in `my/`, the folder of the copies that `make lab` opens: a line of `my/progress.txt` for each
-exercise, added when it is right for the first time. Lines are only ever added, each in one write,
-so two chapters that are open at once do not lose each other's, and a line that somebody has spoilt
-costs no more than itself. Elsewhere (in notebooks/, in CI) nothing is read or written.
+It is remembered only in `my/`, the folder of the copies that `make lab` opens: `my/progress.txt`
+gets a line for each exercise when it is right for the first time. Lines are only added, each in one
+write, so two open chapters do not overwrite each other's lines, and a damaged line affects no other
+line. Elsewhere (in notebooks/, in CI) nothing is read or written.
 
-`road` lists the chapters of the folder with what is solved of each.
+`road` lists the chapters of the folder and what is solved in each.
 """
 
 import json
@@ -14,8 +14,19 @@ from importlib import import_module
 from pathlib import Path
 
 _LINE = re.compile(r"(\w+)\.(\w+)")
-# Not asked, but shown.
+# An example in the chapter's text, which does not count.
 ALL_BUT = {"start_here.average"}
+# The chapters that lead from the dot product to a GPT that writes, without a detour.
+SHORT_ROAD = {
+    "words_as_vectors",
+    "causal_averaging",
+    "queries_keys_values",
+    "scaling",
+    "multi_head",
+    "transformer_block",
+    "gpt",
+    "generation",
+}
 
 
 def _file() -> Path | None:
@@ -25,25 +36,25 @@ def _file() -> Path | None:
 
 
 def _names(topic: str) -> list[str]:
-    """The exercises of a chapter, as they stand in the file; none if there is no such chapter."""
+    """The exercises of a chapter, in the order of its module; none if there is no such module."""
     from exercises.check import Exercise
 
     try:
-        room = import_module(f"exercises.{topic}")
+        module = import_module(f"exercises.{topic}")
     except ModuleNotFoundError as error:
         if error.name != f"exercises.{topic}":
             raise
         return []
     own = (
         f"{topic}.{name}"
-        for name, thing in vars(room).items()
-        if isinstance(thing, Exercise) and thing.topic == topic  # it may know those of another
+        for name, thing in vars(module).items()
+        if isinstance(thing, Exercise) and thing.topic == topic  # it may import those of another
     )
     return [name for name in own if name not in ALL_BUT]
 
 
 def _read(file: Path) -> tuple[set[str], int]:
-    """The names that it holds, and how many of its lines say nothing."""
+    """The names in the file, and how many of its lines are damaged."""
     if not file.exists():
         return set(), 0
     lines = file.read_text("utf-8", errors="replace").split("\n")
@@ -53,7 +64,7 @@ def _read(file: Path) -> tuple[set[str], int]:
 
 
 def of(topic: str) -> str:
-    """ "3 of 4", how many of the chapter's exercises are done; "" where nothing is remembered.
+    """How many of the chapter's exercises are solved, as "3 of 4"; "" where nothing is remembered.
 
     Raises OSError if the file cannot be read.
     """
@@ -66,7 +77,7 @@ def of(topic: str) -> str:
 
 
 def remember(topic: str, name: str) -> None:
-    """Note that this exercise is right. Raises OSError if the file cannot be written."""
+    """Record that this exercise is solved. Raises OSError if the file cannot be written."""
     file, entry = _file(), f"{topic}.{name}"
     if file is None or entry not in _names(topic) or entry in _read(file)[0]:
         return
@@ -76,31 +87,42 @@ def remember(topic: str, name: str) -> None:
 
 
 def road() -> str:
-    """The chapters in this folder as a table in Markdown: link, question, what of it is solved."""
+    """The chapters in this folder as a table in Markdown: link, question, minutes, what is solved.
+
+    A star marks the chapters of the short road. The minutes are those at the chapter's head, of
+    reading and of exercises.
+    """
     rows = []
     for path in sorted(Path().glob("[0-9][0-9]_*.ipynb")):
         if re.fullmatch(r"\d\d_[a-z_]+", path.stem):  # not an …-old or …-new of the learner's
-            title, question = _head(path)
+            topic = path.stem[3:]
+            title, question, minutes = _head(path)
             try:
-                done = of(path.stem[3:])
+                done = of(topic)
             except OSError as error:
                 done = f"what you have solved cannot be read: {error}"
             all_done = "✔ " if re.match(r"(\d+) of \1\b", done) else ""
-            rows.append([f"[{title}]({path.name})", question, f"{all_done}{done}"])
-    heads = ["chapter", "question", "solved"]
+            star = "★" if topic in SHORT_ROAD else ""
+            rows.append([star, f"[{title}]({path.name})", question, minutes, f"{all_done}{done}"])
+    heads = ["", "chapter", "question", "minutes", "solved"]
     if not any(done for *_, done in rows):  # nothing is remembered here
-        heads, rows = heads[:2], [row[:2] for row in rows]
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(
         f"| {' | '.join(text.replace('|', chr(92) + '|') for text in line)} |" for line in lines
     )
 
 
-def _head(path: Path) -> tuple[str, str]:
-    """The title of a chapter and its question; the file's name where they cannot be read."""
+def _head(path: Path) -> tuple[str, str, str]:
+    """The title of a chapter, its question, and its minutes of reading + exercises."""
     try:
         text = "".join(json.loads(path.read_bytes())["cells"][0]["source"])
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         text = ""
-    title, question = re.match(r"# (.+)", text), re.search(r"^\*\*(.+)\*\*$", text, re.M)
-    return title[1] if title else path.stem, question[1] if question else "(not to be read)"
+    title, question = re.match(r"# (.+)", text), re.search(r"^\*\*(.+\?)\*\*$", text, re.M)
+    minutes = re.search(r"^\*Reading: (\d+) minutes.*?exercises: (\d+) minutes", text, re.M)
+    return (
+        title[1] if title else path.stem,
+        question[1] if question else "(the file cannot be read)",
+        f"{minutes[1]} + {minutes[2]}" if minutes else "",
+    )

@@ -53,7 +53,18 @@ def _child(rank, number, port, work, arguments, results):
 
 
 def together(work, *arguments, number=2):
-    """What each of the processes, which know each other as torchrun's do, gives, by rank."""
+    """What each of the processes, which know each other as torchrun's do, gives, by rank.
+
+    On a busy machine, another program may have taken the free port by the time that they use it.
+    """
+    for _ in range(3):
+        answers = _together(work, arguments, number)
+        if not any("did not find each other" in str(answer) for answer in answers):
+            break
+    return answers
+
+
+def _together(work, arguments, number):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -262,15 +263,19 @@ def test_the_road_lists_the_chapters_of_the_folder_and_what_is_done(course, at_w
     (at_work.parent / "02_broken.ipynb").write_text('{"cells": []}')
     words.cosine_matrix(all_cosines)
     heads, _, first, second, third = progress.road().split("\n")
-    assert heads == "| chapter | question | solved |"
-    assert first.startswith("| [00 · Start here](00_start_here.ipynb) | Where does the road lead")
-    assert first.endswith("? | 0 of 1 |")
-    assert second.startswith("| [01 · Words as vectors](01_words_as_vectors.ipynb) | How can a")
-    assert second.endswith("? | 1 of 4 |")
-    assert third == "| [02_broken](02_broken.ipynb) | (not to be read) |  |"
+    assert heads == "|  | chapter | question | minutes | solved |"
+    assert re.fullmatch(
+        r"\|  \| \[00 · Start here\]\(00_start_here.ipynb\) \| What will .+\? \| \d+ \+ 5 \| 0 of 1 \|",
+        first,
+    )
+    assert re.fullmatch(
+        r"\| ★ \| \[01 · Words as vectors\]\(01_.+\) \| How .+\? \| \d+ \+ \d+ \| 1 of 4 \|", second
+    )
+    assert third == "|  | [02_broken](02_broken.ipynb) | (the file cannot be read) |  |  |"
     monkeypatch.chdir(course / "notebooks")  # where nothing is remembered
     heads, _, first, *_ = progress.road().split("\n")
-    assert heads == "| chapter | question |" and first.endswith("? |")
+    assert heads == "|  | chapter | question | minutes |" and first.endswith(" + 5 |")
+    assert {path.stem[3:] for path in CHAPTERS} > progress.SHORT_ROAD
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
