@@ -266,7 +266,7 @@ class SentenceExplorer(Explorer):
         ax.tick_params(length=0, labelsize=7.5)
         ax.grid(visible=False, axis="y")
         ax.set_title("6  sum")
-        ax.set_xlabel("added by attention (blue), feed-forward", fontsize=8)
+        ax.set_xlabel("added by attention (blue) and\nfeed-forward (orange), by layer", fontsize=8)
 
     def _draw_next(self, ax: Axes, logits: Tensor) -> None:
         p = (logits / self.temperature).softmax(-1)
