@@ -67,7 +67,7 @@ head_weights.mistake(
 )
 head_weights.mistake(
     "You divide by √C, the width of x. Divide by the root of the head size hs, the length of a "
-    "query: q.shape[-1]. With √C, the weights of a small head are too even.",
+    "query: q.shape[-1]. With √C, the weights of a small head are too flat.",
     lambda x, q, k: (raw(x, q, k) / x.shape[-1] ** 0.5).softmax(-1),
 )
 head_weights.mistake(
@@ -216,7 +216,7 @@ def start_or_steps(answer):
         "train_head(2, 4, learning_rate=0.01): the losses are nearly the same.",
     )
     return (
-        "The divisor does two things: it makes the initial weights even, and it makes the steps "
+        "The divisor does two things: it makes the initial weights flat, and it makes the steps "
         "of the scores smaller. At head size 4, the steps are small enough without it."
     )
 
@@ -280,7 +280,7 @@ def find_divisor(answer):
         )
         expect(2 * often <= len(off), says)
         say_where_it_ends(answer, *given[off[0]], tried[off[0]][2])
-    return "Narrow enough and even enough, for scores of any size."
+    return "Sharp enough and flat enough, for scores of any size."
 
 
 def mean_entropy(scores, divisor):
@@ -311,26 +311,26 @@ def divisor(answer, scores, target):
 def say_where_it_ends(answer, scores, target, found):
     """Raise what the result of a search that missed the target shows."""
     reached = float(mean_entropy(scores.double(), found))
-    even = reached > target
+    flat = reached > target
     easy = normal(8, 16, seed=1)
-    narrower, evener = (divisor(answer, easy, nats) for nats in (1.5, 2.5))
+    sharper, flatter = (divisor(answer, easy, nats) for nats in (1.5, 2.5))
     expect(
         not (
-            narrower > evener * 1.0001 or (even and found > 999) or (not even and found < 0.00101)
+            sharper > flatter * 1.0001 or (flat and found > 999) or (not flat and found < 0.00101)
         ),
-        "Your search runs away from the target. Where the weights are too even, the divisor is too "
-        "large: lower `high`. Where they are too narrow, raise `low`. If you do that already, "
+        "Your search runs away from the target. Where the weights are too flat, the divisor is too "
+        "large: lower `high`. Where they are too sharp, raise `low`. If you do that already, "
         "check your entropy: a sum along each row, positive, and not NaN where a weight is 0.",
     )
     where = (
         f"For a target of {target} your divisor {found:.4g} gives a mean entropy of {reached:.3f}, "
-        f"too {'even: divide by less' if even else 'narrow: divide by more'}."
+        f"too {'flat: divide by less' if flat else 'sharp: divide by more'}."
     )
-    expect(narrower != evener, f"{where} Two targets give the same divisor: use `target`.")
+    expect(sharper != flatter, f"{where} Two targets give the same divisor: use `target`.")
     if divisor(answer, scores, target * 0.98) != found:
         raise WrongAnswer(where)
-    further = target / 2 if even else (target + math.log(scores.shape[1])) / 2
-    end = ("below", "low = 0.001") if even else ("above", "high = 1000")
+    further = target / 2 if flat else (target + math.log(scores.shape[1])) / 2
+    end = ("below", "low = 0.001") if flat else ("above", "high = 1000")
     expect(
         abs(divisor(answer, scores, further) / found - 1) > 0.001,
         f"{where} Your search never gets {end[0]} that: begin with {end[1]}, and take more steps.",

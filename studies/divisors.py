@@ -3,7 +3,7 @@
 The model of the chapter on the plays, with its scores divided by √hs, by hs, and not at all. The
 control is a head that attends only to itself: its loss is reached without any other token.
 
-A divisor does two things: it makes the initial weights more even, and it makes the scores change
+A divisor does two things: it makes the initial weights flatter, and it makes the scores change
 less in each step. Two arms do one without the other. "√hs, larger initialisation" divides by √hs,
 but its initial queries and keys are √√hs times as large, so its initial scores are those of a head
 without scaling. "no scaling, smaller initialisation" does not divide, but its initial queries and

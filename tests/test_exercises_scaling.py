@@ -85,7 +85,7 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.find_divisor, bisect(swap=True), "runs away"),
     (check.find_divisor, bisect(low=1, high=5000), "begin with low = 0.001"),
     (check.find_divisor, bisect(steps=15, middle=half), "take more steps"),
-    (check.find_divisor, lambda s, t: bisect()(s, t) * 1.05, "too even: divide by less"),
+    (check.find_divisor, lambda s, t: bisect()(s, t) * 1.05, "too flat: divide by less"),
     (check.find_divisor, lambda s, t: s.std(), "use `target`"),
     (check.find_divisor, lambda s, t: -1.0, "positive finite number"),
 )
