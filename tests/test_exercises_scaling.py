@@ -48,15 +48,15 @@ def until_near(by):
 
 
 def run_32(**other):
-    return {"factor": 32**-0.25, "heard": 1.9, "suffices": [4], **other}
+    return {"factor": 32**-0.25, "perplexity": 1.9, "suffices": [4], **other}
 
 
 test_other_ways_are_right_too = accepted(
     (check.head_weights, from_the_weights),
     (check.right_divisor, lambda d, a, b: torch.tensor(d).sqrt() * a * b),
     (check.right_divisor, lambda d, a, b: np.float32(a) * np.sqrt(d) * b),
-    (check.start_or_steps, {"factor": 0.42, "heard": 1.6, "suffices": (4,)}),
-    (check.start_or_steps, run_32(factor=-0.4204, heard=torch.tensor(2), suffices=4)),
+    (check.start_or_steps, {"factor": 0.42, "perplexity": 1.6, "suffices": (4,)}),
+    (check.start_or_steps, run_32(factor=-0.4204, perplexity=torch.tensor(2), suffices=4)),
     (check.find_divisor, bisect()),
     (check.find_divisor, bisect(low=1e-9, high=1e6, steps=100, middle=half)),
     (check.find_divisor, lambda s, t: torch.tensor([bisect()(s.double(), t)])),
@@ -73,12 +73,12 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.head_weights, lambda x, q, k: (q(x) @ k(x)).softmax(-1), "Transpose the keys first"),
     (check.head_weights, cut_weights, "gradient reaches one of its tensors"),
     (check.start_or_steps, run_32(factor=32**-0.5), "the scores shrink by 32"),
-    (check.start_or_steps, run_32(factor=0.6), "by 0.36: it comes in twice"),
-    (check.start_or_steps, run_32(heard=2.52), "looks like the loss"),
-    (check.start_or_steps, run_32(heard=13.5), "the third thing that `run` returns"),
-    (check.start_or_steps, run_32(heard=3.4), "rate=0.01"),
-    (check.start_or_steps, run_32(heard=6.1), "the divided head"),
-    (check.start_or_steps, run_32(heard=1.1), "Too few"),
+    (check.start_or_steps, run_32(factor=0.6), "by 0.36, because it enters twice"),
+    (check.start_or_steps, run_32(perplexity=2.52), "looks like the loss"),
+    (check.start_or_steps, run_32(perplexity=13.5), "as its third result"),
+    (check.start_or_steps, run_32(perplexity=3.4), "too large for the higher learning rate"),
+    (check.start_or_steps, run_32(perplexity=6.1), "of a head that divides"),
+    (check.start_or_steps, run_32(perplexity=1.1), "That is too small"),
     (check.start_or_steps, run_32(suffices=[4, 32]), "more than 0.1 apart"),
     (check.start_or_steps, run_32(suffices=[]), "its own factor"),
     (check.find_divisor, bisect(lambda s, d: -mean_entropy(s, d)), "runs away"),
