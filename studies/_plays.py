@@ -23,7 +23,7 @@ def plays(held_out: int | None = None) -> tuple[CharTokenizer, Tensor, Tensor]:
 
 
 class LetterModel(nn.Module):
-    """Votes of the present letter, and votes about what a layer brings home from at most T."""
+    """Logits of a bigram table plus logits from what a layer mixes from at most T characters."""
 
     layer: Any  # a head, many of them, or a rival
 

@@ -1,9 +1,9 @@
 """What learned queries, keys and values are worth on the plays.
 
-The model of the chapter (votes of the present character, plus votes about what is brought home from
+The model of the chapter (the logits of a bigram table, plus logits from what attention mixes from
 16 characters) with attention without projections (q = k = v = x), with one learned matrix of
-weights for all texts, and with a head. `start` is what the tables of letters and places are
-multiplied by before the first step: large random rows match nothing but themselves.
+weights for all texts, and with a head. `start` is what the embeddings of characters and positions
+are multiplied by before the first step: large random rows match nothing but themselves.
 """
 
 import math

@@ -111,8 +111,8 @@ def shakespeare(split: str = "all") -> str:
     headings and stage directions. It contains 99.8% of the lines of `tiny_shakespeare`, its test
     data included: losses on the two texts cannot be compared.
 
-    Raises ValueError for another split. Used in: language_modelling and wherever a small model is
-    trained.
+    Raises ValueError for another split. Used in: words_as_vectors, language_modelling and wherever
+    a small model is trained.
     """
     _choose("split", split, ("all", "train", "validation"))
     text = _plays()

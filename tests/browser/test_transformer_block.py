@@ -1,4 +1,4 @@
-"""Chapter 08's explorer in a real JupyterLab: depth, skips, norm and loudness of a stack."""
+"""Chapter 08's explorer in a real JupyterLab: depth, residual connections, norm and scale."""
 
 import pytest
 from lab import (
@@ -54,7 +54,7 @@ def test_a_click_on_a_curve_looks_at_that_layer(node):
 
 
 def agree(node):
-    """Does the table show what the kernel reckons for the present settings?"""
+    """Does the table show what the kernel computes for the present settings?"""
     expected = in_kernel(
         node.page,
         "[f(explorer.measures()[n][i])"
