@@ -99,30 +99,30 @@ head_distances.mistake(
 
 @checked
 def twins(answer):
-    """twins: the worse of the two scores of two heads that start alike, and the letter of why."""
-    wanted = 'Set twins to a pair: the worse of the two scores, and a letter: (0.21, "a").'
+    """twins: the lower accuracy of two heads that start equal, and the letter of the reason."""
+    wanted = 'Set twins to a pair: the lower of the two accuracies, and a letter: (0.21, "a").'
     score, letter = reported(answer, (0.21, "a"), wanted)
     expect(letter in ("a", "b", "c"), 'The second of the pair should be "a", "b" or "c".')
     expect(
-        0 <= score <= 1, "A score is the fraction of right answers, between 0 and 1: 97% is 0.97."
+        0 <= score <= 1,
+        "An accuracy is the fraction of correct answers, between 0 and 1: 97% is 0.97.",
     )
     expect(
         score > 0.9,
         "Too low for twins that were trained for 400 steps. Copy all three matrices of head 0 into "
         "head 1 *before* the training, return the layer from a function, and pass that function to "
-        "recall_trained. Copy the numbers, with `copy_`: after `=` the two heads are one, which "
-        "scores about 0.2. (Or is this the fraction of *wrong* answers?)",
+        "`learn`. Copy the numbers, with `load_state_dict` or `copy_`: after `=` the two heads are "
+        "one, and the lower accuracy is about 0.2. (Or is this the fraction of *wrong* answers?)",
     )
     expect(
         letter != "a",
-        "If the heads stayed equal, both would collect the same blend, as one head does, and "
+        "If the heads stayed equal, both would return the same blend, as one head does, and "
         "one of the questions would be answered wrongly most of the time. Yours answers both.",
     )
     expect(
         letter != "c",
-        "Rounding alone needs more than 200 steps to make heads differ, if it does at all (the "
-        "study). Score the twins after 50 steps: they have differed for long. What differs from "
-        "the first step on?",
+        "Rounding is not needed here. Measure the twins after 50 steps, with `learn(make_twins, "
+        "steps=50)`: they already differ. What is different from the first step on?",
     )
     return "Identical heads stay identical only if everything after them is identical, too."
 

@@ -1,12 +1,11 @@
-"""How many heads, at equal width? And do trained heads look at different places?
+"""How many heads, at equal width? And do trained heads attend to different positions?
 
-The model of the chapter on many heads, on Shakespeare: a table of votes for the present character
-and one layer of attention, C = 32, context 16. loss: on 50,000 held-out characters; before and
-after: the mean distance of two heads' rows of weights (0 alike, 1 nothing in common), before
-training and after; sharpened: before training, with all scores multiplied by the one factor that
-makes the rows as sharp (as low in entropy, in the mean) as they are after it; least and most: how
-much the loss rises when one head is taken away, for the head that is missed least and the one that
-is missed most.
+The model of the chapter multi_head, on Shakespeare: a bigram table and one layer of attention,
+C = 32, context 16. loss: on 50,000 held-out characters; before and after: the mean distance of two
+heads' rows of weights (0 equal, 1 no key in common), before training and after it; sharpened:
+before training, with all scores multiplied by the one factor that gives the rows the mean entropy
+that they have after training; least and most: how much the loss rises when one head is ablated,
+for the head that matters least and for the head that matters most.
 """
 
 import torch
@@ -26,7 +25,7 @@ def weights(model: LetterModel, ids: Tensor) -> Tensor:
 
 
 def distance(maps: Tensor) -> float:
-    """The mean distance of two different heads; 0 for a head alone."""
+    """The mean distance of two different heads; 0 for a single head."""
     H = maps.shape[1]
     table = (maps[:, :, None] - maps[:, None]).abs().sum(-1).mean((0, 3)) / 2
     return table.sum().item() / max(H * (H - 1), 1)
@@ -47,7 +46,7 @@ def sharpened(maps: Tensor, like: Tensor) -> Tensor:
 
 
 def harm(model: LetterModel, ids: Tensor) -> list[float]:
-    """How much the loss rises without each of the heads."""
+    """How much the loss rises when each of the heads is ablated."""
     whole = model.layer.output.weight.detach().clone()
     hs, losses = C // model.layer.n_head, []
     for h in range(model.layer.n_head):

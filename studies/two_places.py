@@ -1,9 +1,9 @@
-"""One head can learn to tell what stands one place and two places back, but slowly; two heads of
-half the width learn it at once. Weights that are the same for every text do not.
+"""One head can learn to name the letters one and two positions back, but slowly; two heads of half
+the size learn it at once. Weights that are the same for every text do not.
 
-A text is 12 random letters of 20. steps: when both questions were first answered at 95 % (the
-length of the run, if they never were); first: the worse of the two answers after 400 steps;
-last: after the whole run.
+A text is 12 random letters out of 20. steps: when both questions were first answered at 95% (the
+length of the run, if they never were); first: the accuracy for the harder question after 400
+steps; last: after the whole run.
 """
 
 import torch
@@ -17,7 +17,7 @@ LETTERS, T, C = 20, 12, 32
 
 
 class Fixed(nn.Module):
-    """A learned row of weights for each place, which does not look at the letters."""
+    """A learned row of weights for each position, which does not depend on the letters."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class Recall(nn.Module):
         super().__init__()
         self.token_embedding, self.position_embedding = nn.Embedding(LETTERS, C), nn.Embedding(T, C)
         self.layer = layer
-        self.one_back, self.two_back = nn.Linear(C, LETTERS), nn.Linear(C, LETTERS)
+        self.previous, self.second = nn.Linear(C, LETTERS), nn.Linear(C, LETTERS)
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        brought = self.layer(self.token_embedding(ids) + self.position_embedding.weight)
-        return self.one_back(brought)[:, 2:], self.two_back(brought)[:, 2:]
+        x = self.layer(self.token_embedding(ids) + self.position_embedding.weight)
+        return self.previous(x)[:, 2:], self.second(x)[:, 2:]
 
 
 LAYERS = {
@@ -58,7 +58,7 @@ LAYERS = {
 
 
 @torch.no_grad()
-def worse_score(model: nn.Module, texts: int) -> float:
+def lower_accuracy(model: nn.Module, texts: int) -> float:
     ids = torch.randint(LETTERS, (texts, T), generator=torch.Generator().manual_seed(1))
     pairs = zip(model(ids), (ids[:, 1:-1], ids[:, :-2]), strict=True)
     return min((logits.argmax(-1) == y).float().mean().item() for logits, y in pairs)
@@ -71,17 +71,17 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     reached, first = steps, 0.0
     for step in range(1, steps + 1):
         ids = torch.randint(LETTERS, (64, T), generator=generator)
-        one, two = model(ids)
-        loss = F.cross_entropy(one.flatten(0, 1), ids[:, 1:-1].flatten())
-        loss = loss + F.cross_entropy(two.flatten(0, 1), ids[:, :-2].flatten())
+        previous, second = model(ids)
+        loss = F.cross_entropy(previous.flatten(0, 1), ids[:, 1:-1].flatten())
+        loss = loss + F.cross_entropy(second.flatten(0, 1), ids[:, :-2].flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if step % 50 == 0 and reached == steps and worse_score(model, 300) >= 0.95:
+        if step % 50 == 0 and reached == steps and lower_accuracy(model, 300) >= 0.95:
             reached = step
         if step == 400:
-            first = worse_score(model, 1000)
-    return {"steps": reached, "first": first, "last": worse_score(model, 1000)}
+            first = lower_accuracy(model, 1000)
+    return {"steps": reached, "first": first, "last": lower_accuracy(model, 1000)}
 
 
 study = Study(

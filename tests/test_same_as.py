@@ -37,6 +37,19 @@ def same_head(SingleHead):
         assert_close(ours.weights(x)[:, 0], weights)
 
 
+def same_multi_head(ManyHeads):
+    x = torch.randn(2, 5, 12)
+    for n_head in (1, 3, 12):
+        mine, ours = ManyHeads(12, n_head), attention.MultiHeadAttention(12, n_head)
+        ours.load_state_dict(mine.state_dict())
+        assert_close(mine(x), ours(x))
+        assert_close(mine.weights(x), ours.weights(x))
+        assert_close(mine.merge(mine.split(x)), x)
+    for layer in (ManyHeads, attention.MultiHeadAttention):
+        with pytest.raises(ValueError, match=r"30.* 4 heads"):
+            layer(30, 4)
+
+
 @torch.no_grad()
 def same_gpt(GPT, n_parameters):
     for V, T, L, H, C in [(5, 4, 1, 2, 6), (69, 16, 2, 4, 32), (100, 7, 3, 2, 10)]:
@@ -52,6 +65,7 @@ def same_gpt(GPT, n_parameters):
 SAME_AS = {
     "attention.attention": (same_attention, []),
     "attention.Head": (same_head, []),
+    "attention.MultiHeadAttention": (same_multi_head, []),
     "gpt.GPT": (same_gpt, ["n_parameters"]),
     "gpt.GPTConfig": (same_gpt, ["n_parameters"]),
 }
