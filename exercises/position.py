@@ -131,7 +131,7 @@ is_equivariant.mistake(
     lambda f, x, order: close(f(x[order]), f(x)[order], 1e-3),
 )
 is_equivariant.mistake(
-    "It is the wrong way round: return True if the outputs are shuffled alike.",
+    "It is the wrong way round: return True if the outputs are shuffled in the same way.",
     lambda f, x, order: not close(f(x[order]), f(x)[order]),
 )
 
@@ -143,37 +143,37 @@ BASES = (1e4, 1e5, 1e6, 1e7)
 
 @checked
 def best_base(answer):
-    """best_base: the losses of four bases at the places 64 to 127, and the base you would take."""
+    """best_base: the losses of four bases at positions 64 to 127, and the base you would choose."""
     losses, chosen = reported(
         answer,
         (dict.fromkeys(BASES, 2.9), 1e5),
-        "Set best_base to a pair: the losses, base → loss, and the base that you would take, "
+        "Set best_base to a pair: the losses by base, and the base that you would choose, "
         "({1e4: 4.0, 1e5: 4.0, 1e6: 4.0, 1e7: 4.0}, 1e4).",
     )
     expect(
         set(losses.values()) != {4.0},
-        "These are the numbers of the example. Measure the losses of the four readers.",
+        "These are the numbers of the example. Measure the losses of the four models.",
     )
     expect(
         all(1.5 < loss < 4.5 for loss in losses.values()),
-        "Such a reader cannot have these losses: its best are a little above 2, and guessing gets "
+        "This model cannot have these losses: its lowest are a little above 2, and guessing gives "
         "about 4.2. Take the mean over the positions: not the sum, and not e to the mean.",
     )
     expect(
         losses[1e4] > 2.45,
-        "With its own base, 10,000, the reader's loss is above the bigram's here. A lower loss "
-        "means that you measured positions 0 to 31, on which it was trained, or a reader trained "
+        "With its own base, 10,000, the model's loss is above the bigram's here. A lower loss "
+        "means that you measured positions 0 to 31, on which it was trained, or a model trained "
         "on longer texts. Take positions 64 to 127 of 256.",
     )
     expect(
         len({round(loss, 6) for loss in losses.values()}) == 4,
-        "Two of your losses are equal: did each reader get its own base? `with_base(model, base)` "
+        "Two of your losses are equal: did each model get its own base? `with_base(model, base)` "
         "returns a copy, and leaves the model as it is.",
     )
     expect(
         losses[1e4] - losses[1e6] > 0.35 and losses[1e6] < min(losses[1e5], losses[1e7]),
-        "These are not the losses of the trained reader at positions 64 to 127. Take [64:128] of "
-        "the 256 losses, and put in each base with `with_base`, without training again.",
+        "These are not the losses of the trained model at positions 64 to 127. Take [64:128] of "
+        "the 256 losses, and set each base with `with_base`, without training again.",
     )
     best = min(BASES, key=losses.__getitem__)
     expect(
@@ -185,7 +185,7 @@ def best_base(answer):
         "You chose the base with the highest loss. Choose the lowest.",
     )
     expect(chosen == best, f"By your own numbers another base is better: {best:,.0f}.")
-    return "Slower clocks stay longer on the part of the dial that they know."
+    return "Slower pairs stay longer within the angles that they showed in training."
 
 
 # --- 7.3: the other layout --------------------------------------------------------------------
@@ -321,11 +321,11 @@ rotary_attention.mistake(
     "You rotate neighbours; the pairs here are (i, i + hs/2).", attending(rotated_neighbours)
 )
 rotary_attention.mistake(
-    "A sign is wrong, so that nothing is turned: (a, b) becomes (a cos − b sin, a sin + b cos).",
+    "A sign is wrong, so that this is not a rotation: (a, b) becomes (a cos − b sin, a sin + b cos).",
     attending(wrong_sign),
 )
 rotary_attention.mistake(
-    "θᵢ is 10000^(−2i/hs). The 2 is missing, or your base is 100, so that the clocks are too fast.",
+    "θᵢ is 10000^(−2i/hs). The 2 is missing, or your base is 100, so that the pairs turn too fast.",
     attending(lambda x: rotated(x, -0.5)),
 )
 rotary_attention.mistake(

@@ -74,7 +74,7 @@ class ClockHands(Explorer):
 
     @traitlets.observe("longest")
     def _stay_inside(self, _: Any) -> None:
-        """Fewer positions: whoever stood beyond the last stands at the last."""
+        """Fewer positions: a position beyond the last becomes the last."""
         self.query, self.key = min(self.query, self.longest), min(self.key, self.longest)
 
     @property

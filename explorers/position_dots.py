@@ -1,4 +1,4 @@
-"""The dot products of sinusoidal position vectors: who is near whom, by positions alone."""
+"""The dot products of sinusoidal position vectors: which positions are similar."""
 
 import math
 from typing import Any
