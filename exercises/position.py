@@ -321,7 +321,7 @@ rotary_attention.mistake(
     "You rotate neighbours; the pairs here are (i, i + hs/2).", attending(rotated_neighbours)
 )
 rotary_attention.mistake(
-    "A sign is wrong, so that this is not a rotation: (a, b) becomes (a cos − b sin, a sin + b cos).",
+    "A sign is wrong, so this is no rotation: (a, b) becomes (a cos − b sin, a sin + b cos).",
     attending(wrong_sign),
 )
 rotary_attention.mistake(
