@@ -23,11 +23,11 @@ def changing(row, feature, by):
     return lambda x: x + by * torch.eye(len(x))[row][:, None] * torch.eye(x.shape[1])[feature]
 
 
-ALL = "Shuffle with `order`, and compare every number of every row, with its sign, at its position."
+ALL = "Permute with `order`, and compare every number of every row, with its sign, at its position."
 JUDGED = {  # name → (function, what to say about it)
     "attention": (attend, "Attention without positions is equivariant."),
     "attention_with_positions": (numbered, "The rows carry their numbers, so order matters."),
-    "sorted_rows": (lambda x: x.sort(0).values, "The output is not shuffled as the input is."),
+    "sorted_rows": (lambda x: x.sort(0).values, "The output is not permuted as the input is."),
     "largest_of_all_rows": (lambda x: x.amax(0).expand_as(x), "All rows of the output are equal."),
     "twice_each_row": (lambda x: 2 * x, "Each row alone: the order does not matter."),
     "plus_row_number": (lambda x: x + torch.arange(len(x))[:, None], "Row t gets t added."),
@@ -83,7 +83,7 @@ for name, (function, _) in JUDGED.items():
     on_success="The outputs move with the inputs: equivariant, which is not invariant.",
 )
 def is_equivariant(f, x, order):
-    """is_equivariant(f, x, order): does f give shuffled outputs for shuffled rows?"""
+    """is_equivariant(f, x, order): does f give permuted outputs for permuted rows?"""
     return close(f(x[order]), f(x)[order])
 
 
@@ -92,17 +92,17 @@ def close(a, b, atol=1e-6):
 
 
 is_equivariant.mistake(
-    "You test whether the output stays the *same* when the rows are shuffled. That is invariance. "
-    "Equivariant means that the output is shuffled in the same way: compare f(x[order]) with "
+    "You test whether the output stays the *same* when the rows are permuted. That is invariance. "
+    "Equivariant means that the output is permuted in the same way: compare f(x[order]) with "
     "f(x)[order].",
     lambda f, x, order: close(f(x[order]), f(x)),
 )
 is_equivariant.mistake(
-    "One side is shuffled the other way round: compare f(x[order]) with f(x)[order].",
+    "One side is permuted the other way round: compare f(x[order]) with f(x)[order].",
     lambda f, x, order: close(f(x[order])[order], f(x)),
 )
 is_equivariant.mistake(
-    "You shuffle the *features*. `x[order]` shuffles the rows.",
+    "You permute the *features*. `x[order]` permutes the rows.",
     lambda f, x, order: close(f(x[:, order]), f(x)[:, order]),
 )
 is_equivariant.mistake(
@@ -131,7 +131,7 @@ is_equivariant.mistake(
     lambda f, x, order: close(f(x[order]), f(x)[order], 1e-3),
 )
 is_equivariant.mistake(
-    "It is the wrong way round: return True if the outputs are shuffled in the same way.",
+    "It is the wrong way round: return True if the outputs are permuted in the same way.",
     lambda f, x, order: not close(f(x[order]), f(x)[order]),
 )
 

@@ -127,6 +127,7 @@ class ClockHands(Explorer):
         for i, ax in enumerate(axes[0]):
             turn = torch.linspace(0, 2 * math.pi, 100)
             ax.plot(turn.sin(), turn.cos(), color=plots.GREY, linewidth=1)
+            ax.plot([0, 0], [0.9, 1], color=plots.GREY, linewidth=1)  # twelve o'clock, (1, 0)
             angles = []
             for name, vector, place, colour, style in hands:
                 a, b = vector[i], vector[i + pairs]
