@@ -23,11 +23,11 @@ def changing(row, feature, by):
     return lambda x: x + by * torch.eye(len(x))[row][:, None] * torch.eye(x.shape[1])[feature]
 
 
-ALL = "Shuffle with `order`, and compare every number of every row, with its sign, at its position."
+ALL = "Permute with `order`, and compare every number of every row, with its sign, at its position."
 JUDGED = {  # name → (function, what to say about it)
     "attention": (attend, "Attention without positions is equivariant."),
     "attention_with_positions": (numbered, "The rows carry their numbers, so order matters."),
-    "sorted_rows": (lambda x: x.sort(0).values, "The output is not shuffled as the input is."),
+    "sorted_rows": (lambda x: x.sort(0).values, "The output is not permuted as the input is."),
     "largest_of_all_rows": (lambda x: x.amax(0).expand_as(x), "All rows of the output are equal."),
     "twice_each_row": (lambda x: 2 * x, "Each row alone: the order does not matter."),
     "plus_row_number": (lambda x: x + torch.arange(len(x))[:, None], "Row t gets t added."),
@@ -83,7 +83,7 @@ for name, (function, _) in JUDGED.items():
     on_success="The outputs move with the inputs: equivariant, which is not invariant.",
 )
 def is_equivariant(f, x, order):
-    """is_equivariant(f, x, order): does f give shuffled outputs for shuffled rows?"""
+    """is_equivariant(f, x, order): does f give permuted outputs for permuted rows?"""
     return close(f(x[order]), f(x)[order])
 
 
@@ -92,17 +92,17 @@ def close(a, b, atol=1e-6):
 
 
 is_equivariant.mistake(
-    "You test whether the output stays the *same* when the rows are shuffled. That is invariance. "
-    "Equivariant means that the output is shuffled in the same way: compare f(x[order]) with "
+    "You test whether the output stays the *same* when the rows are permuted. That is invariance. "
+    "Equivariant means that the output is permuted in the same way: compare f(x[order]) with "
     "f(x)[order].",
     lambda f, x, order: close(f(x[order]), f(x)),
 )
 is_equivariant.mistake(
-    "One side is shuffled the other way round: compare f(x[order]) with f(x)[order].",
+    "One side is permuted the other way round: compare f(x[order]) with f(x)[order].",
     lambda f, x, order: close(f(x[order])[order], f(x)),
 )
 is_equivariant.mistake(
-    "You shuffle the *features*. `x[order]` shuffles the rows.",
+    "You permute the *features*. `x[order]` permutes the rows.",
     lambda f, x, order: close(f(x[:, order]), f(x)[:, order]),
 )
 is_equivariant.mistake(
@@ -131,7 +131,7 @@ is_equivariant.mistake(
     lambda f, x, order: close(f(x[order]), f(x)[order], 1e-3),
 )
 is_equivariant.mistake(
-    "It is the wrong way round: return True if the outputs are shuffled alike.",
+    "It is the wrong way round: return True if the outputs are permuted in the same way.",
     lambda f, x, order: not close(f(x[order]), f(x)[order]),
 )
 
@@ -143,37 +143,37 @@ BASES = (1e4, 1e5, 1e6, 1e7)
 
 @checked
 def best_base(answer):
-    """best_base: the losses of four bases at the places 64 to 127, and the base you would take."""
+    """best_base: the losses of four bases at positions 64 to 127, and the base you would choose."""
     losses, chosen = reported(
         answer,
         (dict.fromkeys(BASES, 2.9), 1e5),
-        "Set best_base to a pair: the losses, base → loss, and the base that you would take, "
+        "Set best_base to a pair: the losses by base, and the base that you would choose, "
         "({1e4: 4.0, 1e5: 4.0, 1e6: 4.0, 1e7: 4.0}, 1e4).",
     )
     expect(
         set(losses.values()) != {4.0},
-        "These are the numbers of the example. Measure the losses of the four readers.",
+        "These are the numbers of the example. Measure the losses of the four models.",
     )
     expect(
         all(1.5 < loss < 4.5 for loss in losses.values()),
-        "Such a reader cannot have these losses: its best are a little above 2, and guessing gets "
+        "This model cannot have these losses: its lowest are a little above 2, and guessing gives "
         "about 4.2. Take the mean over the positions: not the sum, and not e to the mean.",
     )
     expect(
         losses[1e4] > 2.45,
-        "With its own base, 10,000, the reader's loss is above the bigram's here. A lower loss "
-        "means that you measured positions 0 to 31, on which it was trained, or a reader trained "
+        "With its own base, 10,000, the model's loss is above the bigram's here. A lower loss "
+        "means that you measured positions 0 to 31, on which it was trained, or a model trained "
         "on longer texts. Take positions 64 to 127 of 256.",
     )
     expect(
         len({round(loss, 6) for loss in losses.values()}) == 4,
-        "Two of your losses are equal: did each reader get its own base? `with_base(model, base)` "
+        "Two of your losses are equal: did each model get its own base? `with_base(model, base)` "
         "returns a copy, and leaves the model as it is.",
     )
     expect(
         losses[1e4] - losses[1e6] > 0.35 and losses[1e6] < min(losses[1e5], losses[1e7]),
-        "These are not the losses of the trained reader at positions 64 to 127. Take [64:128] of "
-        "the 256 losses, and put in each base with `with_base`, without training again.",
+        "These are not the losses of the trained model at positions 64 to 127. Take [64:128] of "
+        "the 256 losses, and set each base with `with_base`, without training again.",
     )
     best = min(BASES, key=losses.__getitem__)
     expect(
@@ -185,7 +185,7 @@ def best_base(answer):
         "You chose the base with the highest loss. Choose the lowest.",
     )
     expect(chosen == best, f"By your own numbers another base is better: {best:,.0f}.")
-    return "Slower clocks stay longer on the part of the dial that they know."
+    return "Slower pairs stay longer within the angles that they showed in training."
 
 
 # --- 7.3: the other layout --------------------------------------------------------------------
@@ -321,11 +321,11 @@ rotary_attention.mistake(
     "You rotate neighbours; the pairs here are (i, i + hs/2).", attending(rotated_neighbours)
 )
 rotary_attention.mistake(
-    "A sign is wrong, so that nothing is turned: (a, b) becomes (a cos − b sin, a sin + b cos).",
+    "A sign is wrong, so this is no rotation: (a, b) becomes (a cos − b sin, a sin + b cos).",
     attending(wrong_sign),
 )
 rotary_attention.mistake(
-    "θᵢ is 10000^(−2i/hs). The 2 is missing, or your base is 100, so that the clocks are too fast.",
+    "θᵢ is 10000^(−2i/hs). The 2 is missing, or your base is 100, so that the pairs turn too fast.",
     attending(lambda x: rotated(x, -0.5)),
 )
 rotary_attention.mistake(

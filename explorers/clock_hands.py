@@ -74,7 +74,7 @@ class ClockHands(Explorer):
 
     @traitlets.observe("longest")
     def _stay_inside(self, _: Any) -> None:
-        """Fewer positions: whoever stood beyond the last stands at the last."""
+        """Fewer positions: a position beyond the last becomes the last."""
         self.query, self.key = min(self.query, self.longest), min(self.key, self.longest)
 
     @property
@@ -127,6 +127,7 @@ class ClockHands(Explorer):
         for i, ax in enumerate(axes[0]):
             turn = torch.linspace(0, 2 * math.pi, 100)
             ax.plot(turn.sin(), turn.cos(), color=plots.GREY, linewidth=1)
+            ax.plot([0, 0], [0.9, 1], color=plots.GREY, linewidth=1)  # twelve o'clock, (1, 0)
             angles = []
             for name, vector, place, colour, style in hands:
                 a, b = vector[i], vector[i + pairs]

@@ -35,14 +35,14 @@ function render({ model, el }) {
   const frames = h("g");
   const ticks = h("g");
   axes.append(ticks, frames);
-  const choose = (p, q) => setAndSave(model, { p: inside(p), q: inside(q) });
+  const choose = (p, r) => setAndSave(model, { p: inside(p), r: inside(r) });
   const plot = chart("plot", {
     width: 340,
     height: 262,
     left: 40,
     pick: (v) => choose(model.get("p"), v),
   });
-  const places = ["p", "q"].map((name) =>
+  const places = ["p", "r"].map((name) =>
     slider(model, name, { label: `position ${name}`, min: 0, max: model.get("length") - 1 }),
   );
   const says = h("div", { class: "says", role: "status" });
@@ -71,7 +71,7 @@ function render({ model, el }) {
     return Array.from({ length: Math.ceil(T / step) }, (_, i) => step * i);
   };
 
-  /** All that does not depend on p and q: the products, their colours, the numbers at the axes. */
+  /** All that does not depend on p and r: the products, their colours, the numbers at the axes. */
   function work(C, base) {
     if (shape === `${T} ${C} ${base}`) return;
     shape = `${T} ${C} ${base}`;
@@ -93,7 +93,7 @@ function render({ model, el }) {
         text(LEFT + at(t), MAP + 14, t),
         text(LEFT - 5, Math.max(10, at(t) + 4), t, { "text-anchor": "end" }),
       ]),
-      text(LEFT + MAP / 2, SIDE - 4, "position q"),
+      text(LEFT + MAP / 2, SIDE - 4, "position r"),
       text(0, 0, "position p", { transform: `translate(11 ${MAP / 2}) rotate(-90)` }),
     );
     const slowest = 2 * Math.PI * base ** ((C - 2) / C);
@@ -107,10 +107,10 @@ function render({ model, el }) {
     T = model.get("length");
     work(2 ** model.get("log_width"), 10 ** model.get("log_base"));
     const p = inside(model.get("p"));
-    const q = inside(model.get("q"));
+    const r = inside(model.get("r"));
     const cell = MAP / T;
     const row = products[p];
-    [p, q].forEach((v, i) =>
+    [p, r].forEach((v, i) =>
       Object.assign(places[i].querySelector("input"), { max: T - 1, value: v }),
     );
     const frame = (name, x, wide, grow) =>
@@ -124,14 +124,14 @@ function render({ model, el }) {
     frames.replaceChildren(
       frame("dark", 0, MAP, 0),
       frame("row-of-p", 0, MAP, 0), // dark: seen on yellow too
-      frame("dark", q * cell, cell, 2),
-      frame("pair", q * cell, cell, 2),
+      frame("dark", r * cell, cell, 2),
+      frame("pair", r * cell, cell, 2),
     );
     plot.paint({
       x: [0, T - 1],
       y: [Math.min(0, low), high],
       at: p,
-      xlabel: "position q",
+      xlabel: "position r",
       xticks: marked().map((t) => [t, t]),
       yticks: [0, high, ...(low < -0.1 * high ? [low] : [])].map((v) => [v, fixed(v, 1)]),
       title: `The row p = ${p} of the map`,
@@ -142,13 +142,13 @@ function render({ model, el }) {
           "blue",
           { "stroke-width": 2 },
         ),
-        h("circle", { class: "here", cx: x(q), cy: y(row[q]), r: 6 }),
+        h("circle", { class: "here", cx: x(r), cy: y(row[r]), r: 6 }),
       ],
     });
     says.replaceChildren(
-      `PE(${p}) · PE(${q}) = `,
-      h("span", { class: "number dot" }, fixed(row[q])),
-      ` at distance ${Math.abs(p - q)}. Dot product of a vector with itself: C/2 = `,
+      `PE(${p}) · PE(${r}) = `,
+      h("span", { class: "number dot" }, fixed(row[r])),
+      ` at distance ${Math.abs(p - r)}. Dot product of a vector with itself: C/2 = `,
       h("span", { class: "number self" }, fixed(row[p])),
       ".",
     );
@@ -188,7 +188,7 @@ function render({ model, el }) {
     says,
     notes,
   );
-  return paintOnChange(model, ["length", "p", "q", "log_width", "log_base"], paint);
+  return paintOnChange(model, ["length", "p", "r", "log_width", "log_base"], paint);
 }
 
 export default live(render);

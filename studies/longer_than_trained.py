@@ -1,10 +1,10 @@
-"""Trained on 32 characters, read 256: what happens beyond 32, and what does a fine-tuning mend?
+"""Trained on 32 characters, tested on 256: what happens beyond 32, and what does fine-tuning mend?
 
-The reader of `position_schemes`. The last two arms are rotary with a base of 1,000,000: put in
-after the training, and from its first step. home, to 63, to 127, to 255: the loss at places
-0–31, 32–63, 64–127, 128–255 of 256 characters; cropped: at the same places 128–255, by a reader
-who is given the 32 characters before each alone; tuned home, tuned to 255 and tuned cropped: the
-same after a fine-tuning on texts of 256 characters, eight at a time.
+The model of `position_schemes`. The last two arms are rotary with a base of 1,000,000: set after
+training, and from the first step. to 31, to 63, to 127, to 255: the loss at positions 0–31, 32–63,
+64–127, 128–255 of 256 characters; cropped: at the same positions 128–255, by a model that sees only
+the last 32 characters; tuned to 31, tuned to 255 and tuned cropped: the same after fine-tuning on
+texts of 256 characters, eight at a time.
 """
 
 import copy
@@ -21,7 +21,7 @@ from studies._plays import plays
 from studies.position_schemes import HELD_OUT, C, H, T, untrained
 
 FAR, LARGE = 256, 1e6
-NAMES = ("home", "to 63", "to 127", "to 255")
+NAMES = ("to 31", "to 63", "to 127", "to 255")
 
 
 @cache
@@ -39,36 +39,36 @@ def trained(scheme: str, large: bool, seed: int, steps: int, rate: float) -> nn.
 
 @torch.no_grad()
 def losses(model: nn.Module, starts: torch.Tensor, length: int) -> torch.Tensor:
-    """(N, length) the losses at each place of held-out stretches that begin at the N starts."""
-    ids, places = plays(HELD_OUT)[2], starts[:, None] + torch.arange(length)
+    """(N, length) the losses at each position of held-out texts that begin at the N starts."""
+    ids, positions = plays(HELD_OUT)[2], starts[:, None] + torch.arange(length)
     parts = [
         F.cross_entropy(model(ids[rows]).transpose(1, 2), ids[rows + 1], reduction="none")
-        for rows in places.split(12_800 // length)
+        for rows in positions.split(12_800 // length)
     ]
     return torch.cat(parts)
 
 
-def stretches() -> torch.Tensor:
-    """The starts of 249 stretches of 256 characters, spread over the held-out plays."""
+def starts() -> torch.Tensor:
+    """The starts of 249 texts of 256 characters, spread over the held-out plays."""
     step = len(plays(HELD_OUT)[2]) // 250
     return torch.arange(249) * step
 
 
 def ranges(model: nn.Module) -> list[float]:
-    by_place = losses(model, stretches(), FAR).mean(0)
-    return [part.mean().item() for part in by_place.split([32, 32, 64, 128])]
+    by_position = losses(model, starts(), FAR).mean(0)
+    return [part.mean().item() for part in by_position.split([32, 32, 64, 128])]
 
 
 def cropped(model: nn.Module) -> float:
-    """The loss at places 128–255 of the same stretches, from the last 32 characters alone."""
-    places = stretches()[:, None] + torch.arange(128, FAR)
-    return losses(model, places.flatten() - (T - 1), T)[:, -1].mean().item()
+    """The loss at positions 128–255 of the same texts, from the last 32 characters alone."""
+    positions = starts()[:, None] + torch.arange(128, FAR)
+    return losses(model, positions.flatten() - (T - 1), T)[:, -1].mean().item()
 
 
 def run(arm: str, seed: int, *, steps: int, rate: float, tuning: int) -> dict[str, float]:
     scheme = arm.split(",")[0]
     model = copy.deepcopy(trained(scheme, arm.endswith("large base"), seed, steps, rate))
-    if arm.endswith("base swapped"):
+    if arm.endswith("base raised"):
         model.layer.rotary = Rotary(C // H, LARGE)  # type: ignore[union-attr]
     numbers = dict(zip(NAMES, ranges(model), strict=True))
     untuned = trained(scheme, False, seed, steps, rate)
@@ -81,14 +81,14 @@ def run(arm: str, seed: int, *, steps: int, rate: float, tuning: int) -> dict[st
     after = ranges(model)
     return {
         **numbers,
-        "tuned home": after[0],
+        "tuned to 31": after[0],
         "tuned to 255": after[-1],
         "tuned cropped": cropped(model),
     }
 
 
 study = Study(
-    arms=["none", "sinusoidal", "rotary", "rotary, base swapped", "rotary, large base"],
+    arms=["none", "sinusoidal", "rotary", "rotary, base raised", "rotary, large base"],
     settings={"steps": 300, "rate": 0.01, "tuning": 60},
     variations=[{"steps": 1000}, {"tuning": 180}],
 )

@@ -1,9 +1,9 @@
-"""Which scheme of positions learns best, and does the start of a learned table decide it?
+"""Which scheme of positions learns best, and does the initialisation of a learned table decide it?
 
 One layer of causal attention on Shakespeare (C = 64, four heads, 32 characters), trained alike:
-without positions, with a learned table that starts at a spread of 1 (PyTorch's own) or of 0.02 (as
-most copies of GPT-2 have it), with sinusoidal vectors, with rotary queries and keys. loss: on plays
-that were held out.
+without positions, with a learned table whose initial numbers have a standard deviation of 1
+(PyTorch's own) or of 0.02 (as most reimplementations of GPT-2 have it), with sinusoidal vectors,
+with rotary queries and keys. loss: on plays that were held out.
 """
 
 import torch
@@ -18,7 +18,7 @@ from studies._plays import plays
 T, C, H, HELD_OUT = 32, 64, 4, 64_001
 
 
-class Reader(nn.Module):
+class CharModel(nn.Module):
     def __init__(self, n_symbols: int, position: nn.Module | None, rotary: Rotary | None) -> None:
         super().__init__()
         self.embedding = nn.Embedding(n_symbols, C)
@@ -31,11 +31,11 @@ class Reader(nn.Module):
         return self.logits(x + self.layer(x))
 
 
-def untrained(arm: str, seed: int) -> Reader:
-    """All arms begin with the same numbers, but for the table of positions."""
+def untrained(arm: str, seed: int) -> CharModel:
+    """All arms have the same initial weights, except for the table of positions."""
     torch.manual_seed(seed)
     rotary = Rotary(C // H) if arm == "rotary" else None
-    model = Reader(
+    model = CharModel(
         plays(HELD_OUT)[0].vocab_size,
         SinusoidalPosition(C) if arm == "sinusoidal" else None,
         rotary,
@@ -58,7 +58,7 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
 
 
 study = Study(
-    arms=["none", "learned, start 1", "learned, start 0.02", "sinusoidal", "rotary"],
+    arms=["none", "learned, std 1", "learned, std 0.02", "sinusoidal", "rotary"],
     settings={"steps": 300, "rate": 0.01},
     variations=[{"steps": 1000}, {"rate": 0.003}, {"steps": 1000, "rate": 0.003}],
 )

@@ -8,7 +8,7 @@ from helpers.positions import sinusoidal
 
 
 def test_the_dots_are_those_of_the_table():
-    explorer = PositionDots(32, 16, 500.0, p=3, q=8)
+    explorer = PositionDots(32, 16, 500.0, p=3, r=8)
     table = sinusoidal(32, 16, 500.0)
     assert explorer.dots()[3, 8].item() == pytest.approx((table[3] @ table[8]).item(), abs=1e-4)
 
@@ -34,7 +34,7 @@ def test_values_that_do_not_fit_are_refused(trait, value, message):
 
 
 def test_fewer_positions_bring_the_chosen_ones_inside():
-    explorer = PositionDots(p=20, q=5)
+    explorer = PositionDots(p=20, r=5)
     explorer.length = 8
-    assert (explorer.p, explorer.q) == (7, 5)
+    assert (explorer.p, explorer.r) == (7, 5)
     assert "8 positions" in repr(explorer) and explorer.picture().png()

@@ -14,7 +14,7 @@ from conftest import CHAPTERS
 from nbformat import v4
 from torch.testing import assert_close
 
-from helpers import attention, gpt
+from helpers import attention, gpt, positions
 from tests.solutions import names, needed
 
 
@@ -61,6 +61,41 @@ def same_gpt(GPT, n_parameters):
         assert ours.n_parameters() == n_parameters(V, T, L, C)
 
 
+@torch.no_grad()
+def same_learned_position(PositionTable):
+    for T, C in [(5, 4), (8, 6)]:
+        mine, ours = PositionTable(8, C), positions.LearnedPosition(8, C)
+        ours.table.weight.copy_(mine.vectors.weight)
+        x = torch.randn(2, T, C)
+        assert_close(ours(x), mine(x))
+
+
+def same_rotary_angles(all_angles):
+    for T, size, base in [(5, 6, 100.0), (40, 64, 10_000.0), (300, 2, 10.0)]:
+        assert_close(all_angles(T, size, base), positions.rotary_angles(T, size, base))
+
+
+def same_sinusoidal(sinusoidal):
+    for T, C, base in [(5, 6, 100.0), (40, 64, 10_000.0), (300, 2, 10.0)]:
+        assert_close(sinusoidal(T, C, base), positions.sinusoidal(T, C, base))
+        x = torch.randn(2, T, C)
+        assert_close(x + sinusoidal(T, C, base), positions.SinusoidalPosition(C, base)(x))
+
+
+def same_rotary(rotate):
+    for T, hs, base in [(7, 8, 100.0), (10, 16, 10_000.0), (1, 2, 10.0)]:
+        x = torch.randn(2, 4, T, hs)
+        for start in (0, 5):
+            ours = positions.Rotary(hs, base)(x, start=start)
+            assert_close(rotate(x, base, start), ours, atol=1e-5, rtol=1e-4)
+
+
+def same_half_split(reorder):
+    for H, hs, C in [(1, 4, 3), (2, 8, 12), (3, 6, 5)]:
+        weight = torch.randn(H * hs, C)
+        assert_close(reorder(weight, H), positions.half_split(weight, H))
+
+
 # Tag → how to compare what its cell defines, and the names of what else is compared.
 SAME_AS = {
     "attention.attention": (same_attention, []),
@@ -68,6 +103,12 @@ SAME_AS = {
     "attention.MultiHeadAttention": (same_multi_head, []),
     "gpt.GPT": (same_gpt, ["n_parameters"]),
     "gpt.GPTConfig": (same_gpt, ["n_parameters"]),
+    "positions.LearnedPosition": (same_learned_position, []),
+    "positions.rotary_angles": (same_rotary_angles, []),
+    "positions.sinusoidal": (same_sinusoidal, []),
+    "positions.SinusoidalPosition": (same_sinusoidal, []),
+    "positions.Rotary": (same_rotary, []),
+    "positions.half_split": (same_half_split, []),
 }
 
 

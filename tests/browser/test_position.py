@@ -12,7 +12,7 @@ clocks = ClockHands([1.0, 0.8, 0.9, 1.1, 0.3, -0.4, 0.2, 0.5],
                     [0.9, 1.0, 0.7, 1.2, -0.2, 0.3, 0.6, 0.1], query=9, key=4)
 clocks"""
 DOTS = """from explorers.position_dots import PositionDots
-dots = PositionDots(length=64, n_embd=32, p=20, q=26)
+dots = PositionDots(length=64, n_embd=32, p=20, r=26)
 dots"""
 
 
@@ -116,7 +116,7 @@ def dot_of(node):
 
 def test_the_dot_product_in_the_browser_is_that_of_the_table(dots):
     moves = [
-        ("position q", ["ArrowRight"]),
+        ("position r", ["ArrowRight"]),
         ("position p", ["End"]),
         ("width C", ["ArrowLeft", "ArrowLeft"]),
         ("base", ["Home"]),
@@ -126,13 +126,13 @@ def test_the_dot_product_in_the_browser_is_that_of_the_table(dots):
         half = number(dots, ".says .self")
         eventually(lambda: in_kernel(dots.page, "2 ** dots.log_width") / 2, pytest.approx(half))
         shown = pytest.approx(dot_of(dots), abs=0.011)
-        eventually(lambda: in_kernel(dots.page, "dots.dots()[dots.p, dots.q].item()"), shown)
+        eventually(lambda: in_kernel(dots.page, "dots.dots()[dots.p, dots.r].item()"), shown)
 
 
-def test_moving_p_and_q_alike_keeps_the_dot_product(dots):
+def test_moving_p_and_r_alike_keeps_the_dot_product(dots):
     before = dot_of(dots)
     curve = dots.locator("svg.plot")
-    for name in ("position p", "position q"):
+    for name in ("position p", "position r"):
         assert changed(curve, lambda name=name: press(dots, name, *["ArrowRight"] * 7))
     assert dot_of(dots) == before
 
@@ -142,19 +142,19 @@ def test_a_press_on_the_map_chooses_a_pair(dots):
     cell = box["width"] / 64
     x, y = box["x"] + 50.5 * cell, box["y"] + 10.5 * cell
     assert changed(dots.locator("svg.plot"), lambda: dots.page.mouse.click(x, y))
-    eventually(lambda: in_kernel(dots.page, "[dots.p, dots.q]"), [10, 50])
+    eventually(lambda: in_kernel(dots.page, "[dots.p, dots.r]"), [10, 50])
 
 
-def test_a_press_on_the_curve_chooses_q(dots):
+def test_a_press_on_the_curve_chooses_r(dots):
     box = dots.locator("svg.plot").bounding_box()
     dots.page.mouse.click(box["x"] + 0.9 * box["width"], box["y"] + box["height"] / 2)
     eventually(lambda: in_kernel(dots.page, "dots.p"), 20)
-    eventually(lambda: in_kernel(dots.page, "dots.q > 55"), True)
+    eventually(lambda: in_kernel(dots.page, "dots.r > 55"), True)
 
 
 def test_fewer_positions_redraw_the_map_and_its_sliders(dots):
     canvas = dots.locator("canvas")
     assert changed(canvas, lambda: in_kernel(dots.page, "setattr(dots, 'length', 8)"))
-    eventually(lambda: slider(dots, "position q").get_attribute("max"), "7")
-    eventually(lambda: in_kernel(dots.page, "[dots.p, dots.q]"), [7, 7])
+    eventually(lambda: slider(dots, "position r").get_attribute("max"), "7")
+    eventually(lambda: in_kernel(dots.page, "[dots.p, dots.r]"), [7, 7])
     expect(dots.locator(".says")).to_have_text(re.compile(r"^PE\(7\) · PE\(7\)"))
