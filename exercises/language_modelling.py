@@ -236,7 +236,7 @@ def best_reach(answer):
     for part in reversed(REACH):
         expect(
             found[part] == REACH[part],
-            f"With `ids[: len(ids) // {part}]` another reach is better. Count that text with a "
+            f"With `train_ids[: len(train_ids) // {part}]` another reach is better. Count that text with a "
             "reach of 7, take the mean of each row of `surprises(validation_ids)`, and then the "
             "index of the lowest.",
         )
