@@ -36,7 +36,7 @@ def run(arm: str, seed: int, steps: int, rate_times: float) -> dict[str, float]:
     table = nn.Embedding(V, V)
     kind = {"Adam": torch.optim.Adam, "SGD": torch.optim.SGD}[arm]
     generator = torch.Generator().manual_seed(seed)
-    for part, sixths in ((1.0, 3), (0.25, 2), (0.05, 1)):  # each with a new optimizer, as in the chapter
+    for part, sixths in ((1.0, 3), (0.25, 2), (0.05, 1)):  # each with a new optimizer
         optimizer = kind(table.parameters(), lr=part * rate_times * RATE[arm])
         for _ in range(steps * sixths // 6):
             x, y = get_batch(ids, 256, 64, generator)

@@ -74,7 +74,7 @@ test_other_mistakes_are_told = refused(
     (check.logit_gradient, lambda z, y: (z.softmax(-1) - F.one_hot(y)) / y.numel(), "(y, V)`"),
     (check.best_reach, {**check.REACH, 10: 5}, "len(train_ids) // 10]"),
     (check.best_reach, {**check.REACH, 1: 1.63}, "look like losses"),
-    (check.best_reach, dict.fromkeys(check.REACH, 7), "the longest reach"),
+    (check.best_reach, dict.fromkeys(check.REACH, 7), "the longest context"),
     (check.best_reach, {part: k + 1 for part, k in check.REACH.items()}, "one too high"),
     (check.best_reach, {part: k - 1 for part, k in check.REACH.items()}, "one too low"),
     (check.generate, most_probable, "argmax"),
