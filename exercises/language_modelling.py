@@ -32,7 +32,7 @@ SIZES = [(2, 3, 5), (4, 1, 3), (1, 6, 6), (3, 3, 3), (4, 2, 7)]
 
 
 @exercise(
-    # In the large ones the target has all the probability, or none; one place alone is large, so
+    # In the large ones the target has all the probability, or none; one position alone is large, so
     # that no other's maximum helps; and all logits are far below 0.
     inputs=[
         *(logits_and_targets(*size, seed) for seed, size in enumerate(SIZES)),
@@ -52,7 +52,7 @@ SIZES = [(2, 3, 5), (4, 1, 3), (1, 6, 6), (3, 3, 3), (4, 2, 7)]
     on_success="The mean of −ln p of the true tokens, also for large logits.",
 )
 def cross_entropy(logits, y):
-    """cross_entropy(logits, y): the mean surprise in nats; logits (B, T, V), y (B, T)."""
+    """cross_entropy(logits, y): the mean of −ln p in nats; logits (B, T, V), y (B, T)."""
     return -at(logits.log_softmax(-1), y).mean()
 
 
@@ -78,7 +78,7 @@ cross_entropy.mistake(
 )
 cross_entropy.mistake(
     "You added a small number, or clamped. That keeps the loss finite, but makes it wrong: with "
-    "logits of 1000 a surprise can be 1000. `log_softmax` needs no such help.",
+    "logits of 1000 the loss can be 1000. `log_softmax` needs no such help.",
     lambda z, y: -at((z.softmax(-1) + 1e-9).log(), y).mean(),
     lambda z, y: -at((z.softmax(-1) + 1e-8).log(), y).mean(),
 )
@@ -88,7 +88,7 @@ cross_entropy.mistake(
     lambda z, y: loss(z, y) * y.numel(),
 )
 cross_entropy.mistake(
-    "The sign is missing: a surprise is *minus* the logarithm of a probability.",
+    "The sign is missing: the loss is *minus* the logarithm of a probability.",
     lambda z, y: -loss(z, y),
 )
 cross_entropy.mistake(
@@ -112,7 +112,7 @@ cross_entropy.mistake(
     lambda z, y: -z.log_softmax(-1)[..., y].mean(),
 )
 cross_entropy.mistake(
-    "These are the surprises of all positions. The loss is their mean, one number.",
+    "These are the values of −ln p at all positions. The loss is their mean, one number.",
     token_nll,
     lambda z, y: token_nll(z, y)[..., None],
 )
@@ -153,7 +153,7 @@ def truth(logits, y):
 
 
 logit_gradient.mistake(
-    "This is the gradient of the *sum* of the surprises. The loss is their mean: divide by the "
+    "This is the gradient of the *sum* over all positions. The loss is their mean: divide by the "
     "number of positions, B · T.",
     lambda z, y: z.softmax(-1) - truth(z, y),
 )
@@ -198,11 +198,13 @@ logit_gradient.mistake(
 @logit_gradient.also
 def by_the_rule(answer):
     given = logit_gradient.inputs[0]
-    diagnosis = "The gradient is right, but PyTorch's `backward` computed it. Use section 7's rule."
+    diagnosis = (
+        "The gradient is right, but PyTorch's `backward` computed it. Use the rule of section 5."
+    )
     expect_without(answer, given, ["backward", "grad", "requires_grad_"], diagnosis)
 
 
-# The best reach when only one part in … of the text is counted, on the validation text.
+# The best context length on the validation text when only one part in … of the text is counted.
 REACH = {1000: 2, 100: 3, 10: 4, 1: 5}
 
 
@@ -210,37 +212,38 @@ REACH = {1000: 2, 100: 3, 10: 4, 1: 5}
 def best_reach(answer):
     """reach: part of the text (one in 1000, 100, 10, 1) → the best number of characters back."""
     wanted = (
-        "Set reach to a dictionary, {1000: …, 100: …, 10: …, 1: …}: the best reach for each part."
+        "Set reach to a dictionary, {1000: …, 100: …, 10: …, 1: …}: the best context length for "
+        "each part."
     )
     found = reported(answer, REACH, wanted)
     expect(
         all(k.is_integer() for k in found.values()),
-        "A reach is a whole number, but these look like losses. The answer is the number of "
-        "characters back at which the loss is lowest: `argmin`.",
+        "A context length is a whole number, but these look like losses. The answer is the number "
+        "of characters at which the loss is lowest: `argmin`.",
     )
     expect(
         set(found.values()) != {7},
-        "Each is the longest reach that you tried. On the text that was counted, a longer past "
-        "always looks better: judge on `validation_ids`.",
+        "Each is the longest context that you tried. On the text that was counted, a longer "
+        "context always looks better: measure the loss on `validation_ids`.",
     )
     expect(
         any(found[part] != k + 1 for part, k in REACH.items()),
-        "These are one too high: row k of what `nll` gives is for k characters back, and row 0 for "
-        "none.",
+        "These are one too high: row k of what `nll` returns is for contexts of k characters, and "
+        "row 0 for none.",
     )
     expect(
         any(found[part] != k - 1 for part, k in REACH.items()),
-        "These are the best reaches of smoothed tables (leave `smoothing` out, so that they back "
-        "off), or each is one too low: row 0 of what `nll` gives is for no character back.",
+        "These are the best lengths of smoothed counts (leave `smoothing` out, so that `nll` "
+        "interpolates), or each is one too low: row 0 of what `nll` returns is for no context.",
     )
     for part in reversed(REACH):
         expect(
             found[part] == REACH[part],
-            f"With `ids[: len(ids) // {part}]` another reach is better. Count that text with a "
-            "reach of 7, take the mean of each row of `surprises(validation_ids)`, and then the "
-            "index of the lowest.",
+            f"With `train_ids[: len(train_ids) // {part}]` another length is better. Count that "
+            "text with max_context=7, take the mean of each row of `nll(validation_ids)`, and then "
+            "the index of the lowest.",
         )
-    return "Ten times the text, one character more: a longer past needs more data."
+    return "Ten times the text, one character more: a longer context needs more data."
 
 
 def no_choice(*after):

@@ -6,7 +6,7 @@ const CELL = ROW - 2;
 const GAP = 6; // heights
 /** @type {[string, number][]} */
 const STRIPS = [
-  ["stream", 22],
+  ["text", 22],
   ["x", 22],
   ["ids of x", 16],
   ["y", 22],
@@ -125,10 +125,10 @@ function render({ model, el }) {
       );
       const place = start + column + shift;
       const inside =
-        name === "stream"
+        name === "text"
           ? column >= -at.margin && column <= T + at.margin && place in text
           : column >= 0 && column < T;
-      row.title = !inside ? "" : name === "stream" ? `position ${place}` : `id ${ids[place]}`;
+      row.title = !inside ? "" : name === "text" ? `position ${place}` : `id ${ids[place]}`;
     }),
   );
 

@@ -116,7 +116,7 @@ class WindowExplorer(Explorer):
                 if column > t:
                     ax.add_patch(_box(column, t, edgecolor=plots.RED, linewidth=1.5, fill=False))
             ax.text(size + 1.4, t, f"t = {t}: {t + 1} known, predict the next", va="center")
-        for row, name in ((-4, "stream"), (-2.6, "x"), (-1.6, "y"), (0, "examples")):
+        for row, name in ((-4, "text"), (-2.6, "x"), (-1.6, "y"), (0, "examples")):
             ax.text(first - start - 0.9, row, name, ha="right", va="center", fontweight="bold")
         ax.set(xlim=(-_MARGIN - 4.2, max(size + 1 + _MARGIN, size + 12)), ylim=(size, -5))
         ax.axis("off")

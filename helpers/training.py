@@ -93,7 +93,7 @@ def estimate_loss(
             stream in chunks of block_size, so that each token but the first is predicted once.
 
     The model runs in evaluation mode; afterwards each of its modules gets its own mode back.
-    Raises what `get_batch` raises. Taught in: language_modelling.
+    Raises what `get_batch` raises. Explained in: language_modelling.
     """
     check_stream(data, block_size, batch_size)
     if batches is not None:

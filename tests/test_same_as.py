@@ -5,6 +5,7 @@ the cells above, are taken from the notebook and compared with the helper on ran
 """
 
 import ast
+import math
 
 import figures
 import nbformat
@@ -14,7 +15,8 @@ from conftest import CHAPTERS
 from nbformat import v4
 from torch.testing import assert_close
 
-from helpers import attention, gpt, positions
+from helpers import attention, gpt, positions, training
+from helpers.text import CharTokenizer, NGramModel
 from tests.solutions import names, needed
 
 
@@ -96,8 +98,65 @@ def same_half_split(reorder):
         assert_close(reorder(weight, H), positions.half_split(weight, H))
 
 
+def same_tokenizer(decode, encode):
+    tokenizer = CharTokenizer.from_text("abracadabra")  # the chapter's word
+    for _ in range(20):
+        ids = torch.randint(5, (9,)).tolist()
+        text = tokenizer.decode(ids)
+        assert decode(ids) == text and encode(text) == ids
+
+
+def same_batches(get_batch):
+    ids = torch.randint(69, (500,))
+    for seed, (T, B) in enumerate([(6, 4), (1, 1), (64, 32), (499, 2)]):
+        mine = get_batch(ids, T, B, torch.Generator().manual_seed(seed))
+        ours = training.get_batch(ids, T, B, torch.Generator().manual_seed(seed))
+        assert all(map(torch.equal, mine, ours))
+        assert torch.equal(mine[0][:, 1:], mine[1][:, :-1])
+    _, y = get_batch(torch.arange(10), 4, 1000, torch.Generator().manual_seed(0))
+    assert y.max() == 9  # the last token is a target, too
+
+
+def same_loss(language_model_loss):
+    for V, B, T in [(5, 2, 3), (69, 4, 16)]:
+        model = torch.nn.Embedding(V, V)
+        x, y = torch.randint(V, (2, B, T))
+        assert_close(language_model_loss(model, x, y), training.language_model_loss(model, x, y))
+
+
+def same_training(train):
+    ids, losses = torch.randint(7, (300,)), []
+    for function in (train, training.train):
+        torch.manual_seed(0)
+        model = torch.nn.Embedding(7, 7)
+        found = function(
+            model, ids, steps=20, block_size=8, batch_size=4,
+            optimizer=torch.optim.Adam(model.parameters(), lr=0.1),
+            generator=torch.Generator().manual_seed(1),
+        )  # fmt: skip
+        losses.append([*found, model.weight.sum().item()])
+    assert_close(torch.tensor(losses[0]), torch.tensor(losses[1]))
+
+
+def same_ngrams(interpolated):
+    symbols, held = "abcdr", "abracadabrabarda"
+    tokenizer = CharTokenizer(symbols)
+    model = NGramModel(torch.tensor(tokenizer.encode("abracadabra")), 5, max_context=3)
+    nll = model.nll(torch.tensor(tokenizer.encode(held)))
+    for i, character in enumerate(held):
+        for k in range(4):
+            probs = interpolated("abracadabra", held[max(0, i - k) : i], symbols)
+            mine = probs[symbols.index(character)]
+            assert_close(-math.log(mine), nll[k, i].item(), rtol=1e-6, atol=1e-6)
+
+
 # Tag → how to compare what its cell defines, and the names of what else is compared.
 SAME_AS = {
+    "text.CharTokenizer": (same_tokenizer, ["encode"]),
+    "training.get_batch": (same_batches, []),
+    "training.language_model_loss": (same_loss, []),
+    "training.train": (same_training, []),
+    "text.NGramModel": (same_ngrams, []),
     "attention.attention": (same_attention, []),
     "attention.Head": (same_head, []),
     "attention.MultiHeadAttention": (same_multi_head, []),

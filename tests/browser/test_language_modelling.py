@@ -43,7 +43,7 @@ def cells(node):
 def test_x_and_y_are_the_stream_one_step_apart(window):
     expect(strip(window, "x")).to_have_text("To␣b")
     expect(strip(window, "y")).to_have_text("o␣be")
-    expect(strip(window, "stream")).to_contain_text("To␣be,␣or␣n")
+    expect(strip(window, "text")).to_contain_text("To␣be,␣or␣n")
     ids = {c: i for i, c in enumerate(sorted(set(TEXT)))}
     for name, part in (("ids of x", TEXT[:4]), ("ids of y", TEXT[1:5])):
         expect(strip(window, name)).to_have_text(" ".join(str(ids[c]) for c in part))
