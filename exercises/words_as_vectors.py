@@ -118,7 +118,7 @@ def odd_one_out(E, rows):
 
 
 odd_one_out.mistake(
-    "You return its index in the list. Return the row number at that index: `rows[place]`.",
+    "You return its index in the list. Return the row number at that index: `rows[index]`.",
     lambda E, rows: cosines(E, rows).sum(1).argmin(),
 )
 odd_one_out.mistake(
@@ -229,7 +229,7 @@ def signs(x, y):
 
 
 def agreement(x, y):
-    """Of all comparisons with different y, the share where x is ordered alike."""
+    """Of all comparisons with different y, the fraction in which x has the same order."""
     one, other = signs(x, y)
     return (one == other)[other != 0].double().mean()
 
@@ -253,7 +253,7 @@ def judged(E, said):
     tolerance=1e-3,
 )
 def order_agreement(E, row, rated):
-    """order_agreement(E, row, rated): the share of comparisons that both decide alike."""
+    """order_agreement(E, row, rated): the fraction of comparisons with the same order."""
     return agreement(*pairs(E, row, rated))
 
 
