@@ -218,3 +218,11 @@ parallel_block.mistake(
     "The future is not hidden: in a GPT, attention is causal. Mask it with a lower triangle.",
     parallel(attend=multi_head(mask=torch.ones_like)),
 )
+parallel_block.mistake(
+    "Divide the scores by √hs, the square root of the size of a head.",
+    parallel(attend=multi_head(scale=lambda C, hs: 1)),
+)
+parallel_block.mistake(
+    "You divide the scores by √C. Divide them by √hs: each head compares vectors of size hs.",
+    parallel(attend=multi_head(scale=lambda C, hs: C**0.5)),
+)
