@@ -14,7 +14,7 @@ from exercises.check import (
 )
 from exercises.multi_head import fused_multi_head, multi_head
 
-# --- 8.1: a feed-forward part by hand -----------------------------------------------------------
+# --- 8.1: a feed-forward network by hand --------------------------------------------------------
 
 SUMS = torch.arange(4.0)  # how many of the three are capitals
 WANTED = [0.0, 1.0, 0.0, 1.0]
@@ -26,12 +26,12 @@ def written(numbers):
 
 @checked
 def three(answer):
-    """three: b_up and W_out of a feed-forward part that says 1 for one capital of three, or all."""
+    """three: b_up and W_out of a feed-forward network: 1 for one capital of three, or for all."""
     wanted = "Set three to a pair, b_up and W_out: (torch.tensor([0.0, -1.0]), …)."
     b_up, W_out = map(torch.tensor, reported(answer, ([0.0], [1.0]), wanted))
     expect(
         b_up.shape == W_out.shape and len(b_up) > 0,
-        "b_up and W_out are lists of h numbers each: one for each hidden number.",
+        "b_up and W_out are lists of h numbers each, one for each hidden number.",
     )
 
     def output(b_up=b_up, W_out=W_out):
@@ -40,11 +40,11 @@ def three(answer):
     got, n = output(), len(b_up)
     if same(got, WANTED):
         expect(n <= 3, f"All four answers are right, but you use {n} hidden numbers: 3 are enough.")
-        return "Each hidden number turns the line once."
+        return "Each hidden number changes the slope of the line once."
     expect(not same(got, [0, 1, 1, 1]), "Two capitals should give 0, and yours gives 1.")
     expect(
         not same(got, [0, 1, 1, 2]),
-        "The weights add to the *slope*: to turn it from +1 to −1 takes −2, and back again +2.",
+        "The weights add to the *slope*: from +1 to −1 takes −2, and back again takes +2.",
     )
     expect(
         not same(output(W_out, b_up), WANTED),
@@ -54,7 +54,7 @@ def three(answer):
     expect(
         not same(got[:3], WANTED[:3]),
         f"Right for none, one and two capitals; for three yours gives {written(got[3:])}. From "
-        "s = 2 on the line has to rise by 1 again.",
+        "s = 2 on, the line has to rise by 1 again.",
     )
     raise WrongAnswer(
         f"For 0, 1, 2, 3 capitals yours gives {written(got)}. It should give 0, 1, 0, 1."
@@ -66,49 +66,49 @@ def three(answer):
 
 @checked
 def deeper(answer):
-    """deeper: the losses with the block twice and with a silenced copy, and the letter of why."""
+    """deeper: the losses with the block twice and with a silenced copy, and a letter."""
     wanted = 'Set deeper to a triple: the two losses and a letter, (2.0, 2.0, "a").'
     twice, quiet, letter = reported(answer, (2.0, 2.0, "a"), wanted)
     expect(letter in ("a", "b", "c"), 'The third of the triple should be "a", "b" or "c".')
     expect(
         all(LOWEST < loss < 4.5 for loss in (twice, quiet)),
-        "Such a reader cannot have these losses: it had a little above 2 before.",
+        "Such a model cannot have these losses: it had a little above 2 before.",
     )
     expect(
         quiet < BLOCKLESS or twice > quiet,
-        "With the silenced copy the loss is as if there were no block: was the first one silenced, "
-        "too? `silenced` changes the block that it is given. Give it a copy, `copy.deepcopy`.",
+        "With the silenced copy, the loss is as if there were no block: was the first one silenced "
+        "as well? `silenced` changes the block that it is given. Give it a copy: `copy.deepcopy`.",
     )
     expect(
         twice - quiet > -APART,
         "The two seem to be swapped: first the loss with the copy, then the loss with the silenced "
-        "one.",
+        "copy.",
     )
     expect(
         quiet < HIGHEST and twice < 3,
         "Too high: a silenced copy adds nothing, and the loss is what it was. Are these bits? Is "
-        "the copy *between* the block and the last norm, and silenced for the second loss?",
+        "the copy *after* the trained block, in `model.layers`, and silenced for the second loss?",
     )
     expect(
         twice - quiet > APART,
         "The copy adds once more what it has learned, to a stream that it has never seen, so the "
-        "loss rises. Yours does not. (`silenced` changes the block itself: measure the copy "
-        "first.)",
+        "loss rises. Yours does not. `silenced` changes the block itself, so measure the copy "
+        "first.",
     )
     expect(
         letter != "a",
-        "A gradient asks what would change if a number did. Nothing is added now; would something "
-        "be if a number of the zeroed matrix were not 0? Print the gradients.",
+        "A gradient says how the loss would change if a number changed. Nothing is added now, but "
+        "would something be added if a number in a zeroed matrix were not 0? Print the gradients.",
     )
     expect(
         letter != "c",
-        "What lies before a zero matrix gets its gradient through it, times 0. Print the "
-        "gradients of `query` or `up`, and of `output`.",
+        "What comes before a zero matrix gets its gradient through that matrix, times 0. Print "
+        "the gradients of `query` or `up`, and of `output`.",
     )
-    return "It adds nothing at first, and has all it needs to learn."
+    return "It adds nothing at first, and has all that it needs to learn."
 
 
-LOWEST, HIGHEST, BLOCKLESS, APART = 1.9, 2.2, 2.8, 0.03
+LOWEST, HIGHEST, BLOCKLESS, APART = 1.9, 2.3, 2.8, 0.03
 
 
 # --- 8.3: a whole block ---------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def gelu(z):
 
 
 def side_by_side(x, attention, ff, norm):
-    """x + attention(norm(x)) + ff(norm(x)); others join the parts in another way."""
+    """x + attention(norm(x)) + ff(norm(x)); others join the layers in another way."""
     y = norm(x)
     return x + attention(y) + ff(y)
 
@@ -159,7 +159,7 @@ SIZES = [(2, 5, 8, 12, 2), (1, 3, 6, 9, 3), (3, 4, 12, 7, 4), (1, 1, 4, 6, 2), (
 
 
 @exercise(
-    # Then a very small x, where epsilon matters, and parts that add nothing.
+    # Then a very small x, where epsilon matters, and layers that add nothing.
     inputs=[
         *(
             (2 * normal(B, T, C, seed=100 * T + C) + 1, *weights(C, h, 10 * T + C), H)
@@ -169,37 +169,37 @@ SIZES = [(2, 5, 8, 12, 2), (1, 3, 6, 9, 3), (3, 4, 12, 7, 4), (1, 1, 4, 6, 2), (
         (normal(2, 5, 8, seed=50), *without_outputs(8, 6, 50), 2),
     ],
     why=[*[""] * 6, "W_o and W_out are zero here: only x is left."],
-    on_success="One norm for both parts, and the residual stream passes.",
+    on_success="One norm for both layers, and a residual stream that nothing replaces.",
     on_shape_error="Are q, k and v (B, H, T, hs), and the two of the norm (B, T, 1), with "
     "keepdim=True?",
     backward=True,
 )
 def parallel_block(x, W_qkv, W_o, W_up, W_out, n_head):
-    """parallel_block(x, W_qkv, W_o, W_up, W_out, n_head): both parts read one norm, (B, T, C)."""
+    """parallel_block(x, W_qkv, W_o, W_up, W_out, n_head): both layers get one norm, (B, T, C)."""
     return parallel()(x, W_qkv, W_o, W_up, W_out, n_head)
 
 
 parallel_block.mistake(
-    "That is the block of section 8, one part after the other. Here the feed-forward part reads "
+    "That is the block of section 6, one layer after the other. Here the feed-forward network gets "
     "the same norm(x) as attention.",
     parallel(one_after_the_other),
 )
 parallel_block.mistake(
-    "The skip connection is missing: add x.",
+    "The residual connection is missing: add x.",
     parallel(lambda x, attention, ff, norm: attention(norm(x)) + ff(norm(x))),
 )
 parallel_block.mistake(
-    "Your skip connection adds norm(x). Add x itself: only the parts read the norm.",
+    "Your residual connection adds norm(x). Add x itself: only the layers get norm(x).",
     parallel(lambda x, attention, ff, norm: norm(x) + attention(norm(x)) + ff(norm(x))),
 )
 parallel_block.mistake(
-    "This is post-norm: the sum is normed. Norm what the parts read, and leave the sum alone.",
+    "This is post-norm: the sum is normalised. Normalise the input of the layers, not the sum.",
     parallel(lambda x, attention, ff, norm: norm(x + attention(x) + ff(x))),
 )
-parallel_block.mistake("The norm is missing: both parts read norm(x).", parallel(norm=lambda x: x))
+parallel_block.mistake("The norm is missing: both layers get norm(x).", parallel(norm=lambda x: x))
 parallel_block.mistake(
-    "You normed over time (dim 1): every token moves the mean of all, and the future leaks. Use "
-    "the features, dim -1.",
+    "You normalise over time (dim 1): every token changes the mean of all, and the future leaks. "
+    "Use the features, dim -1.",
     parallel(norm=lambda x: normed(x, 1)),
 )
 parallel_block.mistake(
@@ -215,6 +215,14 @@ parallel_block.mistake(
     'This is the exact GELU. Use GPT-2\'s: approximate="tanh".', parallel(activation=F.gelu)
 )
 parallel_block.mistake(
-    "The future is not hidden: this is self-attention in a GPT, mask it with a lower triangle.",
+    "The future is not hidden: in a GPT, attention is causal. Mask it with a lower triangle.",
     parallel(attend=multi_head(mask=torch.ones_like)),
+)
+parallel_block.mistake(
+    "Divide the scores by √hs, the square root of the size of a head.",
+    parallel(attend=multi_head(scale=lambda C, hs: 1)),
+)
+parallel_block.mistake(
+    "You divide the scores by √C. Divide them by √hs: each head compares vectors of size hs.",
+    parallel(attend=multi_head(scale=lambda C, hs: C**0.5)),
 )

@@ -171,7 +171,7 @@ function render({ model, el }) {
     const alike = now.cosine[now.depth];
     const arrives = `${inPowers(first)} of the gradient arrives at the start`;
     if (first < -3)
-      return `▼ the gradient vanishes: ${arrives}. The first layers learn next to nothing.`;
+      return `▼ the gradient vanishes: ${arrives}. The first layers learn almost nothing.`;
     if (first > 2 || end > 2)
       return `▲ it explodes: the stream ends at size ${inPowers(end)}, and ${inPowers(first)} times the gradient arrives at the start.`;
     if (alike > 0.9)

@@ -19,15 +19,19 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class DepthExplorer(Explorer):
-    """Stack up to 48 untrained layers; switch the skips, choose the norm, turn the layers up.
+    """A stack of up to 48 untrained layers: residual connections, norms, and the scale of layers.
 
-    depth: how many layers, one of 2, 4, 8, 16, 32, 48; skips: x + f(x) or f(x) alone?; norm:
-    "none", "pre" (f reads the normed stream) or "post" (the stream itself is normed after each
-    layer); scale: of each layer's output, one of 0.1, 0.25, 0.5, 1, 2: f(x) has about scale times
-    the size of what it reads; layer: whose numbers the table shows.
-    The layers are feed-forward parts with ReLU, C = 32, read by 8 random tokens. Shown by layer:
-    the size (root mean square) of the stream, the gradient that arrives there, as a share of the
-    one at the end, and how alike the tokens are (mean cosine of two of them).
+    Args:
+        depth: number of layers, one of 2, 4, 8, 16, 32, 48.
+        skips: if True, a layer returns x + f(x), otherwise f(x) alone.
+        norm: "none", "pre" (the input of f is normalised) or "post" (the stream itself is
+            normalised after each layer).
+        scale: size of the output of f, relative to its input, one of 0.1, 0.25, 0.5, 1, 2.
+        layer: the layer whose numbers the table shows.
+
+    The layers are feed-forward networks with ReLU, C = 32, and 8 random tokens go through them.
+    Shown by layer: the size (root mean square) of the stream, the gradient that arrives there,
+    relative to the one at the end, and the similarity of the tokens (mean cosine of two of them).
     Raises ValueError for other settings, and TraitError when a trait is set to one.
     """
 
@@ -91,7 +95,7 @@ class DepthExplorer(Explorer):
     def measures(self) -> dict[str, np.ndarray]:
         """By place, before the first layer to after the last: size, gradient, cosine.
 
-        size and gradient as powers of ten, for they may be too large or too small to write out.
+        Size and gradient are powers of ten, because many are too large or too small to write out.
         """
         place = (int(self.skips == "off"), NORMS.index(self.norm), self.scale_index)
         rows, shown = _grid()[place], self.depth + 1

@@ -55,7 +55,7 @@ class FeedForward(nn.Module):
 class SquaredReLU(FeedForward):
     """A feed-forward network with the activation function max(0, x)²; otherwise `FeedForward`.
 
-    So et al. 2021, "Primer". Taught in: transformer_block.
+    So et al. 2021, "Primer". Explained in: transformer_block.
     """
 
     def activation(self, x: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
-"""What is the feed-forward part worth, and do its bend and its width matter?
+"""What is the feed-forward network worth, and do its activation function and its width matter?
 
 One block on Shakespeare (32 characters at once, two heads), all models with about 36,000
-parameters: three layers of attention and no feed-forward part; a block with C = 48 whose part is
-four times as wide and bends with relu, GELU, max(0, x)² or SwiGLU's gate; with GELU and the
-expansions 1, 2 and 8 in streams of 64, 56 and 38. loss: on plays that were held out.
+parameters: three layers of attention and no feed-forward network; a block with C = 48 whose network
+is four times as wide, with relu, GELU, max(0, x)² or SwiGLU; and blocks with GELU and the
+expansions 1, 2 and 8, of width C = 64, 56 and 38. loss: on plays that were held out.
 """
 
 import torch
@@ -21,12 +21,12 @@ WIDTHS = {1: 64, 2: 56, 8: 38}  # expansion → C, so that all models are equall
 
 
 class ReLU(FeedForward):
-    def bend(self, x: Tensor) -> Tensor:
+    def activation(self, x: Tensor) -> Tensor:
         return F.relu(x)
 
 
-class Listen(nn.Module):
-    """Half a block: attention with its norm and its skip."""
+class AttentionLayer(nn.Module):
+    """Half a block: attention with its norm and its residual connection."""
 
     def __init__(self, C: int) -> None:
         super().__init__()
@@ -48,13 +48,13 @@ class Reader(nn.Module):
         for table in (self.token_embedding, self.position_embedding):
             nn.init.normal_(table.weight, std=0.3)
         self.norm, self.logits = nn.LayerNorm(C), nn.Linear(C, n_symbols)
-        bends = {"relu": ReLU, "relu²": SquaredReLU, "SwiGLU": SwiGLU}
+        networks = {"relu": ReLU, "relu²": SquaredReLU, "SwiGLU": SwiGLU}
         if arm == "attention only":
-            self.layers = nn.Sequential(*(Listen(C) for _ in range(3)))
+            self.layers = nn.Sequential(*(AttentionLayer(C) for _ in range(3)))
         else:
             attention = MultiHeadAttention(C, 2)
             hidden = None if arm == "SwiGLU" else e * C
-            mlp = bends.get(arm, FeedForward)(C, hidden, bias=False)
+            mlp = networks.get(arm, FeedForward)(C, hidden, bias=False)
             self.layers = nn.Sequential(Block(attention, mlp))
 
     def forward(self, ids: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
-"""Where does the norm stand, before or after the part; and what does warm-up change?
+"""Does pre-norm or post-norm train better, and what does warm-up change?
 
-Stacks of blocks (attention and a feed-forward part; C = 32, 32 characters) on Shakespeare, trained
-alike from PyTorch's own first numbers: pre-norm x + f(norm(x)), post-norm norm(x + f(x)), each also
-with the rate rising from 0 over the first 60 steps. loss: on plays that were held out; last:
-before training, the length of the gradient of the last block's feed-forward part.
+Stacks of blocks (attention and a feed-forward network; C = 32, 32 characters) on Shakespeare, all
+from PyTorch's own initialisation: pre-norm x + f(norm(x)), post-norm norm(x + f(x)), each also with
+a learning rate that rises from 0 during the first 60 steps. loss: on plays that were held out;
+last: before training, the norm of the gradient of the last block's feed-forward network.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ T, C, H, HELD_OUT, WARM_UP = 32, 32, 4, 64_001, 60
 
 
 class Part(nn.Module):
-    """A part of a block with its skip and its norm."""
+    """A part of a block with its residual connection and its norm."""
 
     def __init__(self, part: nn.Module, place: str) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Reader(nn.Module):
 
 
 def last_gradient(model: Reader, ids: Tensor, seed: int) -> float:
-    """The length of the gradient that the last feed-forward part gets, before training."""
+    """The norm of the gradient of the last feed-forward network, before training."""
     x, y = get_batch(ids, T, 16, torch.Generator().manual_seed(100 + seed))
     F.cross_entropy(model(x).flatten(0, 1), y.flatten()).backward()
     length = model.parts[-1].part.up.weight.grad.norm().item()

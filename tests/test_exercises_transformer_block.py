@@ -43,7 +43,7 @@ test_mistakes_are_told = refused(
     (check.deeper, (0.4, 2.15, "b"), "cannot have these losses"),
     (check.deeper, (2.15, 2.4, "b"), "seem to be swapped"),
     (check.deeper, (2.25, 3.26, "b"), "was the first one silenced"),
-    (check.deeper, (3.787, 2.1414, "b"), "*between* the block and the last norm"),
+    (check.deeper, (3.787, 2.1414, "b"), "*after* the trained block"),
     (check.deeper, (2.15, 2.15, "b"), "measure the copy first"),
     (check.deeper, (2.4, 2.15, "a"), "were not 0"),
     (check.deeper, (2.4, 2.15, "c"), "times 0"),

@@ -15,7 +15,7 @@ from conftest import CHAPTERS
 from nbformat import v4
 from torch.testing import assert_close
 
-from helpers import attention, gpt, positions, training
+from helpers import attention, fast, gpt, positions, training
 from helpers.text import CharTokenizer, NGramModel
 from tests.solutions import names, needed
 
@@ -150,6 +150,47 @@ def same_ngrams(interpolated):
             assert_close(-math.log(mine), nll[k, i].item(), rtol=1e-6, atol=1e-6)
 
 
+def same_parameters(mine, ours):
+    """Give both modules the same random parameters, in the order in which they were made."""
+    with torch.no_grad():
+        for p, q in zip(mine.parameters(), ours.parameters(), strict=True):
+            q.copy_(p.normal_(std=0.3))
+    return mine, ours
+
+
+def same_feed_forward(FeedForward):
+    for C in (6, 48):
+        mine, ours = same_parameters(FeedForward(C), gpt.FeedForward(C))
+        x = torch.randn(2, 9, C)
+        assert_close(mine(x), ours(x), atol=1e-4, rtol=1e-4)
+
+
+def same_swiglu(SwiGLU):
+    for C in (6, 48):
+        mine, ours = same_parameters(SwiGLU(C, 8 * C // 3), gpt.SwiGLU(C))
+        x = torch.randn(2, 9, C)
+        assert_close(mine(x), ours(x), atol=1e-4, rtol=1e-4)
+
+
+def same_block(Block):
+    for C, H in ((6, 2), (48, 4)):
+        ours = gpt.Block(attention.MultiHeadAttention(C, H), gpt.FeedForward(C))
+        mine, ours = same_parameters(Block(C, H), ours)
+        x = torch.randn(2, 9, C)
+        assert_close(mine(x), ours(x), atol=1e-4, rtol=1e-4)
+
+
+def same_dropout(dropout):
+    x = torch.randn(100_000) + 3
+    for p in (0.1, 0.25, 0.5):
+        ours = fast.FastDropout(p)
+        for y in (dropout(x, p, training=True), ours(x)):
+            assert_close((y == 0).float().mean().item(), p, atol=0.01, rtol=0)
+            assert_close(y[y != 0], x[y != 0] / (1 - p), atol=1e-3, rtol=1e-4)
+        assert dropout(x, p, training=False) is x
+        assert torch.equal(ours.eval()(x), x)
+
+
 # Tag → how to compare what its cell defines, and the names of what else is compared.
 SAME_AS = {
     "text.CharTokenizer": (same_tokenizer, ["encode"]),
@@ -160,6 +201,10 @@ SAME_AS = {
     "attention.attention": (same_attention, []),
     "attention.Head": (same_head, []),
     "attention.MultiHeadAttention": (same_multi_head, []),
+    "gpt.FeedForward": (same_feed_forward, []),
+    "gpt.SwiGLU": (same_swiglu, []),
+    "gpt.Block": (same_block, []),
+    "fast.FastDropout": (same_dropout, []),
     "gpt.GPT": (same_gpt, ["n_parameters"]),
     "gpt.GPTConfig": (same_gpt, ["n_parameters"]),
     "positions.LearnedPosition": (same_learned_position, []),
