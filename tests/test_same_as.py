@@ -18,6 +18,11 @@ from helpers import attention, gpt
 from tests.solutions import names, needed
 
 
+def same_causal_mask(causal_mask):
+    for T in (1, 4, 50):
+        assert torch.equal(causal_mask(T), attention.causal_mask(T))
+
+
 def same_attention(attend):
     for shape in [(5, 4), (3, 5, 4), (2, 3, 16, 8)]:
         q, k, v = torch.randn(3, *shape)
@@ -50,6 +55,7 @@ def same_gpt(GPT, n_parameters):
 
 # Tag → how to compare what its cell defines, and the names of what else is compared.
 SAME_AS = {
+    "attention.causal_mask": (same_causal_mask, []),
     "attention.attention": (same_attention, []),
     "attention.Head": (same_head, []),
     "gpt.GPT": (same_gpt, ["n_parameters"]),
