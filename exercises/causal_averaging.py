@@ -240,7 +240,7 @@ def mean(x):
 
 
 def to_all(x):
-    """The mean of the whole sequence, at each place."""
+    """The mean of the whole sequence, at each position."""
     return x.mean(0).expand_as(x)
 
 

@@ -140,7 +140,7 @@ class AveragingExplorer(Explorer):
         middle.set(title=f"Row {i} ({names[i]}): sum {weights[i].sum():.2f}", xlabel="weight")
         signal, name = self.inputs(), verbatim(short(self.values_name, 20))
         right.plot(signal, "o", color=GREY, label=name, markerfacecolor="none")
-        right.plot(weights @ signal, ".-", color=BLUE, label="mixed")
+        right.plot(weights @ signal, ".-", color=BLUE, label="after mixing")
         right.plot(i, (weights @ signal)[i], "D", color=ORANGE, label=f"output {i}")
         right.set(xticks=range(T), xticklabels=names, title="Before and after")
         if max(map(len, labels)) > 2:

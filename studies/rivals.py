@@ -1,14 +1,15 @@
-"""What is each way to hear the past worth, on the same plays, batches and steps?
+"""What each way to use the past is worth, on the same plays, batches and steps.
 
 The sentences of the chapter causal_averaging that this tests: the mean of the past alone is worse
-than the bigram model; beside the present character's own vote it is better; weights that fade, or
-are learned, are better than the mean; weights by listener are better than any one matrix; a table
-for each distance is as good as those; and what holds all of these back is that votes are only
-added up: a fixed window with one hidden layer (Bengio and others, 2003) of the same size is far
-ahead of them, and a hidden layer on the *bag* of the past gains far less.
+than the bigram model; added to the logits of the present character, it is better; weights that
+decay with the distance, or are learned, are better than the mean; token-dependent weights are
+better than any one matrix; a table for each position is a little better than those; and what limits
+all of these is that logits are only added up: a fixed window with one hidden layer (Bengio et al.
+2003) of the same size is far ahead of them, and a hidden layer on the *mean* of the past gains far
+less.
 
-Tables of votes start without an opinion and learn at the rate 0.05, what has a hidden layer at
-0.01; moved: both rates × 0.3, and the length × 3.
+Tables of logits start at zero and are trained at the learning rate 0.05, models with a hidden layer
+at 0.01. Changed: both learning rates × 0.3, and the number of steps × 3.
 """
 
 import torch
@@ -21,7 +22,7 @@ from studies import Study
 from studies._plays import plays
 
 T = 16  # tokens in a row
-BACK = torch.arange(T)[:, None] - torch.arange(T)  # how far token i looks back to token j
+BACK = torch.arange(T)[:, None] - torch.arange(T)  # distance from token i back to token j
 
 
 def rows(weights: Tensor) -> Tensor:
@@ -36,24 +37,25 @@ WEIGHTS = {
 }
 
 
-def votes(V: int) -> nn.Embedding:
-    """A table of votes without an opinion."""
+def logit_table(V: int) -> nn.Embedding:
+    """A table of logits that starts at zero: a uniform distribution."""
     table = nn.Embedding(V, V)
     nn.init.zeros_(table.weight)
     return table
 
 
 class Averager(nn.Module):
-    """Votes mixed by fixed, learned or listeners' weights, with or without the present's own."""
+    """Logits averaged with fixed, learned or token-dependent weights, with or without those of the
+    present token."""
 
     def __init__(self, V: int, weights: str, present: bool = True):
         super().__init__()
         self.weights = weights
-        self.votes = votes(V)
-        self.bigram_logits = votes(V) if present else None
+        self.logits = logit_table(V)
+        self.bigram_logits = logit_table(V) if present else None
         if weights == "learned":
             self.scores = nn.Parameter(torch.zeros(T, T))
-        elif weights == "by listener":
+        elif weights == "token-dependent":
             self.scores = nn.Parameter(torch.zeros(V, T))
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -67,16 +69,16 @@ class Averager(nn.Module):
                 back = BACK[:n, :n].clamp(min=0).expand(len(ids), n, n)
                 scores = self.scores[ids].gather(-1, back)
             weights = scores.masked_fill(~causal_mask(n), -torch.inf).softmax(-1)
-        mixed = weights @ self.votes(ids)
+        mixed = weights @ self.logits(ids)
         return mixed if self.bigram_logits is None else mixed + self.bigram_logits(ids)
 
 
 class Tables(nn.Module):
-    """A table of votes for each of the last places; one of them is the bigram model."""
+    """A table of logits for each of the last positions; one alone is the bigram model."""
 
     def __init__(self, V: int, reach: int):
         super().__init__()
-        self.tables = nn.ModuleList(votes(V) for _ in range(reach))
+        self.tables = nn.ModuleList(logit_table(V) for _ in range(reach))
 
     def forward(self, ids: Tensor) -> Tensor:
         n = ids.shape[1]
@@ -84,7 +86,7 @@ class Tables(nn.Module):
 
 
 class Window(nn.Module):
-    """The vectors of the last characters side by side, one hidden layer, votes."""
+    """The vectors of the last characters side by side, one hidden layer, logits."""
 
     def __init__(self, V: int, reach: int, width: int = 16, hidden: int = 128):
         super().__init__()
@@ -98,7 +100,7 @@ class Window(nn.Module):
 
 
 class HiddenBag(nn.Module):
-    """The present character's vector and the mean of the past's, one hidden layer, votes."""
+    """The present character's vector and the mean of the past, one hidden layer, logits."""
 
     def __init__(self, V: int, width: int = 16, hidden: int = 160):
         super().__init__()
@@ -117,8 +119,8 @@ MAKERS = {
     "present + decay 0.5": lambda V: Averager(V, "decay 0.5"),
     "present + last 2": lambda V: Averager(V, "last 2"),
     "present + learned": lambda V: Averager(V, "learned"),
-    "present + by listener": lambda V: Averager(V, "by listener"),
-    "a table for each of 4 places": lambda V: Tables(V, 4),
+    "present + token-dependent": lambda V: Averager(V, "token-dependent"),
+    "a table for each of 4 positions": lambda V: Tables(V, 4),
     "hidden layer on present + mean": lambda V: HiddenBag(V),
     "hidden layer on the last 4": lambda V: Window(V, 4),
 }

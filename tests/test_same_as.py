@@ -20,6 +20,11 @@ from helpers.text import CharTokenizer, NGramModel
 from tests.solutions import names, needed
 
 
+def same_causal_mask(causal_mask):
+    for T in (1, 4, 50):
+        assert torch.equal(causal_mask(T), attention.causal_mask(T))
+
+
 def same_attention(attend):
     for shape in [(5, 4), (3, 5, 4), (2, 3, 16, 8)]:
         q, k, v = torch.randn(3, *shape)
@@ -198,6 +203,7 @@ SAME_AS = {
     "training.language_model_loss": (same_loss, []),
     "training.train": (same_training, []),
     "text.NGramModel": (same_ngrams, []),
+    "attention.causal_mask": (same_causal_mask, []),
     "attention.attention": (same_attention, []),
     "attention.Head": (same_head, []),
     "attention.MultiHeadAttention": (same_multi_head, []),
