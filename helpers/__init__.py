@@ -17,8 +17,10 @@
     checks       arguments of training
     training     batches, loss, optimizers, schedules, the loop
     trainer      a run with evaluations, checkpoints and interrupts
+    finetuning   dialogues with a mask, the loss on the answers, LoRA adapters
     encoder_decoder  from one text to another: recurrent, with attention, 2017's transformer
     sampling     generation: temperature, top-k, top-p, min-p, with a cache
+    rewards      learning from rewards: advantages, policy gradient, KL, DPO, pass@k
     evaluation   negative log-likelihood, bits per character, bootstrap intervals
     recording    the attention maps of a model that hands out none, and a model without some heads
 

@@ -155,7 +155,7 @@ class KVCache:
     of tokens S in it. `conv_state` is what a `ShortConvolution` of the same block keeps, and
     `model` the number of the `GPT` that filled the cache.
 
-    Pope et al. 2022, "Efficiently Scaling Transformer Inference". Taught in: generation.
+    Pope et al. 2022, "Efficiently Scaling Transformer Inference". Taught in: kv_cache.
     """
 
     def __init__(self, max_tokens: int):
@@ -243,11 +243,14 @@ class MultiHeadAttention(nn.Module):
     Called with x (B, T, C), computes self-attention (B, T, C). Called with x and source (B, S, C),
     computes cross-attention: queries from x, keys and values from source, never causal. With a
     cache, x are the tokens that follow those in the cache. With a mask (B, 1, 1, S), True for keys
-    that are not padding, the other keys get no weight; causal self-attention takes no mask.
+    that are not padding, the other keys get no weight; causal self-attention takes no mask. With
+    padding (B,), int64, causal self-attention treats so many tokens at the beginning of each text,
+    those in the cache included, as padding: no other token attends to them, and positions are
+    counted from the first token after them.
 
     Raises ValueError if H does not divide C and no head_size is given, if n_kv_head does not divide
-    H, for inputs of another width, for x and source with different B, and for a mask that does not
-    fit.
+    H, for inputs of another width, for x and source with different B, for a mask that does not fit,
+    and for padding where attention is not causal.
 
     Vaswani et al. 2017, section 3.2.2. Taught in: multi_head.
     """
@@ -283,14 +286,19 @@ class MultiHeadAttention(nn.Module):
         source: Tensor | None = None,
         cache: KVCache | None = None,
         mask: Tensor | None = None,
+        padding: Tensor | None = None,
     ) -> Tensor:
         start = 0 if cache is None else len(cache)
         causal = self.causal and source is None
         if mask is not None:
             _check_padding(mask, x if source is None else source, causal)
-        q, k, v = self.project(x, source, start)
+        q, k, v = self.project(x, source, start if padding is None else start - padding)
         if cache is not None:
             k, v = cache.append(k, v)
+        if padding is not None:
+            if not causal:
+                raise ValueError("padding is for causal self-attention; elsewhere give a mask")
+            causal, mask = False, _left_padded_mask(padding, start, k.shape[2])
         out = _attend(q, k, v, causal, start, mask)
         out = self.output(out.transpose(1, 2).flatten(2))  # (B, H, T, hs) → (B, T, C)
         return self.dropout(out)
@@ -309,11 +317,11 @@ class MultiHeadAttention(nn.Module):
         return attention(q, k, v, mask)[1]
 
     def project(
-        self, x: Tensor, source: Tensor | None = None, start: int = 0
+        self, x: Tensor, source: Tensor | None = None, start: int | Tensor = 0
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, H, T, hs), keys and values (B, n_kv_head, S, hs), normed and rotated.
 
-        start: the position of the first token of x.
+        start: the position of the first token of x, or of that of each text, (B,).
         """
         source = x if source is None else source
         for given in (x, source):
@@ -359,8 +367,8 @@ def _check_width(x: Tensor, n_embd: int) -> None:
 def _check_padding(mask: Tensor, source: Tensor, causal: bool) -> None:
     if causal:
         raise ValueError(
-            "a causal layer takes no padding mask: padding comes at the end, where no token of the "
-            "text attends to it"
+            "a causal layer takes no padding mask: at the end, no token of the text attends to "
+            "padding; for padding at the beginning, give its length as padding"
         )
     B, S, _ = source.shape
     if mask.dtype != torch.bool or mask.shape != (B, 1, 1, S):
@@ -370,6 +378,17 @@ def _check_padding(mask: Tensor, source: Tensor, causal: bool) -> None:
         )
     if not mask.any(dim=-1).all():
         raise ValueError("a row is all padding: its queries have no key to attend to")
+
+
+def _left_padded_mask(padding: Tensor, start: int, S: int) -> Tensor:
+    """(B, 1, T, S) for the queries `start` to S − 1: causal, and without the first keys of a row.
+
+    A token of the padding attends to itself, so that its softmax is a number.
+    """
+    key = torch.arange(S, device=padding.device)
+    query = key[start:, None]
+    real = key >= padding[:, None, None, None]
+    return (key <= query) & (real | (key == query))
 
 
 def _attend(

@@ -276,12 +276,13 @@ def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
         gradient.mul_(share)
 
 
-def torchrun(script: str, processes: int = 2) -> str:
+def torchrun(script: str | Path, *arguments: str, processes: int = 2) -> str:
     """What a script prints when torchrun runs it in several processes of this machine.
 
     Args:
-        script: the text of the program. Each process gets one thread, and can import what can be
+        script: the file of the program. Each process gets one thread, and can import what can be
             imported here.
+        arguments: the words after the script's name, as in a terminal.
         processes: how many to start.
 
     Returns what they print, in the order of their ranks. Raises RuntimeError, with the
@@ -291,16 +292,14 @@ def torchrun(script: str, processes: int = 2) -> str:
     if not isinstance(processes, int) or processes < 1:
         raise ValueError(f"processes should be a whole number from 1 on, but is {processes!r}")
     with TemporaryDirectory() as folder:
-        file = Path(folder, "script.py")
-        file.write_text(script, encoding="utf-8")
         # By address: the name of this machine may lead nowhere, and waiting for it takes minutes.
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         command += ["--local-addr=127.0.0.1", f"--nproc-per-node={processes}"]
-        command += ["--redirects=1", f"--log-dir={folder}"]
+        command += ["--redirects=1", f"--log-dir={folder}", str(script), *arguments]
         path = os.pathsep.join(os.path.abspath(place) for place in sys.path)
         here = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
         running = subprocess.Popen(
-            [*command, str(file)], stderr=subprocess.PIPE, env={**os.environ, **here},
+            command, stderr=subprocess.PIPE, env={**os.environ, **here},
             encoding="utf-8", errors="replace",
         )  # fmt: skip
         try:

@@ -255,7 +255,7 @@ def fit(
 def greedy_decode(model: nn.Module, sources: list[str], longest: int = 40) -> list[str]:
     """What the model writes for each source: always the most likely letter, until `END`.
 
-    longest: letters after which an answer ends without `END`. Taught in: encoders_decoders.
+    longest: letters after which it ends without `END`. Explained in: encoders_decoders.
     """
     source = padded([text + END for text in sources])
     decoder_input = padded([START] * len(sources))

@@ -18,7 +18,7 @@ class FastLinear(nn.Linear):
     Multiplying one row by a large matrix takes as long as it takes to fetch the matrix from memory,
     and the routine behind `nn.Linear` fetches it with one core, at a third of the possible speed.
     Asked for the two halves of the matrix as a batch of products, every core fetches.
-    Used from the chapter multi_head on. Taught in: generation.
+    Used from the chapter multi_head on. Explained in: kv_cache.
     """
 
     MAX_ROWS = 4  # up to which it is faster

@@ -97,7 +97,8 @@ class Block(nn.Module):
         mlp: a module (B, T, C) → (B, T, C), such as `FeedForward`.
         norm: makes a norm for a width.
 
-    Shape: (B, T, C) → (B, T, C). With a cache, x are the tokens that follow those in the cache.
+    Shape: (B, T, C) → (B, T, C). With a cache, x are the tokens that follow those in the cache; for
+    padding, see `GPT`.
     Vaswani et al. 2017; Radford et al. 2019, "GPT-2". Taught in: transformer_block.
     """
 
@@ -112,8 +113,10 @@ class Block(nn.Module):
         self.attention_norm, self.attention = norm(n_embd), attention
         self.mlp_norm, self.mlp = norm(n_embd), mlp
 
-    def forward(self, x: Tensor, cache: KVCache | None = None) -> Tensor:
-        x = x + self.attention(self.attention_norm(x), cache=cache)
+    def forward(
+        self, x: Tensor, cache: KVCache | None = None, padding: Tensor | None = None
+    ) -> Tensor:
+        x = x + self.attention(self.attention_norm(x), cache=cache, padding=padding)
         return x + self.mlp(self.mlp_norm(x))
 
 
@@ -128,7 +131,7 @@ class ShortConvolution(nn.Module):
     cache, x are the tokens that follow those in the cache. Raises ValueError for a width below 1.
 
     So et al. 2021, "Primer"; Allen-Zhu 2025, "Physics of Language Models 4.1" ("Canon layers");
-    Peng et al. 2023, "RWKV" ("token shift"). Taught in: training.
+    Peng et al. 2023, "RWKV" ("token shift"). Taught in: training_fast.
     """
 
     def __init__(self, n_embd: int, width: int = 4):
@@ -162,7 +165,7 @@ class ConvolutionBlock(Block):
         convolution: the convolution, of the attention's width.
         attention, mlp, norm: as in `Block`.
 
-    Explained in: training.
+    Explained in: training_fast.
     """
 
     def __init__(
@@ -177,9 +180,16 @@ class ConvolutionBlock(Block):
         del self.mlp
         self.convolution, self.mlp = convolution, mlp
 
-    def forward(self, x: Tensor, cache: KVCache | None = None) -> Tensor:
-        x = x + self.attention(self.attention_norm(x), cache=cache)
-        return x + self.mlp(self.convolution(self.mlp_norm(x), cache))
+    def forward(
+        self, x: Tensor, cache: KVCache | None = None, padding: Tensor | None = None
+    ) -> Tensor:
+        start = 0 if cache is None else len(cache)
+        x = x + self.attention(self.attention_norm(x), cache=cache, padding=padding)
+        normed = self.mlp_norm(x)
+        if padding is not None:  # before the first token of a text, a convolution finds zeros
+            index = torch.arange(start, start + x.shape[1], device=x.device)
+            normed = normed.masked_fill((index < padding[:, None])[..., None], 0)
+        return x + self.mlp(self.convolution(normed, cache))
 
 
 NORMS = {"LayerNorm": nn.LayerNorm, "RMSNorm": nn.RMSNorm}
@@ -267,8 +277,14 @@ class GPT(nn.Module):
         config: its settings.
 
     Called with a cache (see `empty_cache`), ids are the tokens that follow those in the cache.
+    Called with padding (B,), int64, the first padding[b] tokens of text b, those in the cache
+    included, are padding: no other token attends to them, the first token after them has position
+    0, and their logits mean nothing. Texts of different lengths so fit into one batch; each call
+    with the same cache needs the same padding.
+
     Raises ValueError for sizes that do not fit, for more than block_size tokens (counting those in
-    the cache), for a cache of another model, and, on a CPU, for ids outside the vocabulary.
+    the cache), for a cache of another model, for padding below 0, and, on a CPU, for ids outside
+    the vocabulary.
     Radford et al. 2018, 2019. Taught in: gpt.
     """
 
@@ -286,20 +302,25 @@ class GPT(nn.Module):
             self.head.weight = self.token.weight
         self._init_weights()
 
-    def forward(self, ids: Tensor, cache: Sequence[KVCache] | None = None) -> Tensor:
-        start = self._check(ids, cache)
+    def forward(
+        self,
+        ids: Tensor,
+        cache: Sequence[KVCache] | None = None,
+        padding: Tensor | None = None,
+    ) -> Tensor:
+        start = self._check(ids, cache, padding)
         try:
             x = self.token(ids)
         except IndexError:
             known = f"ids of this model are 0 to {self.token.num_embeddings - 1}"
             raise ValueError(f"{known}, but these are {ids.min()} to {ids.max()}") from None
         if self.position is not None:
-            x = self.position(x, start)
+            x = self.position(x, start if padding is None else start - padding)
         x = self.dropout(x)
         before = [(layer, layer.conv_state) for layer in cache or ()]
         try:
             for i, block in enumerate(self.blocks):
-                x = block(x, None if cache is None else cache[i])
+                x = block(x, None if cache is None else cache[i], padding)
             return self.head(self.norm(x))
         except BaseException:  # an interrupt, say: all layers go back to the same tokens
             for layer, conv_state in before:
@@ -327,7 +348,7 @@ class GPT(nn.Module):
             elif p.dim() == 2:
                 nn.init.normal_(p, std=0.02)
 
-    def _check(self, ids: Tensor, cache: Sequence[KVCache] | None) -> int:
+    def _check(self, ids: Tensor, cache: Sequence[KVCache] | None, padding: Tensor | None) -> int:
         """Raise if the model cannot read ids after what is in the cache; how much that is."""
         if cache is not None and len(cache) != len(self.blocks):
             raise ValueError(f"{len(cache)} caches, but {len(self.blocks)} blocks: empty_cache()")
@@ -348,6 +369,14 @@ class GPT(nn.Module):
                 f"{start + ids.shape[1]} tokens, but the model reads {self.block_size} at once: "
                 f"crop to the last {self.block_size}, ids[:, -{self.block_size}:]"
             )
+        if padding is not None:
+            if padding.shape != ids.shape[:1] or padding.dtype != torch.int64:
+                raise ValueError(
+                    f"padding is a length for each of the {len(ids)} texts, ({len(ids)},), int64, "
+                    f"not {tuple(padding.shape)} of {padding.dtype}"
+                )
+            if (padding < 0).any():
+                raise ValueError(f"padding is a number of tokens, 0 or more, not {padding.min()}")
         return start
 
 

@@ -14,8 +14,9 @@ class LearnedPosition(nn.Module):
         block_size: number of positions.
         n_embd: C.
 
-    Called with x (B, T, C) and the position of its first token, returns x + table[start:start + T].
-    Raises ValueError for a position that the table does not hold.
+    Called with x (B, T, C) and the position of its first token (see `positions_from`), returns x
+    plus the vectors of its positions. Raises ValueError for a position that the table does not
+    hold.
 
     Taught in: position.
     """
@@ -24,15 +25,15 @@ class LearnedPosition(nn.Module):
         super().__init__()
         self.table = nn.Embedding(block_size, n_embd)
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        _check_start(start)
-        end, block_size = start + x.shape[-2], self.table.num_embeddings
+    def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
+        positions, end = positions_from(start, x.shape[-2])
+        block_size = self.table.num_embeddings
         if end > block_size:
             raise ValueError(
                 f"{end} tokens, but the table has positions 0 to {block_size - 1} only: "
                 f"crop the input to its last {block_size} tokens or train with a larger block_size"
             )
-        return x + self.table.weight[start:end]
+        return x + self.table.weight[positions]
 
 
 def sinusoidal(T: int, n_embd: int, base: float = 10_000.0) -> Tensor:
@@ -60,23 +61,22 @@ class SinusoidalPosition(nn.Module):
         n_embd: C, even.
         base: of the frequencies.
 
-    Called with x (B, T, C) and the position of its first token, returns (B, T, C), for any T.
-    Raises ValueError for x of another width. Taught in: position.
+    Called with x (B, T, C) and the position of its first token (see `positions_from`), returns
+    (B, T, C), for any T. Raises ValueError for x of another width. Taught in: position.
     """
 
     def __init__(self, n_embd: int, base: float = 10_000.0):
         super().__init__()
         self.n_embd, self.base = n_embd, base
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        _check_start(start)
+    def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         if x.shape[-1] != self.n_embd:  # a width of 1 would be stretched without a word
             raise ValueError(
                 f"SinusoidalPosition({self.n_embd}) cannot be added to vectors of size "
                 f"{x.shape[-1]}"
             )
-        end = start + x.shape[-2]
-        return x + sinusoidal(end, self.n_embd, self.base)[start:].to(x)
+        positions, end = positions_from(start, x.shape[-2])
+        return x + sinusoidal(end, self.n_embd, self.base)[positions].to(x)
 
     def extra_repr(self) -> str:
         return f"{self.n_embd}, base={self.base:g}"
@@ -110,8 +110,9 @@ class Rotary(nn.Module):
 
     The pairs are (i, i + hs/2), the half-split layout of Llama and GPT-NeoX; `half_split` converts
     weights from the interleaved layout.
-    Called with x (B, H, T, hs) and the position of its first token, returns the same shape.
-    Raises ValueError for vectors of another size, an odd head_size, or a start below 0.
+    Called with x (B, H, T, hs) and the position of its first token (see `positions_from`), returns
+    the same shape. Raises ValueError for vectors of another size, an odd head_size, or a start
+    below 0.
 
     Su et al. 2021, "RoFormer". Taught in: position.
     """
@@ -126,17 +127,18 @@ class Rotary(nn.Module):
         """Return the angles of positions 0 to T − 1, (T, hs / 2); subclasses may replace it."""
         return rotary_angles(T, self.head_size, self.base)
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        _check_start(start)
+    def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         if x.shape[-1] != self.head_size:
             raise ValueError(f"Rotary({self.head_size}) cannot turn vectors of size {x.shape[-1]}")
-        end = start + x.shape[-2]
+        positions, end = positions_from(start, x.shape[-2])
         if len(self._cos) < end:  # computed in full precision, for twice as many positions
             with torch.inference_mode(False):  # it may be needed in training, too
                 angles = self.angles(max(end, 2 * len(self._cos)))
                 signed = torch.cat((-angles.sin(), angles.sin()), -1)
                 self._cos, self._sin = angles.cos().repeat(1, 2), signed
-        cos, sin = self._cos[start:end].to(x), self._sin[start:end].to(x)
+        cos, sin = self._cos[positions].to(x), self._sin[positions].to(x)
+        if isinstance(positions, Tensor):  # (B, T, hs), the same for each head
+            cos, sin = cos[:, None], sin[:, None]
         # With x = (first, second): (first · cos − second · sin, second · cos + first · sin).
         return x * cos + x.roll(self.head_size // 2, dims=-1) * sin
 
@@ -144,9 +146,23 @@ class Rotary(nn.Module):
         return f"{self.head_size}, base={self.base:g}"
 
 
-def _check_start(start: int) -> None:
+def positions_from(start: int | Tensor, T: int) -> tuple[slice | Tensor, int]:
+    """Return the positions of T tokens in a row, as an index of a table, and the length it needs.
+
+    Args:
+        start: the position of the first token: a number for all sequences, or (B,), int64, one for
+            each. Only in the latter may it be below 0: tokens before position 0 are padding, and
+            get position 0.
+        T: number of tokens.
+
+    Raises ValueError for a number below 0. Explained in: kv_cache.
+    """
+    if isinstance(start, Tensor):
+        positions = start[:, None] + torch.arange(T, device=start.device)
+        return positions.clamp(min=0), max(int(start.max()) + T, 1)
     if start < 0:  # a slice would count from the end
         raise ValueError(f"start is the position of the first token, 0 or more, not {start}")
+    return slice(start, start + T), start + T
 
 
 def half_split(weight: Tensor, n_head: int) -> Tensor:

@@ -1,10 +1,9 @@
-"""See the attention weights of a model that does not hand them out, and take heads away from it.
+"""Record the attention weights of a model that does not return them, and ablate its heads.
 
-Fast models call PyTorch's fused `F.scaled_dot_product_attention`, which never writes the weights
-down. `AttentionRecorder` watches those calls while its `with` block lasts and works the weights
-out beside them. The model's code, its output and, outside the block, its speed stay as they are.
-`ablate_heads` silences heads while its `with` block lasts: what a head is *for* shows when it is
-gone.
+Fast models call PyTorch's fused `F.scaled_dot_product_attention`, which never stores the weights.
+`AttentionRecorder` watches these calls while its `with` block lasts, and computes the weights
+beside them. The model's code, its output and, outside the block, its speed stay as they are.
+`ablate_heads` sets the output of heads to 0 while its `with` block lasts (zero ablation).
 """
 
 import math
@@ -115,10 +114,10 @@ def attention_maps(model: nn.Module, ids: Any) -> Tensor:
 def ablate_heads(model: GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
     """While the `with` block lasts, these heads add nothing to the residual stream.
 
-    heads: (layer, head) pairs, counted from 0. What a head has gathered, its hs numbers of each
-    token, is 0 before the output projection reads it; all else runs as ever, also with a cache.
+    heads: (layer, head) pairs, counted from 0. What a head has gathered, its hs numbers for each
+    token, is set to 0 before the output projection. All else is unchanged, also with a cache.
     Raises ValueError for a layer or a head that the model does not have.
-    Explained in: inside_the_heads.
+    Taught in: inside_the_heads.
     Michel, Levy and Neubig 2019, "Are Sixteen Heads Really Better than One?".
     """
     chosen = defaultdict(list)

@@ -2,10 +2,10 @@
 
 import math
 import operator
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import torch
 import torch.nn.functional as F
@@ -108,18 +108,46 @@ def apply_repetition_penalty(logits: Tensor, ids: Tensor, penalty: float) -> Ten
     return torch.where(seen, less, logits)
 
 
-def generate(model: nn.Module, ids: Tensor, max_new_tokens: int, **settings: Any) -> Tensor:
-    """Continue each prompt by n ≤ max_new_tokens tokens: (B, T) ids → (B, T + n).
+Prompts = Sequence[Sequence[int] | Tensor]
 
-    settings: those of `stream`, which also raises the errors. Taught in: generation.
+
+@overload
+def generate(model: nn.Module, ids: Tensor, max_new_tokens: int, **settings: Any) -> Tensor: ...
+@overload
+def generate(
+    model: nn.Module, ids: Prompts, max_new_tokens: int, **settings: Any
+) -> list[Tensor]: ...
+def generate(
+    model: nn.Module, ids: Tensor | Prompts, max_new_tokens: int, **settings: Any
+) -> Tensor | list[Tensor]:
+    """Continue each prompt by n ≤ max_new_tokens tokens.
+
+    Args:
+        model: see `stream`.
+        ids: the prompts, a tensor (B, T) or a list of B prompts of any lengths.
+        max_new_tokens: how many tokens to generate at most.
+        settings: those of `stream`, which also raises the errors.
+
+    Returns (B, T + n) for a tensor. For a list, returns a list of B tensors (Tᵢ + nᵢ,), in which
+    each text ends with its own stop token. Taught in: generation; for a list, kv_cache.
     """
-    new = [ids[:, None] for ids in stream(model, ids, max_new_tokens, **settings)]
-    return torch.cat([ids, *new], dim=1)
+    ends = settings["stop"] = _stop_ids(settings.get("stop", ()))
+    tokens = stream(model, ids, max_new_tokens, **settings)
+    if isinstance(ids, Tensor):
+        return torch.cat([ids, *(new[:, None] for new in tokens)], dim=1)
+    prompts, _ = _batch(ids)
+    new = torch.stack([prompts[:, -1], *tokens], dim=1)[:, 1:]  # (B, n), n may be 0
+    texts = []
+    for prompt, continued in zip(ids, new, strict=True):
+        stopped = torch.isin(continued, continued.new_tensor(ends)).nonzero()[:1].flatten()
+        n = int(stopped[0]) + 1 if len(stopped) else len(continued)
+        texts.append(torch.cat([torch.as_tensor(prompt).to(continued), continued[:n]]))
+    return texts
 
 
 def stream(
     model: nn.Module,
-    ids: Tensor,
+    ids: Tensor | Prompts,
     max_new_tokens: int,
     *,
     temperature: float = 1.0,
@@ -136,7 +164,10 @@ def stream(
 
     Args:
         model: maps ids (B, T) to logits (B, T, V).
-        ids: the prompts, (B, T), int64.
+        ids: the prompts: a tensor (B, T), int64, or a list of B prompts, each a list of ids or a
+            tensor (Tᵢ,). Prompts of different lengths need a `GPT`: the shorter ones are padded at
+            the left, and no token attends to the padding, so that each text is continued as it
+            would be alone.
         max_new_tokens: how many tokens to generate at most.
         temperature, top_k, top_p, min_p: see `next_token_probabilities`.
         repetition_penalty: see `apply_repetition_penalty`; counts the prompt, too.
@@ -145,22 +176,20 @@ def stream(
         cached: whether a GPT keeps keys and values in a cache.
         context_after_crop: how many of the last tokens are processed again when the context of
             block_size tokens is full. None: all that fit, which is exact, and slow from there on;
-            fewer are faster, with a shorter memory.
+            fewer are faster, with a shorter memory. With prompts of different lengths, the longest
+            text decides when.
 
-    Raises TypeError for prompts that are not a tensor and for a stop that is not a list of ids;
-    ValueError for prompts of another shape or dtype, an empty prompt, max_new_tokens below 0,
-    context_after_crop outside 1 … block_size, a stop outside the vocabulary, and a model that gives
-    other shapes. Taught in: generation.
+    Raises TypeError for prompts that are neither a tensor nor a list of prompts and for a stop that
+    is not a list of ids; ValueError for prompts of another shape or dtype, an empty prompt,
+    different lengths for a model that is not a `GPT`, max_new_tokens below 0, context_after_crop
+    outside 1 … block_size, a stop outside the vocabulary, and a model that gives other shapes.
+    Explained in: generation; the cache and prompts of different lengths, kv_cache.
     """
-    if not isinstance(ids, Tensor):
-        raise TypeError(
-            f"prompts are a tensor of token ids (B, T), not a {type(ids).__name__}; for one text "
-            "use torch.tensor([tokenizer.encode(text)])"
-        )
-    if ids.dim() != 2 or 0 in ids.shape or ids.dtype != torch.int64:
+    ids, padding = _batch(ids)
+    if padding is not None and not isinstance(model, GPT):
         raise ValueError(
-            f"prompts are token ids (B, T), int64, with B and T ≥ 1, not {tuple(ids.shape)} of "
-            f"{ids.dtype}; for one text use torch.tensor([ids])"
+            "these prompts have different lengths, and only a GPT can be told what is padding; "
+            f"give a {type(model).__name__} prompts of one length at a time"
         )
     if not is_whole(max_new_tokens) or max_new_tokens < 0:
         raise ValueError(f"max_new_tokens should be 0 or more, not {max_new_tokens!r}")
@@ -190,14 +219,15 @@ def stream(
                 if window and text.shape[1] - start > window:
                     # Every position moves, so that all that was cached is void.
                     start, cache = text.shape[1] - (context_after_crop or window), None
+                more = {} if padding is None else {"padding": (padding - start).clamp(min=0)}
                 if not (cached and isinstance(model, GPT)):
-                    logits = model(text[:, start:])
+                    logits = model(text[:, start:], **more)
                 elif cache is None:
                     left = max_new_tokens - step
                     cache = model.empty_cache(min(model.block_size, text.shape[1] - start + left))
-                    logits = model(text[:, start:], cache)
+                    logits = model(text[:, start:], cache, **more)
                 else:
-                    logits = model(text[:, -1:], cache)
+                    logits = model(text[:, -1:], cache, **more)
                 if logits.dim() != 3:
                     raise ValueError(
                         f"the model should give logits (B, T, V), not {tuple(logits.shape)}"
@@ -223,6 +253,36 @@ def stream(
                     return
 
     return tokens()
+
+
+def _batch(prompts: Any) -> tuple[Tensor, Tensor | None]:
+    """The prompts as one tensor (B, T), and the length of each one's padding, None if all are 0."""
+    if isinstance(prompts, list | tuple) and prompts:
+        texts = [torch.as_tensor(prompt) for prompt in prompts if not isinstance(prompt, str)]
+        if len(texts) == len(prompts) and all(text.dim() == 1 for text in texts):
+            if wrong := [t for t in texts if t.dtype != torch.int64 or len(t) == 0]:
+                raise ValueError(
+                    f"each prompt is a list of at least one token id, not {wrong[0].tolist()!r:.60}"
+                )
+            longest = max(map(len, texts))
+            lengths = torch.tensor([len(text) for text in texts], device=texts[0].device)
+            # A text is padded with its own first token, so that a repetition penalty counts no
+            # token that does not occur.
+            rows = [torch.cat([t[:1].expand(longest - len(t)), t]) for t in texts]
+            padding = None if (lengths == longest).all() else longest - lengths
+            return torch.stack(rows), padding
+    if not isinstance(prompts, Tensor):
+        raise TypeError(
+            "prompts are a tensor of token ids (B, T) or a list of lists of token ids, not a "
+            f"{type(prompts).__name__} like {prompts!r:.40}; for one text use "
+            "torch.tensor([tokenizer.encode(text)])"
+        )
+    if prompts.dim() != 2 or 0 in prompts.shape or prompts.dtype != torch.int64:
+        raise ValueError(
+            f"prompts are token ids (B, T), int64, with B and T ≥ 1, not {tuple(prompts.shape)} of "
+            f"{prompts.dtype}; for one text use torch.tensor([ids])"
+        )
+    return prompts, None
 
 
 def _stop_ids(stop: Any) -> list[int]:

@@ -176,7 +176,7 @@ class Muon(Optimizer):
 
     Jordan et al. 2024, "Muon". Matrices of one shape are stepped together, which on a CPU is what
     makes it fast; of processes that train together, each makes a part of the steps orthogonal.
-    Taught in: training.
+    Taught in: training_fast.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ def orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
         iterations: of Newton and Schulz. Each applies an odd polynomial to the singular values;
             after five they are between about 0.7 and 1.2.
 
-    Taught in: training.
+    Taught in: training_fast.
     """
     a, b, c = 3.4445, -4.7750, 2.0315  # tuned by Jordan for a steep slope at 0
     # bfloat16 is enough here, and faster only where the hardware has it.
@@ -282,7 +282,7 @@ def wsd_schedule(step: int, steps: int, warmup: int = 10, decay_frac: float = 0.
         warmup: steps of the linear warm-up.
         decay_frac: the fraction of the run that decays; 0: no decay.
 
-    Hu et al. 2024, "MiniCPM" (warmup–stable–decay). Taught in: training.
+    Hu et al. 2024, "MiniCPM" (warmup–stable–decay). Taught in: training_fast.
     """
     up = (step + 1) / max(1, warmup)
     down = (steps - step) / max(1.0, decay_frac * steps)
@@ -384,7 +384,7 @@ def fast_gpt(
     The layers that add to the residual stream and the output head are initialised with zeros, so
     that every block starts as the identity and all next tokens start equally likely.
     Raises what `GPT` raises, and ValueError for tied=True: a head of zeros cannot share the weights
-    of the embedding. Jordan et al. 2024, "modded-nanogpt". Taught in: training.
+    of the embedding. Jordan et al. 2024, "modded-nanogpt". Taught in: training_fast.
     """
     chosen = dict(
         mlp="SquaredReLU", position="Rotary", qk_norm=True, convolution=4, bias=False, tied=False
@@ -422,7 +422,7 @@ def fast_optimizers(
         weight_decay, momentum: of Muon.
 
     For short runs a higher matrix_rate and a lower momentum (0.05, 0.75) are better.
-    Taught in: training.
+    Taught in: training_fast.
     """
     matrices = [p for p in model.blocks.parameters() if p.dim() == 2]
     convolutions = [p for p in model.blocks.parameters() if p.dim() > 2]

@@ -1,7 +1,7 @@
-"""Byte-pair encoding: tokens that are pieces of words, learned from a text.
+"""Byte-pair encoding: subword tokens, learned from a text.
 
-Pieces are bytes objects throughout. Only files write them as text, with GPT-2's alphabet of 256
-visible characters, because other libraries do so.
+A piece, the text of a token, is a bytes object throughout. Only files write it as text, with
+GPT-2's alphabet of 256 visible characters, because other libraries do so.
 """
 
 import codecs
@@ -148,13 +148,13 @@ SINGLE_DIGITS = regex.compile(
 
 
 def split_words(text: str, single_digits: bool = False) -> list[str]:
-    """Split a text into words, numbers and signs, each with the space before it, as GPT-2 does.
+    """Pre-tokenise a text: words, numbers and punctuation, each with the space before it.
 
     Args:
         text: any text.
         single_digits: whether each digit becomes a word of its own, as for SmolLM2.
 
-    Returns the words; joined, they are the text.
+    Returns the words, split as GPT-2 does; joined, they are the text.
 
     Radford et al. 2019, in the code of GPT-2. Taught in: byte_pair_encoding.
     """
