@@ -14,6 +14,7 @@ from explorers.clock_hands import ClockHands
 from explorers.depth import DepthExplorer
 from explorers.overlap import OverlapExplorer
 from explorers.position_dots import PositionDots
+from explorers.rewards import RewardsExplorer
 from explorers.sampling import SamplingExplorer
 from explorers.scaling import ScalingExplorer
 from explorers.sentence import SentenceExplorer
@@ -31,6 +32,7 @@ __all__ = [
     "Explorer",
     "OverlapExplorer",
     "PositionDots",
+    "RewardsExplorer",
     "SamplingExplorer",
     "ScalingExplorer",
     "SentenceExplorer",

@@ -235,7 +235,9 @@ class AttentionExplorer(Explorer):
         _write(ax, "left", range(len(keys)), [f"{_short(self.tokens[j])}  {j}" for j in keys])
         ax.set_ylim(7.5, -0.5)
         ax.tick_params(length=0, labelsize=8)
-        ax.set_title(f"Query {self.query} “{_short(self.tokens[self.query])}” attends to")
+        layers, heads = self.shape[:2]
+        gap = "\n" if layers > 2 * heads else " "  # then the map stands close to the right
+        ax.set_title(f"Query {self.query} “{_short(self.tokens[self.query])}”{gap}attends to")
 
 
 def _write(

@@ -555,6 +555,24 @@ const curve = (points, ink, more = {}) =>
   });
 const dot = (cx, cy, r = 6) => h("circle", { cx, cy, r, fill: "var(--ink)" });
 
+/** The sample of a line in a chart's legend: the name of its colour, and its dashes.
+ * @param {[string, string]} look */
+function legendLine([ink, dashes]) {
+  return h(
+    "svg",
+    { width: 26, height: 8 },
+    h("line", {
+      x1: 0,
+      x2: 26,
+      y1: 4,
+      y2: 4,
+      stroke: `var(--${ink})`,
+      "stroke-width": 3,
+      "stroke-dasharray": dashes,
+    }),
+  );
+}
+
 /** A table of numbers: columns [class, heading], rows [class, heading]; write(row, column, text). */
 function numberTable(columns, rows, title = (row, column) => `${row}-${column}`) {
   const cells = {};

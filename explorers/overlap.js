@@ -131,7 +131,7 @@ function render({ model, el }) {
         ["blue", "forward, first layer first"],
         ["orange", "backward, last layer first"],
         ["green", "the layer's gradient, averaged over all GPUs"],
-        ["panel", "waits"],
+        ["panel", "idle"],
       ].map(([ink, words]) => h("span", {}, sample(ink), words)),
       h("span", {}, "one block per layer, the last in full colour"),
     ),
@@ -210,7 +210,7 @@ function render({ model, el }) {
           between(0, forward, y(2.35) - 3, `forward 0 → ${layers - 1}`),
           between(forward, now.computed, y(2.35) - 3, `backward ${layers - 1} → 0`),
           between(first, now.seconds, y(1.35) - 3, `gradients ${layers - 1} → 0`),
-          between(now.computed, now.seconds, y(2) + 4, `waits ${inTime(waits)}`, ink),
+          between(now.computed, now.seconds, y(2) + 4, `idle for ${inTime(waits)}`, ink),
           between(
             0,
             first,
@@ -234,14 +234,14 @@ function render({ model, el }) {
 
   function judge(overlap, waits) {
     const gpus = model.get("processes");
-    const wait = `the GPU waits ${inTime(waits)}`;
-    if (gpus === 1) return "● one GPU has nothing to send and never waits.";
+    const wait = `the GPU is idle for ${inTime(waits)}`;
+    if (gpus === 1) return "● one GPU has nothing to send and is never idle.";
     if (!overlap)
-      return `▲ no overlap: the gradients are sent after the backward pass, and ${wait} with nothing to do.`;
+      return `▲ no overlap: the gradients are sent after the backward pass, and ${wait}.`;
     // A layer's gradient is sent in the time of its backward: 4(n − 1)/n · part / bandwidth = 4 · part · tokens / speed.
     const needed = (((gpus - 1) / gpus) * model.get("speed")) / model.get("bandwidth");
     return model.get("tokens") >= needed
-      ? `● sending is hidden behind the backward pass: ${wait}, only for the first layer's gradient, which comes last.`
+      ? `● sending is hidden behind the backward pass: ${wait}, only for the first block's gradient, which comes last.`
       : `▼ sending a gradient takes longer than computing one: they queue, and ${wait}. This link keeps up from ${inShort(needed)} tokens per GPU.`;
   }
 

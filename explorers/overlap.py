@@ -14,7 +14,7 @@ _ROWS = {"forward": (1, BLUE), "backward": (1, ORANGE), "send": (0, GREEN)}
 
 
 class Block(NamedTuple):
-    """What a GPU does, or its wire, from `start` to `end` (seconds) for one layer (from 0)."""
+    """What a GPU computes or sends from `start` to `end` (seconds), for one layer (from 0)."""
 
     kind: str  # "forward", "backward", or "send": the gradient, to and from the other GPUs
     layer: int
@@ -35,9 +35,10 @@ def one_step(
     """What each GPU computes and sends in a step of data-parallel training, in order.
 
     parameters: of the whole model, in equal layers; processes: GPUs, each with a copy of the model;
-    tokens: that each reads in a step; speed: FLOP/s that each reaches; bandwidth: bytes a second
-    that each sends. All are above zero. overlap: a layer's gradient, 2 bytes a number, is sent from
-    when it is there; else all are sent after the last.
+    tokens: how many each GPU processes in a step; speed: FLOP/s that each GPU reaches; bandwidth:
+    bytes per second that each GPU sends. All are above zero. overlap: if True, the gradient of a
+    layer, 2 bytes per number, is sent as soon as it is computed; otherwise all gradients are sent
+    after the last one has been computed.
 
     Gradients are averaged round a ring (Patarasuk and Yuan 2009). Left out: the latency of
     messages, what attention computes beside its weights, and the optimiser's own time.
@@ -64,10 +65,10 @@ class OverlapExplorer(Explorer):
     """A step of data-parallel training in time: what the GPU computes, and what it sends meanwhile.
 
     size: "124M", "1.5B", "7B" or "70B" parameters (in 12, 48, 32 or 80 layers); processes: how many
-    GPUs, 1 to 16,384; tokens: that each reads in a step, 1 to 1,048,576; bandwidth: bytes a second
-    that each sends, 10⁸ to 10¹³; overlap: is a gradient sent while the next is computed?; speed:
-    FLOP/s that each reaches, 10⁹ to 10¹⁸.
-    Whether the model fits into a GPU's memory is another question: the time is all that is shown.
+    GPUs, 1 to 16,384; tokens: how many each GPU processes in a step, 1 to 1,048,576; bandwidth:
+    bytes per second that each GPU sends, 10⁸ to 10¹³; overlap: if True, a gradient is sent while
+    the next one is computed; speed: FLOP/s that each GPU reaches, 10⁹ to 10¹⁸.
+    Only the time is shown, not whether the model fits into a GPU's memory.
     """
 
     _esm: ClassVar[str] = esm("overlap")
@@ -123,21 +124,22 @@ class OverlapExplorer(Explorer):
             width=9,
             height=2.6,
         )
-        ax.broken_barh([(0, end)], (0.65, 0.7), color="#e5e7eb", label="waits")
+        ax.broken_barh([(0, end)], (0.65, 0.7), color="#e5e7eb", label="idle")
         ax.broken_barh([(0, end)], (-0.35, 0.7), color="#e5e7eb")
         blocks = self.blocks()
         for kind, (row, colour) in _ROWS.items():
             spans = [(b.start, b.end - b.start) for b in blocks if b.kind == kind]
             style: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.4}
             ax.broken_barh(spans, (row - 0.35, 0.7), label=kind, **style)
-        ax.axvline(end, color=GREY)
+        ax.axvline(end, color=GREY, label="end of the step")
         last = max(block.end for block in self.blocks(overlap=False))
         if last > end:
             ax.axvline(last, color=GREY, linestyle=":", label="end without overlap")
-        ax.set(title=self._says(), xlabel="seconds", xlim=(0, 1.01 * last), ylim=(-0.5, 1.5))
+        ax.set_title(self._says(), fontsize=10)
+        ax.set(xlabel="seconds", xlim=(0, 1.01 * last), ylim=(-0.5, 1.5))
         ax.set_yticks([1, 0], ["computes", "sends"])
         ax.grid(visible=False)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=5)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=6)
         return fig
 
     def describe(self) -> str:

@@ -3,7 +3,7 @@ const SHOWN = 20;
 const ROW = 16;
 const TOP = 56;
 const RULER = 27;
-const SIGNS = 70; // SIGNS: of the prompt, in what the model reads
+const SIGNS = 70; // SIGNS: characters of the prompt that are shown
 
 /** The places of the logits from the largest to the smallest; equal ones in their order. */
 const ranking = (logits) =>
@@ -435,7 +435,7 @@ function render({ model: bare, el }) {
   function read() {
     const answer = model.get("answer");
     writeShort(error, answer.error, 150);
-    setText(lead, answer.note || "the model reads");
+    setText(lead, answer.note || "model input:");
     if (!answer.error) {
       const logits = floats(answer.logits);
       ranks = ranking(logits);

@@ -1,4 +1,4 @@
-"""What a model offers as the next token, and what temperature, top-k and top-p make of it."""
+"""The next-token probabilities of a model, and how temperature, top-k and top-p change them."""
 
 import textwrap
 import unicodedata
@@ -26,9 +26,9 @@ class SamplingExplorer(Explorer):
     """The next-token distribution of a prompt, with sliders for temperature, top-k and top-p.
 
     model: ids (B, T) → logits (B, T, V), for example a `GPT`; tokenizer: with encode and decode;
-    prompt: what the model reads first; temperature, top_k, top_p: as in `next_token_probabilities`,
-    where the sliders stand at first (a top_k of the whole vocabulary or more is off, as None is);
-    seed: of the draws of the button "Sample next token".
+    prompt: the text to continue; temperature, top_k, top_p: where the sliders are at first, as in
+    `next_token_probabilities` (a top_k of the whole vocabulary or more is off, as None is);
+    seed: of the button "Sample next token".
 
     The model stays in the kernel and is asked once for each prompt; the sliders work in the
     browser. Raises ValueError for settings out of range, and TraitError where a trait is set to

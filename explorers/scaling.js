@@ -108,20 +108,6 @@ function render({ model, el }) {
   ]);
   const says = summary();
   const board = h("div", { class: "charts" });
-  const sample = ([ink, dashes]) =>
-    h(
-      "svg",
-      { width: 26, height: 8 },
-      h("line", {
-        x1: 0,
-        x2: 26,
-        y1: 4,
-        y2: 4,
-        stroke: `var(--${ink})`,
-        "stroke-width": 3,
-        "stroke-dasharray": dashes,
-      }),
-    );
   node.append(
     h("style", {}, STYLE),
     h(
@@ -146,7 +132,9 @@ function render({ model, el }) {
     h(
       "p",
       { class: "quiet key" },
-      ...DIVISORS.map(([by]) => h("span", {}, sample(LINES[by]), by === "1" ? "no scaling" : by)),
+      ...DIVISORS.map(([by]) =>
+        h("span", {}, legendLine(LINES[by]), by === "1" ? "no scaling" : by),
+      ),
       h("span", {}, "thick: the selected divisor"),
       h("span", {}, "● the current d (click to move it)"),
     ),

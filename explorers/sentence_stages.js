@@ -323,7 +323,7 @@ function drawNext(s) {
 const STAGES = [
   {
     name: "tokens",
-    links: ["12_byte_pair_encoding"],
+    links: ["14_byte_pair_encoding"],
     draw: drawTokens,
     explain: ({ T, V }) =>
       `The text is cut into ${T} ${T === 1 ? "token" : "tokens"}. Each has an id below ${grouped(V)}; from here on, the model sees only numbers.`,
@@ -365,7 +365,7 @@ const STAGES = [
   },
   {
     name: "next",
-    links: ["02_language_modelling", "11_generation"],
+    links: ["02_language_modelling", "12_generation"],
     draw: drawNext,
     explain: ({ V }) =>
       `The last vector · one row for each of ${grouped(V)} tokens gives the logits. Softmax turns logits ÷ temperature into probabilities.`,

@@ -18,9 +18,9 @@ from helpers.text import BPETokenizer
 
 LONGEST = 4000  # characters that are cut into tokens
 MOST = 20_000  # merges that are sent to the browser
-IN_FRAME = 30  # signs of a token in the still picture
+IN_FRAME = 30  # characters of a token in the still picture
 IN_PICTURE = 130  # tokens in the still picture
-SIGN = 0.68  # width of a sign in it, of 66
+SIGN = 0.68  # width of a character in it, of 66
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY)
 _SHOWN = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 
@@ -28,8 +28,10 @@ _SHOWN = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 class TokenExplorer(Explorer):
     """A text that you type, cut into tokens, with a slider for the number of merges.
 
-    tokenizer: a `BPETokenizer`; text: what stands in the field at first; used: how many of its
-    merges are used at first, all of them by default.
+    Args:
+        tokenizer: a `BPETokenizer`.
+        text: the initial text.
+        used: how many of the tokenizer's merges are used initially; all of them by default.
 
     The merges go to the browser once; there the text is encoded, at every slider position as by a
     `BPETokenizer` with so many merges. A text longer than 4,000 characters is shown up to there.
@@ -83,7 +85,7 @@ class TokenExplorer(Explorer):
         return BPETokenizer(self._merges[: self.used]).encode(self._cut())
 
     def pieces(self) -> list[str]:
-        """The tokens as they are shown: signs for white space, numbers for bytes alone."""
+        """The tokens as shown: white space as symbols, incomplete characters as numbers."""
         cutter = BPETokenizer(self._merges[: self.used])
         return [readable(cutter.piece(i)) for i in self.ids()]
 
@@ -142,7 +144,7 @@ def _glyphs() -> frozenset[int]:
 
 
 def readable(piece: bytes) -> str:
-    """A piece in signs that can be seen: "␣the", and "‹F0›" for a byte that is no character."""
+    """A token in visible characters: "␣the", and "‹F0›" for a byte that is not a character."""
     try:
         text = piece.decode()
     except UnicodeDecodeError:
