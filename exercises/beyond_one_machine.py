@@ -1,4 +1,4 @@
-"""The exercises on many machines: the work of a run, joint losses, split matrices, a budget."""
+"""The exercises on many machines: FLOPs, a mean loss, a divided network, a budget."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ import torch
 
 from exercises.check import exercise, normal
 
-# --- 18.1: the work of a run ----------------------------------------------------------------------
+# --- 22.1: the work of a run ----------------------------------------------------------------------
 
 
 @exercise(
@@ -31,28 +31,29 @@ def flops(layers, C, V, T, tokens, head=1, attention=4, passes=3, per_weight=2):
 
 
 training_flops.mistake(
-    "That is only the forward pass: backward makes two products for each of its own.",
+    "That is only the forward pass: the backward pass computes two products for each of its own.",
     partial(flops, passes=1),
 )
 training_flops.mistake(
-    "That is twice the forward pass. Backward makes two products for each of forward's, and "
-    "forward itself is the third.",
+    "That is twice the forward pass. The backward pass computes two products for each product of "
+    "the forward pass, and the forward pass comes on top.",
     partial(flops, passes=2),
 )
 training_flops.mistake(
-    "Each number of a matrix costs a multiplication and an addition: 2.",
+    "Each parameter of a matrix costs a multiplication and an addition: 2.",
     partial(flops, per_weight=1),
 )
 training_flops.mistake(
-    "The head is missing: V·C more numbers that each token is multiplied with.",
+    "The head is missing: V·C more parameters in a matrix.",
     partial(flops, head=0),
 )
 training_flops.mistake(
-    "In a table a row is looked up, and nothing is multiplied: only the head's V·C numbers count.",
+    "Looking up a row of the token table takes no multiplication: only the head's V·C parameters "
+    "count.",
     partial(flops, head=2),
 )
 training_flops.mistake(
-    "The scores and the mean of the values are missing: 4·T·C per layer.",
+    "The scores and the mean of the values are missing: 4·T·C per block.",
     partial(flops, attention=0),
 )
 training_flops.mistake(
@@ -61,7 +62,7 @@ training_flops.mistake(
     partial(flops, attention=2),
 )
 training_flops.mistake(
-    "Each layer attends: 4·T·C for each of them.",
+    "Each block attends: 4·T·C for each of them.",
     lambda layers, C, V, T, tokens: flops(layers, C, V, T, tokens, attention=4 / layers),
 )
 training_flops.mistake(
@@ -69,7 +70,7 @@ training_flops.mistake(
 )
 
 
-# --- 18.2: the loss of all ------------------------------------------------------------------------
+# --- 22.2: the loss of all ------------------------------------------------------------------------
 
 
 @exercise(
@@ -82,7 +83,7 @@ training_flops.mistake(
         ([2.0, 2.0, 5.0], [3, 3, 4]),
         ([2.345678, 1.234567, 3.456789], [300, 4, 60]),
     ],
-    on_success="Every row counts once, wherever it was read.",
+    on_success="Every row counts once, whichever process had it.",
 )
 def joint_loss(losses, rows):
     """joint_loss(losses, rows): the mean over all rows of all processes."""
@@ -108,7 +109,7 @@ joint_loss.mistake(
 )
 
 
-# --- 18.3: a feed-forward part in pieces ----------------------------------------------------------
+# --- 22.3: a feed-forward network in pieces -------------------------------------------------------
 
 
 def layer(B, C, hidden, n, seed):
@@ -124,8 +125,8 @@ def layer(B, C, hidden, n, seed):
         layer(2, 5, 7, 1, 30),
         layer(4, 4, 4, 2, 40),
     ],
-    on_shape_error="Of `up` (hidden, C) each process has some rows, of `down` (C, hidden) the "
-    "same columns.",
+    on_shape_error="Each process has some rows of `up` (hidden, C), and the same columns of `down` "
+    "(C, hidden).",
     on_success="One sum is all that the processes have to exchange.",
     backward=True,
 )
@@ -180,7 +181,7 @@ in_pieces.mistake(
 )
 
 
-# --- 18.4: a budget -------------------------------------------------------------------------------
+# --- 22.4: a budget -------------------------------------------------------------------------------
 
 
 @exercise(
@@ -192,7 +193,7 @@ in_pieces.mistake(
         (6e8, 3.0, 0.4, 8.0, 0.35),
         (1.423e13, 5.24, 0.27, 77.45, 0.45),
     ],
-    on_success="The law says where the next operation is spent best.",
+    on_success="The law says where the next FLOP is spent best.",
     tolerance=0.02,
 )
 def best_split(budget, A, alpha, B, beta):

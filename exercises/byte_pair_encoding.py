@@ -20,7 +20,7 @@ from exercises.check import checked, exercise, expect, reported
         (1.0, 7, 9),
     ],
     example=(math.e**3, 100, 150),
-    on_success="The surprise of the whole text, divided among other tokens.",
+    on_success="The same negative log-likelihood of the text, divided among other tokens.",
 )
 def loss_to_beat(perplexity, n_words, n_tokens):
     """loss_to_beat(perplexity, n_words, n_tokens): the loss per token that is exactly as good."""
@@ -28,12 +28,13 @@ def loss_to_beat(perplexity, n_words, n_tokens):
 
 
 loss_to_beat.mistake(
-    "That is the loss per word. Your model makes one prediction per token: divide the surprise of "
-    "the whole text among them.",
+    "That is the loss per word. Your model makes one prediction per token: divide the negative "
+    "log-likelihood of the whole text by the number of tokens.",
     lambda perplexity, n_words, n_tokens: math.log(perplexity),
 )
 loss_to_beat.mistake(
-    "The ratio is upside down: more tokens share the same surprise, so each has less.",
+    "The ratio is upside down: more tokens share the same negative log-likelihood, so each has a "
+    "smaller part of it.",
     lambda perplexity, n_words, n_tokens: math.log(perplexity) * n_tokens / n_words,
 )
 loss_to_beat.mistake(
@@ -42,7 +43,7 @@ loss_to_beat.mistake(
     lambda perplexity, n_words, n_tokens: perplexity * n_words / n_tokens,
 )
 loss_to_beat.mistake(
-    "Take the logarithm of the perplexity alone. Then divide the surprise among the tokens.",
+    "Take the logarithm of the perplexity alone. Then convert from words to tokens.",
     lambda perplexity, n_words, n_tokens: math.log(perplexity * n_words / n_tokens),
     lambda perplexity, n_words, n_tokens: math.log(perplexity * n_words) / n_tokens,
 )
@@ -55,14 +56,15 @@ loss_to_beat.mistake(
     lambda perplexity, n_words, n_tokens: math.log2(perplexity) * n_words / n_tokens,
 )
 loss_to_beat.mistake(
-    "That is the surprise of the whole text. Divide it by the number of your tokens.",
+    "That is the negative log-likelihood of the whole text. Divide it by the number of your "
+    "tokens.",
     lambda perplexity, n_words, n_tokens: math.log(perplexity) * n_words,
 )
 
 
 # --- run the experiment and decide --------------------------------------------------------------
 
-# Characters per token on the held-out articles and plays, by what was learnt from.
+# Characters per token on the held-out articles and plays, by the text that was learned from.
 PER_TOKEN = {"articles": (2.328, 1.973), "plays": (2.056, 2.273), "both": (2.220, 2.199)}
 
 
@@ -119,7 +121,7 @@ def whose_text(answer):
     return "A tokenizer fits its text: train it on a sample of everything that it has to read."
 
 
-# --- encode from pieces and ranks ---------------------------------------------------------------
+# --- encode from tokens and ranks ---------------------------------------------------------------
 
 
 def ranked(*pieces):
@@ -152,11 +154,11 @@ def ranked(*pieces):
         (b"", ranked(b"ab")),
     ],
     example=(b"abc", {b"a": 0, b"b": 1, b"c": 2, b"bc": 3, b"ab": 4}),
-    on_success="The ranks alone say which two pieces belong together.",
+    on_success="The ranks alone say which two tokens are merged.",
     tolerance=0,
 )
 def encode_by_rank(word, rank):
-    """encode_by_rank(word, rank): the ids of a word, from pieces and their ranks alone."""
+    """encode_by_rank(word, rank): the ids of a word, from tokens and their ranks alone."""
     return ids_of(merged(word, rank), rank)
 
 
@@ -203,20 +205,20 @@ def through_the_ranks_once(word, rank):
 
 
 encode_by_rank.mistake(
-    "That is the longest match, the trap of section 7. The two neighbours whose joint piece has "
-    "the smallest rank go first, wherever they are.",
+    "That is the longest match, the trap of section 6. The two neighbours whose joint token has "
+    "the smallest rank are merged first, wherever they are.",
     longest_match,
 )
 encode_by_rank.mistake(
-    "You merge the leftmost pair, or the one that gives the longest piece. The smallest rank goes "
-    "first, wherever it is and however short its piece.",
+    "You merge the leftmost pair, or the one that gives the longest token. The smallest rank goes "
+    "first, wherever it is and however short its token.",
     merging(choose=lambda fit: fit[0]),
 )
 encode_by_rank.mistake(
-    "0 is a rank, too: check `piece in rank`, or `is not None`.", merging(known=dict.get)
+    "0 is a rank, too: check `token in rank`, or `is not None`.", merging(known=dict.get)
 )
 encode_by_rank.mistake(
-    "You take the largest rank, which was learnt last. The smallest goes first.",
+    "You take the largest rank, which was learned last. The smallest goes first.",
     merging(choose=max),
 )
 encode_by_rank.mistake(
@@ -228,9 +230,9 @@ encode_by_rank.mistake(
     "own: after each, look for the smallest of all again.",
     through_the_ranks_once,
 )
-encode_by_rank.mistake("These are the pieces. Return their ranks, which are the ids.", merged)
+encode_by_rank.mistake("These are the tokens. Return their ranks, which are the ids.", merged)
 encode_by_rank.mistake(
-    "`for b in word` gives whole numbers, not pieces: `word[i : i + 1]` is a `bytes` object.",
+    "`for b in word` gives whole numbers, not tokens: `word[i : i + 1]` is a `bytes` object.",
     lambda word, rank: [rank[b] for b in word],
 )
 encode_by_rank.mistake(
@@ -263,7 +265,7 @@ encode_by_rank.mistake(
     tolerance=0,
 )
 def squeeze(ids, first_id):
-    """squeeze(ids, first_id): the shortened row, and the pairs in the order of merging."""
+    """squeeze(ids, first_id): the shortened list, and the pairs in the order of merging."""
     return squeezed(ids, first_id)
 
 
@@ -341,7 +343,7 @@ squeeze.mistake(
     partial(squeezed, step=0),
 )
 squeeze.mistake(
-    "An empty row, or one of a single number, has no pairs, and so no most frequent one. Stop "
+    "An empty list, or one of a single number, has no pairs, and so no most frequent one. Stop "
     "then.",
     lambda ids, first_id: squeezed(ids, first_id) if ids[1:] else max([]),
     lambda ids, first_id: squeezed(ids, first_id) if ids[1:] else min([]),

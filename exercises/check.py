@@ -847,10 +847,12 @@ def _(want: dict, got: Any, what: str, tolerance: float) -> str | None:
 @_differs.register(tuple)
 def _(want: Any, got: Any, what: str, tolerance: float) -> str | None:
     if any(isinstance(w, Tensor) and w.dim() for w in want):
-        stacked = isinstance(got, Tensor) and got.dim() > max(w.dim() for w in want)
+        deepest = max(w.dim() for w in want if isinstance(w, Tensor))
+        stacked = isinstance(got, Tensor) and got.dim() > deepest
         parts = list(got) if stacked else got
         if not isinstance(parts, (list, tuple)) or len(parts) != len(want):
-            return f"{what} should be {len(want)} tensors, but is {_shown(got)}."
+            kind = "tensors" if all(isinstance(w, Tensor) for w in want) else "values"
+            return f"{what} should be {len(want)} {kind}, but is {_shown(got)}."
         return next(_entries_differ(want, parts, what, tolerance), None)
     entries = _listed(got)
     if _is_numbers(want):

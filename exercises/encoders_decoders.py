@@ -19,7 +19,7 @@ from exercises.check import (
 )
 from exercises.multi_head import merge, split
 
-# --- 17.1: nobody attends to padding --------------------------------------------------------------
+# --- 21.1: nobody attends to padding --------------------------------------------------------------
 
 
 @exercise(
@@ -72,7 +72,7 @@ def is_a_mask(answer):
     )
 
 
-# --- 17.2: Bahdanau's score -----------------------------------------------------------------------
+# --- 21.2: Bahdanau's score -----------------------------------------------------------------------
 
 
 def states(T, S, C, A, seed, large=1.0):
@@ -142,16 +142,16 @@ def at_once(answer):
     expect_no_loop(answer, states(2, 3, 4, 5, 0), states(6, 9, 7, 8, 0), says)
 
 
-# --- 17.3: what buys more? ------------------------------------------------------------------------
+# --- 21.3: what helps more? -----------------------------------------------------------------------
 
 # Words of 8 letters right, the mean of three seeds: four times as wide, three times as long, or
-# looking back. A test holds these numbers to the study.
-BOUGHT = (0.3183, 0.2617, 0.9683)
+# attention. A test holds these numbers to the study.
+HELPED = (0.3183, 0.2617, 0.9683)
 OTHERWISE = {
     "These are words of 12 letters. Take those of 8.": (0.0050, 0.0033, 0.7600),
     "These are the best seeds. Take the mean of the three.": (0.3300, 0.2750, 0.9900),
     "The last has additive scores. The task asks for dot products.": (0.3183, 0.2617, 0.9367),
-    "The last is as wide as the first. Change one thing at a time: looking back at width 32.": (
+    "The last is as wide as the first. Change one thing at a time: attention at width 32.": (
         (0.3183, 0.2617, 0.9350)
     ),
     "The last is trained as long as the second. Change one thing at a time: 600 steps.": (
@@ -161,33 +161,33 @@ OTHERWISE = {
 
 
 @checked
-def bought(answer):
-    """bought: three mean shares (wider, longer, looking back), and which of them bought most"""
-    wanted = "Set bought to four things: three fractions, and your verdict."
-    *numbers, verdict = reported(answer, (*BOUGHT, "wider"), wanted)
+def helped(answer):
+    """helped: three mean shares (wider, longer, attention), and which of them helped most"""
+    wanted = "Set helped to four things: three fractions, and your verdict."
+    *numbers, verdict = reported(answer, (*HELPED, "wider"), wanted)
     expect(
-        not same([number / 100 for number in numbers], BOUGHT, 2e-3),
+        not same([number / 100 for number in numbers], HELPED, 2e-3),
         "These are percentages. Give fractions between 0 and 1.",
     )
     expect(
-        not same([numbers[1], numbers[0], numbers[2]], BOUGHT, 2e-3),
-        "The first two are swapped: wider, longer, looking back, in this order.",
+        not same([numbers[1], numbers[0], numbers[2]], HELPED, 2e-3),
+        "The first two are swapped: wider, longer, attention, in this order.",
     )
-    expect(numbers != [round(one, 1) for one in BOUGHT], "Nearly: give two decimals.")
-    if not same(numbers, BOUGHT, 2e-3):
+    expect(numbers != [round(one, 1) for one in HELPED], "Nearly: give two decimals.")
+    if not same(numbers, HELPED, 2e-3):
         for says, others in OTHERWISE.items():
             expect(not same(numbers, others, 5e-4), says)
         raise WrongAnswer(
             'These are not the means of "letters 8": one vector with width=128, one vector with '
             "steps=1800, dot product with nothing changed, in this order."
         )
-    words = ("wider", "longer", "looking back")
-    expect(verdict in words, 'The verdict should be "wider", "longer" or "looking back".')
-    expect(verdict == "looking back", "Which of your three numbers is the largest?")
-    return "After 600 steps the narrow one that looks back is right three times as often."
+    words = ("wider", "longer", "attention")
+    expect(verdict in words, 'The verdict should be "wider", "longer" or "attention".')
+    expect(verdict == "attention", "Which of your three numbers is the largest?")
+    return "Attention at width 32 is right three times as often as one vector of width 128."
 
 
-# --- 17.4: cross-attention in many heads ----------------------------------------------------------
+# --- 21.4: cross-attention in many heads ----------------------------------------------------------
 
 
 def layer(B, T, S, C, H, real, seed, large=0.7):

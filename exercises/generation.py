@@ -1,10 +1,9 @@
-"""The exercises on generation: a strange text, forbidding repetitions, prompts of any length."""
+"""The exercises on generation: a strange text, repeated n-grams, typical tokens, beam search."""
 
 import math
 from functools import partial
 
 import torch
-from torch import nn
 
 from exercises.check import checked, exercise, expect, normal, reported, same
 
@@ -38,7 +37,7 @@ def capitals(answer):
     expect(
         same(found, RIGHT, 0.02),
         "These are not the losses in capitals: mean losses, as `entropy_and_loss` gives them, for "
-        'what `read_stretches` makes of `data.shakespeare("validation").upper()`.',
+        'what `predict_passages` makes of `data.shakespeare("validation").upper()`.',
     )
     expect(chosen in TAUS, "The second of the pair should be one of the five temperatures.")
     best = min(TAUS, key=losses.__getitem__)
@@ -68,15 +67,15 @@ def to_forbid(length, symbols, n, seed):
         (normal(13, seed=33), [11, 2, 3, 1, 2], 3),
     ],
     example=(normal(5, seed=1), [1, 2, 3, 1, 2], 3),
-    on_success="No piece of n tokens occurs twice.",
+    on_success="No n-gram occurs twice.",
 )
 def no_repeat(logits, ids, n):
-    """no_repeat(logits, ids, n): logits (V,) with −∞ where a piece of n tokens would come again."""
+    """no_repeat(logits, ids, n): logits (V,) with −∞ where an n-gram would occur again."""
     return forbidding(completing)(logits, ids, n)
 
 
 def completing(ids, n, less=0):
-    """The tokens that followed earlier on what the last n − 1 tokens are now."""
+    """The tokens that followed earlier occurrences of the last n − 1 tokens."""
     start = len(ids) - n + 1
     return [ids[i + n - 1] for i in range(start - less) if ids[i : i + n - 1] == ids[start:]]
 
@@ -93,13 +92,13 @@ def forbidding(which, value=-math.inf):
 
 
 no_repeat.mistake(
-    "You forbid every token that has occurred. Forbid only those that would complete a piece of n "
-    "tokens for a second time.",
+    "You forbid every token that has occurred. Forbid only those that would complete an n-gram for "
+    "a second time.",
     forbidding(lambda ids, n: ids),
 )
 no_repeat.mistake(
-    "For n = 1 all that has occurred is forbidden. The last n − 1 tokens are none then, but "
-    "`ids[-0:]` is the whole list: count from the front, `ids[len(ids) - (n - 1):]`.",
+    "For n = 1, every token that has occurred is forbidden. The last n − 1 tokens are none, and "
+    "`ids[-0:]` is the whole list. Count from the front: `ids[len(ids) - (n - 1):]`.",
     forbidding(lambda ids, n: completing(ids, n) if n > 1 else []),
 )
 no_repeat.mistake(
@@ -112,7 +111,7 @@ no_repeat.mistake(
     forbidding(completing, value=-1e4),
 )
 no_repeat.mistake(
-    "Your pieces are one token too long: n − 1 tokens, and the one that follows.",
+    "Your n-grams are one token too long. They have n − 1 tokens, and the one that follows.",
     forbidding(lambda ids, n: completing(ids, n + 1)),
 )
 no_repeat.mistake(
@@ -122,8 +121,8 @@ no_repeat.mistake(
     forbidding(lambda ids, n: completing(ids, n)[-1:]),
 )
 no_repeat.mistake(
-    "You missed the piece that ends where `ids` ends: the last one begins at len(ids) − n, and the "
-    "end of a range does not belong to it.",
+    "You missed the n-gram that ends where `ids` ends. It begins at len(ids) − n, and a range does "
+    "not include its end.",
     forbidding(partial(completing, less=1)),
 )
 no_repeat.mistake(
@@ -132,151 +131,172 @@ no_repeat.mistake(
 )
 
 
-class Reader(nn.Module):
-    """A fixed model of 11 symbols whose next token depends on all that it reads, and on the order.
-
-    It can read `most` tokens: a longer text is an error, as in a GPT.
-    """
-
-    __name__ = "model"  # in what a check says
-
-    def __init__(self, most, seed):
-        super().__init__()
-        self.most = most
-        self.table = normal(11, 11, seed=seed + 100)
-
-    def forward(self, ids):
-        if ids.dim() != 2:
-            raise ValueError(
-                f"you gave the model ids of shape {tuple(ids.shape)}, and it reads (B, T): one "
-                "text is (1, T)"
-            )
-        T = ids.shape[1]
-        if T > self.most:
-            raise ValueError(
-                f"you gave the model {T} tokens, and it reads {self.most} at most. Crop to the "
-                "last block_size, in each step"
-            )
-        # Early tokens count, too: a weight for each place, counted from the left.
-        places = torch.arange(1, T + 1, dtype=torch.float32)
-        return (self.table[ids] * (places.sin() + 1.5)[:, None]).cumsum(1)
+def entropy(probs):
+    return -torch.special.xlogy(probs, probs).sum()
 
 
-def to_write(lengths, n, window, stop, seed):
-    g = torch.Generator().manual_seed(seed)
-    prompts = [torch.randint(11, (length,), generator=g).tolist() for length in lengths]
-    return Reader(window, seed), prompts, n, window, stop
+def distance_to_entropy(probs):
+    return (-probs.log() - entropy(probs)).abs()
+
+
+def keep_until(probs, p, order, past=True, normalise=True):
+    """Keep tokens in this order until their sum is at least p; a mistake changes a part of it."""
+    kept = torch.zeros_like(probs)
+    for i in order:
+        if kept.sum() >= p or not (past or kept.sum() + probs[i] <= p):
+            break
+        kept[i] = probs[i]
+    return kept / kept.sum() if normalise else kept
+
+
+def rounded(probs):
+    """Probabilities in 64ths, so that sums of them are exact."""
+    return torch.tensor(probs) / 64
 
 
 @exercise(
     inputs=[
-        to_write((3, 5), 9, 6, 4, seed=1),
-        to_write((9, 2, 9), 4, 5, 0, seed=2),
-        to_write((1,), 5, 8, 7, seed=3),
-        to_write((4, 4), 6, 4, 2, seed=4),
-        to_write((3, 1), 0, 8, 1, seed=5),
-        to_write((2, 6), 3, 1, 10, seed=6),
-        to_write((5, 1, 3), 12, 5, 3, seed=7),
-        to_write((2, 7, 4, 2), 12, 7, 6, seed=8),
+        (torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 16]), 0.2),
+        (torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 16]), 0.6),
+        (rounded([40, 10, 6, 5, 3]), 0.3),
+        (rounded([3, 20, 17, 13, 11]), 0.55),
+        (rounded([2, 30, 0, 16, 9, 7]), 0.5),
+        (rounded([0, 48, 12, 0, 4]), 0.4),
+        (normal(12, seed=40).mul(2).softmax(-1), 0.5),
+        (normal(30, seed=41).mul(1.5).softmax(-1), 0.7),
+        (normal(7, seed=42).softmax(-1), 0.35),
+        (rounded([50, 8, 4, 2]), 0.05),
+        (rounded([61, 1, 1, 1]), 0.5),
+        (rounded([26, 18, 10] + [1] * 10), 0.1),
     ],
-    example=to_write((3, 5), 0, 6, 4, seed=1),
-    on_success="Each text is exactly what its prompt would give alone.",
-    error_hints={
-        "expected sequence of length": "Prompts of different lengths make no tensor: write "
-        "each alone, or those of one length together."
-    },
+    example=(torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 16]), 0.2),
+    on_success="The most probable token is not always typical.",
 )
-def write_all(model, prompts, n_tokens, block_size, stop):
-    """write_all(model, prompts, n_tokens, block_size, stop): lists of ids, each continued."""
-    return write(model, prompts, n_tokens, block_size, stop)
+def typical(probs, p):
+    """typical(probs, p): the probabilities (V,) of locally typical sampling."""
+    return keep_until(probs, p, distance_to_entropy(probs).argsort())
 
 
-def write(
-    model,
-    prompts,
-    n_tokens,
-    block_size,
-    stop,
-    crop=lambda ids, block_size: ids[-block_size:],
-    choose=lambda logits: int(logits[-1].argmax()),
-    stops=True,
-    keep_stop=True,
+typical.mistake(
+    "This is top-p: the most probable tokens come first. Sort by the distance between −ln p and "
+    "the entropy, which is the absolute value of their difference.",
+    lambda probs, p: keep_until(probs, p, probs.argsort(descending=True)),
+    lambda probs, p: keep_until(probs, p, (-probs.log() - entropy(probs)).argsort()),
+)
+typical.mistake(
+    "You kept the least typical tokens: sort by the distance in rising order, the closest first.",
+    lambda probs, p: keep_until(probs, p, distance_to_entropy(probs).argsort(descending=True)),
+)
+typical.mistake(
+    "You left out the token that takes the sum past p. It is kept, too.",
+    lambda probs, p: keep_until(probs, p, distance_to_entropy(probs).argsort(), past=False),
+)
+typical.mistake(
+    "The probabilities that you keep do not sum to 1: divide them by their sum.",
+    lambda probs, p: keep_until(probs, p, distance_to_entropy(probs).argsort(), normalise=False),
+)
+typical.mistake(
+    "You compared the entropy with the probabilities. Compare it with −ln p.",
+    lambda probs, p: keep_until(probs, p, (probs - entropy(probs)).abs().argsort()),
+)
+typical.mistake(
+    "You mixed nats and bits: one of the logarithms has the base 2. Use `log` for both.",
+    lambda probs, p: keep_until(
+        probs, p, (-probs.log() - entropy(probs) / math.log(2)).abs().argsort()
+    ),
+    lambda probs, p: keep_until(probs, p, (-probs.log2() - entropy(probs)).abs().argsort()),
+)
+typical.mistake(
+    "You kept one token, the most typical one. Go on until the sum is at least p.",
+    lambda probs, p: keep_until(probs, 1e-9, distance_to_entropy(probs).argsort()),
+)
+
+
+def chain(V, seed, start, n, width):
+    """A random table of log-probabilities, and the other arguments of `beam`."""
+    return normal(V, V, seed=seed).mul(2).log_softmax(-1), start, n, width
+
+
+TOY = torch.tensor([[0.0, 0.6, 0.4], [0.4, 0.3, 0.3], [0.1, 0.0, 0.9]]).log()
+
+
+@exercise(
+    inputs=[
+        (TOY, 0, 2, 2),
+        (TOY, 0, 4, 2),
+        chain(5, 103, 3, 4, 2),
+        chain(6, 88, 4, 4, 2),
+        chain(4, 7, 3, 5, 3),
+        chain(4, 292, 0, 5, 3),
+        chain(6, 80, 2, 4, 3),
+        chain(3, 15, 0, 6, 2),
+        chain(3, 245, 2, 6, 2),
+        (TOY, 1, 1, 3),
+    ],
+    example=(TOY, 0, 2, 2),
+    on_success="The beam finds texts that greedy decoding misses.",
+)
+def beam(log_probs, start, n, width):
+    """beam(log_probs, start, n, width): the ids of the likeliest text that beam search finds."""
+    return searched(log_probs, start, n, width)
+
+
+def searched(
+    log_probs,
+    start,
+    n,
+    width,
+    *,
+    total=lambda old, new: old + new,
+    each=None,
+    worst=False,
+    all_of=False,
 ):
-    """Write greedily, text by text; a mistake is another part of it."""
-    texts = []
-    for prompt in prompts:
-        ids = list(prompt)
-        for _ in range(n_tokens):
-            ids.append(choose(model(torch.tensor([crop(ids, block_size)]))[0]))
-            if stops and ids[-1] == stop:
-                ids = ids if keep_stop else ids[:-1]
-                break
-        texts.append(ids)
-    return texts
+    """Beam search; a mistake changes a part of it.
+
+    total: the score of a longer text; each: how many continuations of one text are kept before the
+    beam is cut; worst: whether the least probable texts are kept; all_of: whether nothing is cut.
+    """
+    texts = [(0.0, [start])]
+    for _ in range(n):
+        longer = []
+        for score, ids in texts:
+            found = [
+                (total(score, new), [*ids, j]) for j, new in enumerate(log_probs[ids[-1]].tolist())
+            ]
+            longer += sorted(found, reverse=True)[:each]
+        texts = sorted(longer, reverse=not worst)
+        texts = texts if all_of else texts[:width]
+    return texts[0][1]
 
 
-def changed(change):
-    """What is returned, changed text by text: change(text, prompt, block_size)."""
-
-    def wrong(model, prompts, n_tokens, block_size, stop):
-        texts = write(model, prompts, n_tokens, block_size, stop)
-        return [change(*pair, block_size) for pair in zip(texts, prompts, strict=True)]
-
-    return wrong
-
-
-def padded(pad):
-    """All prompts in one tensor, padded with the token 0."""
-
-    def wrong(model, prompts, n_tokens, block_size, stop):
-        longest = max(map(len, prompts))
-        batch = [pad(prompt, [0] * (longest - len(prompt))) for prompt in prompts]
-        texts = write(model, batch, n_tokens, block_size, stop)
-        return [p + text[longest:] for p, text in zip(prompts, texts, strict=True)]
-
-    return wrong
-
-
-def until_one_stops(model, prompts, n_tokens, block_size, stop):
-    texts = write(model, prompts, n_tokens, block_size, stop)
-    n = min(len(text) - len(prompt) for text, prompt in zip(texts, prompts, strict=True))
-    return [text[: len(prompt) + n] for text, prompt in zip(texts, prompts, strict=True)]
-
-
-write_all.mistake(
-    "You return the new tokens without the prompts.",
-    changed(lambda ids, prompt, block_size: ids[len(prompt) :]),
+beam.mistake(
+    "You return the text without its first token: it begins with `start`.",
+    lambda *given: searched(*given)[1:],
 )
-write_all.mistake(
-    "You cropped the text itself, so its beginning is lost. Crop what the model reads, and keep "
-    "the text whole.",
-    changed(lambda ids, prompt, block_size: ids[-block_size:]),
-    changed(lambda ids, prompt, block_size: ids[-block_size - 1 :]),
-    changed(lambda ids, prompt, block_size: prompt[-block_size:] + ids[len(prompt) :]),
+beam.mistake(
+    "This is greedy decoding: only one text was kept in each step. Keep `width` of them.",
+    lambda log_probs, start, n, width: searched(log_probs, start, n, 1),
+    lambda *given: searched(*given, each=1),
 )
-write_all.mistake(
-    "You padded the short prompts on the right, and the model continued the padding.",
-    padded(lambda prompt, padding: prompt + padding),
+beam.mistake(
+    "You kept the least probable texts. Sort from the largest log-probability: `reverse=True`.",
+    lambda *given: searched(*given, worst=True),
 )
-write_all.mistake(
-    "You padded the short prompts on the left, and the model took the padding for text.",
-    padded(lambda prompt, padding: padding + prompt),
+beam.mistake(
+    "You compared the texts by their last token alone. Add its log-probability to the text's.",
+    lambda *given: searched(*given, total=lambda old, new: new),
 )
-write_all.mistake("Texts go on after `stop`: each ends with it.", partial(write, stops=False))
-write_all.mistake(
-    "All texts end when the first one has written `stop`. The others go on.", until_one_stops
+beam.mistake(
+    "You added probabilities. The probability of a text is a product, so add the logarithms.",
+    lambda *given: searched(*given, total=lambda old, new: old + math.exp(new)),
 )
-write_all.mistake(
-    "`stop` belongs to the text that it ends: append it before you leave the loop.",
-    partial(write, keep_stop=False),
+beam.mistake(
+    "You multiplied the log-probabilities. The logarithm turns the product into a sum: add them.",
+    lambda *given: searched(*given, total=lambda old, new: old * new if old else new),
 )
-write_all.mistake(
-    "You cropped the wrong end: the model always reads the first tokens. Take the last, "
-    "`ids[-block_size:]`.",
-    partial(write, crop=lambda ids, block_size: ids[:block_size]),
-)
-write_all.mistake(
-    "You gave the model only the last token. There is no cache here, so it needs the tokens before "
-    "it, too.",
-    partial(write, crop=lambda ids, block_size: ids[-1:]),
+beam.mistake(
+    "This is the most probable of all texts: nothing was cut. Keep only `width` texts after each "
+    "step.",
+    lambda *given: searched(*given, all_of=True),
 )

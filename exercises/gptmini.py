@@ -78,7 +78,7 @@ def side_by_side(answer):
         "held-out articles), 32: (…, …)}, and True or False. The two are the curve's last entry "
         "without its first, the training loss.",
     )
-    (near, far), (near_apart, far_apart) = losses.values()
+    (near, far), (near_apart, far_apart) = losses[1], losses[32]
     expect(
         near < far and near_apart < far_apart,
         "The first of two losses is that on held-out windows, the second that on held-out "
@@ -86,24 +86,28 @@ def side_by_side(answer):
     )
     expect(
         near < 3,
-        "With stride 1 the model has memorised the held-out windows: their loss is below 3 nats.",
+        "With stride 1 the model has been trained on nearly all tokens of the held-out windows: "
+        "their loss is below 3 nats.",
     )
     expect(
         near_apart > 6,
-        "Windows that do not overlap with the training text are not memorised: after 160 steps "
-        "their loss is above 6. Take the last entry of `watch_a_leak(32)`, and the second of its "
-        "three losses.",
+        "At stride 32, the held-out windows do not overlap with the training windows: after 160 "
+        "steps their loss is above 6. Take the last entry of `watch_a_leak(32)`, and the second of "
+        "its three losses.",
     )
     expect(
         far > 8 and far_apart > 8,
-        "On articles that it has not read the model gets worse the longer it trains: after 160 "
-        "steps its loss is above 8, at either stride. Take the *last* entry, not the lowest.",
+        "On articles that it was not trained on, the model gets worse the longer it trains: after "
+        "160 steps its loss is above 8, at either stride. Take the *last* entry, not the lowest.",
     )
     expect(
         right == (far_apart - near_apart < 0.5),
         "Compare the two losses of stride 32: do they differ by less than half a nat?",
     )
-    return "Windows of one article share its names and phrases, overlap or not: split by article."
+    return (
+        "Windows of one article share its names and phrases, whether they overlap or not. So split "
+        "by article."
+    )
 
 
 @exercise(
@@ -122,7 +126,7 @@ def side_by_side(answer):
     tolerance=0,
 )
 def batch_of(step, n, B, seed):
-    """batch_of(step, n, B, seed): the windows that a step reads, as a function of the step."""
+    """batch_of(step, n, B, seed): the windows that a step processes, as a function of the step."""
     return dealt()(step, n, B, seed)
 
 

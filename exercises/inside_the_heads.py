@@ -7,7 +7,7 @@ import torch
 
 from exercises.check import NotAttempted, checked, exercise, expect, normal, reported, same
 
-# --- 16.1: a score for induction ------------------------------------------------------------------
+# --- a score for induction ------------------------------------------------------------------------
 
 
 def attention_map(ids, seed):
@@ -91,7 +91,7 @@ induction_score.mistake(
 )
 
 
-# --- 16.2: a head at its mean ---------------------------------------------------------------------
+# --- a head at its mean ---------------------------------------------------------------------------
 
 
 @exercise(
@@ -154,23 +154,23 @@ def goes_back_into_the_model(answer):
     )
 
 
-# --- 16.3: the verb's heads -----------------------------------------------------------------------
+# --- the verb's heads -----------------------------------------------------------------------------
 
-# What has and have lose without a head, in nats, on the forty beginnings of section 6; worked out
+# What each head costs for has and have, in nats, on the forty openings of section 6; worked out
 # by the solution in the chapter, whose check fails if it no longer holds.
 LOST = {(26, 0): 1.93, (27, 8): 0.66}
 
 
 @checked
 def needed(answer):
-    """needed: the two heads of layers 26 and 27 that cost most, each with the nats that are lost"""
+    """needed: the two heads of layers 26 and 27 that cost most, each with its cost in nats"""
     expect(
         isinstance(answer, Mapping) and len(answer) == 2,
         "Set needed to a dict of two heads: {(layer, head): nats, (layer, head): nats}.",
     )
     if any(value is ... for value in answer.values()):
         raise NotAttempted
-    wanted = "A head is a pair of whole numbers, its loss a number: {(25, 3): 0.1, …}."
+    wanted = "A head is a pair of whole numbers, its cost a number: {(25, 3): 0.1, …}."
     heads, losses = reported(([*answer], [*answer.values()]), ([(26, 0)], [0.5]), wanted)
     found = dict(zip(heads, losses, strict=True))
     swapped = {(head, layer) for layer, head in found}
@@ -186,22 +186,22 @@ def needed(answer):
     )
     expect(
         set(found) == set(LOST),
-        "These are not the two heads without which has and have lose most. For each of the 18 "
-        "heads: the mean preference with all heads, less that without it.",
+        "These are not the two heads that cost the most. For each of the 18 heads, the cost is the "
+        "mean logit difference with all heads minus the mean logit difference without the head.",
     )
     lost, want = [found[head] for head in LOST], list(LOST.values())
     wrong = (
-        (-1, "change the sign: a loss is what all heads have more"),
-        (40, "this is the sum: divide by the forty beginnings"),
+        (-1, "change the sign: a cost is positive if the logit difference falls"),
+        (40, "this is the sum: divide by the forty openings"),
     )
     for times, says in wrong:
         expect(not same(lost, [times * x for x in want], 0.02), f"The right heads; {says}.")
-    expect(not same(lost, want[::-1], 0.05), "The right heads, but their losses are swapped.")
+    expect(not same(lost, want[::-1], 0.05), "The right heads, but their costs are swapped.")
     apart = max(abs(a - b) for a, b in zip(lost, want, strict=True))
     expect(apart < 0.011 or not same(lost, want, 0.03), "Nearly: give two decimals.")
     expect(
         apart < 0.011,
-        "The right heads, but these are not the nats: the mean over the forty beginnings of "
-        "(right verb − wrong verb), with all heads, less the same without the head.",
+        "The right heads, but these are not the nats: the mean over the forty openings of "
+        "(right verb − wrong verb), with all heads, minus the same without the head.",
     )
     return "The head that *is* and *are* need is also the one that *has* and *have* need."

@@ -68,8 +68,7 @@ scored.mistake(
     each_window(lambda s, first, last, *_: (s, first - 1 if s else 1, last)),
 )
 scored.mistake(
-    "A window that begins at s predicts up to s + T, not s + T − 1: it reads T tokens and has "
-    "T targets.",
+    "A window that begins at s predicts up to s + T, not s + T − 1: it has T tokens and T targets.",
     lambda n, T, stride: scored.right(n, T - 1, stride),
 )
 scored.mistake(
@@ -126,7 +125,7 @@ COPIED = (
     on_success="Every word in a common run, each counted once.",
 )
 def copied_share(some, text, n):
-    """copied_share(some, text, n): the share of the words in runs of n that the text has, too."""
+    """copied_share(some, text, n): the fraction of words in runs of n that the text has, too."""
     runs = {tuple(text[i : i + n]) for i in range(len(text) - n + 1)}
     found = set()
     for i in range(len(some) - n + 1):
@@ -167,7 +166,7 @@ def jumping(some, text, n):
 
 
 copied_share.mistake(
-    "That is the share of the *runs*. Mark the words that are in a run, and count them.",
+    "That is the fraction of the *runs*. Mark the words that are in a run, and count them.",
     lambda some, text, n: len(common(some, text, n)) / (len(some) - n + 1),
 )
 copied_share.mistake(
@@ -186,8 +185,8 @@ copied_share.mistake(
     lambda some, text, n: len(common(some, text, n)) / len(some),
 )
 copied_share.mistake(
-    "Words in overlapping runs count twice or more (the share can exceed 1). Mark positions, in a "
-    "set for example, and count each once.",
+    "Words in overlapping runs count twice or more (the fraction can exceed 1). Mark positions, "
+    "in a set for example, and count each once.",
     lambda some, text, n: n * len(common(some, text, n)) / len(some),
 )
 copied_share.mistake(
@@ -205,8 +204,8 @@ copied_share.mistake(
     share_found(lambda run, text, n: run in runs_of(text[:-1], n), last=0),
 )
 copied_share.mistake(
-    "Your share is 0 where runs are found. Is a list compared with a tuple (`[1, 2] == (1, 2)` is "
-    "False), or divided with `//`?",
+    "Your fraction is 0 where runs are found. Is a list compared with a tuple (`[1, 2] == (1, 2)` "
+    "is False), or divided with `//`?",
     lambda some, text, n: 0.0,
 )
 copied_share.mistake(
@@ -220,7 +219,7 @@ def of_short_lists(answer):
     short = ("now", "now", 2), ("a b", "c a b", 3), ("a b c", "a b", 3), ("", "a b", 2), ("", "", 1)
     for a, b, n in short:
         what = f"copied_share({a.split()}, {b.split()}, {n})"
-        rule = "A list shorter than n has the share 0.0" + (
+        rule = "A list shorter than n gives the fraction 0.0" + (
             "." if a else ", the empty one, too: divide only if there are words."
         )
         try:
@@ -232,7 +231,7 @@ def of_short_lists(answer):
 
 # --- which is better ------------------------------------------------------------------------------
 
-COUNTERS = (0.027, 0.019, 0.035)  # three pieces back − two, learning on: the mean, its interval
+COUNTERS = (0.027, 0.019, 0.035)  # adaptive counts, three tokens − two: the mean, its interval
 RIGHT = "two"
 VERDICTS = ("three", "two", "cannot tell")
 
@@ -259,8 +258,8 @@ def counters(answer):
     )
     expect(
         right,
-        "These are not the numbers of three pieces back minus `learning`. (`count(3)` and "
-        "`read_on(text, counts, 3)`, for each text of `exam`.)",
+        "The mean is not that of three tokens of context minus two. Count with `longest=3`, "
+        "measure with `longest=3` and `adapt=True`, and subtract `bits['adaptive counts']`.",
     )
     expect(verdict in VERDICTS, f"The verdict should be one of {', '.join(VERDICTS)}.")
     expect(verdict != "three", "Fewer bits are better, and three minus two is above 0.")
@@ -283,7 +282,7 @@ def counters(answer):
     on_success="You tried every way to swap the two models, the true one included.",
 )
 def by_chance(a, b):
-    """by_chance(a, b): the share of swaps that make the mean difference as large or larger."""
+    """by_chance(a, b): the fraction of swaps that make the mean difference as large."""
     return fraction_of_swaps(a, b)
 
 

@@ -1,4 +1,4 @@
-"""The exercises on real weights: eight bits, the cache's bytes, a dear block, a Llama by hand."""
+"""The exercises on real weights: eight bits, the size of a cache, two blocks in 2 bits, a Llama."""
 
 import math
 import struct
@@ -22,7 +22,7 @@ from exercises.check import (
 from exercises.watch import modules_of
 from helpers.gpt import GPTConfig
 
-# --- 15.1: eight bits -----------------------------------------------------------------------------
+# --- 17.1: eight bits -----------------------------------------------------------------------------
 
 
 def packed(scale, seed, zeros=()):
@@ -85,12 +85,11 @@ block8.mistake(
     reading(numbers=lambda raw: [b - 128 for b in raw[2:]]),
 )
 block8.mistake(
-    "You cut bytes into halves of four bits. Here each byte is one number.",
+    "You cut each byte into two halves of four bits. Here each byte is one level.",
     reading(numbers=lambda raw: halves(raw[2:18])),
 )
 block8.mistake(
-    "A minimum is added, made of bytes 2 and 3. This format has none: they are the first two "
-    "numbers.",
+    "You read bytes 2 and 3 as a minimum. This format has none: they are the first two levels.",
     with_minimum,
 )
 block8.mistake(
@@ -98,15 +97,15 @@ block8.mistake(
     reading(scale=lambda raw: float16(raw[:2], ">")),
 )
 block8.mistake(
-    "The scale is missing: these are whole numbers. Multiply each by the scale.",
+    "These are the levels, which are whole numbers. Multiply each by the scale.",
     reading(scale=lambda raw: 1),
 )
 block8.mistake(
-    "The scale is still among your numbers: they begin at byte 2.", reading(numbers=signed)
+    "The scale is still among your levels: they begin at byte 2.", reading(numbers=signed)
 )
 
 
-# --- 15.2: the bytes of a cache -------------------------------------------------------------------
+# --- 17.2: the bytes of a cache -------------------------------------------------------------------
 
 
 def config(layers, heads, width, kv_heads=None, head_size=None):
@@ -155,7 +154,7 @@ def with_numbers(per_token):
 
 
 cache_bytes.mistake(
-    "Half is missing: the cache holds keys *and* values.",
+    "That is half of it: the cache holds keys *and* values.",
     lambda c, tokens, size: cache_bytes.right(c, tokens, size) / 2,
 )
 cache_bytes.mistake(
@@ -184,12 +183,17 @@ cache_bytes.mistake(
     lambda c, tokens, size: cache_bytes.right(c, tokens, size) / c.n_layer,
 )
 cache_bytes.mistake(
-    "That is how many numbers there are. Each takes `size` bytes.",
+    "These are megabytes. Return the number of bytes.",
+    lambda c, tokens, size: cache_bytes.right(c, tokens, size) / 1e6,
+    lambda c, tokens, size: cache_bytes.right(c, tokens, size) / 2**20,
+)
+cache_bytes.mistake(
+    "That is the number of numbers. Each takes `size` bytes.",
     lambda c, tokens, size: cache_bytes.right(c, tokens, 1),
 )
 
 
-# --- 15.3: the dearer block -----------------------------------------------------------------------
+# --- 17.3: the block that costs more --------------------------------------------------------------
 
 BITS = (1.0009, 1.1100, 1.3266)  # a character: untouched, block 15 in 2 bits, block 29 in 2 bits
 RIGHT, TOKENS = "last", 140  # of 600 characters
@@ -214,7 +218,7 @@ def dearer(answer):
         answer,
         (*BITS, RIGHT),
         "Set dearer to four things: three numbers of bits, and your verdict, "
-        '(1.5, 1.6, 1.7, "middle").',
+        '(2.11, 2.22, 2.33, "middle").',
     )
     for unit, factor in {
         "nats per character. Divide by ln 2": math.log(2),
@@ -236,11 +240,11 @@ def dearer(answer):
             "matrices of `model.blocks[15]`, each by `quantize(matrix, 2).matrix()`.)"
         )
     expect(verdict in ("middle", "last"), "The verdict should be middle or last.")
-    expect(verdict == RIGHT, "More bits are worse: which of the two adds more?")
-    return "Three times as dear, and nearly all of it in its feed-forward part."
+    expect(verdict == RIGHT, "More bits are worse. Which of the two blocks adds more?")
+    return "The last block costs three times as much, nearly all of it in its feed-forward network."
 
 
-# --- 15.4: a Llama from its tensors ---------------------------------------------------------------
+# --- 17.4: a Llama from its tensors ---------------------------------------------------------------
 
 
 def random_llama(V, T, L, C, H, K, hidden, base, seed, small=1.0):
@@ -290,8 +294,8 @@ def model_in_words(given):
         random_llama(10, 8, 1, 16, 4, 2, 21, 50.0, seed=60, small=0.02),
     ],
     on_shape_error="Matrices are (out, in): x @ W.T or F.linear(x, W). Keys and values have "
-    "n_kv_head heads; a norm's mean wants keepdim=True.",
-    on_success="A Llama, from its tensors alone.",
+    "n_kv_head heads; the mean in a norm needs keepdim=True.",
+    on_success="That is a Llama, computed from its tensors alone.",
     tolerance=1e-3,
     in_words=model_in_words,
 )
@@ -354,12 +358,12 @@ def but(**changes):
 
 
 llama.mistake(
-    "Nothing is turned, so the positions of the tokens are missing. Turn queries and keys.",
+    "Nothing is rotated, so the positions of the tokens are missing. Rotate queries and keys.",
     but(rotate=lambda x, base: x),
 )
 llama.mistake(
-    "Queries and keys are turned before the split, or along the wrong dimension. Turn each head: "
-    "`turned` wants (heads, T, hs).",
+    "Queries and keys are rotated before the split, or along the wrong dimension. Rotate each "
+    "head: `rotate` needs (heads, T, hs).",
     but(rotate=lambda x, base: rotary(x.transpose(0, 1), base).transpose(0, 1)),
 )
 llama.mistake(

@@ -90,70 +90,80 @@ clip.mistake(
 
 @exercise(
     inputs=[
-        (3 * normal(4, 4, seed=1),),
-        (3 * normal(3, 6, seed=2),),
-        (3 * normal(7, 2, seed=3),),
-        (normal(1, 5, seed=4),),
-        (torch.diag(torch.tensor([5.0, 0.1])),),
+        ([4.0, 3.0, 2.0, 2.5, 2.6, 2.7, 2.8], 2),
+        ([4.0, 3.0, 2.0], 3),  # it never stops
+        ([3.0, 2.0, 2.5, 1.9, 2.0, 2.1, 2.2, 1.0], 3),  # it recovers once
+        ([2.0, 2.0, 2.0, 2.0], 2),  # equal losses
+        ([1.0, 2.0], 1),
+        ([2.5], 4),
+        ([2.0, 3.0, 2.5, 3.5, 3.6, 2.4], 2),
     ],
-    example=(torch.diag(torch.tensor([5.0, 0.1])),),
-    on_shape_error="Is `full_matrices=False` missing? Or did you transpose Wt, which svd returns "
-    "transposed already?",
-    on_success="All singular values are 1, and the directions are kept.",
-    tolerance=1e-3,
+    example=([3.0, 2.5, 2.6, 2.7, 2.4], 2),
+    why=["", "", "", "Equal losses: the first one is kept, and the others are no improvement."]
+    + [""] * 3,
+    on_success="The best checkpoint is kept, and the run ends when waiting has not paid.",
 )
-def equalised(matrix):
-    """equalised(matrix): U Wᵀ of U Σ Wᵀ, for any shape."""
-    U, _, Wt = svd(matrix)
-    return U @ Wt
+def early_stop(losses, patience):
+    """early_stop(losses, patience): the evaluation that is kept, and the last one that is made."""
+    return stopped(losses, patience)
 
 
-def svd(matrix):
-    return torch.linalg.svd(matrix, full_matrices=False)
+def stopped(losses, patience, better=lambda loss, best: loss < best, late=0):
+    """The right answer, or one thing done otherwise."""
+    best = worse = i = 0
+    for i, loss in enumerate(losses):
+        if i == 0 or better(loss, losses[best]):
+            best, worse = i, 0
+        else:
+            worse = i - best
+        if worse >= patience + late:
+            break
+    return best, i
 
 
-def from_svd(function):
-    return lambda m: function(*svd(m))
+def in_a_row(losses, patience):
+    """Stops after so many rises in a row, not after so long without a new lowest loss."""
+    best = rises = i = 0
+    for i, loss in enumerate(losses):
+        best = i if loss < losses[best] else best
+        rises = rises + 1 if i and loss >= losses[i - 1] else 0
+        if rises >= patience:
+            break
+    return best, i
 
 
-def newton_schulz(x):
-    """Muon's five multiplications."""
-    x = x / x.norm()
-    for _ in range(5):
-        gram = x @ x.T
-        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
-    return x
-
-
-equalised.mistake(
-    "This is the matrix itself: the singular values are still in it. Leave them out.", torch.clone
+early_stop.mistake(
+    "You looked at all losses for the lowest one. The run cannot see what comes after its end.",
+    lambda losses, patience: (losses.index(min(losses)), stopped(losses, patience)[1]),
 )
-equalised.mistake(
-    "This is the matrix divided by its length: all singular values shrink alike. Leave them "
-    "out: U Wᵀ.",
-    lambda m: m / m.norm(),
+early_stop.mistake(
+    "You never stop: the second number is the evaluation that is `patience` after the best one.",
+    lambda losses, patience: (losses.index(min(losses)), len(losses) - 1),
 )
-equalised.mistake(
-    "You scaled each row to length 1. The rows should also be perpendicular: U Wᵀ.",
-    lambda m: m / m.norm(dim=1, keepdim=True),
+early_stop.mistake(
+    "A loss that equals the lowest one is no improvement: compare with <, not with <=.",
+    partial(stopped, better=lambda loss, best: loss <= best),
 )
-equalised.mistake(
-    "torch.linalg.svd returns Wᵀ already. You transposed it again.",
-    from_svd(lambda U, S, Wt: U @ Wt.T),
+early_stop.mistake(
+    "You stop one evaluation too late: stop as soon as the best one is `patience` evaluations old.",
+    partial(stopped, late=1),
 )
-equalised.mistake(
-    "This is one of the parts, or all three. Multiply U by Wᵀ.",
-    svd,
-    lambda m: svd(m)[0],
-    lambda m: svd(m)[2],
+early_stop.mistake(
+    "You keep the last checkpoint. Keep the one with the lowest loss.",
+    lambda losses, patience: (stopped(losses, patience)[1],) * 2,
 )
-equalised.mistake(
-    "QR gives perpendicular directions, too, but different ones, which depend on the order of the "
-    "columns. Use torch.linalg.svd: U Wᵀ.",
-    lambda m: torch.linalg.qr(m).Q,
+early_stop.mistake(
+    "You returned the losses. Return their indices.",
+    lambda losses, patience: tuple(losses[i] for i in stopped(losses, patience)),
 )
-equalised.mistake(
-    "Muon's five multiplications only come near. Use torch.linalg.svd.", newton_schulz
+early_stop.mistake(
+    "You count evaluations in a row that are worse than the one before. Count those since the "
+    "lowest loss.",
+    in_a_row,
+)
+early_stop.mistake(
+    "The pair is the other way round: first the one that is kept, then the last one.",
+    lambda losses, patience: stopped(losses, patience)[::-1],
 )
 
 RATES = 0.003, 0.01, 0.02, 0.06
@@ -166,7 +176,7 @@ def warm_up_pays(answer):
         answer,
         (dict.fromkeys(RATES, 0.01), [0.06]),
         "Set warm_up_pays to a pair: the gains, rate → gain, and the list of rates where it pays, "
-        "({0.003: 0.2, …}, [0.003]).",
+        "({0.003: 0.2, …}, [0.003, …]).",
     )
     expect(
         all(abs(gain) < 1 for gain in gains.values()),
@@ -184,9 +194,9 @@ def warm_up_pays(answer):
     )
     expect(
         max(gains[0.02], gains[0.06]) > 0.05 > max(gains[0.003], gains[0.01])
-        and gains[0.003] > -0.035,  # with a fall it is -0.051
-        "These are not the gains of the small GPT from this seed. `stepped` gives (run, loss): "
-        "take the loss, with w=40 of 200 steps in one of the two, and f=1.0 in both.",
+        and gains[0.003] > -0.035,  # with cosine decay it is -0.051
+        "These are not the gains of the small GPT from this seed. Use `adamw_run` with 200 "
+        "learning rates: 40 steps of warm-up in one of the two runs, and final=1.0 in both.",
     )
     best = [rate for rate in RATES if gains[rate] > 0.05]
     expect(
@@ -286,7 +296,7 @@ optimised.mistake(
     partial(adamw, corrected=lambda moment, beta, n: moment),
 )
 optimised.mistake(
-    "Your vectors decay too. Only tensors with two dimensions should.",
+    "Your vectors decay too. Only tensors with two or more dimensions should.",
     partial(adamw, decays=lambda p: True),
 )
 optimised.mistake(
