@@ -1,8 +1,8 @@
-"""bf16: is the loss the same when a model computes with half the digits?
+"""Half precision: is the loss the same when a model computes its products in bfloat16?
 
 The fast model (two layers, C = 64, texts of 32 characters of the plays), 150 steps, computed in
 float32, and with its matrix products in bfloat16; where the hardware does not have the format, it
-is imitated, slowly, with the same roundings. rate: Muon's. loss: on 50,000 held-out characters,
+is simulated, slowly, with the same roundings. rate: Muon's. loss: on 50,000 held-out characters,
 computed in float32.
 """
 

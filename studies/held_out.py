@@ -1,7 +1,7 @@
-"""Does the law of `scaling_law` foretell a larger run?
+"""Does the scaling law fitted in `scaling_law` predict the loss of a larger run?
 
-A model 2.7 times as large as the largest there reads twice as many tokens as any there: 5 times the
-work. The rest as there.
+The model is 2.7 times as large as the largest model of `scaling_law`, and it is trained on twice as
+many tokens, so it takes 5 times the FLOPs. Everything else is as in `scaling_law`.
 """
 
 from studies import Study

@@ -1,10 +1,10 @@
 """What does Muon buy over AdamW, and AdamW over gradient descent with momentum, at each rate?
 
-A small GPT on the plays (two layers, C = 64, texts of 32 characters, GPT-2's start, untied, without
-biases), 150 steps, hold and fall. Only the steps of the matrices in the blocks differ: AdamW at the
-rate 0.003, or Muon at 0.05; all else takes AdamW's steps at 0.01. "momentum" is gradient descent
-with momentum 0.9 at 0.03 for all parameters. times: what these rates (0.01 aside) are multiplied
-by. loss: on 50,000 held-out characters.
+A small GPT on the plays (two layers, C = 64, texts of 32 characters, GPT-2's initialisation,
+untied, without biases), 150 steps, warmup-stable-decay. Only the steps of the matrices in the
+blocks differ: AdamW at the rate 0.003, or Muon at 0.05; all else takes AdamW's steps at 0.01.
+"momentum" is gradient descent with momentum 0.9 at 0.03 for all parameters. times: what these rates
+(0.01 aside) are multiplied by. loss: on 50,000 held-out characters.
 """
 
 import torch

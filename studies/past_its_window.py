@@ -1,11 +1,11 @@
 """What happens to a real model past its window, and which repair helps?
 
-SmolLM2's file names a window of 8,192 tokens and a rotary base of 100,000. It reads the first
-12,288 tokens of an article: as it comes; with four times the base; with every position divided by
-1.5, which brings the last one back inside. start, window, just past and past: the mean loss in
-nats a token at the places 0–4,095, 4,096–8,191, 8,192–10,239 and 10,240–12,287. "cropped" is the
-model as it comes, which for the places from 8,192 on is given the last 6,144 tokens alone. A seed
-is an article: the three longest of the training articles.
+SmolLM2's file states a window of 8,192 tokens and a rotary base of 100,000. The model processes the
+first 12,288 tokens of an article: as it comes; with four times the base; with every position
+divided by 1.5, so that the last one is inside the window. start, window, just past and past: the
+mean loss in nats per token at the positions 0–4,095, 4,096–8,191, 8,192–10,239 and 10,240–12,287.
+"cropped" is the model as it comes, which for the positions from 8,192 on processes only the last
+6,144 tokens. A seed is an article: the three longest of the training articles.
 """
 
 from functools import cache
@@ -40,7 +40,7 @@ class Squeezed(Rotary):
 
 
 def article(seed: int) -> torch.Tensor:
-    """(READ + 1,) the end of the text before, then the first tokens of an article."""
+    """(READ + 1,): the special token 0, then the first tokens of an article."""
     longest = sorted((text for _, text in data.wikipedia("train")), key=len)[-1 - seed]
     return torch.tensor([0, *smollm2()[1].encode(longest)])[: READ + 1]
 
@@ -48,7 +48,7 @@ def article(seed: int) -> torch.Tensor:
 @cache
 @torch.no_grad()
 def losses(seed: int, times: float, by: float, first: int) -> torch.Tensor:
-    """The loss at each place from the first on, by a model that reads no token before it.
+    """The loss at each position from `first` on, by a model that processes no token before it.
 
     By the blocks alone, since the model refuses more than its window, and with the logits of 1,024
     tokens at a time.

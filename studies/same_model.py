@@ -1,8 +1,9 @@
-"""Is SmolLM2 in our GPT the model that others run?
+"""Does SmolLM2 in our GPT compute what the library `transformers` computes?
 
-The library `transformers` computes from the same numbers, ten prompts, 64 tokens each, the
-likeliest every time. differ: how many of the 64 are others; logits: the largest difference at any
-place, of logits that are some 20 apart; a seed is a prompt.
+Both get the same weights, and both continue ten prompts by 64 tokens, greedily. differ: how many of
+the 64 tokens differ; logits: the largest difference between two logits at any position; largest
+logit at 0 … 11: what `transformers` computes at the first positions, so that another program can
+be compared with it; a seed is a prompt.
 """
 
 import os
@@ -86,8 +87,13 @@ def run(arm: str, seed: int, *, tokens: int) -> dict[str, float]:
         read = theirs()(other if past is None else other[:, -1:], past_key_values=past)
         past = read.past_key_values
         other = torch.cat((other, read.logits[:, -1:].argmax(-1)), dim=1)
-    logits = (model(text) - theirs()(text).logits).abs().max().item()
-    return {"differ": float((text != other).sum()), "logits": logits}
+    their_logits = theirs()(text).logits
+    largest = their_logits[0, :12].amax(-1).tolist()
+    return {
+        "differ": float((text != other).sum()),
+        "logits": (model(text) - their_logits).abs().max().item(),
+        **{f"largest logit at {position}": logit for position, logit in enumerate(largest)},
+    }
 
 
 study = Study(arms=["SmolLM2"], settings={"tokens": 64}, seeds=range(len(PROMPTS)))

@@ -1,10 +1,10 @@
-"""How does the loss fall with parameters and with tokens read?
+"""How does the loss fall with the parameters and with the tokens of training?
 
 Models from 3,000 to 450,000 parameters in their blocks (an arm's name: layers × width, heads of 16)
-learn Shakespeare's plays, character by character, with the recipe of the chapter training (windows
-of 64, 16 a step). `tokens`: characters read, of 4.3 million there are; `times` multiplies the
-learning rates. loss: nats a character on the first 200,000 of the validation text; parameters: in
-the blocks.
+learn Shakespeare's plays, character by character, with the recipe of the chapter training_fast
+(windows of 64 characters, 16 per step). `tokens`: characters processed, of the 4.3 million in the
+training text. `times` multiplies the learning rates. loss: nats per character on the first 200,000
+characters of the validation text. parameters: those in the blocks.
 """
 
 from functools import partial

@@ -1,10 +1,10 @@
 """At which temperature is a model's loss lowest, on the text it was trained on and on new text?
 
-A GPT of two layers (C = 64, context 32) on Shakespeare, 16 rows a step, trained on 20,000
-characters that it reads again and again, or on all plays but the held-out ones. known, new: the
-temperature at which the loss is lowest, on 100 stretches that it was trained on and on 100 of the
-held-out plays; gap known, gap new: entropy minus loss at temperature 1, in nats; loss known, loss
-new: at temperature 1.
+A GPT of two layers (C = 64, context 32) is trained on Shakespeare with 16 sequences per step: on
+20,000 characters, over and over, or on all plays but the held-out ones. known, new: the temperature
+at which the loss is lowest, on 100 passages that it was trained on and on 100 of the held-out
+plays. gap known, gap new: entropy minus loss at temperature 1, in nats. loss known, loss new: the
+loss at temperature 1.
 """
 
 import torch
@@ -19,7 +19,7 @@ T, STRETCHES = 32, 100
 
 
 def entropy_and_loss(logits: Tensor, y: Tensor, tau: float) -> tuple[float, float]:
-    """In nats: what the model offers, and what really came."""
+    """The mean entropy of the predictions, and their loss, in nats."""
     log_p = (logits / tau).log_softmax(-1)
     loss = -log_p.gather(-1, y[..., None]).mean()
     return -(log_p.exp() * log_p).sum(-1).mean().item(), loss.item()

@@ -1,9 +1,9 @@
-"""What does the template of a model that was taught to answer change?
+"""What does the chat template change for a model that was trained on conversations?
 
-Twelve questions of our own to SmolLM2-135M-Instruct, its likeliest token each time, 60 at most:
-in the model's own template, in the template without its system line, and as plain text.
-silent: is the mark for the end of a message all that it writes?; ended: does it end by itself?;
-a seed is a question.
+Twelve questions of our own to SmolLM2-135M-Instruct, greedily, at most 60 tokens: in the model's
+own template, in the template without its system message, and as plain text. empty replies: whether
+the special token for the end of a message is all that it writes; ended: whether it ends by itself;
+tokens: how many it writes; a seed is a question.
 """
 
 import torch

@@ -1,8 +1,8 @@
-"""One table or two: what does tying cost, once the tables start at a size that suits them?
+"""One table or two: what does tying cost, once their initialisation suits both ends?
 
-A small GPT on the plays (two layers, texts of 16 characters), tied and untied from the same first
-numbers, 200 steps of AdamW with warm-up, fall and clipping. start: the spread of the numbers in the
-tables at the beginning; width: C. loss: on 50,000 held-out characters.
+A small GPT on the plays (two layers, texts of 16 characters), tied and untied from the same initial
+weights, 200 steps of AdamW with warm-up, learning-rate decay and gradient clipping. start: the
+standard deviation of the tables at initialisation; width: C. loss: on 50,000 held-out characters.
 """
 
 from functools import partial

@@ -1,9 +1,10 @@
-"""Do half the digits, or compiled kernels, change what a model learns, and how fast?
+"""Do bfloat16 or compiled kernels change what a model learns, and how fast?
 
 A small GPT learns Shakespeare's plays for 300 steps: as PyTorch runs it, in bfloat16 (whether the
-hardware is made for it or not), and compiled by `torch.compile`, which wants a C++ compiler.
-loss: nats a character on the first 50,000 of the validation text; milliseconds: the fastest of the
-last 270 steps, on the machine that is named; first: seconds of the first step, with the compiling.
+hardware is made for it or not), and compiled by `torch.compile`, which needs a C++ compiler.
+loss: nats per character on the first 50,000 characters of the validation text. milliseconds: the
+fastest of the last 270 steps, on the machine that is named. first: seconds of the first step, with
+the compilation.
 """
 
 import time

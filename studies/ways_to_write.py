@@ -1,9 +1,10 @@
-"""Is the most likely text like real text? And what does each way to choose make of a text?
+"""Is the most likely text like real text? And how does the text depend on the decoding method?
 
-The shipped GPT continues 50 characters of plays that it was not trained on; the seed decides which
-12 stretches, and the dice. nats: the mean surprise of the model at the characters of the
-continuation; real is how the play goes on. repeats: the share of pieces of 12 characters that stood
-before in the same continuation; known: the share of its words that are in the training plays.
+The shipped GPT continues 50 characters of plays that it was not trained on. The seed chooses 12
+passages, and seeds the sampling. The arm real is how the play continues. nats: the mean negative
+log-likelihood of the characters of the continuation, under the model at temperature 1. repeats: the
+fraction of 12-grams, spans of 12 characters, that occurred earlier in the same continuation. known:
+the fraction of its words that occur in the training plays.
 """
 
 import re
@@ -21,7 +22,7 @@ from studies import Study
 
 PROMPT, TEXTS = 50, 12
 WAYS: dict[str, dict[str, Any]] = {
-    "drawn": {}, "temperature 1.5": {"temperature": 1.5}, "temperature 0.7": {"temperature": 0.7},
+    "sampled": {}, "temperature 1.5": {"temperature": 1.5}, "temperature 0.7": {"temperature": 0.7},
     "top-p 0.9": {"top_p": 0.9}, "min-p 0.1": {"min_p": 0.1}, "greedy": {"temperature": 0},
     "greedy, penalty 1.2": {"temperature": 0, "repetition_penalty": 1.2},
 }  # fmt: skip
@@ -42,22 +43,22 @@ def words(text: str) -> list[str]:
 
 
 def repeats(text: str, n: int = 12) -> float:
-    pieces = [text[i : i + n] for i in range(len(text) - n + 1)]
-    return 1 - len(set(pieces)) / len(pieces)
+    ngrams = [text[i : i + n] for i in range(len(text) - n + 1)]
+    return 1 - len(set(ngrams)) / len(ngrams)
 
 
 @torch.no_grad()
-def surprise(model: GPT, ids: Tensor) -> Tensor:
-    """(B,): the mean surprise at the characters after the prompt, in nats."""
+def mean_nll(model: GPT, ids: Tensor) -> Tensor:
+    """The mean negative log-likelihood of the characters after the prompt, (B,), in nats."""
     log_p = model(ids[:, :-1])[:, PROMPT - 1 :].log_softmax(-1)
     return -log_p.gather(-1, ids[:, PROMPT:, None]).mean((1, 2))
 
 
 @torch.no_grad()
 def beam(model: GPT, prompts: Tensor, n_tokens: int, width: int) -> Tensor:
-    """Keep the `width` likeliest texts after each token; prompts (B, T), returns the likeliest."""
+    """Beam search: prompts (B, T) → the likeliest of `width` texts, each (T + n_tokens,)."""
     ids, cache = prompts, model.empty_cache()
-    scores = torch.zeros(len(prompts), 1)  # of each text in each beam
+    scores = torch.zeros(len(prompts), 1)  # log-probabilities of the texts
     logits = model(ids, cache)[:, -1]
     for _ in range(n_tokens):
         V, held = logits.shape[-1], scores.shape[1]
@@ -92,14 +93,14 @@ def run(arm: str, seed: int, *, characters: int) -> dict[str, float]:
     written = [tokenizer.decode(row) for row in ids[:, PROMPT:].tolist()]
     all_words = [word for one in written for word in words(one)[1:-1]]  # the ends may be cut
     return {
-        "nats": surprise(model, ids).mean().item(),
+        "nats": mean_nll(model, ids).mean().item(),
         "repeats": sum(map(repeats, written)) / TEXTS,
         "known": sum(word in known_words() for word in all_words) / len(all_words),
     }
 
 
 study = Study(
-    arms=["real", *WAYS, "beam of 4"],
+    arms=["real", *WAYS, "beam, width 4"],
     settings={"characters": 100},
     variations=[{"characters": 200}],
 )

@@ -1,16 +1,21 @@
-"""What must a small GPT beat, and what does a lower loss buy that a reader can see?
+"""After how many steps does a small GPT reach n-gram counts, and what does a lower loss buy?
 
 The sentences of the chapter judging that this tests: after how many steps a small GPT is as good
-as tables of counted pairs; and that with the loss other marks improve: cloze questions, agreement,
-the share of written words that the training articles have.
+as a count-based bigram model; and that, as the loss falls, other measures improve: cloze
+questions, subject–verb agreement, and the fraction of generated words that occur in the training
+articles.
 
-Two layers, width 64, windows of 64 pieces, 16 in a batch, of the training articles. bits per
-character: on the exam, the first 6,000 characters of each validation article. cloze: the share of
-right answers where one word of four of a kind fits best into a validation article; each word is the
-right one equally often, so 0.25 is guessing (and some places admit two). agreement: is or are, was
-or were, has or have, where the verb follows its noun (plain), and where a noun stands between, of
-the other number (parted) or of the same (alike); guessing is 0.5. known words: of the words that it
-draws, those that the training articles have. Moved: both learning rates × 0.5, × 2.
+Two layers, width 64, windows of 64 tokens, 16 in a batch, trained on the training articles.
+
+- bits per character: on the first 6,000 characters of each validation article.
+- cloze: accuracy where one word of four of a kind fits best into a validation article. Each word is
+  the right one equally often, so guessing gives 0.25. Some questions admit two answers.
+- agreement: accuracy of is or are, was or were, has or have, where the verb follows its noun
+  (plain), and where another noun stands between, of the other number (attractor) or of the same
+  (same number). Guessing gives 0.5.
+- known words: of the words that the model generates, the fraction that the training articles have.
+
+Changed: both learning rates × 0.5, × 2.
 """
 
 import random
@@ -34,7 +39,7 @@ KINDS = (
     "can could would will", "before after during since", "one two three four",
     "city country island state", "called known made used",
 )  # fmt: skip
-NOUNS = (  # one, several, and a part to set between: of one, of several
+NOUNS = (  # one, several, and what stands between: one, several
     ("city", "cities", "near the river", "near the rivers"),
     ("king", "kings", "of the country", "of the countries"),
     ("book", "books", "by the writer", "by the writers"),
@@ -89,10 +94,10 @@ def cloze_questions(each: int = 5) -> list[tuple[str, list[str], str, str]]:
 
 
 def agreement_questions(kind: str) -> list[tuple[str, list[str], str]]:
-    """(before, the two options, the right one); kind: "plain", "parted" or "alike"."""
+    """(before, the two options, the right one); kind: "plain", "attractor" or "same number"."""
     found = []
     for *nouns, of_one, of_several in NOUNS:
-        parts = {"parted": (of_several, of_one), "alike": (of_one, of_several)}.get(kind)
+        parts = {"attractor": (of_several, of_one), "same number": (of_one, of_several)}.get(kind)
         for number, noun in enumerate(nouns):
             before = f"\n\nThe {noun} {parts[number]}" if parts else f"\n\nThe {noun}"
             for verbs in VERBS:
@@ -114,7 +119,7 @@ def agreement(model: nn.Module, tokenizer: BPETokenizer, kind: str) -> float:
 
 
 def known(model: nn.Module, tokenizer: BPETokenizer, seed: int, texts: int = 20) -> float:
-    """Of the words that the model draws after the token that begins a document."""
+    """The fraction of the words generated after END that the training articles have."""
     prompts = torch.full((texts, 1), tokenizer.special[END])
     ids = generate(model, prompts, 60, generator=torch.Generator().manual_seed(seed))
     drawn = [word for row in ids.tolist() for word in words(tokenizer.decode(row[1:]))[:-1]]
@@ -146,8 +151,8 @@ def run(arm: str, seed: int, *, rate_times: float) -> dict[str, float]:
         "bits per character": sum(each) / len(each),
         "cloze": cloze(model, tokenizer),
         "agreement, plain": agreement(model, tokenizer, "plain"),
-        "agreement, parted": agreement(model, tokenizer, "parted"),
-        "agreement, alike": agreement(model, tokenizer, "alike"),
+        "agreement, attractor": agreement(model, tokenizer, "attractor"),
+        "agreement, same number": agreement(model, tokenizer, "same number"),
         "known words": known(model, tokenizer, seed),
     }
 
