@@ -6,8 +6,8 @@ notebook and in these forms, the only ones in use (a test holds all texts to the
     09_gpt                             the notebook's name, in links and paths
     chapter 09, chapters 03 to 06, 08  in prose and comments
     # 09 · GPT, [09 · GPT]             its title
-    08 the block → **09 GPT** →        the road at its head
-    | 09 |, | 03–06, 08 |              in a table's column headed "chapter"
+    | 09 |, | 03–06, 08 |,             in a table's column headed "chapter"
+    | 09 (`claim:G1`), 10 (`claim:G7`) |
     Exercise 9.2                       its exercises
 """
 
@@ -41,8 +41,6 @@ def renumbered(text: str, number: Number) -> str:
     text = re.sub(r"\b\d\d_(?=[a-z]+(?:_[a-z]+)*\b)", two, text)
     text = re.sub(rf"\b[Cc]hapter(?:\s|#)+(?:\*\*)?\d\d|\b[Cc]hapters(?:\s|#)+{_LIST}", two, text)
     text = re.sub(r"(?:^# |\[)\d\d(?= · )", two, text, flags=re.MULTILINE)
-    text = re.sub(r"^.*\d\d .*→.*$", lambda m: re.sub(r"\b\d\d(?= [A-Za-z])", two, m[0]), text,
-                  flags=re.MULTILINE)  # fmt: skip
     text = re.sub(r"\b[Ee]xercises? \d+\.\d(?:(?:,| and| to) \d+\.\d)*",
                   lambda m: each(r"\d+(?=\.)", m, 1), text)  # fmt: skip
     return re.sub(r"(?:^\|.*\n?)+", lambda m: _table(m[0], two), text, flags=re.MULTILINE)
@@ -56,7 +54,9 @@ def _table(table: str, two: Callable[[re.Match[str]], str]) -> str:
         cells = _cells(row)
         for c in columns:
             if c < len(cells):
-                cells[c] = re.sub(rf"^\s*(?:\*\*)?{_LIST}(?!\.?\d)", two, cells[c])
+                cells[c] = re.sub(
+                    rf"^\s*(?:\*\*)?{_LIST}(?!\.?\d)|(?<=\), )\d\d(?= \()", two, cells[c]
+                )
         rows[r] = "|".join(cells)
     return "\n".join([header, *rows])
 

@@ -38,7 +38,7 @@ from helpers.training import estimate_loss, fast_gpt, fast_optimizers, wsd_sched
 
 ROOT = Path(__file__).resolve().parent.parent
 BATCH = 16
-# What is shipped does without short convolutions, because the chapter on generation caches what
+# What is shipped does without short convolutions, because the chapter on the KV cache keeps what
 # attention needs of the past and nothing else, and without LayerNorm, which explorers/gpt.js does
 # not compute.
 PARTS: dict[str, Any] = dict(norm="RMSNorm", convolution=None)

@@ -27,4 +27,10 @@
   };
   addEventListener("DOMContentLoaded", open);
   addEventListener("hashchange", open);
+  // What is drawn above the target while the page loads may push it out of sight.
+  addEventListener("load", () => {
+    const [entry] = performance.getEntriesByType("navigation");
+    if (entry instanceof PerformanceNavigationTiming && entry.type === "navigate")
+      document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  });
 })();
