@@ -8,51 +8,68 @@ from its tensors. Rounds take turns, so that whatever else the machine does meet
 """
 
 import argparse
+import os
 from statistics import median
 
-from helpers.distributed import STRATEGIES, torchrun
-
-SCRIPT = """
 import torch
-from helpers.distributed import Processes, bytes_held
+
+from helpers.distributed import STRATEGIES, Processes, bytes_held, torchrun
+from helpers.trainer import Trainer
 from helpers.training import fast_gpt, fast_optimizers
 
-torch.set_num_threads(1)
-ids = torch.randint(2048, (20_000,), generator=torch.Generator().manual_seed(0))
-with Processes.started() as started:
-    processes = started.with_strategy(STRATEGY)
-    torch.manual_seed(0)
-    model = fast_gpt(2048, 256, n_layer=6, n_head=4, n_embd=256, convolution=None)
-    processes.parallelize(model)
-    optimizers = fast_optimizers(model)
-    seconds = []
-    for _ in range(STEPS):
-        run = Trainer(model, ids, steps=1, block_size=256, batch_size=16, optimizer=optimizers,
-                      generator=torch.Generator().manual_seed(0), processes=processes).fit()
-        seconds.append(run.seconds)
-    held = bytes_held(model, optimizers) / 1e6
-    if processes.rank == 0:
-        print(sorted(seconds)[STEPS // 2], held, run.losses[-1])
-"""
+
+def measure(strategy: str, steps: int) -> None:
+    """In one of the processes: train, and print the seconds of a step, megabytes, and the loss."""
+    torch.set_num_threads(1)
+    ids = torch.randint(2048, (20_000,), generator=torch.Generator().manual_seed(0))
+    with Processes.started() as started:
+        processes = started.with_strategy(strategy)
+        torch.manual_seed(0)
+        model = fast_gpt(2048, 256, n_layer=6, n_head=4, n_embd=256, convolution=None)
+        processes.parallelize(model)
+        optimizers = fast_optimizers(model)
+        seconds = []
+        for _ in range(steps):
+            run = Trainer(
+                model,
+                ids,
+                steps=1,
+                block_size=256,
+                batch_size=16,
+                optimizer=optimizers,
+                generator=torch.Generator().manual_seed(0),
+                processes=processes,
+            ).fit()
+            seconds.append(run.seconds)
+        held = bytes_held(model, optimizers) / 1e6
+        if processes.rank == 0:
+            print(median(seconds), held, run.losses[-1])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--strategy", choices=STRATEGIES, help="of the processes of this program")
     given = parser.parse_args()
+    if "RANK" in os.environ:  # this is one of the processes that the benchmark has started
+        measure(given.strategy, given.steps)
+        return
     arms = [("ddp", 1), *((strategy, 2) for strategy in STRATEGIES)]
     seconds: dict[tuple[str, int], list[float]] = {arm: [] for arm in arms}
     for _ in range(given.rounds):
-        for way, number in arms:
-            script = SCRIPT.replace("STRATEGY", repr(way)).replace("STEPS", str(given.steps))
-            step, held, loss = map(float, torchrun(script, number).split())
-            seconds[way, number].append(step)
+        for arm in arms:
+            way, number = arm
+            options = f"--strategy={way}", f"--steps={given.steps}"
+            printed = torchrun(__file__, *options, processes=number)
+            step, held, loss = map(float, printed.split())
+            seconds[arm].append(step)
             print(f"{number} {way:8} {4096 / step:6.0f} tokens/s, {held:.1f} MB, loss {loss:.5f}")
-    alone = median(seconds["data", 1])
+    alone = seconds["ddp", 1]
     for (way, number), steps in seconds.items():
-        every = ", ".join(f"{a / b:.2f}" for a, b in zip(seconds["data", 1], steps, strict=True))
-        print(f"{number} {way:8}: {alone / median(steps):.2f} × one process (rounds: {every})")
+        every = ", ".join(f"{a / b:.2f}" for a, b in zip(alone, steps, strict=True))
+        print(f"{number} {way:8}: {median(alone) / median(steps):.2f} × one process", end=" ")
+        print(f"(rounds: {every})")
 
 
 if __name__ == "__main__":
