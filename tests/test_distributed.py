@@ -126,18 +126,26 @@ def test_gradients_are_clipped_as_torch_clips_them():
     torch.testing.assert_close(*found)
 
 
+def started(folder, text, *arguments):
+    """What two processes print that run this text, written to a file."""
+    script = folder / "script.py"
+    script.write_text(text, encoding="utf-8")
+    return torchrun(script, *arguments)
+
+
 SCRIPT = """
-import os, signal
+import os, signal, sys
 import torch
 from helpers.distributed import Processes, first_process
 from helpers.trainer import Trainer
 from helpers.training import fast_gpt, fast_optimizers
 data = torch.arange(2000) % 11
+killed, *folders = sys.argv[1:]
 with Processes.started() as processes:
     def then(run):
-        if run.step == KILLED and processes.rank == 1:
+        if run.step == int(killed) and processes.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-    for folder in FOLDERS:
+    for folder in folders:
         torch.manual_seed(0)
         model = fast_gpt(11, 8, n_layer=1, n_head=2, n_embd=16)
         run = Trainer(model, data, steps=20, block_size=8, batch_size=4, folder=folder,
@@ -151,8 +159,7 @@ with Processes.started() as processes:
 
 def test_a_killed_process_ends_the_others_and_the_run_goes_on(tmp_path):
     def run(*folders, killed=-1):
-        folders = [str(tmp_path / folder) for folder in folders]
-        return torchrun(f"FOLDERS, KILLED = {folders}, {killed}\n{SCRIPT}")
+        return started(tmp_path, SCRIPT, str(killed), *(str(tmp_path / name) for name in folders))
 
     with pytest.raises(RuntimeError, match="SIGKILL"):
         run("killed", killed=10)
@@ -179,11 +186,11 @@ from helpers.distributed import Processes
 with Processes.started() as processes:
     print(WORDS)
 """
-    assert torchrun(script) == "é → 😀\n" * 2
+    assert started(tmp_path, script) == "é → 😀\n" * 2
 
 
-def test_processes_that_do_not_end_are_stopped_with_a_reason(monkeypatch):
+def test_processes_that_do_not_end_are_stopped_with_a_reason(tmp_path, monkeypatch):
     monkeypatch.setattr("helpers.distributed.MINUTES", 0.02)
     said = "2 processes had not ended after 0.02 minutes and were stopped"
     with pytest.raises(RuntimeError, match=said):
-        torchrun("import time; time.sleep(99)")
+        started(tmp_path, "import time; time.sleep(99)")

@@ -378,6 +378,17 @@ def test_several_tensors_of_one_shape_are_compared_one_by_one(answer, words):
     assert words in repr(scaled_both_ways(answer))
 
 
+@exercise(inputs=[(f.normal(3, seed=1),)])
+def with_its_count(x):
+    """counted(x): x, and how many numbers it has."""
+    return x, x.numel()
+
+
+def test_a_tensor_and_a_number_are_compared_one_by_one():
+    assert with_its_count(lambda x: (x, len(x))).outcome == "right"
+    assert "should be 2 values, but is [0.6614" in repr(with_its_count(lambda x: x))
+
+
 def itself():
     result = []
     result.append(result)

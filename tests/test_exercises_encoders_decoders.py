@@ -68,8 +68,8 @@ test_other_right_answers_are_right = accepted(
     (check.padding_mask, by_loop),
     (check.additive_attention, pair_by_pair),
     (check.cross_heads, by_kernel),
-    (check.bought, [*check.BOUGHT, "looking back"]),
-    (check.bought, [*(round(one, 2) for one in check.BOUGHT), "looking back"]),
+    (check.helped, [*check.HELPED, "attention"]),
+    (check.helped, [*(round(one, 2) for one in check.HELPED), "attention"]),
 )
 
 
@@ -82,7 +82,7 @@ test_what_the_task_rules_out_is_not_accepted = refused(
 )
 
 
-wider, longer, back = check.BOUGHT
+wider, longer, back = check.HELPED
 
 
 def of_the_study(measure="letters 8", arm="dot product", of_seeds=np.mean, **changed):
@@ -103,20 +103,20 @@ def test_the_numbers_are_those_of_the_study():
         of_the_study(width=128),
         of_the_study(steps=1800),
     ]
-    assert of_the_study() == pytest.approx(check.BOUGHT, abs=1e-3)
+    assert of_the_study() == pytest.approx(check.HELPED, abs=1e-3)
     for found, kept in zip(others, check.OTHERWISE.values(), strict=True):
         assert found == pytest.approx(kept, abs=1e-3)
 
 
 test_a_wrong_purchase_is_explained = refused(
-    (check.bought, [*check.BOUGHT, "wider"], "Which of your three numbers"),
-    (check.bought, [*check.BOUGHT, "dot product"], "The verdict should be"),
-    (check.bought, [100 * wider, 100 * longer, 100 * back, "looking back"], "percentages"),
-    (check.bought, [longer, wider, back, "looking back"], "in this order"),
+    (check.helped, [*check.HELPED, "wider"], "Which of your three numbers"),
+    (check.helped, [*check.HELPED, "dot product"], "The verdict should be"),
+    (check.helped, [100 * wider, 100 * longer, 100 * back, "attention"], "percentages"),
+    (check.helped, [longer, wider, back, "attention"], "in this order"),
     (
-        check.bought,
-        [round(wider, 1), round(longer, 1), round(back, 1), "looking back"],
+        check.helped,
+        [round(wider, 1), round(longer, 1), round(back, 1), "attention"],
         "two decimals",
     ),
-    *((check.bought, [*others, "looking back"], says) for says, others in check.OTHERWISE.items()),
+    *((check.helped, [*others, "attention"], says) for says, others in check.OTHERWISE.items()),
 )

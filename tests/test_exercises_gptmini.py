@@ -1,4 +1,4 @@
-"""The exercises of chapter 13 beyond what their declarations say."""
+"""The exercises of chapter 15 beyond what their declarations say."""
 
 from itertools import count
 
@@ -32,6 +32,7 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.side_by_side, (LOSSES | {32: (0.4, 11.7)}, False), "`watch_a_leak(32)`"),
     (check.side_by_side, ({1: (1.92, 6.93), 32: (6.71, 6.95)}, True), "not the lowest"),
     (check.side_by_side, (LOSSES, True), "less than half a nat"),
+    (check.side_by_side, ({1: LOSSES[1], 16: LOSSES[32]}, False), "to a pair"),
     (check.batch_of, lambda step, n, B, seed: torch.randperm(n)[:B], "two different results"),
     (check.batch_of, one_after_the_other(), "two different results"),
     (check.batch_of, on_torchs_own_generator, "You changed torch's own generator"),
@@ -57,6 +58,7 @@ def by_epochs(step, n, B, seed):
 test_other_right_answers_are_right = accepted(
     (check.windows_of, by_range),
     (check.side_by_side, (LOSSES, False)),
+    (check.side_by_side, ({32: LOSSES[32], 1: LOSSES[1]}, False)),
     (check.side_by_side, [{k: torch.tensor(v) for k, v in LOSSES.items()}, np.False_]),
     (check.batch_of, by_epochs),
 )

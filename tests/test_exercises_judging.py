@@ -56,13 +56,13 @@ def short_runs(some, text, n):
 
 
 test_other_mistakes_are_told_by_what_differs = refused(
-    (check.copied_share, divided_by_none, "division by zero. A list shorter than n has the"),
-    (check.copied_share, short_runs, "shorter than n has"),
+    (check.copied_share, divided_by_none, "division by zero. A list shorter than n gives"),
+    (check.copied_share, short_runs, "shorter than n gives"),
     (check.counters, (mean, low, high), "four things"),
     (check.counters, (-mean, -high, -low, check.RIGHT), "The sign"),
     (check.counters, (mean, mean - 0.3, mean + 0.3, check.RIGHT), "the interval is not"),
     (check.counters, (mean, high, low, check.RIGHT), "lower end"),
-    (check.counters, (mean - 0.5, low - 0.5, high - 0.5, check.RIGHT), "These are not"),
+    (check.counters, (mean - 0.5, low - 0.5, high - 0.5, check.RIGHT), "The mean is not"),
     (check.counters, (mean, low, high, "three"), "Fewer bits"),
     (check.counters, (mean, low, high, "cannot tell"), "contain 0?"),
 )

@@ -267,6 +267,41 @@ def test_reading_in_pieces_is_reading_at_once(parts, cuts, seed):
     assert near(torch.cat(pieces, dim=1), model(x), 1e-4)
 
 
+@MANY
+@given(
+    parts=combinations,
+    padding=st.lists(st.integers(0, 6), min_size=2, max_size=2),
+    cuts=st.sets(st.integers(1, 6)),
+    seed=st.integers(0, 99),
+)
+def test_padding_at_the_left_changes_nothing(parts, padding, cuts, seed):
+    """However the batch is cut, the logits of each text are those of the text alone."""
+    model, x = seeded(seed, **parts), ids(seed=seed)
+    lengths, cache = torch.tensor(padding), model.empty_cache()
+    pieces = [
+        model(x[:, start:end], cache, lengths)
+        for start, end in itertools.pairwise([0, *sorted(cuts), 7])
+    ]
+    for text, logits, n in zip(x, torch.cat(pieces, dim=1), padding, strict=True):
+        assert near(logits[n:], model(text[None, n:])[0], 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("padding", "says"),
+    [
+        (torch.tensor([1]), r"each of the 2 texts, \(2,\), int64, not \(1,\)"),
+        (torch.tensor([1.0, 2.0]), "int64, not .* of torch.float32"),
+        (torch.tensor([0, -1]), "0 or more, not -1"),
+    ],
+)
+def test_padding_that_does_not_fit_is_explained(padding, says):
+    model = seeded()
+    with pytest.raises(ValueError, match=says):
+        model(ids(), padding=padding)
+    with pytest.raises(ValueError, match="padding is for causal self-attention"):
+        MultiHeadAttention(16, 4, causal=False)(torch.zeros(2, 7, 16), padding=padding)
+
+
 def test_a_cache_holds_the_shared_heads_only():
     model = seeded(n_kv_head=2)
     cache = model.empty_cache()

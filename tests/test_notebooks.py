@@ -185,7 +185,7 @@ def opens_test(source):
 
 
 def test_the_test_articles_are_opened_once():
-    """By the cell of chapter 14 that says so; by no other cell, study, tool or exercise."""
+    """By the cell of chapter 16 that says so; by no other cell, study, tool or exercise."""
     opened = []
     for path in CHAPTERS:
         cells = code_cells(nbformat.read(path, as_version=4))

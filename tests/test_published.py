@@ -676,7 +676,7 @@ def test_a_norm_in_four_bits_is_read(blocky, write_gguf, tmp_path):
 
 
 def test_judging_the_sizes_does_not_load_the_compiler():
-    """Which the device "meta" does for some operations: chapter 15 would begin seconds later."""
+    """Which the device "meta" does for some operations: chapter 17 would begin seconds later."""
     program = """
 import sys
 from helpers.gpt import GPTConfig

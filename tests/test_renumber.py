@@ -27,7 +27,10 @@ def after_nine(text):
         ("in chapters 02 and\n    12", "in chapters 02 and\n    13"),
         ("chapters 08–12", "chapters 08–13"),
         ("in chapter 09, 12 of them", "in chapter 09, 12 of them"),
-        ("09 GPT → **10 generation** → 11 bytes", "09 GPT → **11 generation** → 12 bytes"),
+        (
+            "at most 30 letters; models: name → weights",
+            "at most 30 letters; models: name → weights",
+        ),
         (
             "| term | chapter |\n|---|---|\n| 10 | 10 |",
             "| term | chapter |\n|---|---|\n| 10 | 11 |",
@@ -36,8 +39,8 @@ def after_nine(text):
         ("### Exercise 10.2 · Draw", "### Exercise 11.2 · Draw"),
         ("exercises 9.1 and 12.3; 10.5 nats", "exercises 9.1 and 13.3; 10.5 nats"),
         (
-            "| said | chapter |\n|---|---|\n| <\\|end\\|> | 11 (`claim:T7`) |",
-            "| said | chapter |\n|---|---|\n| <\\|end\\|> | 12 (`claim:T7`) |",
+            "| said | chapter |\n|---|---|\n| <\\|end\\|> | 11 (`claim:T7`), 12 (`claim:M4`) |",
+            "| said | chapter |\n|---|---|\n| <\\|end\\|> | 12 (`claim:T7`), 13 (`claim:M4`) |",
         ),
         ("12 heads of 10 numbers, 0.10", "12 heads of 10 numbers, 0.10"),
     ],

@@ -15,8 +15,22 @@ from conftest import CHAPTERS
 from nbformat import v4
 from torch.testing import assert_close
 
-from helpers import attention, fast, gpt, positions, training
-from helpers.text import CharTokenizer, NGramModel
+from helpers import (
+    attention,
+    encoder_decoder,
+    evaluation,
+    fast,
+    finetuning,
+    gpt,
+    positions,
+    quantised,
+    recording,
+    rewards,
+    sampling,
+    training,
+)
+from helpers.text import BPETokenizer, CharTokenizer, NGramModel, encode_documents
+from helpers.text import split_words as helpers_split_words
 from tests.solutions import names, needed
 
 
@@ -143,6 +157,23 @@ def same_training(train):
     assert_close(torch.tensor(losses[0]), torch.tensor(losses[1]))
 
 
+def same_cosine(cosine_schedule):
+    for steps, warmup, final in [(250, 0, 0.1), (250, 40, 0.1), (90, 25, 0.0), (90, 25, 1.0)]:
+        for n in range(steps):
+            mine = cosine_schedule(n, steps, warmup, final)
+            assert math.isclose(mine, training.cosine(n, steps, warmup, final))
+
+
+def same_adamw(adamw):
+    model = gpt.GPT(gpt.GPTConfig(5, 4, 1, 2, 6))
+    mine, ours = adamw(model, 0.01, 0.5), training.adamw(model, 0.01, 0.5)
+    for a, b in zip(mine.param_groups, ours.param_groups, strict=True):
+        assert [id(p) for p in a["params"]] == [id(p) for p in b["params"]]
+        for name in ("lr", "betas", "weight_decay", "eps"):
+            assert a[name] == b[name]
+    assert adamw(model, 0.01).defaults["lr"] == training.adamw(model, 0.01).defaults["lr"]
+
+
 def same_ngrams(interpolated):
     symbols, held = "abcdr", "abracadabrabarda"
     tokenizer = CharTokenizer(symbols)
@@ -196,29 +227,431 @@ def same_dropout(dropout):
         assert torch.equal(ours.eval()(x), x)
 
 
+def same_orthogonal(equal_stretches):
+    for shape in [(2, 2), (5, 30), (30, 5), (20, 20)]:
+        matrix = torch.randn(shape)
+        assert_close(equal_stretches(matrix), training.orthogonal(matrix), atol=0.04, rtol=0)
+
+
+def same_muon(muon_step):
+    for shape in [(12, 12), (48, 12), (12, 48)]:
+        p, average = torch.randn(shape), torch.zeros(shape)
+        parameter = torch.nn.Parameter(p.clone())
+        optimizer = training.Muon([parameter])
+        for _ in range(3):
+            parameter.grad = torch.randn(shape)
+            muon_step(p, parameter.grad, average)
+            optimizer.step()
+        assert_close(p, parameter.detach(), atol=0.01, rtol=0)
+
+
+def same_wsd(schedule):
+    for steps, options in [(300, {}), (72, {"warmup": 1, "decay_frac": 0.8})]:
+        for step in range(steps):
+            assert schedule(step, steps, **options) == training.wsd_schedule(step, steps, **options)
+
+
+@torch.no_grad()
+def same_short_convolution(short_convolution):
+    layer, x = gpt.ShortConvolution(6), torch.randn(2, 9, 6)
+    assert torch.equal(layer(x), x)  # its weights start at 0
+    layer.weight.normal_()
+    weights = layer.weight[:, 0, 0].T.flip(0)  # the chapter counts from this token backwards
+    assert_close(short_convolution(x, weights), layer(x))
+    changed = x.clone()
+    changed[:, 4] += 1
+    reached = (layer(changed) - layer(x)).abs().amax((0, 2)) > 1e-6
+    assert reached.nonzero().flatten().tolist() == [4, 5, 6, 7]
+
+
+def same_fast_gpt(make_fast_gpt):
+    for sizes in [(69, 16, 2, 4, 32), (10, 5, 1, 1, 8)]:
+        models = []
+        for make in (make_fast_gpt, training.fast_gpt):
+            torch.manual_seed(0)
+            models.append(make(*sizes))
+        mine, ours = models
+        assert mine.config == ours.config
+        for p, q in zip(mine.parameters(), ours.parameters(), strict=True):
+            assert torch.equal(p, q)
+
+
+def same_fast_optimizers(make_optimizers):
+    model = training.fast_gpt(69, 16, 2, 4, 32)
+    kept = {"lr", "momentum", "betas", "weight_decay"}
+    both = make_optimizers(model), training.fast_optimizers(model)
+    for mine, ours in zip(*both, strict=True):
+        assert type(mine) is type(ours)
+        for a, b in zip(mine.param_groups, ours.param_groups, strict=True):
+            assert {id(p) for p in a["params"]} == {id(p) for p in b["params"]}
+            assert {k: a[k] for k in kept & a.keys()} == {k: b[k] for k in kept & b.keys()}
+
+
+DECODING = (
+    {"temperature": 0},
+    {"temperature": 0.7, "top_k": 5},
+    {"temperature": 1.5, "top_p": 0.9},
+    {"top_k": 20, "top_p": 0.5},
+    {"top_p": 1.0},
+    {"temperature": 2.0, "min_p": 0.1},
+    {"top_k": 20, "top_p": 0.9, "min_p": 0.05},
+)
+
+
+def same_probabilities(next_token_probs):
+    rows = 3 * torch.randn(300, 50)
+    for settings in DECODING:
+        mine = torch.stack([next_token_probs(row, **settings) for row in rows])
+        assert_close(mine, sampling.next_token_probabilities(rows, **settings), atol=1e-6, rtol=0)
+
+
+def same_penalty(penalise):
+    logits, ids = 3 * torch.randn(300, 50), torch.randint(50, (300, 7))
+    seen = torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids, True)
+    ours = sampling.apply_repetition_penalty(logits, ids, 1.2)
+    assert torch.equal(penalise(logits, seen, 1.2), ours)
+
+
+def same_generate(generate):
+    torch.manual_seed(0)
+    model = gpt.GPT(gpt.GPTConfig(20, 32, 2, 2, 16)).eval()
+    for seed, settings in enumerate(DECODING):
+        ids = torch.randint(20, (1, 4))
+        torch.manual_seed(seed)
+        mine = generate(model, ids, 20, **settings)
+        torch.manual_seed(seed)
+        assert torch.equal(mine, sampling.generate(model, ids, 20, **settings))
+
+
+ODD_TEXTS = [
+    "The owls didn't sleep.\n\n  In 1969, she'd won 12 prizes.\t \r\n",
+    "naïve café DON'T don’t 人人生而自由 🦉 \x00\xa0\u2028 ½ ∀",
+    "".join(map(chr, range(0x300))),
+    "",
+]
+
+
+def same_split_words(split_words):
+    for text in ODD_TEXTS:
+        assert split_words(text) == helpers_split_words(text)
+
+
+def same_bpe(Tokenizer):
+    learned_from = ["low lower lowest: the newer the slower. An owl 🦉 isn't low.\n" * 3]
+    for text in [*learned_from, "ba dc", "dc ba", "aaaa aaaa" + " bc" * 5]:
+        mine, ours = Tokenizer(text, 300), BPETokenizer.train(text, 300)
+        assert list(mine.rank) == ours.merges
+        assert mine.vocabulary == [ours.piece(i) for i in range(ours.vocab_size)]
+        for odd in [*ODD_TEXTS, text]:
+            ids = mine.encode(odd)
+            assert ids == ours.encode(odd) and mine.decode(ids) == odd
+        assert mine.decode(ids[:-1]) == ours.decode(ids[:-1])
+
+
+def same_stream(stream_of):
+    documents = ["A cat sat.", "", "It spells <|endoftext|>, an end that is none."]
+    tokenizer = BPETokenizer.train(documents, vocab_size=270, special=["<|endoftext|>"])
+    assert stream_of(tokenizer, documents).tolist() == encode_documents(tokenizer, documents)
+
+
+def quantised_matrix():
+    matrix = torch.randn(48, 96)
+    matrix[3, 32:64] = 0.7  # a group of equal numbers
+    return matrix
+
+
+def same_quantize(quantize):
+    matrix = quantised_matrix()
+    for bits in (1, 2, 3, 4, 8):
+        mine, ours = quantize(matrix, bits), quantised.quantize(matrix, bits)
+        assert torch.equal(mine.codes, ours.codes)
+        assert torch.equal(mine.matrix(), ours.matrix())
+
+
+def same_quantised_tensor(QuantizedTensor):
+    ours = quantised.quantize(quantised_matrix(), 4)
+    mine = QuantizedTensor(ours.codes, ours.scale, ours.minimum)
+    assert torch.equal(mine.matrix(), ours.matrix())
+
+
+def same_quantised_linear(Int4Linear):
+    blocks = quantised.quantize(quantised_matrix(), 4)
+    mine, ours = Int4Linear(blocks), quantised.QuantizedLinear(blocks, fast=False)
+    for shape in ((5, 96), (2, 3, 96), (96,)):
+        x = torch.randn(shape)
+        assert_close(mine(x), ours(x))
+
+
+def small_model():
+    config = gpt.GPTConfig(vocab_size=2048, block_size=16, n_layer=1, n_head=2, n_embd=8)
+    return gpt.GPT(config).eval()
+
+
+def same_token_nll(token_nll):
+    model, ids = small_model(), torch.randint(2048, (50,))
+    for n in (2, 16, 17, 18, 33, 50):
+        assert_close(token_nll(model, ids[:n]), evaluation.token_nll(model, ids[:n]))
+
+
+def same_bits(bits_per_character):
+    nll = torch.rand(5)
+    assert bits_per_character(nll, "abc") == evaluation.bits_per_character(nll, "abc")
+
+
+def same_bootstrap(bootstrap_means):
+    values = torch.rand(10).tolist()
+    generator = torch.Generator().manual_seed(0)
+    ours = evaluation.bootstrap_means(torch.tensor(values), 500, generator)
+    assert_close(bootstrap_means(values, 500), ours)
+
+
+def same_choice(choose):
+    model, tokenizer = small_model(), choose.__globals__["tokenizer"]
+
+    def nll(ids):
+        return evaluation.token_nll(model, torch.tensor(ids))
+
+    options = [" is", " are", " was", " will be"]
+    for before, after in [("The cities", ""), ("A river", " long and"), ("In", " the")]:
+        ours = evaluation.most_likely(model, tokenizer, before, options, after)
+        assert choose(nll, before, options, after) == ours
+
+
+def same_cache(Cache):
+    k, v = torch.randn(2, 2, 3, 6, 4)
+    mine, ours = Cache(), attention.KVCache(max_tokens=6)
+    assert len(mine) == len(ours) == 0
+    for start, end in ((0, 3), (3, 4), (4, 6)):
+        new = k[:, :, start:end], v[:, :, start:end]
+        for one, other in zip(mine.append(*new), ours.append(*new), strict=True):
+            assert torch.equal(one, other)
+        assert len(mine) == len(ours) == end
+    assert torch.equal(mine.keys, ours.keys) and torch.equal(mine.values, ours.values)
+
+
+def same_ablate_heads(ablate_heads):
+    model = gpt.GPT(gpt.GPTConfig(50, 16, n_layer=3, n_head=4, n_embd=32, n_kv_head=2)).eval()
+    ids, heads = torch.arange(12)[None], [(0, 1), (2, 3), (2, 0)]
+    with torch.no_grad():
+        whole = model(ids)
+        with ablate_heads(model, heads):
+            mine = model(ids)
+        with recording.ablate_heads(model, heads):
+            assert_close(mine, model(ids))
+        assert not torch.allclose(mine, whole) and torch.equal(model(ids), whole)
+        with pytest.raises(KeyError), ablate_heads(model, heads):
+            raise KeyError
+        assert torch.equal(model(ids), whole)
+
+
+PAIRS = [("abc", "cba"), ("3 May 1979", "1979-05-03")]
+
+
+def same_recurrent(WithAttention, OneVector):
+    source, decoder_input, _ = encoder_decoder.pairs_to_ids(PAIRS)
+    for C in (6, 32):
+        for mine, score in ((OneVector(C), None), (WithAttention(C), "dot")):
+            ours = encoder_decoder.RNNSeq2Seq(C, score)
+            ours.load_state_dict(mine.state_dict())
+            assert_close(mine(source, decoder_input), ours(source, decoder_input))
+
+
+def same_transformer(Transformer):
+    source, decoder_input, _ = encoder_decoder.pairs_to_ids(PAIRS)
+    for sizes in ((8, 2, 1), (32, 4, 2)):
+        mine, ours = Transformer(*sizes), encoder_decoder.Transformer(*sizes)
+        ours.load_state_dict(mine.state_dict())
+        found = mine(source, decoder_input), ours(source, decoder_input)
+        assert_close(*found, atol=1e-5, rtol=1e-5)
+
+
+def completions(end=3):
+    """Prompts of 5 tokens with completions of 4, of a vocabulary of 6."""
+    return torch.cat([torch.randint(6, (20, 5)), torch.randint(end + 1, (20, 4))], 1)
+
+
+def a_policy():
+    return gpt.GPT(gpt.GPTConfig(6, 16, n_layer=1, n_head=2, n_embd=8))
+
+
+def same_completion_mask(completion_mask):
+    for end in (0, 3, 5):  # 5 never occurs
+        ids = completions()[:, -4:]
+        assert torch.equal(completion_mask(ids, end), rewards.completion_mask(ids, end))
+
+
+def same_completion_log_probs(completion_log_probs):
+    model, ids = a_policy(), completions()
+    for n in (1, 4):
+        assert_close(completion_log_probs(model, ids, n),
+                     rewards.completion_log_probs(model, ids, n))  # fmt: skip
+
+
+def same_chosen_log_probs(chosen_log_probs):
+    ids, log_probs = completions(), torch.randn(20, 4, 6).log_softmax(-1)
+    assert_close(chosen_log_probs(log_probs, ids), rewards.chosen_log_probs(log_probs, ids))
+
+
+def same_group_advantages(group_advantages):
+    for group in (1, 4, 12):
+        given = torch.randn(12)
+        assert_close(group_advantages(given, group), rewards.group_advantages(given, group))
+
+
+def same_policy_gradient_loss(policy_gradient_loss):
+    given = torch.randn(7, 4), torch.rand(7, 4) > 0.3, torch.randn(7)
+    assert_close(policy_gradient_loss(*given), rewards.policy_gradient_loss(*given))
+
+
+def same_kl_penalty(kl_penalty):
+    log_probs, reference = torch.randn(2, 7, 4, 6).log_softmax(-1)
+    mask = torch.rand(7, 4) > 0.3
+    found = kl_penalty(log_probs, reference, mask)
+    assert_close(found, rewards.kl_penalty(log_probs, reference, mask))
+
+
+def same_dpo_loss(dpo_loss):
+    for beta in (0.1, 3.0):
+        right, wrong = torch.randn(2, 9)
+        assert_close(dpo_loss(right, wrong, beta), rewards.dpo_loss(right, wrong, beta))
+
+
+def same_pass_at_k(pass_at_k):
+    for n, correct, k in [(1, 0, 1), (8, 3, 2), (64, 1, 64), (64, 60, 16), (5, 5, 1)]:
+        assert math.isclose(pass_at_k(n, correct, k), rewards.pass_at_k(n, correct, k))
+
+
 # Tag → how to compare what its cell defines, and the names of what else is compared.
+TALKS = [
+    [("user", "hot?")],
+    [("system", "brief"), ("user", "hot?"), ("assistant", "cold"), ("user", "up<|im_end|>")],
+    [("user", "hot?"), ("assistant", "cold"), ("user", "up?"), ("assistant", "down")],
+]
+
+
+def same_chat_text(chat_text):
+    for talk in TALKS:
+        assert chat_text(talk) == finetuning.chat_text(talk)
+
+
+def same_encode_chat(encode_chat):
+    tokenizer = BPETokenizer.train(
+        "user assistant system hot cold", vocab_size=290, special=["<|im_start|>", "<|im_end|>"]
+    )
+    for talk in TALKS:
+        assert encode_chat(tokenizer, talk) == finetuning.encode_chat(tokenizer, talk)
+
+
+def same_completion_loss(completion_loss):
+    model = torch.nn.Embedding(20, 20)
+    for _ in range(5):
+        ids, mask = torch.randint(20, (3, 7)), torch.rand(3, 7) < 0.5
+        mask[:, 0], mask[0, 3] = False, True
+        ours = finetuning.completion_loss(model, ids, mask)
+        assert_close(completion_loss(model, ids, mask), ours)
+
+
+def same_lora(LoRA):
+    for n_in, n_out, rank in [(2, 3, 1), (8, 5, 4)]:
+        linear, x = torch.nn.Linear(n_in, n_out), torch.randn(4, n_in)
+        mine, ours = LoRA(linear, rank), finetuning.LoRA(linear, rank)
+        assert_close(mine(x), linear(x))
+        torch.nn.init.normal_(mine.B)
+        ours.load_state_dict(mine.state_dict())
+        assert_close(mine(x), ours(x))
+        beside = mine(x)
+        assert_close(mine.merged()(x), beside)
+
+
+def small_llama():
+    torch.manual_seed(0)
+    return gpt.GPT(gpt.GPTConfig(20, 8, 2, 2, 12, mlp="SwiGLU", position="Rotary"))
+
+
+def same_add_lora(add_lora):
+    mine, ours = small_llama(), small_llama()
+    shapes = [[p.shape for p in add(model, 3)]
+              for add, model in ((add_lora, mine), (finetuning.add_lora, ours))]  # fmt: skip
+    assert shapes[0] == shapes[1]
+    for model in (mine, ours):
+        assert sum(p.requires_grad for p in model.parameters()) == len(shapes[0])
+    assert [*mine.state_dict()] == [*ours.state_dict()]
+
+
+def same_merge_lora(merge_lora):
+    LoRA = merge_lora.__globals__["LoRA"]  # the class that it looks for
+    ids = torch.randint(20, (2, 8))
+    model = small_llama()
+    names = [*model.state_dict()]
+    linear = model.blocks[1].mlp.up
+    model.blocks[1].mlp.up = LoRA(linear, 2)
+    torch.nn.init.normal_(model.blocks[1].mlp.up.B)
+    beside = model(ids)
+    assert [*merge_lora(model).state_dict()] == names
+    assert_close(model(ids), beside, atol=1e-4, rtol=1e-4)
+
+
 SAME_AS = {
     "text.CharTokenizer": (same_tokenizer, ["encode"]),
     "training.get_batch": (same_batches, []),
     "training.language_model_loss": (same_loss, []),
     "training.train": (same_training, []),
+    "training.cosine": (same_cosine, []),
+    "training.adamw": (same_adamw, []),
     "text.NGramModel": (same_ngrams, []),
+    "text.split_words": (same_split_words, []),
+    "text.BPETokenizer": (same_bpe, []),
     "attention.causal_mask": (same_causal_mask, []),
     "attention.attention": (same_attention, []),
     "attention.Head": (same_head, []),
     "attention.MultiHeadAttention": (same_multi_head, []),
+    "attention.KVCache": (same_cache, []),
     "gpt.FeedForward": (same_feed_forward, []),
     "gpt.SwiGLU": (same_swiglu, []),
     "gpt.Block": (same_block, []),
     "fast.FastDropout": (same_dropout, []),
+    "sampling.next_token_probabilities": (same_probabilities, []),
+    "sampling.apply_repetition_penalty": (same_penalty, []),
+    "sampling.generate": (same_generate, []),
     "gpt.GPT": (same_gpt, ["n_parameters"]),
     "gpt.GPTConfig": (same_gpt, ["n_parameters"]),
+    "evaluation.token_nll": (same_token_nll, []),
+    "evaluation.bits_per_character": (same_bits, []),
+    "evaluation.bootstrap_means": (same_bootstrap, []),
+    "evaluation.most_likely": (same_choice, []),
     "positions.LearnedPosition": (same_learned_position, []),
     "positions.rotary_angles": (same_rotary_angles, []),
     "positions.sinusoidal": (same_sinusoidal, []),
     "positions.SinusoidalPosition": (same_sinusoidal, []),
     "positions.Rotary": (same_rotary, []),
     "positions.half_split": (same_half_split, []),
+    "training.orthogonal": (same_orthogonal, []),
+    "training.Muon": (same_muon, []),
+    "training.wsd_schedule": (same_wsd, []),
+    "gpt.ShortConvolution": (same_short_convolution, []),
+    "training.fast_gpt": (same_fast_gpt, []),
+    "training.fast_optimizers": (same_fast_optimizers, []),
+    "text.encode_documents": (same_stream, []),
+    "quantised.quantize": (same_quantize, []),
+    "quantised.QuantizedTensor": (same_quantised_tensor, []),
+    "quantised.QuantizedLinear": (same_quantised_linear, []),
+    "recording.ablate_heads": (same_ablate_heads, []),
+    "finetuning.chat_text": (same_chat_text, []),
+    "finetuning.encode_chat": (same_encode_chat, []),
+    "finetuning.completion_loss": (same_completion_loss, []),
+    "finetuning.LoRA": (same_lora, []),
+    "finetuning.add_lora": (same_add_lora, []),
+    "finetuning.merge_lora": (same_merge_lora, []),
+    "rewards.completion_mask": (same_completion_mask, []),
+    "rewards.completion_log_probs": (same_completion_log_probs, []),
+    "rewards.chosen_log_probs": (same_chosen_log_probs, []),
+    "rewards.group_advantages": (same_group_advantages, []),
+    "rewards.policy_gradient_loss": (same_policy_gradient_loss, []),
+    "rewards.kl_penalty": (same_kl_penalty, []),
+    "rewards.dpo_loss": (same_dpo_loss, []),
+    "rewards.pass_at_k": (same_pass_at_k, []),
+    "encoder_decoder.RNNSeq2Seq": (same_recurrent, ["OneVector"]),
+    "encoder_decoder.Transformer": (same_transformer, []),
 }
 
 

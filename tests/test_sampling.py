@@ -391,6 +391,41 @@ def test_prompts_of_every_length(T, cached):
         assert torch.equal(got[:, :T], prompt(T=T))
 
 
+@pytest.mark.parametrize(
+    ("position", "convolution", "settings"),
+    [
+        ("LearnedPosition", None, {}),
+        ("SinusoidalPosition", None, {"repetition_penalty": 1.4}),
+        ("Rotary", 3, {}),
+        ("Rotary", 3, {"cached": False}),
+        (None, None, {}),
+    ],
+)
+def test_prompts_of_different_lengths_continue_as_each_alone(position, convolution, settings):
+    """Padding is seen by no token, also when the longer texts have outgrown the window."""
+    model = seeded(position=position, convolution=convolution)
+    prompts = [prompt(T=T)[0] for T in (3, 1, 5, 9)]
+    settings = {"temperature": 0, "stop": [4], **settings}
+    together = generate(model, [prompts[0], prompts[1].tolist(), *prompts[2:]], 9, **settings)
+    alone = [generate(model, text[None], 9, **settings)[0] for text in prompts]
+    assert all(map(torch.equal, together, alone))
+    assert len({len(text) for text in alone}) > 2  # some have stopped before the last token
+
+
+def test_a_list_of_prompts_gives_a_list_of_texts():
+    model = seeded()
+    assert [*map(torch.Tensor.tolist, generate(model, [[1, 2], [3]], 0))] == [[1, 2], [3]]
+    same = generate(model, [*prompt(T=3)], 5, generator=generator(1))
+    assert torch.equal(torch.stack(same), generate(model, prompt(T=3), 5, generator=generator(1)))
+    assert generate(Table(NEXT), [[0], [1]], 1, temperature=0)[1].tolist() == [1, 2]
+    assert generate(Table(NEXT), [[0], [1]], 9, stop=iter([2]), temperature=0)[0][-1] == 2
+    for wrong in ([[1, 2], []], [[1.5], [2]], [[True], [False]]):
+        with pytest.raises(ValueError, match="each prompt is a list of at least one token id"):
+            generate(model, wrong, 1)
+    with pytest.raises(ValueError, match=r"different lengths, .* a Table prompts of one length"):
+        generate(Table(NEXT), [[0, 1], [1]], 1)
+
+
 def test_the_cache_saves_reading():
     reads = []
     model = seeded()
@@ -585,10 +620,10 @@ def test_prompts_of_another_shape_or_type_are_explained(ids):
         assert str(tuple(ids.shape)) in str(error.value) and str(ids.dtype) in str(error.value)
 
 
-@pytest.mark.parametrize("ids", [[1, 2], "To be"])
-def test_prompts_that_are_no_tensor_are_explained(ids):
+@pytest.mark.parametrize("ids", [[1, 2], [], "To be", ["To be"], [[1], "or"], 3])
+def test_prompts_that_are_no_prompts_are_explained(ids):
     for write in (stream, generate):
-        with pytest.raises(TypeError, match=f"not a {type(ids).__name__}; .* torch.tensor"):
+        with pytest.raises(TypeError, match=f"not a {type(ids).__name__} like .* torch.tensor"):
             write(seeded(), ids, 3)
 
 

@@ -517,6 +517,17 @@ def _comes(what: Locator, wanted: Callable[[Look], bool], patience: float) -> bo
         what.page.wait_for_timeout(50)
 
 
+def settle(page: Page) -> None:
+    """Wait until the last key or click has reached the kernel and been answered.
+
+    The explorers tell the kernel once the keys have rested, up to 300 ms later (`debouncedSet`).
+    """
+    page.wait_for_timeout(500)
+    page.wait_for_function(
+        "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
+    )
+
+
 ALIKE = 0.001  # share of pixels
 
 
@@ -529,6 +540,7 @@ def both_themes(what: Locator, name: str, patience: float = 15) -> None:
     page = what.page
     # Changing the theme, JupyterLab may take the focus away, and with it a focus ring.
     page.evaluate("document.activeElement?.blur()")
+    settle(page)
     light = still(what)
     light.save(f"{name}-light")
     theme(page, "dark")

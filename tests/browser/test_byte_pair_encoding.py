@@ -1,4 +1,4 @@
-"""Chapter 12's explorer in a real JupyterLab: a text, and the tokens it is cut into."""
+"""Chapter 14's explorer in a real JupyterLab: a text, and the tokens it is cut into."""
 
 import re
 import statistics

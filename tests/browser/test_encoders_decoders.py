@@ -1,4 +1,4 @@
-"""Chapter 17's explorer in a real JupyterLab: who looks where while a text is written."""
+"""Chapter 21's explorer in a real JupyterLab: who looks where while a text is written."""
 
 import pytest
 from lab import (

@@ -1,4 +1,4 @@
-"""Chapter 11's explorer in a real JupyterLab: the next token, and how it is chosen."""
+"""Chapter 12's explorer in a real JupyterLab: the next token, and how it is chosen."""
 
 import math
 import re

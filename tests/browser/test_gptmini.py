@@ -1,4 +1,4 @@
-"""Chapter 13's explorer in a real JupyterLab: chapter 11's, with pieces of words."""
+"""Chapter 15's explorer in a real JupyterLab: chapter 12's, with pieces of words."""
 
 import math
 

@@ -56,7 +56,7 @@ def test_each_control_moves_the_step_as_python_does(node, action, trait, value):
 def test_the_words_say_what_limits_the_step(node):
     says = node.locator(".verdict")
     expect(says).to_contain_text("▼")
-    expect(says).to_contain_text("the GPU waits 0.424 s")
+    expect(says).to_contain_text("the GPU is idle for 0.424 s")
     expect(says).to_contain_text("keeps up from 14,000 tokens per GPU")
     slide(node, "tokens per GPU", "ArrowRight")
     expect(says).to_contain_text("● sending is hidden behind the backward pass")

@@ -1,0 +1,189 @@
+"""Learning from rewards: masks, advantages, the policy gradient, KL, DPO, pass@k."""
+
+import math
+from itertools import combinations
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from helpers import rewards
+from helpers.gpt import GPT, GPTConfig
+
+END = 3
+
+
+class Table(nn.Module):
+    """Logits of the next token from the last one and its position: (B, T) → (B, T, V)."""
+
+    def __init__(self, V=4, T=4):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(T, V, V, dtype=torch.float64))
+
+    def forward(self, ids):
+        return self.table[torch.arange(ids.shape[1]), ids]
+
+
+def every_completion(prompt, n, V=4):
+    """All completions of at most n tokens, padded with the end token: (K, 1 + n)."""
+    rows = torch.cartesian_prod(*[torch.arange(V)] * n)
+    mask = rewards.completion_mask(rows, END)
+    rows = rows[torch.where(mask, END, rows).eq(END).all(1)]  # after the end, only padding
+    return torch.cat([torch.full((len(rows), 1), prompt), rows], 1)
+
+
+def log_p(model, ids, n):
+    chosen = rewards.chosen_log_probs(rewards.completion_log_probs(model, ids, n), ids)
+    return (chosen * rewards.completion_mask(ids[:, -n:], END)).sum(1)
+
+
+def test_the_mask_ends_with_the_first_end_token():
+    ids = torch.tensor([[1, 2, END, END], [1, 2, 0, 1], [END, END, END, END], [1, END, 0, END]])
+    found = rewards.completion_mask(ids, END).int().tolist()
+    assert found == [[1, 1, 1, 0], [1, 1, 1, 1], [1, 0, 0, 0], [1, 1, 0, 0]]
+
+
+def test_all_completions_together_have_probability_1():
+    torch.manual_seed(0)
+    model, ids = Table(), every_completion(0, 3)
+    assert len(ids) == 1 + 3 + 9 + 27  # of one, two and three tokens, ended or cut off
+    assert_close(log_p(model, ids, 3).exp().sum().item(), 1.0)
+
+
+def test_the_expected_policy_gradient_is_that_of_the_expected_reward():
+    """Each completion weighted by its probability, as an endless sample would have it, against
+    autograd and against finite differences of the expected reward."""
+    torch.manual_seed(0)
+    model, ids = Table(), every_completion(0, 3)
+    given = torch.randn(len(ids), dtype=torch.float64)
+    probs = log_p(model, ids, 3).exp()
+    expected = (probs * given).sum()
+    (exact,) = torch.autograd.grad(expected, model.table)
+    chosen = rewards.chosen_log_probs(rewards.completion_log_probs(model, ids, 3), ids)
+    mask = rewards.completion_mask(ids[:, 1:], END)
+    for baseline in (0.0, 4.0):
+        weights = len(ids) * probs.detach() * (given - baseline)  # the loss takes the mean
+        loss = rewards.policy_gradient_loss(chosen, mask, weights)
+        (found,) = torch.autograd.grad(loss, model.table, retain_graph=True)
+        assert_close(-found, exact)
+    with torch.no_grad():
+        for place in [(0, 0, 1), (1, 2, 3), (2, 1, 0)]:
+            values = []
+            for change in (1e-5, -1e-5):
+                model.table[place] += change
+                values.append((log_p(model, ids, 3).exp() * given).sum().item())
+                model.table[place] -= change
+            assert math.isclose((values[0] - values[1]) / 2e-5, exact[place].item(), abs_tol=1e-8)
+
+
+def test_padding_after_the_end_gets_no_gradient():
+    torch.manual_seed(0)
+    model, ids = Table(), torch.tensor([[0, 1, END, END]])
+    log_p(model, ids, 3).sum().backward()
+    assert model.table.grad[2].abs().sum() == 0 < model.table.grad[1].abs().sum()
+
+
+def test_advantages_by_hand_and_shifted():
+    found = rewards.group_advantages(torch.tensor([1.0, 0, 0, 1, 2, 2, 2, 6]), 4)
+    assert found.tolist() == [0.5, -0.5, -0.5, 0.5, -1, -1, -1, 3]
+    given = torch.randint(-8, 8, (24,)).float()
+    for shift in (4.0, -100.0):
+        shifted = rewards.group_advantages(given + shift, 8)
+        assert torch.equal(shifted, rewards.group_advantages(given, 8))
+    shift_of_a_group = torch.tensor([1.0, 2, 3]).repeat_interleave(8)
+    by_group = rewards.group_advantages(given + shift_of_a_group, 8)
+    assert torch.equal(by_group, rewards.group_advantages(given, 8))
+    for group in (0, 5, 48):
+        with pytest.raises(ValueError, match="groups"):
+            rewards.group_advantages(given, group)
+
+
+def test_the_group_mean_shortens_the_expected_gradient_by_one_in_a_group():
+    p = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
+    given = torch.tensor([0.0, 1, 5], dtype=torch.float64)
+    exact, found, G = p * (given - (p * given).sum()), torch.zeros(3, dtype=torch.float64), 3
+    for group in torch.cartesian_prod(*[torch.arange(3)] * G):
+        gradients = nn.functional.one_hot(group, 3) - p
+        advantages = rewards.group_advantages(given[group], G)
+        found += p[group].prod() * (advantages[:, None] * gradients).mean(0)
+    assert_close(found, exact * (1 - 1 / G))
+
+
+def test_the_kl_penalty_is_the_divergence_of_whole_completions():
+    """Over all completions, weighted by their probability, it is the sum of p ln(p / reference)."""
+    torch.manual_seed(0)
+    model, reference, ids = Table(), Table(), every_completion(0, 3)
+    probs = log_p(model, ids, 3).exp()
+    exact = (probs * (log_p(model, ids, 3) - log_p(reference, ids, 3))).sum()
+    found = 0.0
+    for p, row in zip(probs, ids, strict=True):
+        both = [rewards.completion_log_probs(m, row[None], 3) for m in (model, reference)]
+        found += p * rewards.kl_penalty(*both, rewards.completion_mask(row[None, 1:], END))
+    assert_close(found, exact)
+
+
+def test_the_tilted_reference_is_the_best_policy():
+    torch.manual_seed(0)
+    reference, given, beta = torch.randn(5).softmax(0), torch.randn(5), 0.7
+
+    def objective(p):
+        return (p * given).sum() - beta * (p * (p / reference).log()).sum()
+
+    best = (reference.log() + given / beta).softmax(0)
+    for _ in range(100):
+        assert objective((best.log() + 0.3 * torch.randn(5)).softmax(0)) < objective(best)
+
+
+def test_dpo_by_hand():
+    loss = rewards.dpo_loss(torch.tensor([-1.0]), torch.tensor([-6.0]), 0.1)
+    assert math.isclose(loss.item(), math.log(1 + math.exp(-0.5)), rel_tol=1e-6)
+    same = rewards.dpo_loss(torch.tensor([2.0, -3.0]), torch.tensor([2.0, -3.0]), 5.0)
+    assert math.isclose(same.item(), math.log(2), rel_tol=1e-6)
+    far = rewards.dpo_loss(torch.tensor([-2000.0]), torch.tensor([0.0]), 1.0)
+    assert math.isclose(far.item(), 2000)
+
+
+@pytest.mark.parametrize("n", [1, 4, 6])
+def test_pass_at_k_counts_all_choices(n):
+    for correct in range(n + 1):
+        answers = [i < correct for i in range(n)]
+        for k in range(1, n + 1):
+            tried = [any(chosen) for chosen in combinations(answers, k)]
+            found = rewards.pass_at_k(n, correct, k)
+            assert math.isclose(found, sum(tried) / len(tried), abs_tol=1e-12)
+
+
+def test_pass_at_k_is_unbiased():
+    p, n, k = 0.3, 8, 3
+    weights = [math.comb(n, c) * p**c * (1 - p) ** (n - c) for c in range(n + 1)]
+    found = sum(w * rewards.pass_at_k(n, c, k) for c, w in enumerate(weights))
+    assert math.isclose(found, 1 - (1 - p) ** k)
+    plugged_in = sum(w * (1 - (1 - c / n) ** k) for c, w in enumerate(weights))
+    assert plugged_in < found - 0.01
+
+
+@pytest.mark.parametrize("n, correct, k", [(4, 1, 5), (4, 5, 2), (4, -1, 2), (4, 1, 0)])
+def test_pass_at_k_of_what_cannot_be(n, correct, k):
+    with pytest.raises(ValueError, match="pass@"):
+        rewards.pass_at_k(n, correct, k)
+
+
+def test_completions_are_sampled_up_to_the_end_token():
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(5, 16, n_layer=1, n_head=2, n_embd=8))
+    prompts = torch.randint(5, (300, 6))
+    ids, mask = rewards.sample_completions(
+        model, prompts, 4, END, generator=torch.Generator().manual_seed(0)
+    )
+    assert ids.shape == (300, 10) and torch.equal(ids[:, :6], prompts)
+    assert torch.equal(mask, rewards.completion_mask(ids[:, 6:], END))
+    assert (ids[:, 6:][~mask] == END).all() and 0 < mask[:, -1].float().mean() < 1
+    always = torch.full((2, 3), END)  # all texts end at once: they are padded to n
+
+    class Ends(nn.Module):
+        def forward(self, ids):
+            return nn.functional.one_hot(torch.full_like(ids, END), 5) * 100.0
+
+    ids, mask = rewards.sample_completions(Ends(), always, 4, END, temperature=0)
+    assert ids.shape == (2, 7) and mask.sum(1).tolist() == [1, 1]
