@@ -126,8 +126,10 @@ def deep_or_wide(answer):
     expect(chosen in (1, 4, 16), "The second of the pair should be a number of blocks: 1, 4 or 16.")
     expect(chosen != 16, "You chose the one with the highest loss. Choose the lowest.")
     expect(chosen == 1, "By your own numbers another one is better.")
-    return "For a run this short, with one seed and one learning rate. A result only holds for its "
-    "budget."
+    return (
+        "For a run this short, with one seed and one learning rate. A result only holds for its "
+        "budget."
+    )
 
 
 # --- 9.3: GPT-2 from its tensors ------------------------------------------------------------------

@@ -112,8 +112,9 @@ def which_leak(answer):
     if wrong:
         more = f" ({len(wrong)} of the six are not yet right.)" * (len(wrong) > 1)
         raise WrongAnswer(f"{wrong[0]}: look again. {WHY[wrong[0]]}{more}")
-    return "What is added to a whole row is harmless. What scales a row, or changes the values, "
-    "leaks."
+    return (
+        "What is added to a whole row is harmless. What scales a row, or changes the values, leaks."
+    )
 
 
 # The accuracy on associative recall without one part: the range of seeds 0 to 5, with a margin. A
