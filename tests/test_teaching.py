@@ -1,0 +1,213 @@
+"""Assignments and grades: tools/teach.py and tools/teaching."""
+
+import csv
+from datetime import date
+from pathlib import Path
+
+import nbformat
+import pytest
+import teach
+from solutions import solution
+from teaching import assign, exercises_of, grade
+
+CHAPTERS = sorted(exercises_of.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+CHAPTER = "00_start_here"  # it runs in seconds
+(TASK,) = exercises_of.tasks(exercises_of.read(exercises_of.NOTEBOOKS / f"{CHAPTER}.ipynb"))
+
+
+# --- assignments ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_an_assignment_is_the_chapter_without_solutions(path):
+    chapter = exercises_of.read(path)
+    every = exercises_of.tasks(chapter)
+    made = assign.assignment(chapter, path.stem)
+    nbformat.validate(made)
+    text = "\n".join(cell.source for cell in made.cells)
+    for task, given in zip(every, exercises_of.tasks(made), strict=True):
+        assert solution(task.text) not in text
+        assert "<details>" not in given.text and given.stub == task.stub
+        assert f"### Exercise {task.number}" in text
+    checks = [source for source in code(made) for _ in exercises_of.check_calls(source)]
+    assert len(checks) >= len(every)
+    theirs = [cell.id for cell in made.cells]
+    assert [c.id for c in chapter.cells] == [id for id in theirs if "assignment" not in id]
+
+
+def test_an_assignment_has_the_chosen_exercises_only():
+    path = exercises_of.chapter("4")
+    made = assign.assignment(exercises_of.read(path), path.stem, ["4.1", "4.4"])
+    text = "\n".join(cell.source for cell in made.cells)
+    assert "Exercise 4.1" in text and "Exercise 4.4" in text
+    assert "### Exercise 4.2" not in text and "### Exercise 4.3" not in text
+    assert "def keys_centred" not in text  # code that belongs to a task that is left out
+    assert "## 10 · What you can now say" in text
+    without_first = assign.assignment(exercises_of.read(path), path.stem, ["4.2"])
+    text = "\n".join(cell.source for cell in without_first.cells)
+    assert "## 9 · Exercises" in text and "Ask for the verb" not in text
+
+
+def test_the_head_has_a_due_date_and_hints_stay_on_request(tmp_path):
+    (path,) = assign.assign(["4"], tmp_path, due=date(2027, 1, 15), hints=True)
+    made = exercises_of.read(path)
+    head = made.cells[1].source
+    assert "exercises 4.1, 4.2, 4.3, 4.4" in head and "Friday, 15 January 2027" in head
+    assert made.cells[2].source == 'NAME = ""'
+    text = "\n".join(cell.source for cell in made.cells)
+    assert "Hint 1 of 3" in text and "Solution</summary>" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["99"], "there is no chapter '99': they are 00 to"),
+        (["x"], "there is no chapter 'x'"),
+        (["4", "--exercises", "4.9"], "there is no exercise 4.9"),
+        (["1", "--exercises", "1.4"], "1.4 uses without from exercise 1.3"),
+        (["4", "5", "--exercises", "4.1"], "none of the chosen exercises is in 05_scaling"),
+    ],
+)
+def test_what_cannot_be_assigned_is_said(arguments, said, tmp_path):
+    with pytest.raises(SystemExit, match=said):
+        teach.main(["assign", *arguments, "--out", str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_assignment_is_not_overwritten(tmp_path):
+    assign.assign(["0"], tmp_path)
+    with pytest.raises(ValueError, match="is there already"):
+        assign.assign(["0"], tmp_path)
+
+
+# --- grades -----------------------------------------------------------------------------------
+
+SOLUTION = solution(TASK.text)
+CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
+    "right": (SOLUTION, "right", ""),
+    "wrong": (f"{SOLUTION}\n\n\n{TASK.name} = lambda x: x - x.mean()", "not yet", ""),
+    "stub": (TASK.stub, "not attempted", ""),
+    "exception": ("1 / 0", "error", "ZeroDivisionError: division by zero"),
+    "syntax": ("def centre(x:", "error", "SyntaxError"),
+    "endless": ("while True: pass", "error", "stopped after 3 seconds"),
+    "crash": ("import os\nos._exit(3)", "error", "ended the program"),
+    "memory": ("x = [torch.ones(2**28) for _ in range(99)]", "error", "alloc"),
+    "process": ("import subprocess\nsubprocess.run(['true'])", "error", "no other process"),
+    "file": ("open(MINE, 'w').write('gone')", "error", "writing to"),
+    "delete": ("import os\nos.remove(MINE)", "error", "files outside its own folder"),
+    "network": (
+        "import socket\nsocket.create_connection(('192.0.2.1', 80), 5)",
+        "error",
+        "machine",
+    ),
+    "name": ("import socket\nsocket.getaddrinfo('example.org', 80)", "error", "no other machine"),
+    "here": (f"import socket\nsocket.create_server(('127.0.0.1', 0))\n{SOLUTION}", "right", ""),
+    "check": (
+        "import exercises.check as c\nc.Exercise.__call__ = lambda self, *a: c.Report('right', '')",
+        "error",
+        "has changed the check",
+    ),
+    "comparison": (
+        f"import torch\ntorch.allclose = lambda *a, **k: True\ndef {TASK.name}(x): return x",
+        "error",
+        "has changed the check",
+    ),
+}
+
+
+def code(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def handed_in(folder: Path, name: str, answer: str) -> Path:
+    notebook = assign.assignment(
+        exercises_of.read(exercises_of.NOTEBOOKS / f"{CHAPTER}.ipynb"), CHAPTER
+    )
+    path = folder / name / "start-here.ipynb"
+    for cell in notebook.cells:
+        if cell.source == TASK.stub:
+            cell.source = answer.replace("MINE", repr(str(path)))
+        elif cell.source == 'NAME = ""':
+            cell.source = f"NAME = {name!r}"
+    path.parent.mkdir()
+    nbformat.write(notebook, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """A class of all kinds, graded: the folder and the rows of the table by student."""
+    folder = tmp_path_factory.mktemp("class")
+    paths = [handed_in(folder, name, answer) for name, (answer, *_) in CLASS.items()]
+    (folder / "no notebook.ipynb").write_text("{")
+    (folder / "other.ipynb").write_text(nbformat.writes(nbformat.v4.new_notebook()))
+    (folder / ".ipynb_checkpoints").mkdir()
+    (folder / ".ipynb_checkpoints" / "old.ipynb").write_text("{")
+    before = [path.read_bytes() for path in paths]
+    out = tmp_path_factory.mktemp("out") / "grades.csv"
+    grade.grade(folder, out, secret="tests", seconds=3, memory=1)
+    assert [path.read_bytes() for path in paths] == before
+    with out.open(encoding="utf-8-sig") as table:
+        rows = {row["student"]: row for row in csv.DictReader(table)}
+    return out.with_suffix(""), rows
+
+
+def test_each_student_has_a_row(graded):
+    assert set(graded[1]) == {*CLASS, "no notebook", "other"}
+
+
+@pytest.mark.parametrize("name", CLASS)
+def test_a_row_says_what_came_of_an_exercise(name, graded):
+    row = graded[1][name]
+    _, outcome, diagnosis = CLASS[name]
+    assert (row["outcome"], row["exercise"], row["chapter"]) == (outcome, TASK.number, CHAPTER)
+    assert diagnosis in row["diagnosis"]
+
+
+def test_a_file_that_cannot_be_graded_has_a_row_too(graded):
+    rows = graded[1]
+    assert "cannot be read as a notebook" in rows["no notebook"]["diagnosis"]
+    assert "does not tell which chapter" in rows["other"]["diagnosis"]
+
+
+def test_there_are_a_summary_and_a_feedback_page_for_each(graded):
+    folder, rows = graded
+    index = (folder / "index.html").read_text("utf-8")
+    assert "ZeroDivisionError" in index and "data:image/png" in index
+    assert len(list(folder.glob("*.html"))) == len(rows) + 1
+    page = (folder / "wrong-start-here.html").read_text("utf-8")
+    assert "not yet" in page and "x.mean()" in page and SOLUTION.splitlines()[-1] not in index
+
+
+def test_names_and_code_are_text_in_pages_and_in_spreadsheets(tmp_path):
+    evil = "=cmd|' /C calc'!A0<script>alert(1)</script>"
+    path = handed_in(tmp_path, "one", "raise ValueError('<img src=x onerror=alert(1)>')")
+    notebook = exercises_of.read(path)
+    notebook.cells[2].source = f"NAME = {evil!r}"
+    nbformat.write(notebook, path)
+    out = tmp_path / "out" / "grades.csv"
+    grade.grade(tmp_path, out, seconds=3)
+    with out.open(encoding="utf-8-sig") as table:
+        (row,) = csv.DictReader(table)
+    assert row["student"].startswith("'=") and row["outcome"] == "error"
+    for page in out.with_suffix("").glob("*.html"):
+        text = page.read_text("utf-8")
+        assert "<script" not in text and "<img src=x" not in text
+
+
+def test_the_answer_may_use_cells_of_its_own_and_another_name(tmp_path):
+    """Cells that the student adds run, in their order, and one that stands too late runs first."""
+    path = handed_in(tmp_path, "one", f"{TASK.name} = mine")
+    notebook = exercises_of.read(path)
+    stub = next(i for i, cell in enumerate(notebook.cells) if cell.source.endswith("= mine"))
+    own = SOLUTION.replace(f"def {TASK.name}", "def mine")
+    notebook.cells.append(nbformat.v4.new_code_cell(own))  # below the check
+    notebook.cells.insert(stub, nbformat.v4.new_code_cell("unused = 1"))
+    nbformat.write(notebook, path)
+    rows, _ = grade.grade(tmp_path, tmp_path / "grades.csv", seconds=3)
+    assert [row.outcome for row in rows] == ["right"]
+
+
+def test_nothing_to_grade(tmp_path):
+    with pytest.raises(SystemExit, match="no notebook"):
+        teach.main(["grade", str(tmp_path), "--out", str(tmp_path / "grades.csv")])

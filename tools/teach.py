@@ -1,0 +1,50 @@
+"""Teach with the course: assignments, grades, slides. docs/TEACHING.md leads through it.
+
+python tools/teach.py assign 04 05 --out FOLDER     chapters without solutions, for students
+python tools/teach.py grade FOLDER --out grades.csv     grade what they handed in
+python tools/teach.py slides 04                     a chapter as slides, in build/slides
+"""
+
+import argparse
+import sys
+from datetime import date
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "book")]
+
+from teaching.assign import assign  # noqa: E402
+from teaching.grade import grade  # noqa: E402
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("assign", help="write chapters without solutions, for students")
+    one.add_argument("chapters", nargs="+", metavar="NN", help="the number of a chapter")
+    one.add_argument("--out", type=Path, required=True, help="the folder for the notebooks")
+    one.add_argument("--exercises", nargs="+", default=[], metavar="N.M", help="default: all")
+    one.add_argument("--due", type=date.fromisoformat, metavar="YYYY-MM-DD")
+    one.add_argument("--hints", action="store_true", help="leave the hints in")
+    two = commands.add_parser("grade", help="grade what students handed in")
+    two.add_argument("folder", type=Path, help="the notebooks, in folders of any depth")
+    two.add_argument("--out", type=Path, required=True, help="the table, a CSV file")
+    two.add_argument("--secret", default="", help="what inputs are drawn from; default: a new one")
+    two.add_argument("--seconds", type=float, default=60, help="for a cell (default: 60)")
+    two.add_argument("--memory", type=float, default=2, help="GiB for a notebook (default: 2)")
+    given = parser.parse_args(arguments)
+    try:
+        if given.command == "assign":
+            made = assign(given.chapters, given.out, given.exercises, given.due, given.hints)
+            print("\n".join(map(str, made)))
+        if given.command == "grade":
+            _, summary = grade(given.folder, given.out, given.secret, given.seconds, given.memory)
+            print("\n".join(line for one in summary for line in one.lines()))
+            print(f"The table is {given.out}; open {given.out.with_suffix('') / 'index.html'}.")
+    except (ValueError, OSError, RuntimeError) as error:
+        sys.exit(f"teach.py {given.command}: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

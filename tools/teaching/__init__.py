@@ -1,0 +1,1 @@
+"""What a teacher needs beside the chapters: assignments, grades, slides, an offline room."""

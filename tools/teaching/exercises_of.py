@@ -1,0 +1,128 @@
+"""The exercises of a chapter: where each stands in the notebook, and what its check is given."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+_HEADING = re.compile(r"^### Exercise (\d+\.\d+) · (.+)$", re.M)
+DETAILS = re.compile(r"\n*<details><summary>(Hint|Solution)\b.*?</details>\n*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One exercise of a chapter.
+
+    Attributes:
+        number: "4.1".
+        title: what its heading says after the number.
+        name: the name of its check in `exercises`.
+        argument: the expression that the chapter's check cell gives to the check.
+        first, last: the indices of its first and its last cell.
+        text: its task, hints and solution, as Markdown.
+        stub: the code that the learner completes.
+    """
+
+    number: str
+    title: str
+    name: str
+    argument: str
+    first: int
+    last: int
+    text: str
+    stub: str
+
+    @property
+    def body(self) -> str:
+        """The task without its heading, hints and solution."""
+        return DETAILS.sub("\n\n", self.text).partition("\n")[2].strip()
+
+    @property
+    def defines(self) -> set[str]:
+        """The names that the learner's code defines."""
+        return set(re.findall(r"^(?:def |class )?(\w+)(?: =|\()", self.stub, re.M))
+
+    @property
+    def uses(self) -> set[str]:
+        """The names that the solution reads and does not define."""
+        code = "\n".join(re.findall(r"^```python\n(.+?)\n```$", self.text, re.M | re.S))
+        nodes = list(ast.walk(ast.parse(code)))
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        read = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+        made = {name.id for name in names if not isinstance(name.ctx, ast.Load)}
+        made |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        return read - made
+
+
+def chapter(number: str) -> Path:
+    """The file of a chapter, by its number. Raises ValueError if there is none."""
+    found = sorted(NOTEBOOKS.glob(f"{number:0>2}_*.ipynb")) if number.isdigit() else []
+    if not found:
+        known = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+        raise ValueError(f"there is no chapter {number!r}: they are 00 to {known[-1].name[:2]}")
+    return found[0]
+
+
+def read(path: Path) -> NotebookNode:
+    """A notebook of format 4. Raises ValueError if the file is none."""
+    try:
+        return nbformat.read(path, as_version=4)
+    except Exception as error:  # nbformat has many ways to say that a file is no notebook
+        why, *_ = str(error).splitlines() or [type(error).__name__]
+        raise ValueError(f"{path.name} cannot be read as a notebook: {why[:200]}") from None
+
+
+def tasks(notebook: NotebookNode) -> list[Task]:
+    """The exercises of a chapter as the course has it, in their order."""
+    cells = notebook.cells
+    starts = [i for i, cell in enumerate(cells) if _starts(cell)]
+    found = []
+    for first in starts:
+        checks = [i for i in range(first, len(cells)) if "check" in _tags(cells[i])]
+        last = checks[0]
+        (heading,) = _HEADING.finditer(cells[first].source)
+        ((name, argument),) = check_calls(cells[last].source)
+        inside = cells[first : last + 1]
+        text = [cell.source for cell in inside if cell.cell_type == "markdown"]
+        text[0] = text[0][heading.start() :]
+        (stub,) = [cell.source for cell in inside if "exercise" in _tags(cell)]
+        found.append(
+            Task(heading[1], heading[2], name, argument, first, last, "\n\n".join(text), stub)
+        )
+    return found
+
+
+def check_calls(source: str) -> Iterator[tuple[str, str]]:
+    """(name of the check, its argument) of each line `check.NAME(ARGUMENT)` of a cell."""
+    for statement in statements(source):
+        if called := check_call(statement):
+            yield called
+
+
+def check_call(statement: ast.stmt) -> tuple[str, str] | None:
+    """The name and the argument if a statement is nothing but `check.NAME(ARGUMENT)`."""
+    match statement:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(), name), [argument], [])):
+            return name, ast.unparse(argument)
+    return None
+
+
+def statements(source: str) -> list[ast.stmt]:
+    """The statements of a cell; none if it is not Python (a magic, a syntax error)."""
+    try:
+        return ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+def _starts(cell: NotebookNode) -> bool:
+    return cell.cell_type == "markdown" and bool(_HEADING.search(cell.source))
+
+
+def _tags(cell: NotebookNode) -> list[str]:
+    return cell.metadata.get("tags", [])
