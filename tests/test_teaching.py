@@ -27,7 +27,7 @@ def test_an_assignment_is_the_chapter_without_solutions(path):
     text = "\n".join(cell.source for cell in made.cells)
     for task, given in zip(every, exercises_of.tasks(made), strict=True):
         assert solution(task.text) not in text
-        assert "<details>" not in given.text and given.stub == task.stub
+        assert not exercises_of.DETAILS.search(given.text) and given.stub == task.stub
         assert f"### Exercise {task.number}" in text
     checks = [source for source in code(made) for _ in exercises_of.check_calls(source)]
     assert len(checks) >= len(every)
@@ -83,13 +83,15 @@ def test_an_assignment_is_not_overwritten(tmp_path):
 # --- grades -----------------------------------------------------------------------------------
 
 SOLUTION = solution(TASK.text)
+SECONDS = 8
+EVIL = "=cmd|' /C calc'!A0<script>alert(1)</script>"
 CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
     "right": (SOLUTION, "right", ""),
     "wrong": (f"{SOLUTION}\n\n\n{TASK.name} = lambda x: x - x.mean()", "not yet", ""),
     "stub": (TASK.stub, "not attempted", ""),
     "exception": ("1 / 0", "error", "ZeroDivisionError: division by zero"),
     "syntax": ("def centre(x:", "error", "SyntaxError"),
-    "endless": ("while True: pass", "error", "stopped after 3 seconds"),
+    "endless": ("while True: pass", "error", f"stopped after {SECONDS} seconds"),
     "crash": ("import os\nos._exit(3)", "error", "ended the program"),
     "memory": ("x = [torch.ones(2**28) for _ in range(99)]", "error", "alloc"),
     "process": ("import subprocess\nsubprocess.run(['true'])", "error", "no other process"),
@@ -119,11 +121,12 @@ def code(notebook):
     return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def handed_in(folder: Path, name: str, answer: str) -> Path:
+def handed_in(folder: Path, name: str, answer: str, place: str = "") -> Path:
+    """Write a notebook as a student hands it in; returns its path."""
     notebook = assign.assignment(
         exercises_of.read(exercises_of.NOTEBOOKS / f"{CHAPTER}.ipynb"), CHAPTER
     )
-    path = folder / name / "start-here.ipynb"
+    path = folder / (place or name) / "start-here.ipynb"
     for cell in notebook.cells:
         if cell.source == TASK.stub:
             cell.source = answer.replace("MINE", repr(str(path)))
@@ -134,18 +137,31 @@ def handed_in(folder: Path, name: str, answer: str) -> Path:
     return path
 
 
+def handed_in_otherwise(folder: Path) -> None:
+    """One whose answer uses a cell of its own that stands too late, and another name."""
+    path = handed_in(folder, "own cells", f"{TASK.name} = mine")
+    notebook = exercises_of.read(path)
+    stub = next(i for i, cell in enumerate(notebook.cells) if cell.source.endswith("= mine"))
+    own = SOLUTION.replace(f"def {TASK.name}", "def mine")
+    notebook.cells.append(nbformat.v4.new_code_cell(own))  # below the check
+    notebook.cells.insert(stub, nbformat.v4.new_code_cell("unused = 1"))
+    nbformat.write(notebook, path)
+
+
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
     """A class of all kinds, graded: the folder and the rows of the table by student."""
     folder = tmp_path_factory.mktemp("class")
     paths = [handed_in(folder, name, answer) for name, (answer, *_) in CLASS.items()]
+    handed_in_otherwise(folder)
+    handed_in(folder, EVIL, "raise ValueError('<img src=x onerror=alert(1)>')", "evil")
     (folder / "no notebook.ipynb").write_text("{")
     (folder / "other.ipynb").write_text(nbformat.writes(nbformat.v4.new_notebook()))
     (folder / ".ipynb_checkpoints").mkdir()
     (folder / ".ipynb_checkpoints" / "old.ipynb").write_text("{")
     before = [path.read_bytes() for path in paths]
     out = tmp_path_factory.mktemp("out") / "grades.csv"
-    grade.grade(folder, out, secret="tests", seconds=3, memory=1)
+    grade.grade(folder, out, secret="tests", seconds=SECONDS, memory=1)
     assert [path.read_bytes() for path in paths] == before
     with out.open(encoding="utf-8-sig") as table:
         rows = {row["student"]: row for row in csv.DictReader(table)}
@@ -153,7 +169,11 @@ def graded(tmp_path_factory):
 
 
 def test_each_student_has_a_row(graded):
-    assert set(graded[1]) == {*CLASS, "no notebook", "other"}
+    assert set(graded[1]) == {*CLASS, "own cells", f"'{EVIL}", "no notebook", "other"}
+
+
+def test_an_answer_may_use_cells_of_its_own_and_another_name(graded):
+    assert graded[1]["own cells"]["outcome"] == "right"
 
 
 @pytest.mark.parametrize("name", CLASS)
@@ -179,33 +199,12 @@ def test_there_are_a_summary_and_a_feedback_page_for_each(graded):
     assert "not yet" in page and "x.mean()" in page and SOLUTION.splitlines()[-1] not in index
 
 
-def test_names_and_code_are_text_in_pages_and_in_spreadsheets(tmp_path):
-    evil = "=cmd|' /C calc'!A0<script>alert(1)</script>"
-    path = handed_in(tmp_path, "one", "raise ValueError('<img src=x onerror=alert(1)>')")
-    notebook = exercises_of.read(path)
-    notebook.cells[2].source = f"NAME = {evil!r}"
-    nbformat.write(notebook, path)
-    out = tmp_path / "out" / "grades.csv"
-    grade.grade(tmp_path, out, seconds=3)
-    with out.open(encoding="utf-8-sig") as table:
-        (row,) = csv.DictReader(table)
-    assert row["student"].startswith("'=") and row["outcome"] == "error"
-    for page in out.with_suffix("").glob("*.html"):
+def test_names_and_code_are_text_in_pages_and_in_spreadsheets(graded):
+    folder, rows = graded
+    assert rows[f"'{EVIL}"]["outcome"] == "error"
+    for page in folder.glob("*.html"):
         text = page.read_text("utf-8")
         assert "<script" not in text and "<img src=x" not in text
-
-
-def test_the_answer_may_use_cells_of_its_own_and_another_name(tmp_path):
-    """Cells that the student adds run, in their order, and one that stands too late runs first."""
-    path = handed_in(tmp_path, "one", f"{TASK.name} = mine")
-    notebook = exercises_of.read(path)
-    stub = next(i for i, cell in enumerate(notebook.cells) if cell.source.endswith("= mine"))
-    own = SOLUTION.replace(f"def {TASK.name}", "def mine")
-    notebook.cells.append(nbformat.v4.new_code_cell(own))  # below the check
-    notebook.cells.insert(stub, nbformat.v4.new_code_cell("unused = 1"))
-    nbformat.write(notebook, path)
-    rows, _ = grade.grade(tmp_path, tmp_path / "grades.csv", seconds=3)
-    assert [row.outcome for row in rows] == ["right"]
 
 
 def test_nothing_to_grade(tmp_path):

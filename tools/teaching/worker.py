@@ -166,11 +166,9 @@ class Chapter:
             return "error", f"`{argument}` cannot be computed: {_told(error)}", ""
         exercise = self.checks[name]
         report = exercise(answer)
-        if report.outcome == "right":
-            # The check must still be what it was, and must refuse what is surely wrong.
-            surely_wrong = exercise(lambda *args, **kwargs: None)
-            if self._seal() != self.seal or surely_wrong.outcome == "right":
-                return "error", "The notebook has changed the check itself: read its code.", ""
+        # The check must still be what it was, and must refuse what is surely wrong.
+        if self._seal() != self.seal or exercise(_wrong(exercise)).outcome == "right":
+            return "error", "The notebook has changed the check itself: read its code.", ""
         return report.outcome, report.message, report.detail
 
     def _seal(self) -> list[dict[str, int]]:
@@ -180,6 +178,12 @@ class Chapter:
         parts += [self.checks[task.name] for task in self.tasks]
         held = [self.checks, *map(vars, parts)]
         return [{name: id(x) for name, x in one.items() if name != "_failed"} for one in held]
+
+
+def _wrong(exercise: Any) -> Any:
+    """An answer that is surely wrong: a classic mistake, if the exercise names one."""
+    mistakes = exercise.mutants() if hasattr(exercise, "mutants") else ()
+    return next((answer for _, answer in mistakes), lambda *args, **kwargs: None)
 
 
 def _told(error: BaseException) -> str:
