@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from helpers.files import write_whole
 from teaching.exercises_of import DETAILS, Task, chapter, read, tasks
 
-_SOLUTION = re.compile(r"\n*<details><summary>Solution\b.*?</details>\n*", re.DOTALL)
+_NO_HINT = re.compile(r"\n*<details><summary>(?!Hint).*?</details>\n*", re.DOTALL)
 
 
 def assign(
@@ -65,7 +65,7 @@ def assignment(
         raise ValueError(f"none of the chosen exercises is in {stem}")
     _expect_complete(kept, [task for task in every if task not in kept])
     result = copy.deepcopy(notebook)
-    closed = DETAILS if not hints else _SOLUTION
+    closed = _NO_HINT if hints else DETAILS
     for task in every:
         head = result.cells[task.first]
         before = head.source[: head.source.index("### Exercise")].rstrip()
