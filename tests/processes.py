@@ -109,6 +109,7 @@ class Stop(Exception):
 
 # bfloat16 would round each way of sharing otherwise, by more than is allowed between them.
 @patch("helpers.trainer.has_bf16", lambda device: False)
+@patch("helpers.training.has_bf16", lambda device: False)
 def trained(kind, strategy, folder=None, crash=None, data=DATA, batch_size=4, seed=0):
     """Losses, evaluations, whole weights, and how many numbers of them this process holds."""
     make, optimizers = MAKERS[kind]
