@@ -15,12 +15,23 @@ from safetensors.torch import save
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor, nn
 
-from helpers.checkpoints import SkipInit, check_shapes, unique_state_dict
+from helpers.checkpoints import SkipInit, check_shapes, unique_state_dict, weight_shapes
 from helpers.files import write_folder
+from helpers.gguf_file import write_gguf
 from helpers.gpt import GPT, GPTConfig
-from helpers.published import GPT2_NAMES, GPT2_SIZES, LLAMA_NAMES, LLAMA_SIZES, renamed
+from helpers.published import (
+    GGUF_BASE,
+    GGUF_EPS,
+    GGUF_NAMES,
+    GGUF_SIZES,
+    GPT2_NAMES,
+    GPT2_SIZES,
+    LLAMA_NAMES,
+    LLAMA_SIZES,
+    renamed,
+)
 from helpers.text import BPETokenizer, CharTokenizer
-from helpers.text.bpe import END, tokenizer_json
+from helpers.text.bpe import END, to_file, tokenizer_json
 
 
 def to_huggingface(model: GPT, tokenizer: CharTokenizer | BPETokenizer, folder: str | Path) -> None:
@@ -128,6 +139,72 @@ def _llama(config: GPTConfig, ours: dict[str, Tensor]) -> tuple[dict[str, Any], 
     return about, renamed(ours, _inverse(LLAMA_NAMES))
 
 
+# --- GGUF -----------------------------------------------------------------------------------------
+
+
+def to_gguf(model: GPT, tokenizer: BPETokenizer, path: str | Path) -> None:
+    """Write a model with its tokenizer to a GGUF file, the format of llama.cpp.
+
+    Args:
+        model: a `GPT` in Llama's layout (see `to_huggingface`), without biases.
+        tokenizer: the byte-pair tokenizer with which it was trained, with the special token
+            "<|endoftext|>".
+        path: the file, written wholly or not at all; one that exists is replaced.
+
+    The file is in float32. `helpers.published.gguf` reads it back.
+
+    Raises ValueError for other parts, a part that was exchanged after the model was made, and a
+    tokenizer that llama.cpp does not have; TypeError for another kind of model or tokenizer.
+
+    https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Explained in: real_weights.
+    """
+    config = _expect_plain(model, tokenizer)
+    if _layout(config) != "Llama" or config.bias:
+        raise ValueError(
+            "a GGUF file is written of a Llama without biases: norm='RMSNorm', mlp='SwiGLU', "
+            f"position='Rotary', bias=False; this model has {config.norm!r}, {config.mlp!r}, "
+            f"{config.position!r} and bias={config.bias}"
+        )
+    if not isinstance(tokenizer, BPETokenizer) or END not in tokenizer.special:
+        raise ValueError(
+            f"the tokenizer should be a BPETokenizer with the special token {END!r}: llama.cpp has "
+            "no tokenizer of characters, and without that token it takes token 11 for the end"
+        )
+    tokens = json.loads(tokenizer_json(tokenizer))["model"]["vocab"]
+    kinds = [_CONTROL if token in tokenizer.special else _NORMAL for token in tokens]
+    about = {
+        "general.architecture": "llama",
+        **_sizes(config, GGUF_SIZES),
+        "llama.rope.dimension_count": config.head_size,
+        "llama.attention.value_length": config.head_size,
+        GGUF_EPS: config.norm_eps,
+        GGUF_BASE: float(config.rotary_base),
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "smollm" if tokenizer.single_digits else "gpt-2",
+        "tokenizer.ggml.tokens": [*tokens],
+        "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.merges": [f"{to_file(a)} {to_file(b)}" for a, b in tokenizer.merges],
+        "tokenizer.ggml.bos_token_id": tokenizer.special[END],
+        "tokenizer.ggml.eos_token_id": tokenizer.special[END],
+    }
+    tensors = {}
+    for name, tensor in unique_state_dict(model).items():
+        if name.endswith(("attention.query.weight", "attention.key.weight")):
+            # Our Rotary rotates features of two halves, llama.cpp neighbouring ones.
+            heads = config.n_kv_head if "key" in name else config.n_head
+            tensor = tensor.unflatten(0, (heads, 2, -1)).transpose(1, 2).flatten(0, 2)
+        tensors[name] = tensor.float().cpu().numpy()
+    if "head.weight" in tensors:
+        tensors["output.weight"] = tensors.pop("head.weight")
+    write_gguf(path, about, renamed(tensors, _inverse(GGUF_NAMES)))
+
+
+_NORMAL, _CONTROL = 1, 3  # kinds of tokens
+
+
+# --- tokenizers and files -------------------------------------------------------------------------
+
+
 def _tokenizer_file(tokenizer: CharTokenizer | BPETokenizer) -> bytes:
     """The tokenizer.json. Of characters: each is a word by itself; an unknown one is an error."""
     if isinstance(tokenizer, BPETokenizer):
@@ -209,11 +286,8 @@ def _expect_plain(model: Any, tokenizer: Any) -> GPTConfig:
                 f"{expected.get(name)}, and no layout holds exchanged parts. Of adapters, "
                 "merge_lora(model) makes plain weights; of a file in 4 bits, gguf(path) does"
             )
-    shapes = [
-        {name: tuple(tensor.shape) for name, tensor in unique_state_dict(one).items()}
-        for one in (planned, model)
-    ]
-    check_shapes(*shapes, "the model")
+    shapes = {name: tuple(tensor.shape) for name, tensor in unique_state_dict(model).items()}
+    check_shapes(weight_shapes(config), shapes, "the model")
     block = model.blocks[0]
     return replace(
         config,
