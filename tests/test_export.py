@@ -14,7 +14,7 @@ from torch import nn
 from helpers import data
 from helpers.checkpoints import load_checkpoint
 from helpers.data import sources
-from helpers.export import to_huggingface
+from helpers.export import to_gguf, to_huggingface
 from helpers.finetuning import add_lora, merge_lora
 from helpers.gpt import GPT, GPTConfig
 from helpers.positions import Rotary
@@ -27,7 +27,16 @@ from helpers.training import adamw, fast_gpt, train
 LLAMA = {"norm": "RMSNorm", "mlp": "SwiGLU", "position": "Rotary"}
 FILES = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 TEXT = "the cat and the hat, 12 345; naïve 日本 🦉\n"
-TEXTS = ["", " ", "\n", "the hat", "  the\n\n\tcat \r\n", "naïve 日本語 🦉e\u0301", "12 345 \u00a0x", "'s"]
+TEXTS = [
+    "",
+    " ",
+    "\n",
+    "the hat",
+    "  the\n\n\tcat \r\n",
+    "naïve 日本語 🦉e\u0301",
+    "12 345 \u00a0x",
+    "'s",
+]
 CHARACTERS = CharTokenizer.from_text(TEXT + "".join(TEXTS))
 PAIRS = BPETokenizer.train(TEXT * 9, 290, special=[END, "<|pad|>"])
 DIGITS = BPETokenizer(PAIRS.merges, [END], special_first=True, single_digits=True)
@@ -175,8 +184,8 @@ def test_the_end_of_a_text_is_known_and_no_other_token_is_taken_for_it(theirs, t
     assert opened.tokenizer.bos_token == END
     text = f"the{END}cat"
     assert opened.tokenizer.encode(text) == PAIRS.encode(text, special=[END])
-    for settings in ({}, LLAMA):
-        to_huggingface(made(CHARACTERS, **settings), CHARACTERS, tmp_path / "characters")
+    for parts in ({}, LLAMA):
+        to_huggingface(made(CHARACTERS, **parts), CHARACTERS, tmp_path / "characters")
         opened = theirs(tmp_path / "characters")
         assert opened.model.config.eos_token_id is None
         assert opened.model.generation_config.eos_token_id is None
@@ -223,6 +232,44 @@ def test_smollm2_leaves_as_it_came(theirs, tmp_path):
     to_huggingface(model, whole.tokenizer, tmp_path / "out")
     texts = [text for text in TEXTS if "\r" not in text]  # for which it has no token
     expect_the_same(model, whole.tokenizer, theirs(tmp_path / "out"), texts)
+
+
+# --- GGUF -----------------------------------------------------------------------------------------
+
+PLAIN = {**LLAMA, "bias": False}
+
+
+@pytest.mark.parametrize("tokenizer", [PAIRS, DIGITS])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"n_kv_head": 2, "tied": False, "rotary_base": 50.0, "norm_eps": 0.01},
+        {"head_size": 10, "n_kv_head": 1, "hidden": 7, "rotary_base": 500},
+    ],
+)
+def test_a_gguf_file_is_the_model_and_its_tokenizer(tmp_path, tokenizer, settings):
+    model = made(tokenizer, **PLAIN, **settings)
+    to_gguf(model, tokenizer, tmp_path / "a.gguf")
+    read = gguf(tmp_path / "a.gguf")
+    assert farthest(model, read.model) == 0 and read.tokenizer == tokenizer
+    assert read.notes["tokenizer.ggml.eos_token_id"] == tokenizer.special[END]
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "settings", "message"),
+    [
+        (PAIRS, LLAMA, "has 'RMSNorm', 'SwiGLU', 'Rotary' and bias=True"),
+        (PAIRS, {"bias": False}, "has 'LayerNorm', 'FeedForward', 'LearnedPosition' and bias=Fal"),
+        (PAIRS, {**PLAIN, "qk_norm": True}, "neither layout has all parts"),
+        (CHARACTERS, PLAIN, "no tokenizer of characters"),
+        (BPETokenizer(PAIRS.merges), PLAIN, "without that token it takes token 11 for the end"),
+    ],
+)
+def test_what_a_gguf_file_does_not_hold_is_named(tmp_path, tokenizer, settings, message):
+    with pytest.raises(ValueError, match=message):
+        to_gguf(made(tokenizer, **settings), tokenizer, tmp_path / "a.gguf")
+    assert not (tmp_path / "a.gguf").exists()
 
 
 # --- what has no counterpart ----------------------------------------------------------------------
@@ -317,7 +364,7 @@ def test_another_model_or_tokenizer_is_explained(tmp_path):
     model = made(CHARACTERS)
     with pytest.raises(TypeError, match=r"not a Linear of torch.nn.* load your weights into it"):
         to_huggingface(nn.Linear(2, 2), CHARACTERS, tmp_path / "out")
-    with pytest.raises(TypeError, match="tokenizer should be .* not NoneType"):
+    with pytest.raises(TypeError, match=r"tokenizer should be .* not NoneType"):
         to_huggingface(model, None, tmp_path / "out")
     with pytest.raises(ValueError, match=r"the tokenizer has \d+ tokens, the model \d+"):
         to_huggingface(model, PAIRS, tmp_path / "out")
