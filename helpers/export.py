@@ -56,7 +56,7 @@ def to_huggingface(model: GPT, tokenizer: CharTokenizer | BPETokenizer, folder: 
     `tokenizer_config.json`. `AutoModelForCausalLM.from_pretrained(folder)` and
     `AutoTokenizer.from_pretrained(folder)` open it without a network; `helpers.published.gpt2` or
     `llama` reads the model back. The special token "<|endoftext|>", if the tokenizer has it, begins
-    and ends a text. Other than here, special tokens are recognised in every text that is encoded.
+    and ends a text. Unlike our `encode`, `transformers` recognises special tokens in every text.
 
     Raises ValueError for a part that neither layout has, a part that was exchanged after the model
     was made, and a tokenizer with another vocabulary; TypeError for another kind of model or
@@ -76,6 +76,8 @@ def to_huggingface(model: GPT, tokenizer: CharTokenizer | BPETokenizer, folder: 
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": config.block_size,
         "clean_up_tokenization_spaces": False,
+        # Versions of transformers before 5 would otherwise give a GPT-2 token types, which it adds.
+        "model_input_names": ["input_ids", "attention_mask"],
         **names,
     }
     files = {
@@ -161,14 +163,15 @@ def to_gguf(model: GPT, tokenizer: BPETokenizer, path: str | Path) -> None:
     config = _expect_plain(model, tokenizer)
     if _layout(config) != "Llama" or config.bias:
         raise ValueError(
-            "a GGUF file is written of a Llama without biases: norm='RMSNorm', mlp='SwiGLU', "
-            f"position='Rotary', bias=False; this model has {config.norm!r}, {config.mlp!r}, "
-            f"{config.position!r} and bias={config.bias}"
+            "to_gguf writes a Llama without biases (norm='RMSNorm', mlp='SwiGLU', "
+            f"position='Rotary', bias=False), but this model has {config.norm!r}, {config.mlp!r}, "
+            f"{config.position!r} and bias={config.bias}: train one with these settings"
         )
     if not isinstance(tokenizer, BPETokenizer) or END not in tokenizer.special:
         raise ValueError(
             f"the tokenizer should be a BPETokenizer with the special token {END!r}: llama.cpp has "
-            "no tokenizer of characters, and without that token it takes token 11 for the end"
+            "no tokenizer of characters, and without that token it takes token 11 for the end. "
+            f"BPETokenizer.train(text, vocab_size, special=[{END!r}]), then train with it"
         )
     tokens = json.loads(tokenizer_json(tokenizer))["model"]["vocab"]
     kinds = [_CONTROL if token in tokenizer.special else _NORMAL for token in tokens]
@@ -247,8 +250,8 @@ def _layout(config: GPTConfig) -> str:
             return layout
     needs = "; ".join(f"{layout}'s needs {', '.join(unlike[layout])}" for layout in layouts)
     raise ValueError(
-        f"neither layout has all parts of this model. {needs}. Train a model with the settings of "
-        "one layout; save_checkpoint keeps this one for programs of the course"
+        f"neither layout has all parts of this model: {needs}. Train a model with the settings of "
+        "one layout; save_checkpoint keeps this one for the course"
     )
 
 
@@ -282,9 +285,9 @@ def _expect_plain(model: Any, tokenizer: Any) -> GPTConfig:
     for name in {**expected, **found}:
         if found.get(name) != expected.get(name):
             raise ValueError(
-                f"{name or 'the model'} is {found.get(name)}, but with its config it would be "
-                f"{expected.get(name)}, and no layout holds exchanged parts. Of adapters, "
-                "merge_lora(model) makes plain weights; of a file in 4 bits, gguf(path) does"
+                f"{name or 'the model'} is {found.get(name)}, but its config describes "
+                f"{expected.get(name)}, and other programs know nothing of an exchanged part. Put "
+                "the old part back; merge adapters with merge_lora(model); open a file without int4"
             )
     shapes = {name: tuple(tensor.shape) for name, tensor in unique_state_dict(model).items()}
     check_shapes(weight_shapes(config), shapes, "the model")

@@ -214,7 +214,7 @@ def test_merged_adapters_leave_with_the_model(theirs, tmp_path):
     model = made(CHARACTERS, **LLAMA)
     for p in add_lora(model, rank=2):
         nn.init.normal_(p, std=0.1)
-    with pytest.raises(ValueError, match=r"attention.query is LoRA.* merge_lora\(model\) makes"):
+    with pytest.raises(ValueError, match=r"attention.query is LoRA.* with merge_lora\(model\)"):
         to_huggingface(model, CHARACTERS, tmp_path / "out")
     to_huggingface(merge_lora(model), CHARACTERS, tmp_path / "out")
     assert farthest(model, theirs(tmp_path / "out").model) < 1e-4
@@ -307,10 +307,13 @@ def test_a_part_without_a_counterpart_is_named(tmp_path, settings, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_the_model_of_the_chapter_on_fast_training_stays(tmp_path):
-    model = fast_gpt(CHARACTERS.vocab_size, 8, n_layer=1, n_head=1, n_embd=8)
+def test_the_model_of_the_chapter_on_fast_training_stays_unless_its_parts_change(tmp_path):
+    sizes = CHARACTERS.vocab_size, 8, 1, 1, 8
     with pytest.raises(ValueError, match="convolution=None instead of 4"):
-        to_huggingface(model, CHARACTERS, tmp_path / "out")
+        to_huggingface(fast_gpt(*sizes), CHARACTERS, tmp_path / "out")
+    model = fast_gpt(*sizes, **LLAMA, qk_norm=False, convolution=None)
+    to_huggingface(model, CHARACTERS, tmp_path / "out")
+    assert llama(tmp_path / "out").config.mlp == "SwiGLU"
 
 
 class SlowRotary(Rotary):
@@ -346,7 +349,7 @@ def untied(model):
 @pytest.mark.parametrize(
     ("exchange", "message"),
     [
-        (slow, "blocks.1.attention.rotary is SlowRotary.*it would be Rotary"),
+        (slow, "blocks.1.attention.rotary is SlowRotary.*describes Rotary"),
         (other_base, r"blocks.1.attention.rotary is Rotary\(6, base=50\)"),
         (relu, "blocks.0.mlp is Sequential"),
         (untied, r"the model has 1 weights too many: \['head.weight'\]"),
