@@ -1,6 +1,6 @@
 """What the chapters share. A module imports only from those above it; import the one you need.
 
-    files        a file written in one piece or not at all
+    files        files and folders written in one piece or not at all
     timing       how long a call takes
     plots        still pictures in one look, one call for each kind
     data         real data by name: word vectors, plays, articles, trained models
@@ -14,6 +14,7 @@
     quantised    weights in blocks of few bits, and layers that compute from them
     gguf_file    what a GGUF file of llama.cpp holds
     published    weights of others as a GPT of ours: GPT-2's layout, Llama's, GGUF files
+    export       a GPT of ours as a model for other programs, in the layout of GPT-2 or of Llama
     checks       arguments of training
     training     batches, loss, optimizers, schedules, the loop
     trainer      a run with evaluations, checkpoints and interrupts

@@ -1,10 +1,12 @@
-"""Files that are written whole or not at all, and JSON objects."""
+"""Files and folders that are written whole or not at all, and JSON objects."""
 
 import glob
 import json
 import os
+import shutil
 import time
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,42 @@ def write_whole(path: str | Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_folder(folder: str | Path, files: Mapping[str, bytes]) -> None:
+    """Write a folder with its files; a crash leaves the old folder or the new one, never a part.
+
+    Args:
+        folder: made by this call; one that is empty, or has only files of these names, is replaced.
+        files: name → all bytes of the file.
+
+    Raises FileExistsError for a folder that holds anything else, or a file in its place, and
+    OSError if the folder cannot be written.
+    """
+    folder = Path(os.path.realpath(folder))
+    if folder.exists():
+        others = sorted({p.name for p in folder.iterdir()} - set(files)) if folder.is_dir() else []
+        if others or not folder.is_dir():
+            found = f"holds other files: {others[:3]}" if others else "is a file"
+            raise FileExistsError(
+                f"{folder} {found}, and nothing is overwritten: choose another folder, or move "
+                "what is there"
+            )
+    temporary = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.part")
+    replaced = temporary.with_suffix(".old")
+    try:
+        temporary.mkdir(parents=True)
+        for name, content in files.items():
+            write_whole(temporary / name, content)
+        if folder.exists():
+            os.rename(folder, replaced)
+        os.rename(temporary, folder)
+    except BaseException:
+        if replaced.exists():
+            os.rename(replaced, folder)
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def expect_no_pointer(path: Path) -> None:

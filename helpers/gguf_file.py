@@ -10,13 +10,14 @@ The library `gguf` reads the same, 150,000 texts one NumPy array each, which tak
 import math
 import mmap
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from helpers.files import expect_no_pointer
+from helpers.files import expect_no_pointer, write_whole
 
 VERSIONS = (2, 3)
 KINDS = {  # of numbers, as a file calls them: name, numbers a block, bytes a block
@@ -28,6 +29,8 @@ KINDS = {  # of numbers, as a file calls them: name, numbers a block, bytes a bl
 }
 TEXT, ARRAY = 8, 9  # kinds of values; the others are numbers, as `struct` calls them
 NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+WHOLE = 5  # the kind of whole numbers in a list that is written
+WRITTEN = {int: 4, float: 6, bool: 7}
 
 
 @dataclass
@@ -152,3 +155,45 @@ class _Header:
         if kind in (TEXT, ARRAY):
             return [self.value(kind) for _ in range(length)]
         return list(self.numbers(f"{length}{NUMBERS[kind]}"))
+
+
+def write_gguf(
+    path: str | Path, about: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
+) -> None:
+    """Write a file that `read_gguf` reads, wholly or not at all.
+
+    Args:
+        path: the file; one that exists is replaced.
+        about: what it says by name: texts, numbers, and lists of texts or of whole numbers.
+        tensors: name → float32.
+    """
+    header = [struct.pack("<4sIQQ", b"GGUF", VERSIONS[-1], len(tensors), len(about))]
+    header += [_text(name) + _value(value) for name, value in about.items()]
+    place, contents = 0, []
+    for name, tensor in tensors.items():
+        sizes = tensor.shape[::-1]  # the innermost first
+        row = struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, 0, place)  # 0: F32
+        header.append(_text(name) + row)
+        contents.append(_aligned(tensor.astype("<f4").tobytes()))
+        place += len(contents[-1])
+    write_whole(path, b"".join([_aligned(b"".join(header)), *contents]))
+
+
+def _aligned(content: bytes) -> bytes:
+    return content + bytes(-len(content) % 32)
+
+
+def _text(text: str) -> bytes:
+    return struct.pack("<Q", len(text.encode())) + text.encode()
+
+
+def _value(value: Any) -> bytes:
+    """A value, with its kind before it."""
+    if isinstance(value, list):
+        texts = all(isinstance(one, str) for one in value)
+        items = b"".join(map(_text, value)) if texts else struct.pack(f"<{len(value)}i", *value)
+        return struct.pack("<IIQ", ARRAY, TEXT if texts else WHOLE, len(value)) + items
+    if isinstance(value, str):
+        return struct.pack("<I", TEXT) + _text(value)
+    kind = WRITTEN[type(value)]
+    return struct.pack(f"<I{NUMBERS[kind]}", kind, value)

@@ -4,6 +4,7 @@ A setting that our GPT does not compute is refused by name, and so is one that i
 unless it asks for nothing: wrong weights still write text, which is only a little wrong.
 """
 
+import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from reprlib import repr as short
@@ -44,7 +45,7 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
     if isinstance(source, Path) and (settings := source / "config.json").exists():
         said = _gpt2_settings(settings)
     # With a language model's head the names begin with "transformer."; the masks are no weights.
-    theirs = _renamed(tensors, {"transformer.": ""})
+    theirs = renamed(tensors, {"transformer.": ""})
     theirs = {n: t for n, t in theirs.items() if not n.endswith((".attn.bias", ".masked_bias"))}
     if not {"wte.weight", "wpe.weight", "ln_f.weight"} <= set(theirs):
         raise ValueError(f"{source} is not in the layout of GPT-2: it has {sorted(theirs)[:4]} …")
@@ -56,7 +57,7 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
             f"{source}: tie_word_embeddings is true, or missing, which means true, but "
             "lm_head.weight differs from wte.weight"
         )
-    ours = _renamed(_unfused(theirs), _GPT2_NAMES)
+    ours = renamed(_unfused(theirs), GPT2_NAMES)
     if head is not None and not tied:
         ours["head.weight"] = head
     n_embd = table.shape[-1]
@@ -81,11 +82,10 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
 _GPT2_SETTINGS = {
     "model_type": ("gpt2",),
     "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
-    "layer_norm_epsilon": (1e-5,),
     "scale_attn_weights": (True,),
     "scale_attn_by_inverse_layer_idx": (False,),
 }
-_GPT2_SIZES = {
+GPT2_SIZES = {
     "vocab_size": "vocab_size",
     "n_positions": "block_size",
     "max_position_embeddings": "block_size",
@@ -120,10 +120,13 @@ _HARMLESS = """
 def _gpt2_settings(path: Path) -> dict[str, Any]:
     """The sizes in a config.json, by our names, if its other settings are those of our GPT."""
     config = _config_json(path)
-    known = {*_GPT2_SIZES, "tie_word_embeddings", *_HARMLESS.split()}
+    known = {*GPT2_SIZES, "layer_norm_epsilon", "tie_word_embeddings", *_HARMLESS.split()}
     _expect_computed(config, _GPT2_SETTINGS, known, path)
-    tied = config.get("tie_word_embeddings", True)
-    return {"n_head": 12, **_sizes(config, _GPT2_SIZES), "tied": tied}
+    others = {
+        "norm_eps": config.get("layer_norm_epsilon", 1e-5),
+        "tied": config.get("tie_word_embeddings", True),
+    }
+    return {"n_head": 12, **_sizes(config, GPT2_SIZES), **others}
 
 
 def _unfused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -140,7 +143,7 @@ def _unfused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return result
 
 
-_GPT2_NAMES = {
+GPT2_NAMES = {
     "wte": "token",
     "wpe": "position.table",
     "ln_f": "norm",
@@ -193,7 +196,7 @@ def llama(
             f"{source}: tie_word_embeddings is true, but lm_head.weight differs from "
             "model.embed_tokens.weight"
         )
-    ours = _renamed(theirs, _LLAMA_NAMES)
+    ours = renamed(theirs, LLAMA_NAMES)
     settings = _config(source, _llama_config, **{"vocab_size": len(table), **said})
     _check_weights(settings, _shapes(ours), source)
     return _filled(settings, ours)
@@ -214,7 +217,7 @@ _LLAMA_ANGLES = {
     "type": ("default", None),  # the older name
     "partial_rotary_factor": (1, None),
 }
-_LLAMA_SIZES = {
+LLAMA_SIZES = {
     "vocab_size": "vocab_size",
     "max_position_embeddings": "block_size",
     "num_hidden_layers": "n_layer",
@@ -224,7 +227,7 @@ _LLAMA_SIZES = {
     "num_key_value_heads": "n_kv_head",
     "head_dim": "head_size",
 }
-_LLAMA_NAMES = {
+LLAMA_NAMES = {
     "model.embed_tokens": "token",
     "model.layers.": "blocks.",
     "model.norm": "norm",
@@ -252,13 +255,13 @@ def _llama_settings(config: Any, source: str | Path) -> dict[str, Any]:
     read |= {"attention_bias", "mlp_bias", "tie_word_embeddings"}
     if config.get("use_sliding_window") is False:  # then these mean nothing
         read |= {"use_sliding_window", "sliding_window", "max_window_layers"}
-    _expect_computed(config, _LLAMA_SETTINGS, {*_LLAMA_SIZES, *read, *_HARMLESS.split()}, source)
+    _expect_computed(config, _LLAMA_SETTINGS, {*LLAMA_SIZES, *read, *_HARMLESS.split()}, source)
     bias = config.get("attention_bias", False)
     if config.get("mlp_bias", False) != bias:
         raise ValueError(f"{source}: this GPT has biases in attention and mlp, or in neither")
     return {
         "block_size": 2048,
-        **_sizes(config, _LLAMA_SIZES),
+        **_sizes(config, LLAMA_SIZES),
         "norm_eps": config.get("rms_norm_eps", 1e-6),
         "rotary_base": _rotary_base(config, source),
         "bias": bias,
@@ -306,17 +309,17 @@ def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
     tokenizer = _gguf_tokenizer(about, path)
     if int4 and not any(map(_in_four_bits, stored.values())):
         raise ValueError(f"{path} holds no blocks of 4 bits (Q4_1)")
-    ours = _renamed(stored, _GGUF_NAMES)
+    ours = renamed(stored, GGUF_NAMES)
     if "output.weight" in ours:
         ours["head.weight"] = ours.pop("output.weight")
     shapes = {name: tensor.sizes for name, tensor in ours.items()}
     config = _config(
         path,
         _llama_config,
-        **_sizes(about, _GGUF_SIZES),
+        **_sizes(about, GGUF_SIZES),
         vocab_size=tokenizer.vocab_size,
-        norm_eps=about[_GGUF_EPS],
-        rotary_base=about.get(_GGUF_BASE, 10_000.0),
+        norm_eps=about[GGUF_EPS],
+        rotary_base=about.get(GGUF_BASE, 10_000.0),
         bias=False,
         tied="head.weight" not in ours,
     )
@@ -356,7 +359,7 @@ _GGUF_SETTINGS = {
     "tokenizer.ggml.pre": ("gpt-2", "smollm"),
     "tokenizer.ggml.add_space_prefix": (False,),
 }
-_GGUF_SIZES = {
+GGUF_SIZES = {
     "llama.context_length": "block_size",
     "llama.block_count": "n_layer",
     "llama.attention.head_count": "n_head",
@@ -365,10 +368,10 @@ _GGUF_SIZES = {
     "llama.attention.head_count_kv": "n_kv_head",
     "llama.attention.key_length": "head_size",
 }
-_GGUF_EPS, _GGUF_BASE = "llama.attention.layer_norm_rms_epsilon", "llama.rope.freq_base"
+GGUF_EPS, GGUF_BASE = "llama.attention.layer_norm_rms_epsilon", "llama.rope.freq_base"
 _GGUF_TEXTS = [f"tokenizer.ggml.{name}" for name in ("tokens", "token_type", "merges")]
 _GGUF_HEADS = ("llama.attention.value_length", "llama.rope.dimension_count")  # as key_length
-_GGUF_NAMES = {
+GGUF_NAMES = {
     "token_embd": "token",
     "output_norm": "norm",
     "attn_norm": "attention_norm",
@@ -386,11 +389,11 @@ _GGUF_NAMES = {
 
 def _expect_llama(about: Mapping[str, Any], path: Path) -> None:
     """Raise ValueError unless a file says what our GPT computes, and all that it needs."""
-    known = {*_GGUF_SIZES, "llama.vocab_size", _GGUF_EPS, _GGUF_BASE, *_GGUF_HEADS}
+    known = {*GGUF_SIZES, "llama.vocab_size", GGUF_EPS, GGUF_BASE, *_GGUF_HEADS}
     # Other names do not concern a Llama, and 0 means "not used".
     own = {n: v for n, v in about.items() if n in _GGUF_SETTINGS or (v and n.startswith("llama."))}
     _expect_computed(own, _GGUF_SETTINGS, known, path)
-    needed = {_GGUF_EPS, *_GGUF_TEXTS, "tokenizer.ggml.model", "tokenizer.ggml.pre"}
+    needed = {GGUF_EPS, *_GGUF_TEXTS, "tokenizer.ggml.model", "tokenizer.ggml.pre"}
     if missing := sorted(needed - set(about)):
         raise ValueError(f"{path} says nothing of {missing}")
 
@@ -490,13 +493,13 @@ def _config(source: str | Path, kind: Callable[..., GPTConfig], **settings: Any)
         raise ValueError(f"{source} does not describe a model: {error}") from error
 
 
-def _renamed(tensors: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for name, tensor in tensors.items():
-        for theirs, ours in names.items():
-            name = name.replace(theirs, ours)
-        result[name] = tensor
-    return result
+def renamed(tensors: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the tensors with each part of a name that `names` holds replaced: part → new part.
+
+    Explained in: real_weights.
+    """
+    parts = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
+    return {parts.sub(lambda part: names[part[0]], name): t for name, t in tensors.items()}
 
 
 def _tensors(weights: str | Path | Mapping[str, Any]) -> tuple[str | Path, dict[str, Tensor]]:

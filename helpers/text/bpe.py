@@ -366,7 +366,7 @@ class BPETokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json`, which the library `tokenizers` reads, too."""
-        _write_tokenizer(path, self)
+        write_whole(path, tokenizer_json(self))
 
     @classmethod
     def load(cls, path: str | Path) -> "BPETokenizer":
@@ -432,7 +432,8 @@ _MODEL = {
 }
 
 
-def _write_tokenizer(path: str | Path, tokenizer: BPETokenizer) -> None:
+def tokenizer_json(tokenizer: BPETokenizer) -> bytes:
+    """Return what a `tokenizer.json` of this tokenizer holds."""
     byte_level = {**_BYTE_LEVEL, "trim_offsets": True}
     added = {**_ADDED, "normalized": False, "special": True}
     content = {
@@ -453,7 +454,7 @@ def _write_tokenizer(path: str | Path, tokenizer: BPETokenizer) -> None:
             "merges": [[to_file(a), to_file(b)] for a, b in tokenizer.merges],
         },
     }
-    write_whole(path, json.dumps(content, ensure_ascii=False, indent=1).encode())
+    return json.dumps(content, ensure_ascii=False, indent=1).encode()
 
 
 def _vocabulary(tokenizer: BPETokenizer) -> dict[str, int]:

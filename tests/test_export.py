@@ -1,0 +1,424 @@
+"""helpers.export: what `transformers` opens computes and encodes the same as our own model."""
+
+import dataclasses
+import json
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers import data
+from helpers.checkpoints import load_checkpoint
+from helpers.data import sources
+from helpers.export import to_gguf, to_huggingface
+from helpers.finetuning import add_lora, merge_lora
+from helpers.gpt import GPT, GPTConfig
+from helpers.positions import Rotary
+from helpers.published import gguf, gpt2, llama
+from helpers.sampling import generate
+from helpers.text import BPETokenizer, CharTokenizer
+from helpers.text.bpe import END
+from helpers.training import adamw, fast_gpt, train
+
+LLAMA = {"norm": "RMSNorm", "mlp": "SwiGLU", "position": "Rotary"}
+FILES = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+TEXT = "the cat and the hat, 12 345; naïve 日本 🦉\n"
+TEXTS = [
+    "",
+    " ",
+    "\n",
+    "the hat",
+    "  the\n\n\tcat \r\n",
+    "naïve 日本語 🦉e\u0301",
+    "12 345 \u00a0x",
+    "'s",
+]
+CHARACTERS = CharTokenizer.from_text(TEXT + "".join(TEXTS))
+PAIRS = BPETokenizer.train(TEXT * 9, 290, special=[END, "<|pad|>"])
+DIGITS = BPETokenizer(PAIRS.merges, [END], special_first=True, single_digits=True)
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    """Opens a folder with `transformers`: the model and its tokenizer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        from transformers import AutoModelForCausalLM, AutoTokenizer  # slow
+        from transformers.utils import logging
+
+    logging.disable_progress_bar()
+
+    def opened(folder):
+        model, about = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+        assert not any(about.values()), about  # no weight is missing, too many or of another shape
+        return SimpleNamespace(model=model, tokenizer=AutoTokenizer.from_pretrained(folder))
+
+    return opened
+
+
+def made(tokenizer, *, seed=0, **changes):
+    """A GPT with random weights, biases and gains of a visible size."""
+    sizes = {"block_size": 24, "n_layer": 2, "n_head": 4, "n_embd": 24, **changes}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = GPT(GPTConfig(tokenizer.vocab_size, **sizes)).eval()
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(0.1 * torch.randn(p.shape))
+    return model
+
+
+@torch.no_grad()
+def farthest(ours, theirs):
+    """The greatest difference of two models' logits."""
+    V, T = ours.config.vocab_size, min(ours.block_size, 24)
+    ids = torch.randint(V, (2, T), generator=torch.Generator().manual_seed(1))
+    want, got = ours(ids), theirs(ids)
+    got = getattr(got, "logits", got)
+    assert want.std() > 0.05 and got.dtype == torch.float32  # large enough to compare
+    return (want - got).abs().max().item()
+
+
+def expect_the_same(model, tokenizer, theirs, texts=TEXTS):
+    assert farthest(model, theirs.model) < 1e-4
+    for text in texts:
+        ids = tokenizer.encode(text)
+        assert theirs.tokenizer.encode(text) == theirs.tokenizer(text)["input_ids"] == ids, text
+        assert theirs.tokenizer.decode(ids) == tokenizer.decode(ids)
+    ids = torch.tensor([tokenizer.encode("the")])
+    want = generate(model, ids, 20, temperature=0)
+    got = theirs.model.generate(
+        ids, max_new_tokens=20, do_sample=False, eos_token_id=[], pad_token_id=0
+    )
+    assert torch.equal(got, want)
+
+
+SETTINGS = [
+    {},
+    {"bias": False, "tied": False},
+    {"dropout": 0.25, "hidden": 7, "n_head": 3, "norm_eps": 0.1},
+    LLAMA,
+    {**LLAMA, "bias": False, "n_kv_head": 2, "tied": False, "hidden": 33},
+    {**LLAMA, "head_size": 10, "n_kv_head": 1, "rotary_base": 50.0, "norm_eps": 0.01},
+    {**LLAMA, "n_layer": 11, "n_embd": 12, "n_head": 2, "block_size": 23},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("tokenizer", [CHARACTERS, PAIRS, DIGITS])
+def test_transformers_opens_the_same_model(theirs, tmp_path, tokenizer, settings):
+    model = made(tokenizer, **settings)
+    to_huggingface(model, tokenizer, tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+    opened = theirs(tmp_path / "out")
+    assert opened.tokenizer.model_max_length == model.block_size
+    kind = "llama" if "norm" in settings else "gpt2"
+    assert opened.model.config.model_type == kind
+    expect_the_same(model, tokenizer, opened)
+    back = {"llama": llama, "gpt2": gpt2}[kind](tmp_path / "out")
+    assert farthest(model, back) < 1e-5
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_transformers_opens_a_model_of_any_settings(theirs, data):
+    kv, shared = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    is_llama, half = data.draw(st.booleans()), data.draw(st.integers(1, 5))
+    heads = kv * shared if is_llama else kv
+    changes = {
+        "n_head": heads,
+        "n_embd": 2 * half * heads,
+        "n_layer": data.draw(st.integers(1, 3)),
+        "block_size": data.draw(st.integers(2, 30)),
+        "hidden": data.draw(st.none() | st.integers(1, 40)),
+        "norm_eps": data.draw(st.none() | st.floats(1e-8, 1)),
+        "bias": data.draw(st.booleans()),
+        "tied": data.draw(st.booleans()),
+        "dropout": data.draw(st.floats(0, 0.5)),
+    }
+    if is_llama:
+        changes |= LLAMA | {"n_kv_head": kv, "rotary_base": data.draw(st.floats(10, 1e6))}
+        changes["head_size"] = data.draw(st.none() | st.integers(1, 6).map(lambda n: 2 * n))
+    model = made(CHARACTERS, seed=data.draw(st.integers(0, 9)), **changes)
+    with TemporaryDirectory() as folder:
+        to_huggingface(model, CHARACTERS, folder)
+        assert farthest(model, theirs(folder).model) < 1e-4
+        assert farthest(model, (llama if is_llama else gpt2)(folder)) < 1e-5
+
+
+def test_the_model_of_the_chapter_on_gpt(theirs, tmp_path):
+    """Learned positions, characters, trained for some steps."""
+    tokenizer = CharTokenizer.from_text(TEXT)
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(tokenizer.vocab_size, 64, n_layer=2, n_head=4, n_embd=96))
+    stream = torch.tensor(tokenizer.encode(TEXT * 20))
+    optimizer = adamw(model, learning_rate=0.002)
+    train(model, stream, steps=20, block_size=64, batch_size=4, optimizer=optimizer)
+    to_huggingface(model, tokenizer, tmp_path / "out")
+    texts = ["", " ", TEXT, "日\n\n🦉"]
+    expect_the_same(model.eval(), tokenizer, theirs(tmp_path / "out"), texts)
+
+
+@given(text=st.text(max_size=30))
+def test_any_text_has_the_same_ids(theirs_of_pairs, text):
+    ids = PAIRS.encode(text)
+    assert theirs_of_pairs.encode(text) == ids
+    assert theirs_of_pairs.decode(ids) == text
+
+
+@pytest.fixture(scope="module")
+def theirs_of_pairs(theirs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs") / "out"
+    to_huggingface(made(PAIRS), PAIRS, folder)
+    return theirs(folder).tokenizer
+
+
+def test_the_end_of_a_text_is_known_and_no_other_token_is_taken_for_it(theirs, tmp_path):
+    to_huggingface(made(PAIRS), PAIRS, tmp_path / "pairs")
+    opened, end = theirs(tmp_path / "pairs"), PAIRS.special[END]
+    assert opened.model.generation_config.eos_token_id == opened.tokenizer.eos_token_id == end
+    assert opened.tokenizer.bos_token == END
+    text = f"the{END}cat"
+    assert opened.tokenizer.encode(text) == PAIRS.encode(text, special=[END])
+    for parts in ({}, LLAMA):
+        to_huggingface(made(CHARACTERS, **parts), CHARACTERS, tmp_path / "characters")
+        opened = theirs(tmp_path / "characters")
+        assert opened.model.config.eos_token_id is None
+        assert opened.model.generation_config.eos_token_id is None
+
+
+def test_an_unknown_character_is_an_error(theirs, tmp_path):
+    to_huggingface(made(CHARACTERS), CHARACTERS, tmp_path / "out")
+    with pytest.raises(Exception, match="UNK"):
+        theirs(tmp_path / "out").tokenizer.encode("theΩ")
+
+
+def test_dropout_is_that_of_the_model_and_not_the_default(tmp_path):
+    to_huggingface(made(CHARACTERS, dropout=0.25), CHARACTERS, tmp_path / "out")
+    about = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert (about["embd_pdrop"], about["resid_pdrop"], about["attn_pdrop"]) == (0.25, 0.25, 0)
+
+
+def test_the_numbers_are_in_float32_and_the_model_stays_as_it_is(theirs, tmp_path):
+    model = made(CHARACTERS, **LLAMA).bfloat16().train()
+    to_huggingface(model, CHARACTERS, tmp_path / "out")
+    assert model.token.weight.dtype == torch.bfloat16 and model.training
+    assert farthest(model.float().eval(), theirs(tmp_path / "out").model) < 1e-4
+
+
+def test_merged_adapters_leave_with_the_model(theirs, tmp_path):
+    model = made(CHARACTERS, **LLAMA)
+    for p in add_lora(model, rank=2):
+        nn.init.normal_(p, std=0.1)
+    with pytest.raises(ValueError, match=r"attention.query is LoRA.* with merge_lora\(model\)"):
+        to_huggingface(model, CHARACTERS, tmp_path / "out")
+    to_huggingface(merge_lora(model), CHARACTERS, tmp_path / "out")
+    assert farthest(model, theirs(tmp_path / "out").model) < 1e-4
+
+
+def test_smollm2_leaves_as_it_came(theirs, tmp_path):
+    """Its first two blocks: all of them would take a gigabyte."""
+    if not (sources.cache() / "SmolLM2-135M-Instruct.Q4_1.gguf").exists():
+        pytest.skip("SmolLM2 is not in the cache")
+    whole = gguf(data.smollm2())
+    model = GPT(dataclasses.replace(whole.model.config, n_layer=2)).eval()
+    model.load_state_dict(
+        {n: t for n, t in whole.model.state_dict().items() if n in model.state_dict()}
+    )
+    to_huggingface(model, whole.tokenizer, tmp_path / "out")
+    texts = [text for text in TEXTS if "\r" not in text]  # for which it has no token
+    expect_the_same(model, whole.tokenizer, theirs(tmp_path / "out"), texts)
+
+
+# --- GGUF -----------------------------------------------------------------------------------------
+
+PLAIN = {**LLAMA, "bias": False}
+
+
+@pytest.mark.parametrize("tokenizer", [PAIRS, DIGITS])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"n_kv_head": 2, "tied": False, "rotary_base": 50.0, "norm_eps": 0.01},
+        {"head_size": 10, "n_kv_head": 1, "hidden": 7, "rotary_base": 500},
+    ],
+)
+def test_a_gguf_file_is_the_model_and_its_tokenizer(tmp_path, tokenizer, settings):
+    model = made(tokenizer, **PLAIN, **settings)
+    to_gguf(model, tokenizer, tmp_path / "a.gguf")
+    read = gguf(tmp_path / "a.gguf")
+    assert farthest(model, read.model) == 0 and read.tokenizer == tokenizer
+    assert read.notes["tokenizer.ggml.eos_token_id"] == tokenizer.special[END]
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "settings", "message"),
+    [
+        (PAIRS, LLAMA, "has 'RMSNorm', 'SwiGLU', 'Rotary' and bias=True"),
+        (PAIRS, {"bias": False}, "has 'LayerNorm', 'FeedForward', 'LearnedPosition' and bias=Fal"),
+        (PAIRS, {**PLAIN, "qk_norm": True}, "neither layout has all parts"),
+        (CHARACTERS, PLAIN, "no tokenizer of characters"),
+        (BPETokenizer(PAIRS.merges), PLAIN, "without that token it takes token 11 for the end"),
+    ],
+)
+def test_what_a_gguf_file_does_not_hold_is_named(tmp_path, tokenizer, settings, message):
+    with pytest.raises(ValueError, match=message):
+        to_gguf(made(tokenizer, **settings), tokenizer, tmp_path / "a.gguf")
+    assert not (tmp_path / "a.gguf").exists()
+
+
+# --- what has no counterpart ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["shakespeare-gpt", "gptmini"])
+def test_the_shipped_models_have_parts_that_neither_layout_has(tmp_path, name):
+    saved = load_checkpoint(data.checkpoint(name))
+    with pytest.raises(ValueError) as error:
+        to_huggingface(saved.model, saved.tokenizer, tmp_path / "out")
+    assert "Llama's needs mlp='SwiGLU' instead of 'SquaredReLU', qk_norm=False instead of True" in (
+        str(error.value)
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mlp": "SquaredReLU"}, "GPT-2's needs mlp='FeedForward' instead of 'SquaredReLU'; Llama"),
+        ({"position": None}, "GPT-2's needs position='LearnedPosition' instead of None"),
+        ({"position": "SinusoidalPosition"}, "instead of 'SinusoidalPosition'"),
+        ({"n_kv_head": 2}, "GPT-2's needs n_kv_head=4 instead of 2"),
+        ({"head_size": 8}, "GPT-2's needs head_size=6 instead of 8"),
+        ({"qk_norm": True}, "GPT-2's needs qk_norm=False instead of True"),
+        ({**LLAMA, "convolution": 4}, "Llama's needs convolution=None instead of 4"),
+        ({**LLAMA, "norm": "LayerNorm"}, "Llama's needs norm='RMSNorm' instead of 'LayerNorm'"),
+        ({**LLAMA, "n_embd": 26, "head_size": 6}, "Llama's needs n_embd=24 instead of 26"),
+    ],
+)
+def test_a_part_without_a_counterpart_is_named(tmp_path, settings, message):
+    with pytest.raises(ValueError, match="neither layout has all parts") as error:
+        to_huggingface(made(CHARACTERS, **settings), CHARACTERS, tmp_path / "out")
+    assert message in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_model_of_the_chapter_on_fast_training_stays_unless_its_parts_change(tmp_path):
+    sizes = CHARACTERS.vocab_size, 8, 1, 1, 8
+    with pytest.raises(ValueError, match="convolution=None instead of 4"):
+        to_huggingface(fast_gpt(*sizes), CHARACTERS, tmp_path / "out")
+    model = fast_gpt(*sizes, **LLAMA, qk_norm=False, convolution=None)
+    to_huggingface(model, CHARACTERS, tmp_path / "out")
+    assert llama(tmp_path / "out").config.mlp == "SwiGLU"
+
+
+class SlowRotary(Rotary):
+    """Positions divided by a number, as for longer texts."""
+
+    def angles(self, T):
+        return super().angles(T) / 2
+
+
+class SoftCap(GPT):
+    """Logits between −30 and 30."""
+
+    def forward(self, *args, **settings):
+        return 30 * (super().forward(*args, **settings) / 30).tanh()
+
+
+def slow(model):
+    model.blocks[1].attention.rotary = SlowRotary(6)
+
+
+def other_base(model):
+    model.blocks[1].attention.rotary = Rotary(6, base=50.0)
+
+
+def relu(model):
+    model.blocks[0].mlp = nn.Sequential(nn.Linear(24, 9), nn.ReLU(), nn.Linear(9, 24))
+
+
+def untied(model):
+    model.head.weight = nn.Parameter(model.head.weight.detach().clone())
+
+
+@pytest.mark.parametrize(
+    ("exchange", "message"),
+    [
+        (slow, "blocks.1.attention.rotary is SlowRotary.*describes Rotary"),
+        (other_base, r"blocks.1.attention.rotary is Rotary\(6, base=50\)"),
+        (relu, "blocks.0.mlp is Sequential"),
+        (untied, r"the model has 1 weights too many: \['head.weight'\]"),
+        (lambda model: setattr(model, "__class__", SoftCap), r"the model is SoftCap\(\)"),
+    ],
+)
+def test_an_exchanged_part_is_named(tmp_path, exchange, message):
+    model = made(CHARACTERS, **LLAMA)
+    exchange(model)
+    with pytest.raises(ValueError, match=message):
+        to_huggingface(model, CHARACTERS, tmp_path / "out")
+
+
+def test_another_model_or_tokenizer_is_explained(tmp_path):
+    model = made(CHARACTERS)
+    with pytest.raises(TypeError, match=r"not a Linear of torch.nn.* load your weights into it"):
+        to_huggingface(nn.Linear(2, 2), CHARACTERS, tmp_path / "out")
+    with pytest.raises(TypeError, match=r"tokenizer should be .* not NoneType"):
+        to_huggingface(model, None, tmp_path / "out")
+    with pytest.raises(ValueError, match=r"the tokenizer has \d+ tokens, the model \d+"):
+        to_huggingface(model, PAIRS, tmp_path / "out")
+
+
+# --- the folder -----------------------------------------------------------------------------------
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
+    model, folder = made(CHARACTERS), tmp_path / "out"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"holds other files: \['notes.txt'\].* choose anoth"):
+        to_huggingface(model, CHARACTERS, folder)
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    with pytest.raises(FileExistsError, match="is a file"):
+        to_huggingface(model, CHARACTERS, folder / "notes.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_second_export_replaces_the_first(theirs, tmp_path):
+    folder = tmp_path / "deep" / "out"
+    to_huggingface(made(PAIRS), PAIRS, folder)
+    model = made(CHARACTERS, seed=1, **LLAMA)
+    to_huggingface(model, CHARACTERS, folder)
+    assert farthest(model, theirs(folder).model) < 1e-4
+    assert [path.name for path in folder.parent.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("fails", ["config.json", "tokenizer_config.json", "rename"])
+def test_an_interrupt_leaves_the_old_folder(monkeypatch, tmp_path, fails):
+    from helpers import files
+
+    folder = tmp_path / "out"
+    to_huggingface(made(PAIRS), PAIRS, folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    write, rename = files.write_whole, files.os.rename
+
+    def interrupted(path, content):
+        if path.name == fails:
+            raise KeyboardInterrupt
+        write(path, content)
+
+    def refused(source, target):
+        if fails == "rename" and str(source).endswith(".part"):
+            raise OSError("no space")
+        rename(source, target)
+
+    monkeypatch.setattr(files, "write_whole", interrupted)
+    monkeypatch.setattr(files.os, "rename", refused)
+    with pytest.raises((KeyboardInterrupt, OSError)):
+        to_huggingface(made(CHARACTERS), CHARACTERS, folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
