@@ -39,6 +39,10 @@ def after_nine(text):
         ("### Exercise 10.2 · Draw", "### Exercise 11.2 · Draw"),
         ("exercises 9.1 and 12.3; 10.5 nats", "exercises 9.1 and 13.3; 10.5 nats"),
         (
+            "assign 09 12 --exercises 9.1 12.3 --out a; slides 12",
+            "assign 09 13 --exercises 9.1 13.3 --out a; slides 13",
+        ),
+        (
             "| said | chapter |\n|---|---|\n| <\\|end\\|> | 11 (`claim:T7`), 12 (`claim:M4`) |",
             "| said | chapter |\n|---|---|\n| <\\|end\\|> | 12 (`claim:T7`), 13 (`claim:M4`) |",
         ),

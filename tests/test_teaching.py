@@ -61,7 +61,7 @@ def test_the_head_has_a_due_date_and_hints_stay_on_request(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["99"], "there is no chapter '99': they are 00 to"),
+        (["99"], "there is no chapter '99': the last is"),
         (["x"], "there is no chapter 'x'"),
         (["4", "--exercises", "4.9"], "there is no exercise 4.9"),
         (["1", "--exercises", "1.4"], "1.4 uses without from exercise 1.3"),

@@ -9,6 +9,7 @@ notebook and in these forms, the only ones in use (a test holds all texts to the
     | 09 |, | 03–06, 08 |,             in a table's column headed "chapter"
     | 09 (`claim:G1`), 10 (`claim:G7`) |
     Exercise 9.2                       its exercises
+    assign 09 10 --exercises 9.2 10.1  commands of tools/teach.py
 """
 
 import json
@@ -40,8 +41,9 @@ def renumbered(text: str, number: Number) -> str:
 
     text = re.sub(r"\b\d\d_(?=[a-z]+(?:_[a-z]+)*\b)", two, text)
     text = re.sub(rf"\b[Cc]hapter(?:\s|#)+(?:\*\*)?\d\d|\b[Cc]hapters(?:\s|#)+{_LIST}", two, text)
+    text = re.sub(r"\b(?:assign|slides)(?: \d\d)+\b", two, text)
     text = re.sub(r"(?:^# |\[)\d\d(?= · )", two, text, flags=re.MULTILINE)
-    text = re.sub(r"\b[Ee]xercises? \d+\.\d(?:(?:,| and| to) \d+\.\d)*",
+    text = re.sub(r"\b[Ee]xercises? \d+\.\d(?:(?:,| and| to)? \d+\.\d)*",
                   lambda m: each(r"\d+(?=\.)", m, 1), text)  # fmt: skip
     return re.sub(r"(?:^\|.*\n?)+", lambda m: _table(m[0], two), text, flags=re.MULTILINE)
 

@@ -26,7 +26,7 @@ def assign(
     """Write the notebooks that students get; returns their paths.
 
     Args:
-        chapters: the numbers of the chapters, such as "04".
+        chapters: the numbers of the chapters.
         out: the folder for `04_queries_keys_values-assignment.ipynb` and the others.
         chosen: the numbers of the exercises, such as "4.1"; without any, all.
         due: the date that stands at the head.

@@ -64,7 +64,7 @@ def chapter(number: str) -> Path:
     found = sorted(NOTEBOOKS.glob(f"{number:0>2}_*.ipynb")) if number.isdigit() else []
     if not found:
         known = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-        raise ValueError(f"there is no chapter {number!r}: they are 00 to {known[-1].name[:2]}")
+        raise ValueError(f"there is no chapter {number!r}: the last is {known[-1].name[:2]}")
     return found[0]
 
 
