@@ -1,0 +1,1 @@
+"""What teachers need: their tools, which learners do not meet."""
