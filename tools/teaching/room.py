@@ -147,8 +147,8 @@ def _wheels(course: Path, work: Path) -> list[Path]:
     if subprocess.run(command, cwd=work).returncode:
         raise RuntimeError(
             "nothing was packed, because pip could not get all packages (see above). See that this "
-            "machine is online and that `make lab` works here with the same PIP_ARGS, then pack "
-            "again"
+            "machine is online, that the disk has room, and that `make lab` works here with the "
+            "same PIP_ARGS; then pack again"
         )
     return sorted((work / "wheels").iterdir())
 
