@@ -57,18 +57,19 @@ def course(tmp_path, monkeypatch):
     nobody = "http://127.0.0.1:9/plays.txt"
     line = f"plays.txt {hashlib.sha256(DATA).hexdigest()} {nobody}\n"
     (tmp_path / "sources/registry.txt").write_text(line)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tool, "ROOT", root)
     monkeypatch.setattr(sources, "SOURCES", tmp_path / "sources")
     monkeypatch.setattr(overview, "_FETCHED", {"glove": (3.2, None), "plays": (1.0, "plays.txt")})
     monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path / "cache"))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_ARGS", f"--no-index --find-links '{tmp_path / 'index'}'")
+    monkeypatch.setenv("PIP_ARGS", "--no-index --find-links index")
     return tmp_path
 
 
 def test_the_archive_has_all_that_make_lab_needs(course, capfd):
     (course / "course/Makefile").write_text("changed")
-    archive = tool.room(course / "out")
+    archive = tool.room(Path("out"))
     assert list((course / "out").iterdir()) == [archive]
     said, _ = capfd.readouterr()
     assert "Not committed, and so not packed:\n M Makefile\n" in said

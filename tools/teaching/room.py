@@ -60,9 +60,9 @@ not here.
 def room(out: Path) -> Path:
     """Pack the course as committed, its packages and its data into one archive.
 
-    Prints which changes are not committed, and so not packed.
-    pip finds the packages with its own settings and with the flags in the environment variable
-    PIP_ARGS. Data that are in the cache are not downloaded again.
+    Prints which changes are not committed, and so not packed. pip finds the packages with its own
+    settings and with the flags in the environment variable PIP_ARGS. Data that are in the cache are
+    not downloaded again.
 
     Args:
         out: the folder for the archive. An older archive of the same name is replaced, but only
@@ -71,6 +71,7 @@ def room(out: Path) -> Path:
     Returns the path of the archive. Raises RuntimeError if git, a package or data cannot be had, or
     if the archive cannot be written; the message says what to do.
     """
+    out = out.absolute()  # git runs in another folder
     archive = out / f"{NAME}-{SYSTEM}-{PYTHON}.zip"
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -142,9 +143,14 @@ def _wheels(course: Path, work: Path) -> list[Path]:
     lines += tomllib.loads((work / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
     (work / "requirements.txt").write_text("\n".join(lines), "utf-8")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
-    command += ["--requirement", "requirements.txt", "--constraint", "constraints.txt"]
-    command += ["--wheel-dir", "wheels", *shlex.split(os.environ.get("PIP_ARGS", ""))]
-    if subprocess.run(command, cwd=work).returncode:
+    for option, name in (
+        ("--requirement", "requirements.txt"),
+        ("--constraint", "constraints.txt"),
+        ("--wheel-dir", "wheels"),
+    ):
+        command += [option, str(work / name)]
+    command += shlex.split(os.environ.get("PIP_ARGS", ""))
+    if subprocess.run(command).returncode:
         raise RuntimeError(
             "nothing was packed, because pip could not get all packages (see above). See that this "
             "machine is online, that the disk has room, and that `make lab` works here with the "
