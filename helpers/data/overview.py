@@ -39,3 +39,8 @@ def status() -> list[DataStatus]:
         return "in the cache" if here else "to be fetched"
 
     return [DataStatus(name, size, where(file)) for name, (size, file) in _FETCHED.items()]
+
+
+def fetched_files() -> list[str]:
+    """Return the names of the files in the cache when it has all data that chapters may fetch."""
+    return [file for _, file in _FETCHED.values() if file]
