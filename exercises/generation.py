@@ -67,9 +67,12 @@ def to_forbid(length, symbols, n, seed):
         (normal(13, seed=33), [11, 2, 3, 1, 2], 3),
     ],
     example=(normal(5, seed=1), [1, 2, 3, 1, 2], 3),
-    hidden=lambda rng: [  # the n-gram that would occur again ends where the text ends
-        (normal(6, seed=rng.randrange(10**6)), [5, *rng.choices(range(4), k=5), 4, 4], 2),
-        (normal(6, seed=rng.randrange(10**6)), [*rng.choices(range(4), k=5), 4, 4, 4], 3),
+    hidden=lambda rng: [  # in the first the n-gram that would occur again ends where the text ends
+        (normal(6, seed=rng.randrange(10**6)), [*rng.choices(range(4), k=5), 4, 4], 2),
+        *(
+            (normal(5, seed=rng.randrange(10**6)), [4, *rng.choices(range(4), k=6), 4], 2)
+            for _ in range(5)
+        ),
     ],
     on_success="No n-gram occurs twice.",
 )
