@@ -1,5 +1,5 @@
-"""Exercises with a teacher's secret: right answers stay right, mistakes get their own diagnosis, and
-an answer that remembers the public inputs is not right any more.
+"""Exercises with a teacher's secret: right answers are right and mistakes get their own diagnosis,
+but an answer that remembers the public inputs is not right.
 
 `COURSE_SECRET=… pytest tests/test_exercises_secret.py` tries a secret of your own.
 """
