@@ -17,6 +17,7 @@ from exercises.check import exercise, normal
         (3, 4, 5, 6, 7),
         (12, 768, 50_257, 1024, 1_000_000),
     ],
+    hidden=lambda rng: [tuple(rng.randint(2, 60) for _ in range(5)) for _ in range(3)],
     on_success="Three times the forward pass, for every token.",
     tolerance=1e-9,
 )
@@ -82,6 +83,10 @@ training_flops.mistake(
         ([2.0, 2.0, 5.0], [3, 1, 4]),
         ([2.0, 2.0, 5.0], [3, 3, 4]),
         ([2.345678, 1.234567, 3.456789], [300, 4, 60]),
+    ],
+    hidden=lambda rng: [
+        ([rng.uniform(1, 6) for _ in range(n)], [rng.randint(1, 90) for _ in range(n)])
+        for n in (2, 5)
     ],
     on_success="Every row counts once, whichever process had it.",
 )
@@ -184,7 +189,22 @@ in_pieces.mistake(
 # --- 22.4: a budget -------------------------------------------------------------------------------
 
 
+def lowest(budget, A, alpha, B, beta):
+    # Here the derivative of A / N^alpha + B · (6 · N / budget)^beta is 0.
+    return (alpha * A / (beta * B) * (budget / 6) ** beta) ** (1 / (alpha + beta))
+
+
+def law(rng):
+    """A budget, and a law by which the best N is between 1e4 and 1e12."""
+    while True:
+        A, B = rng.uniform(3, 400), rng.uniform(3, 400)
+        given = 10 ** rng.uniform(10, 20), A, rng.uniform(0.25, 0.5), B, rng.uniform(0.25, 0.5)
+        if 1e4 < lowest(*given) < 1e12:
+            return given
+
+
 @exercise(
+    hidden=lambda rng: [law(rng) for _ in range(3)],
     inputs=[
         (1e18, 400.0, 0.34, 410.0, 0.28),
         (1e15, 10.0, 0.5, 40.0, 0.5),
@@ -198,8 +218,7 @@ in_pieces.mistake(
 )
 def best_split(budget, A, alpha, B, beta):
     """best_split(budget, A, alpha, B, beta): N, the parameters that make the loss lowest."""
-    # Here the derivative of A / N^alpha + B · (6 · N / budget)^beta is 0.
-    return (alpha * A / (beta * B) * (budget / 6) ** beta) ** (1 / (alpha + beta))
+    return lowest(budget, A, alpha, B, beta)
 
 
 def losses_of(N, budget, A, alpha, B, beta):

@@ -20,6 +20,9 @@ from exercises.check import checked, exercise, expect, reported
         (1.0, 7, 9),
     ],
     example=(math.e**3, 100, 150),
+    hidden=lambda rng: [
+        (rng.uniform(5, 300), rng.randint(50, 5000), rng.randint(50, 5000)) for _ in range(3)
+    ],
     on_success="The same negative log-likelihood of the text, divided among other tokens.",
 )
 def loss_to_beat(perplexity, n_words, n_tokens):
@@ -129,7 +132,17 @@ def ranked(*pieces):
     return {piece: i for i, piece in enumerate([bytes([b]) for b in b"abcdefgh"] + [*pieces])}
 
 
+def word_and_ranks(rng):
+    """A word, and pieces that are each made of two others."""
+    pieces = [b"a", b"b", b"c"]
+    while len(pieces) < 9:
+        if (new := rng.choice(pieces) + rng.choice(pieces)) not in pieces:
+            pieces.append(new)
+    return bytes(rng.choices(b"abc", k=12)), ranked(*pieces[3:])
+
+
 @exercise(
+    hidden=lambda rng: [word_and_ranks(rng) for _ in range(4)],
     inputs=[
         # pieces that make many orders differ
         (b"abcdabcab", ranked(b"bc", b"cd", b"ab", b"abc", b"da", b"dabc", b"abcd")),
@@ -261,6 +274,7 @@ encode_by_rank.mistake(
         ([], 256),
     ],
     example=([1, 2, 1, 2, 1, 2], 10),
+    hidden=lambda rng: [(rng.choices(range(4), k=n), rng.randint(5, 99)) for n in (12, 20, 30)],
     on_success="The file compressor of 1994. Read backwards, the pairs restore the file.",
     tolerance=0,
 )

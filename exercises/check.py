@@ -19,13 +19,15 @@ An `nn.Module` as the right answer works alike, see `ModuleExercise`. What no si
 Messages hold only numbers that do not depend on the machine, so that nbval can compare them.
 """
 
+import hashlib
 import html
 import inspect
 import io
+import os
 import random
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -44,6 +46,8 @@ from exercises.watch import TimeIsUp, calls_of, executed, modules_of, time_limit
 SECONDS = 10.0  # what one call of a learner's function may take
 ALLOWANCE = 1.2  # times SECONDS: what the judging of a result may take
 MOST = 10**6  # entries of a result
+# Whoever grades sets it: the answers are then tried on inputs that no learner has seen.
+SECRET = os.environ.get("COURSE_SECRET", "")
 _judging: list[Callable[[], None]] = []  # lets the time of the check that runs begin anew
 _LENGTH = 600  # characters of an exception's text or of what was printed
 Diagnosis = str
@@ -169,6 +173,13 @@ class Exercise:
             detail = f"{detail}\nDuring the check your answer printed: {printed}".strip()
         done = self._done(right=outcome == "right")
         return Report(outcome, _clean(message), done, _clean(detail))
+
+    @property
+    def judges_code(self) -> bool:
+        """True if the answer is a function or a class, whose inputs depend on the secret; False if
+        it is a value, such as the result of an experiment. The docstring tells which: that of a
+        function or a class begins with a call, as in "dot(a, b): …"."""
+        return bool(re.match(r"\w+\(", self.__doc__ or ""))
 
     @property
     def failed_input(self) -> tuple:
@@ -299,7 +310,11 @@ class Declared(Exercise):
         backward: bool = False,
         draws: bool = False,
         in_words: Callable[[tuple], str] | None = None,
+        hidden: Callable[[random.Random], Iterable[tuple]] | None = None,
     ):
+        if SECRET and hidden:
+            more = list(hidden(random.Random(f"{SECRET} {right.__module__}.{right.__name__}")))
+            inputs, why = [*inputs, *more], why and [*why, *[""] * len(more)]
         self.right, self.inputs, self.example, self.in_words = right, inputs, example, in_words
         self.on_success, self.why = on_success, why
         self.tolerance, self.backward, self.draws = tolerance, backward, draws
@@ -571,6 +586,8 @@ def exercise(inputs: Sequence[tuple], **settings: Any) -> Callable[[Any], Declar
     backward: if True, gradients must pass, too.
     draws: if True, the answer draws at random, so two calls may differ.
     in_words: the call, made of the arguments, where `what` would say too much or too little.
+    hidden: makes further inputs from a random.Random, which the secret seeds; without a secret it
+    is not called. Inputs drawn with `normal` or from `generator` are others for each secret anyway.
     """
     return lambda right: (ModuleExercise if inspect.isclass(right) else Declared)(
         right, inputs, **settings
@@ -600,9 +617,20 @@ class Attempt:
 # --- calling the learner's code ---------------------------------------------------------------
 
 
-def normal(*shape: int, seed: int) -> Tensor:
-    """Fresh standard-normal numbers of the given shape, the same on every machine."""
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float32)
+def generator(seed: int, secret: str = SECRET) -> torch.Generator:
+    """A new generator, from which the inputs of exercises are drawn.
+
+    It draws the same numbers on every machine, and other numbers for each secret. secret: "" where
+    the seed was searched for, and other numbers would not do; `hidden` then adds inputs.
+    """
+    if secret:
+        seed = int.from_bytes(hashlib.sha256(f"{secret} {seed}".encode()).digest()[:6])
+    return torch.Generator().manual_seed(seed)
+
+
+def normal(*shape: int, seed: int, secret: str = SECRET) -> Tensor:
+    """Fresh standard-normal numbers of the given shape, drawn from `generator(seed, secret)`."""
+    return torch.randn(shape, generator=generator(seed, secret), dtype=torch.float32)
 
 
 def call(function: Any, *args: Any, name: str = "Your function") -> Any:

@@ -30,6 +30,9 @@ from exercises.multi_head import merge, split
         (torch.tensor([2]), 6),
         (torch.tensor([0, 2]), 3),
     ],
+    hidden=lambda rng: [
+        (torch.tensor([rng.randint(1, S) for _ in range(B)]), S) for B, S in ((3, 7), (5, 6))
+    ],
     on_shape_error="`lengths[:, None]` is (B, 1): compared with (S,) it gives (B, S).",
     on_success="One row for each text, the same for all heads and queries.",
     tolerance=0,

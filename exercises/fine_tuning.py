@@ -6,7 +6,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from exercises.check import exercise, normal
+from exercises.check import exercise, generator, normal
 
 # --- 19.1: the mask of a dialogue -----------------------------------------------------------------
 
@@ -19,6 +19,15 @@ def said(role, *tokens, ends=True):
 
 
 USER, ASSISTANT, SYSTEM = 7, 8, 6
+
+
+def chat(rng):
+    """The ids of a dialogue of some turns, and what else `dialogue_mask` is given."""
+    ids = []
+    for _ in range(rng.randint(1, 3)):
+        for role in (USER, ASSISTANT):
+            ids += said(role, *rng.choices(range(10, 99), k=rng.randint(1, 4)))
+    return ids, HEADER, STOP
 
 
 @exercise(
@@ -43,6 +52,7 @@ USER, ASSISTANT, SYSTEM = 7, 8, 6
           198, 46, 2, 198], [1, 520, 9531, 198], 2),
         ([8, 9], HEADER, STOP),
     ],
+    hidden=lambda rng: [chat(rng) for _ in range(3)],
     example=(said(USER, 20) + said(ASSISTANT, 30, 31), HEADER, STOP),
     error_hints={
         "not in list": "If the list stops before the answer has ended, there is no end token to "
@@ -385,8 +395,18 @@ PROMPTS = [  # each with what to say if it is judged wrongly and no mistake expl
 ]  # fmt: skip
 
 
+def prompts(rng):
+    """A prompt in the format of training, and others that are nearly so."""
+    one, other = (message("user", f"Add {rng.randrange(10**6)}.") for _ in range(2))
+    turn = one + message("assistant", f"It is\n{rng.randrange(10**6)}.")
+    yield from (turn + other + HEAD, message("system", "Help.") + one + HEAD)
+    yield from (one + other + HEAD, turn + HEAD, turn + other, other + HEAD + "Yes")
+    yield from (one.replace("user\n", "user") + HEAD, turn.replace("<|im_end|>", "") + other + HEAD)
+
+
 @exercise(
     inputs=[(prompt,) for prompt, _ in PROMPTS],
+    hidden=lambda rng: zip(prompts(rng)),
     example=(ASKED + HEAD,),
     why=[why for _, why in PROMPTS],
     in_words=lambda given: f"`fits_template({given[0]!r})`",
@@ -495,7 +515,7 @@ fits_template.mistake(
 def batch(B, T, V, seed, empty=(), size=1.0):
     """Logits, ids and a mask, in which about half of the tokens are learned; empty: not in these
     rows."""
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     ids = torch.randint(V, (B, T), generator=g)
     mask = torch.rand((B, T), generator=g) < 0.5
     mask[:, 0] = False

@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from exercises.check import checked, exercise, expect, normal, reported, same
+from exercises.check import checked, exercise, expect, generator, normal, reported, same
 
 TAUS = (1.0, 1.5, 2.0, 3.0, 5.0)
 RIGHT = (4.773, 3.734, 3.382, 3.277, 3.462)
@@ -46,7 +46,7 @@ def capitals(answer):
 
 
 def to_forbid(length, symbols, n, seed):
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed, secret="")  # in other texts mistakes may look alike; `hidden` adds some
     text = torch.randint(symbols, (length,), generator=g).tolist()
     return normal(symbols, seed=seed), text, n
 
@@ -67,6 +67,13 @@ def to_forbid(length, symbols, n, seed):
         (normal(13, seed=33), [11, 2, 3, 1, 2], 3),
     ],
     example=(normal(5, seed=1), [1, 2, 3, 1, 2], 3),
+    hidden=lambda rng: [  # in the first the n-gram that would occur again ends where the text ends
+        (normal(6, seed=rng.randrange(10**6)), [*rng.choices(range(4), k=5), 4, 4], 2),
+        *(
+            (normal(5, seed=rng.randrange(10**6)), [4, *rng.choices(range(4), k=6), 4], 2)
+            for _ in range(5)
+        ),
+    ],
     on_success="No n-gram occurs twice.",
 )
 def no_repeat(logits, ids, n):
@@ -214,7 +221,8 @@ typical.mistake(
 
 def chain(V, seed, start, n, width):
     """A random table of log-probabilities, and the other arguments of `beam`."""
-    return normal(V, V, seed=seed).mul(2).log_softmax(-1), start, n, width
+    # The seeds below were searched for: the texts that mistakes find differ.
+    return normal(V, V, seed=seed, secret="").mul(2).log_softmax(-1), start, n, width
 
 
 TOY = torch.tensor([[0.0, 0.6, 0.4], [0.4, 0.3, 0.3], [0.1, 0.0, 0.9]]).log()
@@ -234,6 +242,7 @@ TOY = torch.tensor([[0.0, 0.6, 0.4], [0.4, 0.3, 0.3], [0.1, 0.0, 0.9]]).log()
         (TOY, 1, 1, 3),
     ],
     example=(TOY, 0, 2, 2),
+    hidden=lambda rng: [chain(V, rng.randrange(10**6), 0, 5, 2) for V in (4, 5, 6)],
     on_success="The beam finds texts that greedy decoding misses.",
 )
 def beam(log_probs, start, n, width):

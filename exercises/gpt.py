@@ -6,13 +6,13 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from exercises.check import checked, exercise, expect, normal, reported
+from exercises.check import checked, exercise, expect, generator, normal, reported
 
 # --- 9.1: token_nll -----------------------------------------------------------------------------
 
 
 def logits_and_ids(B, T, V, scale, seed):
-    ids = torch.randint(V, (B, T), generator=torch.Generator().manual_seed(seed))
+    ids = torch.randint(V, (B, T), generator=generator(seed))
     return scale * normal(B, T, V, seed=seed), ids
 
 
@@ -156,7 +156,7 @@ def random_weights(V, T, L, C, seed):
 
 def model_and_ids(V, T, L, C, H, seed, B=2, length=None):
     """(w, ids, n_head)."""
-    draw = torch.Generator().manual_seed(seed)
+    draw = generator(seed)
     return random_weights(V, T, L, C, seed), torch.randint(V, (B, length or T), generator=draw), H
 
 

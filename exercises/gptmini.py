@@ -18,6 +18,10 @@ from exercises.check import call, checked, exercise, expect, reported
         ([1, 2, 3, 4], 3, 5),
     ],
     example=([1, 2, 3, 4, 5, 6], 2, 2),
+    hidden=lambda rng: [
+        (rng.choices(range(99), k=rng.randint(8, 20)), rng.randint(2, 4), rng.randint(1, 4))
+        for _ in range(4)
+    ],
     on_success="Every full window, and no partial ones.",
     tolerance=0,
 )
@@ -122,6 +126,10 @@ def side_by_side(answer):
         (3, 11, 3, 7),
     ],
     example=(3, 10, 3, 7),
+    hidden=lambda rng: [
+        (rng.randrange(20), rng.randint(6, 15), rng.randint(2, 4), rng.randrange(99))
+        for _ in range(5)
+    ],
     on_success="The same batch whenever you ask, so that resuming a run needs only the step.",
     tolerance=0,
 )

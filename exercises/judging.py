@@ -25,6 +25,7 @@ WINDOWS = [
 @exercise(
     inputs=WINDOWS,
     example=(8, 4, 2),
+    hidden=lambda rng: [(rng.randint(8, 40), T, rng.randint(1, T)) for T in (3, 5, 9)],
     on_success="Every token but the first is scored, and none twice.",
     tolerance=0,
 )
@@ -122,6 +123,7 @@ COPIED = (
 @exercise(
     inputs=[(some.split(), text.split(), n) for some, text, n in COPIED],
     example=(["the", "cat", "sat", "on", "the", "mat"], ["a", "cat", "sat", "on", "a", "mat"], 2),
+    hidden=lambda rng: [(rng.choices("abcd", k=9), rng.choices("abcd", k=9), n) for n in (1, 2, 3)],
     on_success="Every word in a common run, each counted once.",
 )
 def copied_share(some, text, n):
@@ -279,6 +281,9 @@ def counters(answer):
         ([4.0, 1.0, 2.0, 2.5], [1.0, 1.5, 2.25, 3.5]),
     ],
     example=([1.0, 2.0], [2.0, 4.0]),
+    hidden=lambda rng: [
+        tuple([rng.randint(4, 16) / 4 for _ in range(n)] for _ in range(2)) for n in (4, 8, 8)
+    ],
     on_success="You tried every way to swap the two models, the true one included.",
 )
 def by_chance(a, b):

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from exercises.check import exercise, normal
+from exercises.check import exercise, generator, normal
 
 # --- 13.1: a writer for all prompts ---------------------------------------------------------------
 
@@ -42,7 +42,7 @@ class Reader(nn.Module):
 
 
 def to_write(lengths, n, window, stop, seed):
-    g = torch.Generator().manual_seed(seed)
+    g = generator(seed)
     prompts = [torch.randint(11, (length,), generator=g).tolist() for length in lengths]
     return Reader(window, seed), prompts, n, window, stop
 
@@ -166,6 +166,16 @@ write_all.mistake(
 GB = 10**9
 
 
+def card(rng):
+    """A card that has memory for the weights and for between 2 and 50 chats."""
+    n_layer, shared, n_kv_head, size = (rng.randint(2, 9) for _ in range(4))
+    length, weight_bytes = rng.randint(100, 999), rng.randint(10**5, 10**8)
+    chat = 4 * n_layer * n_kv_head * size * length
+    memory = weight_bytes + rng.randint(2, 49) * chat + rng.randrange(1, chat)
+    n_head = shared * n_kv_head
+    return memory, weight_bytes, n_layer, n_head, n_kv_head, n_head * size, length
+
+
 @exercise(
     inputs=[
         (GB, 269_030_016, 30, 9, 3, 576, 8192),
@@ -176,6 +186,7 @@ GB = 10**9
         (100_000, 1_000, 3, 6, 2, 24, 50),
         (49_100 + 7, 100, 5, 7, 1, 49, 350),
     ],
+    hidden=lambda rng: [card(rng) for _ in range(3)],
     example=(GB, 269_030_016, 30, 9, 3, 576, 8192),
     on_success="The weights count once, and each chat has a cache of its own.",
     tolerance=0,
@@ -377,6 +388,10 @@ def by_hand(token, u, v):
         ),
     ],
     example=by_hand(1, 0.5, 0.8),
+    hidden=lambda rng: [
+        by_hand(1, rng.uniform(0.1, 0.25), rng.random()),
+        *(proposed(30, token, 0.97, rng.random(), rng.randrange(10**6)) for token in range(12)),
+    ],
     on_success="What comes out has exactly the probabilities of the target.",
     tolerance=0,
 )

@@ -12,6 +12,7 @@ from exercises.check import (
     exercise,
     expect,
     expect_without,
+    generator,
     normal,
     plain,
     reported,
@@ -20,7 +21,7 @@ from exercises.check import (
 
 
 def logits_and_targets(B, T, V, seed):
-    y = torch.randint(V, (B, T), generator=torch.Generator().manual_seed(seed))
+    y = torch.randint(V, (B, T), generator=generator(seed))
     return 2 * normal(B, T, V, seed=seed), y
 
 
@@ -262,6 +263,7 @@ TABLES = [
 @exercise(
     inputs=TABLES,
     example=(TO_AND_FRO, 0, 3),
+    hidden=lambda rng: [(no_choice(*rng.sample(range(n), n)), rng.randrange(n), 9) for n in (4, 6)],
     why=["This table leaves no choice: after each id only one can come."] * 8,
     draws=True,
     on_success="Each id is drawn from the row of the one before, and the frequencies fit the "

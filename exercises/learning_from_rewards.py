@@ -146,6 +146,9 @@ def mean_of(each):
         ([3, 2990, 0], 3000, 1500),
     ],
     example=([1, 0], 4, 2),
+    hidden=lambda rng: [
+        ([rng.randint(0, n // 2) for _ in range(5)], n, rng.randint(2, 6)) for n in (14, 20, 3000)
+    ],
     error_hints={
         "too large|Result too large|out of range": "The binomial coefficients of a large n are "
         "larger than any float. Divide whole numbers by each other directly, `math.comb(…) / "
@@ -510,8 +513,17 @@ COMPLETIONS = [  # each with what to say if it is judged wrongly and no mistake 
 ]
 
 
+def completed(rng):
+    """Completions of a problem: the sum, with more after its dot, and others that are no answer."""
+    a, b = rng.randint(10, 99), rng.randint(10, 99)
+    good = f"{a + b}.", f"{a + b}.{rng.randint(1, 9)}"
+    bad = f"{a + b}", f" {a + b}.", f"{a + b + rng.randint(1, 9)}.", f"{a}+{b}={a + b}."
+    return [(a, b, completion) for completion in good + bad]
+
+
 @exercise(
     inputs=[(a, b, completion) for a, b, completion, _ in COMPLETIONS],
+    hidden=completed,
     example=(37, 48, "85."),
     why=[why for *_, why in COMPLETIONS],
     error_hints={

@@ -66,13 +66,33 @@ for name, (function, _) in JUDGED.items():
     function.__name__ = name
 
 
+def unnamed(rng):
+    """Functions whose names say nothing about them: of attention, and of one that changes a row."""
+    for f in (lambda x: attend(x) / 2, changing(rng.randrange(5), rng.randrange(3), 2)):
+        f.__name__ = "another_function"
+        order = [*range(5)]
+        while any(i == j for i, j in enumerate(order)):
+            rng.shuffle(order)
+        yield f, normal(5, 3, seed=rng.randrange(10**6)), torch.tensor(order)
+
+
 @exercise(
-    inputs=[  # in the first order no row stays, and it is not its own inverse
-        *((f, normal(5, 3, seed=71), torch.tensor([2, 0, 1, 4, 3])) for f, _ in JUDGED.values()),
-        (attend, normal(4, 4, seed=70), torch.tensor([1, 0, 3, 2])),
-        (JUDGED["row_4_changed"][0], normal(5, 3, seed=69), torch.tensor([1, 2, 3, 0, 4])),
+    # In the first order no row stays, and it is not its own inverse. With other numbers rounding
+    # may be larger, so a secret does not change these.
+    inputs=[
+        *(
+            (f, normal(5, 3, seed=71, secret=""), torch.tensor([2, 0, 1, 4, 3]))
+            for f, _ in JUDGED.values()
+        ),
+        (attend, normal(4, 4, seed=70, secret=""), torch.tensor([1, 0, 3, 2])),
+        (
+            JUDGED["row_4_changed"][0],
+            normal(5, 3, seed=69, secret=""),
+            torch.tensor([1, 2, 3, 0, 4]),
+        ),
         (times_row_number, torch.zeros(4, 3), torch.tensor([1, 2, 3, 0])),
     ],
+    hidden=unnamed,
     example=(JUDGED["twice_each_row"][0], normal(3, 2, seed=72), torch.tensor([2, 0, 1])),
     why=[
         *(why for _, why in JUDGED.values()),

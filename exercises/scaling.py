@@ -5,7 +5,17 @@ import math
 import torch
 from torch import nn
 
-from exercises.check import WrongAnswer, call, checked, exercise, expect, normal, reported, tensor
+from exercises.check import (
+    SECRET,
+    WrongAnswer,
+    call,
+    checked,
+    exercise,
+    expect,
+    normal,
+    reported,
+    tensor,
+)
 
 # --- 5.1 ----------------------------------------------------------------------------------------
 
@@ -105,6 +115,9 @@ head_weights.mistake(
 @exercise(
     inputs=[(64, 0.5, 3.0), (9, 2.5, 2.0), (100, 0.1, 0.3), (7, 1.3, 0.4), (1, 2.0, 3.0)],
     example=(64, 1.0, 1.0),
+    hidden=lambda rng: [
+        (rng.randint(2, 200), rng.uniform(0.2, 3), rng.uniform(0.2, 3)) for _ in range(3)
+    ],
     on_success="The divisor is the standard deviation of q·k: √d · std_q · std_k.",
 )
 def right_divisor(d, std_q, std_k):
@@ -240,6 +253,7 @@ SEARCHES = [
     (3, 10, 500.0, 1.8),
     (4, 7, 0.004, 1.0),
 ]
+EXTREME = 0.004  # of these scores the divisor may be below 0.001, so a secret does not change them
 # What has the target as its value, instead of the mean entropy of the rows of scores / divisor.
 OTHER_TARGETS = {
     "Multiplied by your number, the scores have the right entropy. The divisor is 1 over it.": (
@@ -268,7 +282,7 @@ TOO_EXACT = (
 def find_divisor(answer):
     """find_divisor(scores, target): the divisor that gives the rows this mean entropy, in nats."""
     given = [
-        (normal(T, S, seed=seed) * size, target)
+        (normal(T, S, seed=seed, secret="" if size == EXTREME else SECRET) * size, target)
         for seed, (T, S, size, target) in enumerate(SEARCHES, 1)
     ]
     tried = [(scores.double(), target, divisor(answer, scores, target)) for scores, target in given]

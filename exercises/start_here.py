@@ -7,6 +7,7 @@ from exercises.check import exercise, normal
 
 @exercise(
     inputs=[([2.0, 4.0, 9.0],), ([5.0],), ([3.0, 3.0, 9.0],), ([-1.0, 1.0, -6.0, 4.0],)],
+    hidden=lambda rng: [([rng.randint(-90, 90) / 10 for _ in range(n)],) for n in (3, 1, 6)],
     on_success="The mean, also of one number and of negative ones.",
 )
 def average(numbers):

@@ -99,6 +99,9 @@ clip.mistake(
         ([2.0, 3.0, 2.5, 3.5, 3.6, 2.4], 2),
     ],
     example=([3.0, 2.5, 2.6, 2.7, 2.4], 2),
+    hidden=lambda rng: [
+        ([rng.randint(15, 40) / 10 for _ in range(12)], patience) for patience in (1, 2, 3, 4)
+    ],
     why=["", "", "", "Equal losses: the first one is kept, and the others are no improvement."]
     + [""] * 3,
     on_success="The best checkpoint is kept, and the run ends when waiting has not paid.",

@@ -11,7 +11,7 @@ from exercises.check import exercise, normal
 
 @exercise(
     inputs=[
-        (3 * normal(4, 4, seed=1),),
+        (3 * normal(4, 4, seed=1, secret=""),),  # another one might be nearly singular
         (3 * normal(3, 6, seed=2),),
         (3 * normal(7, 2, seed=3),),
         (normal(1, 5, seed=4),),
@@ -99,7 +99,16 @@ def utilisation(
     return ratio(per_parameter * parameters * tokens, seconds, peak)
 
 
+def timed(rng):
+    """A run that reaches between 10% and 90% of the peak."""
+    model = rng.randint(1, 12), 32 * rng.randint(1, 12), rng.randint(60, 5000)
+    tokens, seconds = rng.randint(100, 5000), rng.uniform(0.01, 2)
+    speed = utilisation(*model, tokens, seconds, peak=1.0)
+    return *model, tokens, seconds, speed / rng.uniform(0.1, 0.9)
+
+
 @exercise(
+    hidden=lambda rng: [timed(rng) for _ in range(3)],
     inputs=[
         (4, 128, 65, 1536, 0.1, 1.5e11),
         (12, 768, 50257, 524288, 0.9, 9.89e14),
@@ -269,6 +278,14 @@ def seconds(B, n, fixed, per_text):
         ({8: 10}, 1.0, 1.0),
     ],
     example=({10: 100, 100: 50}, 1.0, 0.01),
+    hidden=lambda rng: [
+        (
+            {B: rng.randint(50, 2000) for B in rng.sample(range(1, 100), 5)},
+            rng.uniform(0.01, 1),
+            rng.uniform(0.001, 0.1),
+        )
+        for _ in range(3)
+    ],
     on_success="How large a batch should be depends on the model, on the text and on the machine.",
 )
 def fastest_batch(steps, fixed, per_text):

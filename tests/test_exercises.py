@@ -32,12 +32,20 @@ def exercises(path):
     return {found[1]: i for i, found in names.items() if found}
 
 
-def judged(notebook, check):
-    """What the check says after the statements above it that it needs."""
+def value_of(expression, notebook, check):
+    """The value of a part of the check's cell after the statements above it that it needs."""
     body = ast.parse(f"{needed(notebook, check)}\n{notebook.cells[check].source}").body
     names = {}
     exec(compile(ast.Module(body[:-1], []), "chapter", "exec"), names)
-    return eval(compile(ast.Expression(body[-1].value), "chapter", "eval"), names)
+    return eval(compile(ast.Expression(expression(body[-1].value)), "chapter", "eval"), names)
+
+
+def judged(notebook, check):
+    return value_of(lambda call: call, notebook, check)
+
+
+def answered(notebook, check):
+    return value_of(lambda call: call.args[0], notebook, check)
 
 
 ALL = [

@@ -128,7 +128,11 @@ EXERCISES = '''\
 from exercises.check import exercise
 
 
-@exercise(inputs=[(3,), (0,), (-1.5,)], on_success="Twice the number, of negative ones, too.")
+@exercise(
+    inputs=[(3,), (0,), (-1.5,)],
+    hidden=lambda rng: [(rng.uniform(-9, 9),)],
+    on_success="Twice the number, of negative ones, too.",
+)
 def double(x):
     """double(x): twice x."""
     return 2 * x
