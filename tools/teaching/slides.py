@@ -15,9 +15,10 @@ that fits, from 32 down to 18 pixels of 1280 × 720.
 
 import io
 import re
+import struct
 import sys
 import textwrap
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -30,7 +31,6 @@ import nbformat
 from jinja2 import Environment, FileSystemLoader
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from markupsafe import Markup
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat import NotebookNode
 from pygments import highlight
@@ -48,11 +48,14 @@ NOT_SHOWN = "Names in the literature"  # a heading whose text is for the notes
 # What a slide holds at the smallest type, and with room to spare.
 CODE_LINES = 12  # of code that is shown with its output
 DEFINITION_LINES = 22  # of code that the chapter teaches, shown alone
-OUTPUT_LINES = 16
-COLUMNS = 98  # of what was printed
+OUTPUT_LINES = 15
+COLUMNS = 98  # of what was printed; of half as many, two stand side by side
 LIST_ITEMS, LIST_LETTERS = 5, 800
 TABLE_ROWS, TABLE_LETTERS = 8, 900
 OPENING, LEAD, WORKED = 230, 240, 700  # letters of the text above a slide's picture, code, …
+CLAIMS = 330  # letters of the text below it
+OPENED = 400  # letters of a table, formula, … beside the sentence that opens a section
+HEIGHT = 390  # pixels for code, output and text, at the smallest type
 
 PREDICT = re.compile(r"\*\*Predict[^*]*\*\*:?\s*")
 BY_HAND = re.compile(r"\bpencil\b|\b[Bb]y hand\b")
@@ -61,6 +64,7 @@ AT_THE_CHAPTER = re.compile(r"\bcells?\b|\*\*(Tab|Esc|E|Shift)\b|Exercise \d")
 REFERENCES = re.compile(r"\s*\((\[Evidence\]\([^)]*\)|\*Deeper\*)[^()]*\)")
 DETAILS = re.compile(r"^<details>\s*<summary>(.*?)</summary>(.*?)</details>", re.M | re.S)
 SPAN = re.compile(r"\*\*.+?\*\*|\$[^$]+\$|`[^`]+`|\[[^\]]*\]\([^)]*\)|\([^()]*\)|\"[^\"]*\"")
+CODE = re.compile(r'<pre class="code".*?</pre>', re.S)
 STYLE = "a11y-high-contrast-light"
 
 
@@ -72,7 +76,8 @@ class Block:
     """A piece of a chapter: its kind, its Markdown or HTML, and for some kinds a second text.
 
     Kinds: chapter, section, sub (headings); text; list, table, math, quote, fence; details
-    (question, answer); code (shown alone), printed (code, output), picture (<img>, title).
+    (question, answer); code (shown alone), printed (code, output), picture (<img>, title), explorer
+    (the <img> of its still picture).
     """
 
     kind: str
@@ -139,7 +144,7 @@ def code_blocks(cell: NotebookNode) -> Iterator[Block]:
             alt = output.get("metadata", {}).get("image/png", {}).get("alt", "")
             png = data["image/png"].replace("\n", "")
             image = f'<img src="data:image/png;base64,{png}" alt="{escape(alt)}">'
-            yield Block("picture", image, title[1] if title else "")
+            yield Block("picture", image, title[1]) if title else Block("explorer", image)
             shown = True
         elif "text/html" in data:
             yield Block("html", clean.html(data["text/html"]))
@@ -151,8 +156,9 @@ def code_blocks(cell: NotebookNode) -> Iterator[Block]:
     tags = cell.metadata.get("tags", [])
     n_lines = len([line for line in source.splitlines() if line.strip()])
     if printed.strip():
-        yield Block("printed", "" if hidden or n_lines > CODE_LINES else source, printed.rstrip())
-    elif any(tag == "built" or tag.startswith("same-as:") for tag in tags):
+        short = not hidden and n_lines <= CODE_LINES and len(printed.splitlines()) <= OUTPUT_LINES
+        yield Block("printed", source if short else "", printed.rstrip())
+    elif not hidden and any(tag == "built" or tag.startswith("same-as:") for tag in tags):
         for part in parts_of_code(source):
             yield Block("code", part)
 
@@ -183,6 +189,7 @@ class Slide:
     body: list[str] = field(default_factory=list)  # HTML
     claims: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    closed: bool = False  # another heading has followed
 
 
 def stacks(notebook: NotebookNode) -> list[list[Slide]]:
@@ -220,8 +227,10 @@ def stack(section: list[Block]) -> list[Slide]:
         if block.kind == "sub":
             waiting = settle(made[-1], waiting)
             sub = block.text
+            made[-1].closed = True
             kinds = [later.kind for later in rest[number + 1 :]]
-            if set(kinds[: kinds.index("sub")] if "sub" in kinds else kinds) <= {"text"}:
+            kinds = kinds[: kinds.index("sub")] if "sub" in kinds else kinds
+            if kinds[:2] == ["text", "text"] or set(kinds) <= {"text"}:
                 made.append(Slide("text", sub, heading.text))
         elif block.kind == "text":
             settle(made[-1], waiting)
@@ -232,8 +241,8 @@ def stack(section: list[Block]) -> list[Slide]:
                 made[-1].lead, waiting.said = opening(waiting.said)
         elif sub == NOT_SHOWN:
             made[-1].notes.append(block.text)
-        elif block.kind == "quote" and len(made) == 1 and not waiting.said:
-            made[0].body.append(render(block.text))
+        elif block.kind in ("quote", "table", "math", "list") and opens(made, waiting, block):
+            made[0].body += parts(block)
         elif block.kind == "details" and sub != "Recap" and not waiting.asks():
             made[-1].notes.append(f"{block.text} {block.other}")
         else:
@@ -245,8 +254,15 @@ def stack(section: list[Block]) -> list[Slide]:
     settle(made[-1], waiting)
     for slide in made:
         caption(slide)
+        drop_code(slide)
         slide.title = slide.title or slide.section
     return made if made[0].lead or made[0].body or len(made) == 1 else made[1:]
+
+
+def opens(made: list[Slide], waiting: "Paragraph", block: Block) -> bool:
+    """Does a block follow the sentence that opens the section, and fit beside it?"""
+    first = len(made) == 1 and not waiting.said and not made[0].body
+    return first and bool(made[0].lead) and len(block.text) <= OPENED
 
 
 @dataclass
@@ -277,7 +293,7 @@ def new_slide(before: Slide, block: Block, waiting: Paragraph, sub: str, section
     slide.question = question[:1].upper() + question[1:]
     worked = any(map(BY_HAND.search, said[:asked]))
     start, most = asked, WORKED if worked else LEAD
-    first = 1 if is_bare(before) and asked > 1 else 0  # a sentence for the slide before
+    first = int(is_bare(before) and asked > 1)  # a sentence for the slide before
     while start > first and sum(map(len, said[start - 1 : asked])) <= most:
         start -= 1
     if start == asked and not slide.question:
@@ -296,8 +312,11 @@ def settle(slide: Slide, paragraph: Paragraph) -> Paragraph:
     claims = [claim for claim in paragraph.said if is_claim(claim)]
     if is_bare(slide) and not claims:
         claims = paragraph.said[:1]
-    room = (3 if slide.kind in ("section", "text") else 2) - len(slide.claims)
-    slide.claims += [claim for claim in claims if not PREDICT.match(claim)][: max(0, room)]
+    room = 3 if slide.kind in ("section", "text") else 1 if slide.lead and slide.question else 2
+    for claim in [] if slide.closed else claims:
+        letters = sum(map(len, slide.claims)) + len(claim)
+        if len(slide.claims) < room and letters <= CLAIMS and not PREDICT.match(claim):
+            slide.claims.append(claim)
     if paragraph.text:
         slide.notes.append(paragraph.text)
     return Paragraph()
@@ -305,20 +324,28 @@ def settle(slide: Slide, paragraph: Paragraph) -> Paragraph:
 
 def is_bare(slide: Slide) -> bool:
     """Does it still need a sentence: the answer to its question, or a caption?"""
-    shows = slide.kind in ("picture", "printed", "math", "fence", "quote")
-    return shows and not slide.claims and bool(slide.question or not slide.lead)
+    shows = slide.kind in ("picture", "explorer", "printed", "math", "fence", "quote")
+    return shows and not (slide.claims or slide.closed) and bool(slide.question or not slide.lead)
 
 
 def caption(slide: Slide) -> None:
     """Give a drawing without any text the first sentence of its description."""
-    drawn = slide.kind == "picture" and slide.title != slide.section
-    if drawn and not (slide.lead or slide.question or slide.claims):
+    if slide.kind == "picture" and not (slide.lead or slide.question or slide.claims):
         alt = re.search(r'alt="([^"]*)"', slide.body[0])
         slide.claims = sentences(alt[1])[:1] if alt else []
 
 
+def drop_code(slide: Slide) -> None:
+    """Take the code from above an output where both have no room."""
+    if slide.kind == "printed" and CODE.match(slide.body[0]):
+        text = len(slide.lead) + len(slide.question) + sum(map(len, slide.claims))
+        if 23.4 * (slide.body[0].count("\n") + 2) + 26.4 * text / 110 > HEIGHT:
+            slide.body[0] = CODE.sub("", slide.body[0])
+
+
 def opening(said: list[str]) -> tuple[str, list[str]]:
     """The first sentences of a section, as one text, and the others."""
+    said = [sentence for sentence in said if not AT_THE_CHAPTER.search(sentence)]
     end = 1
     while end < len(said) and sum(map(len, said[: end + 1])) <= OPENING and said[end][-1] != ":":
         end += 1
@@ -403,10 +430,16 @@ def parts(block: Block) -> list[str]:
             ]
         case "code":
             return [code_html(block.text)]
+        case "printed" if block.text:
+            return [code_html(block.text) + printed_html(block.other)]
         case "printed":
-            return [(code_html(block.text) if block.text else "") + printed_html(block.other)]
-        case "picture":
-            return [f'<div class="picture">{block.text}</div>']
+            lines = [part for line in block.other.splitlines() for part in wrapped(line)]
+            if len(lines) > OUTPUT_LINES and max(map(len, lines)) < COLUMNS / 2:
+                return [printed_html("\n".join(lines[: 2 * OUTPUT_LINES]), "output two")]
+            shown = evenly(lines[: 2 * OUTPUT_LINES], OUTPUT_LINES)
+            return [printed_html("\n".join(some)) for some in shown]
+        case "picture" | "explorer":
+            return [f'<div class="picture{" tall" if is_tall(block.text) else ""}">{block.text}</div>']
         case "html":
             return [block.text]
         case "details":
@@ -415,17 +448,24 @@ def parts(block: Block) -> list[str]:
             return [render(block.text)]
 
 
-def printed_html(text: str) -> str:
-    """What a cell printed; of long output, the beginning."""
-    lines = [part for line in text.splitlines() for part in textwrap.wrap(
-        line, COLUMNS, drop_whitespace=False, subsequent_indent="  ") or [""]]  # fmt: skip
-    if len(lines) > OUTPUT_LINES:
-        lines = [*lines[: OUTPUT_LINES - 1], "…"]
-    text = "\n".join(lines)
-    return pre("output", text, escape(text))
+def printed_html(text: str, kind: str = "output") -> str:
+    """What a cell printed."""
+    text = "\n".join(part for line in text.splitlines() for part in wrapped(line))
+    return pre(kind, text, escape(text))
 
 
-def evenly(items: list[str], most: int, letters: int) -> list[list[str]]:
+def wrapped(line: str) -> list[str]:
+    return textwrap.wrap(line, COLUMNS, drop_whitespace=False, subsequent_indent="  ") or [""]
+
+
+def is_tall(image: str) -> bool:
+    """Is a PNG so tall that the text of its slide should stand beside it?"""
+    png = b64decode(image.partition("base64,")[2][:64])
+    width, height = struct.unpack(">II", png[16:24])
+    return bool(height > 1.2 * width)
+
+
+def evenly(items: list[str], most: int, letters: int = 10_000) -> list[list[str]]:
     """Items in as few groups of nearly equal length as `most` and the number of letters allow."""
     n_groups = max(-(-len(items) // most), -(-sum(map(len, items)) // letters))
     n_groups = min(n_groups, len(items))
@@ -448,19 +488,18 @@ def slides(chapter: Path, out: Path) -> Path:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["markdown"] = lambda text: Markup(render(text))
-    environment.filters["inline"] = lambda text: Markup(inline(text))
+    environment.filters["markdown"] = render
+    environment.filters["inline"] = inline
     made = stacks(notebook)
     template = environment.get_template("slides.html")
     body = template.module.deck(made)  # type: ignore[attr-defined]
+    own = HERE / "slides.js"
     page = template.render(
         title=made[0][0].title,
         body=body,
-        fonts=Markup(fonts(body)),
-        css=Markup("\n".join([*map(reveal, ("dist/reset.css", "dist/reveal.css")), style()])),
-        js=[Markup(reveal("dist/reveal.js")), Markup(reveal("plugin/notes/notes.js"))],
-        own=Markup((HERE / "slides.js").read_text("utf-8")),
-        licences=Markup(reveal("LICENSE") + reveal(f"{TEXT_FONT}/LICENSE")),
+        css=[fonts(body), reveal("dist/reset.css"), reveal("dist/reveal.css"), style()],
+        js=[reveal("dist/reveal.js"), reveal("plugin/notes/notes.js"), own.read_text("utf-8")],
+        licences=[reveal("LICENSE"), reveal(f"{TEXT_FONT}/LICENSE")],
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page, "utf-8")
