@@ -24,13 +24,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib
 import nbformat
 from jinja2 import Environment, FileSystemLoader
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat import NotebookNode
 from pygments import highlight
@@ -64,6 +64,7 @@ AT_THE_CHAPTER = re.compile(r"\bcells?\b|\*\*(Tab|Esc|E|Shift)\b|Exercise \d")
 REFERENCES = re.compile(r"\s*\((\[Evidence\]\([^)]*\)|\*Deeper\*)[^()]*\)")
 DETAILS = re.compile(r"^<details>\s*<summary>(.*?)</summary>(.*?)</details>", re.M | re.S)
 SPAN = re.compile(r"\*\*.+?\*\*|\$[^$]+\$|`[^`]+`|\[[^\]]*\]\([^)]*\)|\([^()]*\)|\"[^\"]*\"")
+FORMULA = 110  # letters of LaTeX on one line
 CODE = re.compile(r'<pre class="code".*?</pre>', re.S)
 STYLE = "a11y-high-contrast-light"
 
@@ -191,6 +192,10 @@ class Slide:
     notes: list[str] = field(default_factory=list)
     closed: bool = False  # another heading has followed
 
+    def shows(self) -> bool:
+        """Is there anything on it but its title?"""
+        return bool(self.lead or self.question or self.body or self.claims)
+
 
 def stacks(notebook: NotebookNode) -> list[list[Slide]]:
     """The slides of a chapter: the title, then a stack for each section."""
@@ -207,7 +212,7 @@ def stacks(notebook: NotebookNode) -> list[list[Slide]]:
 def title_slide(found: list[Block]) -> Slide:
     """The chapter's title, its question, and what one can do afterwards."""
     slide = Slide("chapter", found[0].text)
-    for before, block in zip(found, found[1:], strict=False):
+    for before, block in pairwise(found):
         if block.kind == "list" and "Afterwards you can" in before.text:
             slide.body = ["<p>Afterwards you can</p>", render(block.text)]
         elif not slide.lead and re.fullmatch(r"\*\*.*\*\*", block.text, re.S):
@@ -256,7 +261,9 @@ def stack(section: list[Block]) -> list[Slide]:
         caption(slide)
         drop_code(slide)
         slide.title = slide.title or slide.section
-    return made if made[0].lead or made[0].body or len(made) == 1 else made[1:]
+    shown = [slide for slide in made if slide.shows()] or made[:1]
+    shown[-1].notes += [note for slide in made if slide not in shown for note in slide.notes]
+    return shown
 
 
 def opens(made: list[Slide], waiting: "Paragraph", block: Block) -> bool:
@@ -411,6 +418,19 @@ def code_html(code: str, language: str = "python", _: str = "") -> str:
     return pre("code", code, highlight(code, PythonLexer(), HtmlFormatter(nowrap=True)).strip())
 
 
+def lines_of(formula: str) -> str:
+    r"""A displayed formula as several, cut at \qquad where that is outside of all braces."""
+    pieces = formula.strip("$ \n").split(r"\qquad")
+    whole = all(
+        piece.strip()
+        and "$" not in piece
+        and piece.count("{") == piece.count("}")
+        and piece.count(r"\begin") == piece.count(r"\end")
+        for piece in pieces
+    )
+    return "\n\n".join(f"$${piece.strip()}$$" for piece in pieces) if whole else formula
+
+
 def pre(kind: str, text: str, html: str) -> str:
     """A <pre> that says how many columns it has, by which slides.css chooses its type."""
     return f'<pre class="{kind}" style="--columns: {max(map(len, text.splitlines()))}">{html}</pre>'
@@ -428,6 +448,8 @@ def parts(block: Block) -> list[str]:
                 render("\n".join([head, line, *some]))
                 for some in evenly(rows, TABLE_ROWS, TABLE_LETTERS)
             ]
+        case "math" if len(block.text) > FORMULA:
+            return [render(lines_of(block.text))]
         case "code":
             return [code_html(block.text)]
         case "printed" if block.text:
@@ -439,7 +461,9 @@ def parts(block: Block) -> list[str]:
             shown = evenly(lines[: 2 * OUTPUT_LINES], OUTPUT_LINES)
             return [printed_html("\n".join(some)) for some in shown]
         case "picture" | "explorer":
-            return [f'<div class="picture{" tall" if is_tall(block.text) else ""}">{block.text}</div>']
+            return [
+                f'<div class="picture{" tall" if is_tall(block.text) else ""}">{block.text}</div>'
+            ]
         case "html":
             return [block.text]
         case "details":
@@ -470,7 +494,7 @@ def evenly(items: list[str], most: int, letters: int = 10_000) -> list[list[str]
     n_groups = max(-(-len(items) // most), -(-sum(map(len, items)) // letters))
     n_groups = min(n_groups, len(items))
     bounds = [round(len(items) * n / n_groups) for n in range(n_groups + 1)]
-    return [items[first:last] for first, last in zip(bounds, bounds[1:], strict=False)]
+    return [items[first:last] for first, last in pairwise(bounds)]
 
 
 # --- the file -------------------------------------------------------------------------------------
