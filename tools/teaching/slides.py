@@ -60,7 +60,7 @@ HEIGHT = 390  # pixels for code, output and text, at the smallest type
 PREDICT = re.compile(r"\*\*Predict[^*]*\*\*:?\s*")
 BY_HAND = re.compile(r"\bpencil\b|\b[Bb]y hand\b")
 # What is said to somebody who has the chapter open.
-AT_THE_CHAPTER = re.compile(r"\bcells?\b|\*\*(Tab|Esc|E|Shift)\b|Exercise \d")
+AT_THE_CHAPTER = re.compile(r"\bcells?\b|\*\*(Tab|Esc|E|Shift)\b|Exercise \d|\*Deeper\*")
 REFERENCES = re.compile(r"\s*\((\[Evidence\]\([^)]*\)|\*Deeper\*)[^()]*\)")
 DETAILS = re.compile(r"^<details>\s*<summary>(.*?)</summary>(.*?)</details>", re.M | re.S)
 SPAN = re.compile(r"\*\*.+?\*\*|\$[^$]+\$|`[^`]+`|\[[^\]]*\]\([^)]*\)|\([^()]*\)|\"[^\"]*\"")
@@ -248,6 +248,8 @@ def stack(section: list[Block]) -> list[Slide]:
             made[-1].notes.append(block.text)
         elif block.kind in ("quote", "table", "math", "list") and opens(made, waiting, block):
             made[0].body += parts(block)
+        elif block.kind == "code" and joins(made[-1], waiting, block):
+            made[-1].body += parts(block)
         elif block.kind == "details" and sub != "Recap" and not waiting.asks():
             made[-1].notes.append(f"{block.text} {block.other}")
         else:
@@ -270,6 +272,13 @@ def opens(made: list[Slide], waiting: "Paragraph", block: Block) -> bool:
     """Does a block follow the sentence that opens the section, and fit beside it?"""
     first = len(made) == 1 and not waiting.said and not made[0].body
     return first and bool(made[0].lead) and len(block.text) <= OPENED
+
+
+def joins(slide: Slide, waiting: "Paragraph", block: Block) -> bool:
+    """Has a slide with code room for the code that follows it without a word between?"""
+    n_lines = len(block.text.splitlines()) + 2 * len(slide.body)
+    n_lines += sum(part.count("\n") + 1 for part in slide.body)
+    return slide.kind == "code" and not waiting.said and n_lines <= DEFINITION_LINES
 
 
 @dataclass
