@@ -48,7 +48,7 @@ NOT_SHOWN = "Names in the literature"  # a heading whose text is for the notes
 # What a slide holds at the smallest type, and with room to spare.
 CODE_LINES = 12  # of code that is shown with its output
 DEFINITION_LINES = 22  # of code that the chapter teaches, shown alone
-OUTPUT_LINES = 15
+OUTPUT_LINES = 14
 COLUMNS = 98  # of what was printed; of half as many, two stand side by side
 LIST_ITEMS, LIST_LETTERS = 5, 800
 TABLE_ROWS, TABLE_LETTERS = 8, 900
@@ -404,7 +404,7 @@ def markdown() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"highlight": code_html}).enable("table")
     return parser.use(
         dollarmath_plugin,
-        allow_digits=False,
+        allow_digits=True,  # otherwise it misses a formula that opens a cell which ends in a digit
         renderer=lambda latex, options: mathml.mathml(latex, block=options["display_mode"]),
     )
 
