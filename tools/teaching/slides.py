@@ -248,7 +248,7 @@ def stack(section: list[Block]) -> list[Slide]:
             made[-1].notes.append(block.text)
         elif block.kind in ("quote", "table", "math", "list") and opens(made, waiting, block):
             made[0].body += parts(block)
-        elif block.kind == "code" and joins(made[-1], waiting, block):
+        elif block.kind in ("code", "math") and joins(made[-1], waiting, block):
             made[-1].body += parts(block)
         elif block.kind == "details" and sub != "Recap" and not waiting.asks():
             made[-1].notes.append(f"{block.text} {block.other}")
@@ -275,10 +275,11 @@ def opens(made: list[Slide], waiting: "Paragraph", block: Block) -> bool:
 
 
 def joins(slide: Slide, waiting: "Paragraph", block: Block) -> bool:
-    """Has a slide with code room for the code that follows it without a word between?"""
+    """Has a slide room for the code or formula that follows its own without a word between?"""
     n_lines = len(block.text.splitlines()) + 2 * len(slide.body)
     n_lines += sum(part.count("\n") + 1 for part in slide.body)
-    return slide.kind == "code" and not waiting.said and n_lines <= DEFINITION_LINES
+    fits = len(slide.body) < 3 if block.kind == "math" else n_lines <= DEFINITION_LINES
+    return slide.kind == block.kind and not waiting.said and fits
 
 
 @dataclass
