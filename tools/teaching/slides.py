@@ -55,7 +55,7 @@ TABLE_ROWS, TABLE_LETTERS = 8, 900
 OPENING, LEAD, WORKED = 230, 240, 700  # letters of the text above a slide's picture, code, …
 CLAIMS = 330  # letters of the text below it
 OPENED = 400  # letters of a table, formula, … beside the sentence that opens a section
-HEIGHT = 390  # pixels for code, output and text, at the smallest type
+HEIGHT = 350  # pixels for code, output and text, at the smallest type
 
 PREDICT = re.compile(r"\*\*Predict[^*]*\*\*:?\s*")
 BY_HAND = re.compile(r"\bpencil\b|\b[Bb]y hand\b")
