@@ -6,6 +6,7 @@ ziamath; of its two million bytes the book keeps the signs that its formulae use
 
 import logging
 import re
+from collections.abc import Iterable
 from html import unescape
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,21 +59,34 @@ def bundle_font(app: Any, error: Exception | None) -> None:
     """Write the signs that the pages' formulae use, as a font beside the style sheet."""
     if error or app.builder.format != "html":
         return
-    used = {sign for page in Path(app.outdir).glob("*.html") for sign in math_signs(page)}
-    package = find_spec("ziamath")
-    assert package is not None and package.origin is not None
-    font = TTFont(Path(package.origin).parent / "fonts" / f"{FONT}.ttf", recalcTimestamp=False)
-    options = subset.Options(layout_features=["*"], name_IDs=["*"], notdef_outline=True)
-    cutter = subset.Subsetter(options)
-    cutter.populate(unicodes=[*map(ord, used), *DRAWN])
-    cutter.subset(font)
-    font.flavor = "woff"
+    pages = Path(app.outdir).glob("*.html")
+    used = {sign for page in pages for sign in math_signs(page.read_text("utf-8"))}
+    font = cut_font(font_file(), {*map(ord, used), *DRAWN})
     font.save(Path(app.outdir) / "_static" / f"{FONT}.woff")
 
 
-def math_signs(page: Path) -> set[str]:
+def font_file() -> Path:
+    """The font for formulae, whole."""
+    package = find_spec("ziamath")
+    assert package is not None and package.origin is not None
+    return Path(package.origin).parent / "fonts" / f"{FONT}.ttf"
+
+
+def cut_font(path: Path, signs: Iterable[int]) -> TTFont:
+    """A font with these code points only, to be saved as WOFF."""
+    font = TTFont(path, recalcTimestamp=False)
+    options = subset.Options(layout_features=["*"], name_IDs=["*"], notdef_outline=True)
+    options.drop_tables += ["FFTM", "webf"]  # notes of the programs that made the font
+    cutter = subset.Subsetter(options)
+    cutter.populate(unicodes=signs)
+    cutter.subset(font)
+    font.flavor = "woff"
+    return font
+
+
+def math_signs(html: str) -> set[str]:
     """The characters in the <math> elements of a page."""
-    text = "".join(re.findall(r"<math.*?</math>", page.read_text("utf-8"), flags=re.S))
+    text = "".join(re.findall(r"<math.*?</math>", html, flags=re.S))
     return set(unescape(re.sub(r"<[^>]*>", "", text)))
 
 

@@ -1,0 +1,34 @@
+// Give each slide the largest type that fits, then start reveal.js.
+(async () => {
+  const { Reveal, RevealNotes } = /** @type {any} */ (window);
+  /** @type {NodeListOf<HTMLElement>} */
+  const slides = document.querySelectorAll(".slide");
+
+  function fits(slide) {
+    const { right, bottom } = slide.getBoundingClientRect();
+    const boxes = [...slide.querySelectorAll("header, .lead, .question, .body, .claims, .body *")];
+    return boxes
+      .map((box) => box.getBoundingClientRect())
+      .every((box) => box.right <= right - 56 && box.bottom <= bottom - 44);
+  }
+
+  await Promise.all([...document.fonts].map((font) => font.load()));
+  for (const slide of slides) {
+    for (let size = 32; size >= 18; size--) {
+      slide.style.fontSize = `${size}px`;
+      if (fits(slide)) break;
+    }
+  }
+  document.querySelector(".reveal").classList.remove("measuring");
+  await Reveal.initialize({
+    width: 1280,
+    height: 720,
+    margin: 0,
+    center: false,
+    hash: true,
+    slideNumber: "h.v",
+    transition: "none",
+    pdfSeparateFragments: false,
+    plugins: [RevealNotes],
+  });
+})();
