@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "book")]
 
 from teaching.assign import assign  # noqa: E402
+from teaching.exercises_of import chapter  # noqa: E402
 from teaching.grade import grade  # noqa: E402
+from teaching.slides import slides  # noqa: E402
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,6 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
     two.add_argument("--secret", default="", help="what inputs are drawn from; default: a new one")
     two.add_argument("--seconds", type=float, default=60, help="for a cell (default: 60)")
     two.add_argument("--memory", type=float, default=2, help="GiB for a notebook (default: 2)")
+    three = commands.add_parser("slides", help="make slides of chapters, for any browser")
+    three.add_argument("chapters", nargs="+", metavar="NN", help="the number of a chapter")
+    three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")
     given = parser.parse_args(arguments)
     try:
         if given.command == "assign":
@@ -41,6 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
             _, summary = grade(given.folder, given.out, given.secret, given.seconds, given.memory)
             print("\n".join(line for one in summary for line in one.lines()))
             print(f"The table is {given.out}; open {given.out.with_suffix('') / 'index.html'}.")
+        if given.command == "slides":
+            for path in map(chapter, given.chapters):
+                print(slides(path, given.out / f"{path.stem}.html"))
     except (ValueError, OSError, RuntimeError) as error:
         sys.exit(f"teach.py {given.command}: {error}")
     return 0
