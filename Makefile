@@ -33,6 +33,7 @@ help:
 	@echo "make test-browser  every explorer, and every chapter's outputs, in JupyterLab in Chromium"
 	@echo "make test-matrix   every chapter compared with 1 and 2 threads and each set of CPU kernels"
 	@echo "make notebooks     run every chapter in place and normalise the files"
+	@echo "make teach         install what tools/teach.py needs: assignments, grades, slides"
 	@echo "make book          the course as web pages, in build/book"
 	@echo "make room          one archive for a room without internet: course, packages, data"
 	@echo "make bench         measure chapters and explorers"
@@ -112,6 +113,9 @@ study: .venv/course
 
 book: .venv/dev
 	$(BIN)/python tools/book/book.py
+
+teach: .venv/dev
+	@echo "Ready: $(BIN)/python tools/teach.py --help, and docs/TEACHING.md"
 
 room: export PIP_ARGS := $(PIP_ARGS)
 room: .venv/course

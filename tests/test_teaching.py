@@ -1,14 +1,19 @@
 """Assignments and grades: tools/teach.py and tools/teaching."""
 
 import csv
+import re
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
 import pytest
 import teach
+from conftest import ROOT
 from solutions import solution
 from teaching import assign, exercises_of, grade
+
+from exercises import start_here
 
 CHAPTERS = sorted(exercises_of.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 CHAPTER = "00_start_here"  # it runs in seconds
@@ -83,11 +88,18 @@ def test_an_assignment_is_not_overwritten(tmp_path):
 # --- grades -----------------------------------------------------------------------------------
 
 SOLUTION = solution(TASK.text)
+PUBLIC = [x.tolist() for (x,) in vars(start_here)[TASK.name].inputs]
 SECONDS = 8
 EVIL = "=cmd|' /C calc'!A0<script>alert(1)</script>"
 CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
     "right": (SOLUTION, "right", ""),
     "wrong": (f"{SOLUTION}\n\n\n{TASK.name} = lambda x: x - x.mean()", "not yet", ""),
+    "by heart": (
+        f"{SOLUTION}\n\n\nright, PUBLIC = {TASK.name}, {PUBLIC}\n\n\ndef {TASK.name}(x):\n"
+        "    return right(x) if x.tolist() in PUBLIC else x",
+        "not yet",
+        "",
+    ),
     "stub": (TASK.stub, "not attempted", ""),
     "exception": ("1 / 0", "error", "ZeroDivisionError: division by zero"),
     "syntax": ("def centre(x:", "error", "SyntaxError"),
@@ -210,3 +222,14 @@ def test_names_and_code_are_text_in_pages_and_in_spreadsheets(graded):
 def test_nothing_to_grade(tmp_path):
     with pytest.raises(SystemExit, match="no notebook"):
         teach.main(["grade", str(tmp_path), "--out", str(tmp_path / "grades.csv")])
+
+
+def test_the_documents_list_the_exercises_that_have_no_other_inputs():
+    text = (ROOT / "docs" / "TEACHING.md").read_text("utf-8")
+    (listed,) = re.findall(r"These are exercises (.+?)\.\n", text)
+    without = []
+    for path in CHAPTERS:
+        checks = vars(import_module(f"exercises.{path.stem[3:]}"))
+        every = exercises_of.tasks(exercises_of.read(path))
+        without += [task.number for task in every if not checks[task.name].judges_code]
+    assert re.findall(r"\d+\.\d", listed) == without

@@ -13,10 +13,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "book")]
 
-from teaching.assign import assign  # noqa: E402
-from teaching.exercises_of import chapter  # noqa: E402
-from teaching.grade import grade  # noqa: E402
-from teaching.slides import slides  # noqa: E402
+try:
+    from teaching.assign import assign
+    from teaching.exercises_of import chapter
+    from teaching.grade import grade
+    from teaching.slides import slides
+except ModuleNotFoundError as missing:
+    sys.exit(
+        f"{sys.executable} has no package {missing.name}. `make teach` installs into .venv what "
+        "these commands need; without make: pip install -r requirements-dev.txt -c constraints.txt"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
