@@ -220,8 +220,9 @@ def test_names_and_code_are_text_in_pages_and_in_spreadsheets(graded):
 
 
 def test_nothing_to_grade(tmp_path):
-    with pytest.raises(SystemExit, match="no notebook"):
-        teach.main(["grade", str(tmp_path), "--out", str(tmp_path / "grades.csv")])
+    for out, said in (("grades.csv", "no notebook"), ("grades", "should end in .csv")):
+        with pytest.raises(SystemExit, match=said):
+            teach.main(["grade", str(tmp_path), "--out", str(tmp_path / out)])
 
 
 def test_the_documents_list_the_exercises_that_have_no_other_inputs():

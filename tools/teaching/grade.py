@@ -10,17 +10,21 @@ import re
 import secrets
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import clean
 import jinja2
 from matplotlib.figure import Figure
 from nbformat import NotebookNode
+from tqdm import tqdm
 
 from helpers.files import write_whole
 from teaching.exercises_of import NOTEBOOKS, Task, read, statements, tasks
@@ -90,10 +94,12 @@ def grade(
         memory: GiB that a notebook may use beyond its chapter (on Linux).
         jobs: how many notebooks run at a time; 0: as many as there are cores.
 
-    Raises ValueError if there is no notebook, and RuntimeError if a chapter itself does not run.
+    Raises ValueError if there is no notebook or `out` is no CSV file, and RuntimeError if a chapter itself does not run.
     """
     if not hasattr(os, "fork"):
         raise RuntimeError("grading needs Linux or macOS; on Windows, use WSL or a container")
+    if out.suffix != ".csv":
+        raise ValueError(f"the table is a CSV file: {out} should end in .csv")
     began = time.monotonic()
     paths = sorted(p for p in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
     if not paths:
@@ -167,7 +173,7 @@ def _judge(
     secret: str,
     limits: dict[str, Any],
 ) -> dict[str, list[dict[str, Any]]]:
-    """File → what its exercises gave, in the order of `wanted`."""
+    """File → what its exercises gave, in the order of `wanted`; shows a bar of progress."""
     submissions = []
     for one in handed_in:
         if one.notebook:
@@ -189,17 +195,20 @@ def _judge(
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tools")]),
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "teaching.worker"],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["no reason was given"]
-        raise RuntimeError(f"chapter {chapter} could not be graded: {last[0]}")
-    lines = map(json.loads, done.stdout.splitlines())
+    command = [sys.executable, "-m", "teaching.worker"]
+    with tempfile.TemporaryFile("w+") as errors:
+        worker = subprocess.Popen(
+            command, stdin=PIPE, stdout=PIPE, stderr=errors, text=True, env=environment
+        )
+        assert worker.stdin and worker.stdout
+        with suppress(BrokenPipeError), worker.stdin:
+            worker.stdin.write(json.dumps(request))
+        said = tqdm(worker.stdout, f"chapter {chapter}", len(submissions), unit="notebook")
+        lines = [json.loads(line) for line in said]
+        if worker.wait():
+            errors.seek(0)
+            last = errors.read().strip().splitlines()[-1:] or ["no reason was given"]
+            raise RuntimeError(f"chapter {chapter} could not be graded: {last[0]}")
     return {line["file"]: line["rows"] for line in lines}
 
 
