@@ -30,6 +30,7 @@ def test_an_assignment_is_the_chapter_without_solutions(path):
     made = assign.assignment(chapter, path.stem)
     nbformat.validate(made)
     text = "\n".join(cell.source for cell in made.cells)
+    assert "Hints come" not in text
     for task, given in zip(every, exercises_of.tasks(made), strict=True):
         assert solution(task.text) not in text
         assert not exercises_of.DETAILS.search(given.text) and given.stub == task.stub
@@ -48,6 +49,7 @@ def test_an_assignment_has_the_chosen_exercises_only():
     assert "### Exercise 4.2" not in text and "### Exercise 4.3" not in text
     assert "def keys_centred" not in text  # code that belongs to a task that is left out
     assert "## 10 · What you can now say" in text
+    assert "exercises: 15 minutes" in text  # 5 and 10 of 45
     without_first = assign.assignment(exercises_of.read(path), path.stem, ["4.2"])
     text = "\n".join(cell.source for cell in without_first.cells)
     assert "## 9 · Exercises" in text and "Ask for the verb" not in text
@@ -57,6 +59,7 @@ def test_the_head_has_a_due_date_and_hints_stay_on_request(tmp_path):
     (path,) = assign.assign(["4"], tmp_path, due=date(2027, 1, 15), hints=True)
     made = exercises_of.read(path)
     head = made.cells[1].source
+    assert "exercises: 45 minutes" in made.cells[0].source
     assert "exercises 4.1, 4.2, 4.3, 4.4" in head and "Friday, 15 January 2027" in head
     assert made.cells[2].source == 'NAME = ""'
     text = "\n".join(cell.source for cell in made.cells)
@@ -160,15 +163,27 @@ def handed_in_otherwise(folder: Path) -> None:
     nbformat.write(notebook, path)
 
 
+def handed_in_without_its_check(folder: Path) -> None:
+    path = handed_in(folder, "no check", SOLUTION)
+    notebook = exercises_of.read(path)
+    notebook.cells = [cell for cell in notebook.cells if f"check.{TASK.name}" not in cell.source]
+    for cell in notebook.cells:
+        if cell.source.startswith("NAME ="):
+            cell.source = "NAME = “Greta Holm”"
+    nbformat.write(notebook, path)
+
+
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
     """A class of all kinds, graded: the folder and the rows of the table by student."""
     folder = tmp_path_factory.mktemp("class")
     paths = [handed_in(folder, name, answer) for name, (answer, *_) in CLASS.items()]
     handed_in_otherwise(folder)
+    handed_in_without_its_check(folder)
     handed_in(folder, EVIL, "raise ValueError('<img src=x onerror=alert(1)>')", "evil")
     (folder / "no notebook.ipynb").write_text("{")
     (folder / "other.ipynb").write_text(nbformat.writes(nbformat.v4.new_notebook()))
+    (folder / "notes.txt").write_text("")
     (folder / ".ipynb_checkpoints").mkdir()
     (folder / ".ipynb_checkpoints" / "old.ipynb").write_text("{")
     before = [path.read_bytes() for path in paths]
@@ -181,7 +196,14 @@ def graded(tmp_path_factory):
 
 
 def test_each_student_has_a_row(graded):
-    assert set(graded[1]) == {*CLASS, "own cells", f"'{EVIL}", "no notebook", "other"}
+    assert set(graded[1]) == {
+        *(*CLASS, "own cells", "Greta Holm", f"'{EVIL}"),
+        *("no notebook", "other"),
+    }
+
+
+def test_an_answer_counts_without_its_check_and_a_name_without_quotes(graded):
+    assert graded[1]["Greta Holm"]["outcome"] == "right"
 
 
 def test_an_answer_may_use_cells_of_its_own_and_another_name(graded):
@@ -205,6 +227,7 @@ def test_a_file_that_cannot_be_graded_has_a_row_too(graded):
 def test_there_are_a_summary_and_a_feedback_page_for_each(graded):
     folder, rows = graded
     index = (folder / "index.html").read_text("utf-8")
+    assert "not graded: notes.txt" in index
     assert "ZeroDivisionError" in index and "data:image/png" in index
     assert len(list(folder.glob("*.html"))) == len(rows) + 1
     page = (folder / "wrong-start-here.html").read_text("utf-8")
@@ -219,10 +242,31 @@ def test_names_and_code_are_text_in_pages_and_in_spreadsheets(graded):
         assert "<script" not in text and "<img src=x" not in text
 
 
-def test_nothing_to_grade(tmp_path):
-    for out, said in (("grades.csv", "no notebook"), ("grades", "should end in .csv")):
+def test_what_cannot_be_graded_is_said(tmp_path):
+    folder, there = tmp_path / "class", tmp_path / "there.csv"
+    folder.mkdir()
+    there.touch()
+    for given, out, said in (
+        (folder, tmp_path / "grades.csv", "no notebook"),
+        (folder, tmp_path / "grades", "should end in .csv"),
+        (folder, there, "is there already"),
+        (folder, folder / "grades.csv", "among what was handed in"),
+        (folder, tmp_path / "class.csv", "among what was handed in"),
+        (there, tmp_path / "grades.csv", "give the folder"),
+    ):
         with pytest.raises(SystemExit, match=said):
-            teach.main(["grade", str(tmp_path), "--out", str(tmp_path / out)])
+            teach.main(["grade", str(given), "--out", str(out)])
+
+
+def test_a_chapter_that_was_not_assigned_gets_no_columns(tmp_path):
+    handed_in(tmp_path, "one", TASK.stub)
+    other = exercises_of.read(exercises_of.chapter("4"))
+    nbformat.write(other, tmp_path / "04_queries_keys_values.ipynb")
+    rows, summary = grade.grade(tmp_path, tmp_path.with_name(f"{tmp_path.name}-out.csv"))
+    assert [one.task.number for one in summary] == [TASK.number]
+    assert {row.diagnosis for row in rows if row.outcome == "error"} == {
+        "chapter 04_queries_keys_values was not assigned"
+    }
 
 
 def test_the_documents_list_the_exercises_that_have_no_other_inputs():

@@ -25,6 +25,13 @@ except ModuleNotFoundError as missing:
     )
 
 
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date: write 2027-01-15") from None
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -32,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     one.add_argument("chapters", nargs="+", metavar="NN", help="the number of a chapter")
     one.add_argument("--out", type=Path, required=True, help="the folder for the notebooks")
     one.add_argument("--exercises", nargs="+", default=[], metavar="N.M", help="default: all")
-    one.add_argument("--due", type=date.fromisoformat, metavar="YYYY-MM-DD")
+    one.add_argument("--due", type=_date, metavar="YYYY-MM-DD")
     one.add_argument("--hints", action="store_true", help="leave the hints in")
     two = commands.add_parser("grade", help="grade what students handed in")
     two.add_argument("folder", type=Path, help="the notebooks, in folders of any depth")
@@ -46,7 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         if given.command == "assign":
-            made = assign(given.chapters, given.out, given.exercises, given.due, given.hints)
+            chosen = [number for text in given.exercises for number in text.split(",") if number]
+            made = assign(given.chapters, given.out, chosen, given.due, given.hints)
             print("\n".join(map(str, made)))
         if given.command == "grade":
             _, summary = grade(given.folder, given.out, given.secret, given.seconds, given.memory)

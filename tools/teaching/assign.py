@@ -13,6 +13,7 @@ from nbformat import NotebookNode
 from helpers.files import write_whole
 from teaching.exercises_of import DETAILS, Task, chapter, read, tasks
 
+_ABOUT_HINTS = re.compile(r"[^.\n]*\b(?:[Hh]ints?|solution)\b[^.\n]*\.")
 _NO_HINT = re.compile(r"\n*<details><summary>(?!Hint).*?</details>\n*", re.DOTALL)
 
 
@@ -77,6 +78,13 @@ def assignment(
         if task not in kept and before:
             head.source = before
             del head.metadata["left-out"]
+    title = result.cells[0]
+    minutes = sum(task.minutes for task in kept)
+    title.source = re.sub(r"(exercises: )\d+( minutes)", rf"\g<1>{minutes}\2", title.source)
+    for cell in result.cells if not hints else []:
+        if cell.cell_type == "markdown" and re.match(r"## (\d+ · )?Exercises\b", cell.source):
+            section, exercise, task_text = cell.source.partition("### Exercise")
+            cell.source = _ABOUT_HINTS.sub("", section) + exercise + task_text
     result.cells = [cell for cell in result.cells if not cell.metadata.get("left-out")]
     result.cells[1:1] = _head(kept, due)
     result = cleared(result)
@@ -93,8 +101,8 @@ def _head(kept: Sequence[Task], due: date | None) -> list[NotebookNode]:
     lines.append(
         "Write your name in the next cell. Solve the exercises in their own cells, below the tasks "
         "(you may add cells there), and leave the lines that begin with `check.` as they are. Then "
-        "save the notebook and hand in this file. It is graded with other inputs than those of the "
-        "checks here, so write code that is right for all of them."
+        "save the notebook and hand in this file. Functions and classes are graded with other "
+        "inputs than those of the checks here, so write code that is right for all inputs."
     )
     return [
         nbformat.v4.new_markdown_cell(" ".join(lines), id="assignment-head"),

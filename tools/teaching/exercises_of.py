@@ -43,6 +43,11 @@ class Task:
         return DETAILS.sub("\n\n", self.text).partition("\n")[2].strip()
 
     @property
+    def minutes(self) -> int:
+        """What the task says that it takes."""
+        return int(re.findall(r"· (\d+) minutes", self.text)[0])
+
+    @property
     def defines(self) -> set[str]:
         """The names that the learner's code defines."""
         return set(re.findall(r"^(?:def |class )?(\w+)(?: =|\()", self.stub, re.M))

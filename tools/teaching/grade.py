@@ -1,6 +1,5 @@
 """Grades: what students handed in becomes a table, a summary of the class and a page for each."""
 
-import ast
 import base64
 import csv
 import io
@@ -15,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -27,7 +26,7 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from helpers.files import write_whole
-from teaching.exercises_of import NOTEBOOKS, Task, read, statements, tasks
+from teaching.exercises_of import NOTEBOOKS, Task, read, tasks
 
 ROOT = NOTEBOOKS.parent
 COLUMNS = ("student", "file", "chapter", "exercise", "outcome", "diagnosis", "seconds")
@@ -94,17 +93,32 @@ def grade(
         memory: GiB that a notebook may use beyond its chapter (on Linux).
         jobs: how many notebooks run at a time; 0: as many as there are cores.
 
-    Raises ValueError if there is no notebook or `out` is no CSV file, and RuntimeError if a chapter itself does not run.
+    Raises ValueError if there is no notebook, if `out` is no CSV file or is there already, and if
+    the pages would lie in `folder`; RuntimeError if a chapter itself does not run.
     """
     if not hasattr(os, "fork"):
         raise RuntimeError("grading needs Linux or macOS; on Windows, use WSL or a container")
     if out.suffix != ".csv":
         raise ValueError(f"the table is a CSV file: {out} should end in .csv")
+    if out.exists():
+        raise ValueError(f"{out} is there already: move it away, or choose another name")
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file: give the folder that it lies in")
+    pages = out.with_suffix("").resolve()
+    if folder.resolve() in (pages, *pages.parents) or pages in folder.resolve().parents:
+        raise ValueError(
+            f"the pages would go into {pages}, among what was handed in: put {out.name} elsewhere"
+        )
     began = time.monotonic()
     paths = sorted(p for p in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
     if not paths:
         raise ValueError(f"there is no notebook (*.ipynb) in {folder}")
     handed_in = [take(path, folder) for path in paths]
+    assigned = {one.chapter for one in handed_in if one.exercises}
+    for one in handed_in:
+        if assigned and one.chapter and one.chapter not in assigned:
+            one.problem = f"chapter {one.chapter} was not assigned"
+            one.notebook, one.chapter = None, ""
     secret = secret or secrets.token_hex(8)
     set_of: dict[str, list[Task]] = {}  # chapter → the exercises that were set, in their order
     for chapter in sorted({one.chapter for one in handed_in if one.chapter}):
@@ -123,7 +137,10 @@ def grade(
     every = [task for wanted in set_of.values() for task in wanted]
     summary = [Summary.of(task, rows) for task in every]
     took = time.monotonic() - began
-    _write_pages(rows, handed_in, summary, out.with_suffix(""), secret, took)
+    ignored = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
+    ignored = [name for name in ignored if not name.endswith(".ipynb")]
+    facts = {"secret": secret, "took": took, "ignored": sorted(ignored)}
+    _write_pages(rows, handed_in, summary, pages, facts)
     return rows, summary
 
 
@@ -157,12 +174,10 @@ def _chapter(told: str, notebook: NotebookNode, path: Path) -> str:
 
 
 def _name(notebook: NotebookNode) -> str:
-    """What the student wrote into the field for the name."""
+    """What the student wrote into the field for the name, with or without quotes."""
     for cell in notebook.cells:
-        for statement in statements(cell.source) if cell.cell_type == "code" else []:
-            match statement:
-                case ast.Assign([ast.Name("NAME")], ast.Constant(str(name))):
-                    return " ".join(name.split())[:100]
+        if cell.cell_type == "code" and (found := re.match(r"NAME\s*=(.*)", cell.source)):
+            return " ".join(found[1].strip(" \t\"'“”„‘’«»").split())[:100]
     return ""
 
 
@@ -237,6 +252,8 @@ def _table(rows: Iterable[Row]) -> str:
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
     for row in rows:
+        if row.outcome == "right":
+            row = replace(row, diagnosis="")  # what the check says then is no diagnosis
         values = [str(getattr(row, column)) for column in COLUMNS]
         writer.writerow([f"'{v}" if v[:1] in tuple("=+-@\t\r") else v for v in values])
     return text.getvalue()
@@ -250,8 +267,7 @@ def _write_pages(
     handed_in: Sequence[HandedIn],
     summary: Sequence["Summary"],
     folder: Path,
-    secret: str,
-    took: float,
+    facts: dict[str, Any],
 ) -> None:
     """Write `index.html`, the summary of the class, and a feedback page for each file."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
@@ -271,15 +287,28 @@ def _write_pages(
         )
         write_whole(folder / names[one.file], page.encode())
     picture = base64.b64encode(drawn(summary)).decode() if summary else ""
+    students: dict[str, list[HandedIn]] = {}
+    for one in sorted(handed_in, key=lambda one: (one.student.casefold(), one.file)):
+        students.setdefault(one.student, []).append(one)
+    table, twice = [], []
+    for student, files in students.items():
+        its: dict[str, list[Row]] = {number: [] for number in every}
+        for row in (row for one in files for row in by_file[one.file] if row.exercise):
+            its[row.exercise].append(row)
+        right = sum(any(row.outcome == "right" for row in found) for found in its.values())
+        table.append((student, files, its, right))
+        for chapter, number in Counter(one.chapter for one in files if one.chapter).items():
+            if number > 1:
+                same = [one.file for one in files if one.chapter == chapter]
+                twice.append((student, chapter, same))
     page = environment.get_template("summary.html").render(
         summary=summary,
         picture=picture,
         handed_in=handed_in,
-        by_file=by_file,
+        table=table,
+        twice=twice,
         names=names,
-        numbers=list(every),
-        secret=secret,
-        took=took,
+        **facts,
     )
     write_whole(folder / "index.html", page.encode())
 
@@ -306,7 +335,7 @@ class Summary:
 
 
 def drawn(summary: Sequence[Summary]) -> bytes:
-    """A bar for each exercise, as PNG: how many students have which outcome."""
+    """A bar for each exercise, as PNG: how many notebooks have which outcome."""
     figure = Figure(figsize=(9, 0.8 + 0.45 * len(summary)), layout="constrained")
     axes = figure.subplots()
     labels = [f"{one.task.number} {one.task.title}" for one in summary]
@@ -317,7 +346,7 @@ def drawn(summary: Sequence[Summary]) -> bytes:
         axes.bar_label(bars, [str(n or "") for n in counts], label_type="center", color="white")
         left = [a + b for a, b in zip(left, counts, strict=True)]
     axes.invert_yaxis()
-    axes.set_xlabel("students")
+    axes.set_xlabel("notebooks")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper right", ncols=len(OUTCOMES), frameon=False)
     content = io.BytesIO()

@@ -26,6 +26,7 @@
     margin: 0,
     center: false,
     hash: true,
+    navigationMode: "linear",
     slideNumber: "h.v",
     transition: "none",
     pdfSeparateFragments: false,

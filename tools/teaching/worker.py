@@ -97,7 +97,7 @@ class Chapter:
         """
         answers = self._answers(given)
         for task in self.tasks:
-            argument, own = answers.get(task.name, (task.argument, []))
+            argument, own = answers[task.name]
             if task.name in given.fatal:
                 continue
             began = time.monotonic()
@@ -115,8 +115,11 @@ class Chapter:
             tell(row | {"exercise": task.name, "seconds": time.monotonic() - began})
 
     def _answers(self, given: Submission) -> dict[str, tuple[str, list[str]]]:
-        """By exercise: what its check is given, and the student's cells that lead to it, which are
-        those between the check before it and its own."""
+        """By exercise: what its check is given, and the student's cells that lead to it.
+
+        These are the cells between the check before it and its own. Where the check is gone, they
+        are those that define what it would be given.
+        """
         names = {task.name for task in self.tasks}
         found: dict[str, tuple[str, list[str]]] = {}
         waiting: list[str] = []
@@ -128,6 +131,10 @@ class Chapter:
                     name, argument = call
                     found[name] = argument, [*found.get(name, ("", []))[1], *waiting]
                     waiting = []
+        own = [c for c in given.code[given.start :] if c.strip() not in self.handed_out]
+        for task in self.tasks:
+            cells = [c for c in own if any(_defines(c, name) for name in task.defines)]
+            found.setdefault(task.name, (task.argument, cells))
         return found
 
     def _run(self, source: str, code: Sequence[str], seconds: float) -> str:
@@ -338,7 +345,10 @@ def confine(folder: str, memory: int) -> None:
         elif event in WRITES and any(map(is_outside, args)):
             raise PermissionError("files outside its own folder are not changed while grading")
         elif event in STARTS:
-            raise PermissionError("no other process is started or stopped while grading")
+            raise PermissionError(
+                "no other process is started or stopped while grading (a line that begins with ! "
+                "would start one)"
+            )
         elif (event in SENDS and not _is_here(args[1])) or (
             event == "socket.getaddrinfo" and not _is_here(args[:1])
         ):
