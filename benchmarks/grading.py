@@ -25,36 +25,26 @@ from teaching.grade import grade  # noqa: E402
 
 CHAPTER = "04_queries_keys_values"
 RIGHT, WRONG, STUB, ERROR = "right", "not yet", "not attempted", "error"
-ORDER = ("ask_for_the_verb", "which_leak", "what_recall_needs", "window_head")
 
-FULL_MASK = """
-class WindowHead(nn.Module):
-    def __init__(self, n_embd, head_size, window):
-        super().__init__()
-        self.window = window
-        self.query = nn.Linear(n_embd, head_size, bias=False)
-        self.key = nn.Linear(n_embd, head_size, bias=False)
-        self.value = nn.Linear(n_embd, head_size, bias=False)
-
-    def forward(self, x):
-        return attention(self.query(x), self.key(x), self.value(x), MASK)[0]
-"""
-# What a student writes in place of a stub: name → (code by exercise, the outcomes that must come)
-SHORT = "torch.tensor([0.0, 0, 0, 3])"
-LEAKS = ("values_centred", "divided_by_largest", "softmax_twice")
-NAMES = (*LEAKS, "keys_centred", "largest_subtracted", "roles_swapped")
-GUESSES = f"leaking = {dict.fromkeys(NAMES, True)}"
-ACCURACIES = 'ablation = ({"softmax": 1.0, "own queries": 0.31, "width": 0.8}, WHICH)'
-NEEDED = ACCURACIES.replace("WHICH", '["own queries", "width"]')
+NEAR = "past & ~past.tril(-self.window)"  # the mask in the solution of exercise 4.4
+NAMES = [
+    "keys_centred",
+    "values_centred",
+    "largest_subtracted",
+    "divided_by_largest",
+    "roles_swapped",
+    "softmax_twice",
+]
+ACCURACIES = {"softmax": 1.0, "own queries": 0.31, "width": 0.8}
 
 
 def students(solutions: dict[str, str]) -> dict[str, tuple[dict[str, str], tuple[str, ...]]]:
     """Name → what stands in each exercise's cell, and the outcomes that must come of it."""
-    all_right = (RIGHT,) * 4
-    fast = solutions | {"what_recall_needs": NEEDED}
-    none = (STUB,) * 4
+    all_right, none = (RIGHT,) * 4, (STUB,) * 4
+    # Without the three trainings of the solution, which take a quarter of a minute.
+    fast = solutions | {"what_recall_needs": f"ablation = ({ACCURACIES}, ['own queries', 'width'])"}
 
-    def with_(code: dict[str, str], outcomes: tuple[str, ...] = all_right) -> tuple:
+    def with_(code: dict[str, str], outcomes: tuple[str, ...]) -> tuple:
         return fast | code, outcomes
 
     window = solutions["window_head"]
@@ -64,21 +54,25 @@ def students(solutions: dict[str, str]) -> dict[str, tuple[dict[str, str], tuple
         "empty": ({}, none),
         "only the first": ({"ask_for_the_verb": solutions["ask_for_the_verb"]}, (RIGHT, *none[1:])),
         "too short a query": with_(
-            {"ask_for_the_verb": f"query = {SHORT}"}, (WRONG, RIGHT, RIGHT, RIGHT)
+            {"ask_for_the_verb": "query = torch.tensor([0.0, 0, 0, 3])"},
+            (WRONG, RIGHT, RIGHT, RIGHT),
         ),
         "too short a query, too": with_(
-            {"ask_for_the_verb": f"query = {SHORT}"}, (WRONG, RIGHT, RIGHT, RIGHT)
+            {"ask_for_the_verb": "query = torch.tensor([0.0, 0, 0, 3])"},
+            (WRONG, RIGHT, RIGHT, RIGHT),
         ),
-        "all leak": with_({"which_leak": GUESSES}, (RIGHT, WRONG, RIGHT, RIGHT)),
+        "all leak": with_(
+            {"which_leak": f"leaking = {dict.fromkeys(NAMES, True)}"}, (RIGHT, WRONG, RIGHT, RIGHT)
+        ),
         "nothing is needed": with_(
-            {"what_recall_needs": ACCURACIES.replace("WHICH", "[]")}, (RIGHT, RIGHT, WRONG, RIGHT)
+            {"what_recall_needs": f"ablation = ({ACCURACIES}, [])"}, (RIGHT, RIGHT, WRONG, RIGHT)
         ),
         "the whole past": with_(
-            {"window_head": FULL_MASK.replace("MASK", "causal_mask(x.shape[1])")},
+            {"window_head": window.replace(NEAR, "past")},
             (RIGHT, RIGHT, RIGHT, WRONG),
         ),
         "no mask": with_(
-            {"window_head": FULL_MASK.replace("MASK", "None")}, (RIGHT, RIGHT, RIGHT, WRONG)
+            {"window_head": window.replace(NEAR, "None")}, (RIGHT, RIGHT, RIGHT, WRONG)
         ),
         "syntax error": with_(
             {"which_leak": "leaking = {'keys_centred': False,"}, (RIGHT, ERROR, RIGHT, RIGHT)
