@@ -347,6 +347,7 @@ def drawn(summary: Sequence[Summary]) -> bytes:
         left = [a + b for a, b in zip(left, counts, strict=True)]
     axes.invert_yaxis()
     axes.set_xlabel("notebooks")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper right", ncols=len(OUTCOMES), frameon=False)
     content = io.BytesIO()
