@@ -22,6 +22,7 @@ from typing import Any
 import clean
 import jinja2
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from nbformat import NotebookNode
 from tqdm import tqdm
 
@@ -347,7 +348,7 @@ def drawn(summary: Sequence[Summary]) -> bytes:
         left = [a + b for a, b in zip(left, counts, strict=True)]
     axes.invert_yaxis()
     axes.set_xlabel("notebooks")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper right", ncols=len(OUTCOMES), frameon=False)
     content = io.BytesIO()
