@@ -214,6 +214,13 @@ typical.mistake(
     lambda probs, p: keep_until(probs, p, (-probs.log2() - entropy(probs)).abs().argsort()),
 )
 typical.mistake(
+    "Your entropy is NaN where a probability is 0, because 0 · log 0 is NaN. Such a token adds "
+    "nothing to the entropy: leave it out, or use `torch.special.xlogy`.",
+    lambda probs, p: keep_until(
+        probs, p, (-probs.log() + (probs * probs.log()).sum()).abs().argsort()
+    ),
+)
+typical.mistake(
     "You kept one token, the most typical one. Go on until the sum is at least p.",
     lambda probs, p: keep_until(probs, 1e-9, distance_to_entropy(probs).argsort()),
 )
