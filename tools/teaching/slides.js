@@ -6,7 +6,7 @@
 
   function fits(slide) {
     const { right, bottom } = slide.getBoundingClientRect();
-    const boxes = [...slide.querySelectorAll("header, .lead, .question, .body, .claims, .body *")];
+    const boxes = [...slide.querySelectorAll("header, .lead, .question, .body, .claims, .keys, .body *")];
     return boxes
       .map((box) => box.getBoundingClientRect())
       .every((box) => box.right <= right - 56 && box.bottom <= bottom - 44);
