@@ -105,8 +105,8 @@ def test_the_sentence_that_leads_to_code_stands_above_it_and_claims_below():
 def test_a_paragraph_with_a_term_is_shown_whole_before_a_prediction():
     text = "## 1 · A\n\nWe begin:\n\n> Here.\n\nWe like the **sum**. It is small.\n\n"
     asks = v4.new_markdown_cell(f"{text}**Predict before you run:** how small?")
-    _, quoted, asked = section(asks, printing("print(1 + 2)", "3\n"))[-3:]
-    assert quoted.claims == ["We like the **sum**. It is small."]
+    opens, asked = section(asks, printing("print(1 + 2)", "3\n"))
+    assert opens.claims == ["We like the **sum**. It is small."]
     assert asked.question == "How small?"
 
 

@@ -59,8 +59,9 @@ TABLE_ROWS, TABLE_LETTERS = 8, 800
 OPENING = 230  # letters of the text that opens a section
 TEXT = 1000  # letters of a slide of text
 ABOVE, CLAIMS = 330, 330  # letters of the text above and below a slide's picture, code, …
+AROUND = 560  # letters of both
 OPENED = 400  # letters of a table, formula, … beside the sentence that opens a section
-HEIGHT = 350  # pixels for code, output and text, at the smallest type
+HEIGHT = 335  # pixels for code, output and text, at the smallest type
 
 PREDICT = re.compile(r"\*\*Predict[^*]*\*\*:?\s*")
 BY_HAND = re.compile(r"\bpencil\b|\b[Bb]y hand\b")
@@ -360,13 +361,15 @@ def settle(made: list[Slide], paragraph: Paragraph, asked: bool = False) -> Para
     below = [said[n] for n in sorted({m for c in claims for m in range(back(said, c), c + 1)})]
     if is_bare(slide) and not below:
         below = answer(said) if slide.question else answer(said)[:1]
+        below = [" ".join(below)] if below else []
     whole = asked or paragraph.whole()
     if whole:
         below = [" ".join(said)] if said else []
-    fits = not slide.closed and length(slide.claims + below) <= CLAIMS
+    apart = slide.closed or (whole and slide.kind == "text")
+    fits = not apart and length(slide.claims + below) <= room_below(slide)
     if fits:
         slide.claims += below
-    if paragraph.text and said and not fits:
+    if paragraph.text and below and not fits:
         show(made, paragraph)
     elif paragraph.text:
         slide.notes.append(paragraph.text)
@@ -388,6 +391,14 @@ def is_bare(slide: Slide) -> bool:
     """Does it still need a sentence: the answer to its question, or a caption?"""
     shows = slide.kind in ("picture", "explorer", "printed", "math", "fence", "quote")
     return shows and not (slide.claims or slide.closed) and bool(slide.question or not slide.lead)
+
+
+def room_below(slide: Slide) -> int:
+    """How many letters fit below what a slide shows."""
+    n_lines = sum(part.count("\n") + 1 for part in slide.body) if slide.kind == "code" else 0
+    asked = len(slide.question) + 100 if slide.question else 0
+    most = TEXT if slide.kind in ("section", "text") and not slide.body else AROUND
+    return min(CLAIMS, most - len(slide.lead) - asked - 20 * n_lines)
 
 
 def length(said: list[str]) -> int:
