@@ -6,8 +6,9 @@
 
   function fits(slide) {
     const { right, bottom } = slide.getBoundingClientRect();
-    const below = slide.querySelector("table") ? 64 : 44; // its last line is not to touch the number
-    const boxes = [...slide.querySelectorAll("header, .lead, .question, .body, .claims, .keys, .body *")];
+    const below = slide.querySelector("table") ? 64 : 44; // a line ends a table
+    const shown = "header, .lead, .question, .body, .claims, .keys, .body *";
+    const boxes = [...slide.querySelectorAll(shown)];
     return boxes
       .map((box) => box.getBoundingClientRect())
       .every((box) => box.right <= right - 56 && box.bottom <= bottom - below);
