@@ -85,7 +85,7 @@ def test_every_chapter_makes_slides_and_keeps_its_text_in_the_notes(path):
 
 def test_a_prediction_asks_first_and_its_output_is_the_answer():
     asks = v4.new_markdown_cell("## 1 · A\n\nIt adds. **Predict before you run:** what is *1 + 2*?")
-    _, slide = section(asks, printing("print(1 + 2)", "3\n"), v4.new_markdown_cell("It is 3. Yes."))
+    _, slide = section(asks, printing("print(1 + 2)", "3\n"), v4.new_markdown_cell("It is 3. Why?"))
     assert slide.question == "What is *1 + 2*?"
     assert "3" in slide.body[0] and slide.claims == ["It is 3."]
 
@@ -100,6 +100,25 @@ def test_the_sentence_that_leads_to_code_stands_above_it_and_claims_below():
     assert section(v4.new_markdown_cell(text), code, after)[1].claims == [
         "**One is a small number.**"
     ]
+
+
+def test_a_paragraph_with_a_term_is_shown_whole_before_a_prediction():
+    text = "## 1 · A\n\nWe begin:\n\n> Here.\n\nWe like the **sum**. It is small.\n\n"
+    asks = v4.new_markdown_cell(f"{text}**Predict before you run:** how small?")
+    opens, asked = section(asks, printing("print(1 + 2)", "3\n"))
+    assert opens.claims == ["We like the **sum**. It is small."]
+    assert asked.question == "How small?"
+
+
+def test_no_sentence_is_shown_without_the_one_that_it_refers_to():
+    long = " ".join(["Numbers are large."] * 20)
+    head = "## 1 · A\n\nWe begin.\n\n"
+    code = printing("print(1)", "1\n")
+    cut = section(v4.new_markdown_cell(f"{head}{long} Take one. It is small:"), code)[-1]
+    assert cut.lead.endswith("Numbers are large. Take one. It is small:")
+    refers = " ".join(["Take one.", *["It is small."] * 30])
+    whole, bare = section(v4.new_markdown_cell(head + refers), code)[-2:]
+    assert whole.lead.endswith(refers) and not bare.lead
 
 
 def test_exercises_evidence_and_long_code_are_left_out():

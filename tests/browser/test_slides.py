@@ -13,7 +13,7 @@ TOO_MUCH = """() => {
   const slide = Reveal.getCurrentSlide().querySelector(".slide");
   const outside = [...slide.querySelectorAll("*")].filter((part) => {
     const { left, top, right, bottom } = part.getBoundingClientRect();
-    return left < 50 || top < 20 || right > 1230 || bottom > 690;
+    return left < 50 || top < 20 || right > 1230 || bottom > 680;
   });
   const texts = document.evaluate(".//text()[normalize-space()]", slide, null, 7);
   const small = Array.from({ length: texts.snapshotLength }, (_, n) => texts.snapshotItem(n))

@@ -6,10 +6,12 @@
 
   function fits(slide) {
     const { right, bottom } = slide.getBoundingClientRect();
-    const boxes = [...slide.querySelectorAll("header, .lead, .question, .body, .claims, .body *")];
+    const below = slide.querySelector("table") ? 64 : 44; // a line ends a table
+    const shown = "header, .lead, .question, .body, .claims, .keys, .body *";
+    const boxes = [...slide.querySelectorAll(shown)];
     return boxes
       .map((box) => box.getBoundingClientRect())
-      .every((box) => box.right <= right - 56 && box.bottom <= bottom - 44);
+      .every((box) => box.right <= right - 56 && box.bottom <= bottom - below);
   }
 
   await Promise.all([...document.fonts].map((font) => font.load()));

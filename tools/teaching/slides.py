@@ -3,10 +3,14 @@
     slides(Path("notebooks/04_queries_keys_values.ipynb"), Path("build/slides/04.html"))
 
 Nothing is run, and no slide is written by hand. The title comes first; then each numbered section
-has a slide with the sentence that opens it and, below it, a slide for each picture, table,
-displayed formula, list, block of code, and printed output of its core path. Above each stands the
-sentence that leads to it, below each the claims in bold that follow. A prediction shows its
+has a slide with the sentences that open it and, below it, a slide for each picture, table,
+displayed formula, list, block of code, and printed output of its core path. Above each stand the
+sentences that lead to it, below each the claims in bold that follow. A prediction shows its
 question, and on the next key its answer. All text is in the speaker's notes (key S).
+
+No argument is cut: a paragraph that introduces a term, works something out by hand, or comes just
+before a prediction is shown whole, and so is one too long to stand above what it leads to, on a
+slide of its own. Of others, no sentence is shown without the ones before that it refers to.
 
 reveal.js and the font of the text come with sphinx-revealjs, the font of code with Matplotlib,
 that of formulae with ziamath. slides.css is the look; slides.js gives each slide the largest type
@@ -51,16 +55,26 @@ DEFINITION_LINES = 22  # of code that the chapter teaches, shown alone
 OUTPUT_LINES = 14
 COLUMNS = 98  # of what was printed; of half as many, two stand side by side
 LIST_ITEMS, LIST_LETTERS = 5, 800
-TABLE_ROWS, TABLE_LETTERS = 8, 900
-OPENING, LEAD, WORKED = 230, 240, 700  # letters of the text above a slide's picture, code, …
-CLAIMS = 330  # letters of the text below it
+TABLE_ROWS, TABLE_LETTERS = 8, 800
+OPENING = 230  # letters of the text that opens a section
+TEXT = 1000  # letters of a slide of text
+ABOVE, CLAIMS = 330, 330  # letters of the text above and below a slide's picture, code, …
+AROUND = 560  # letters of both
 OPENED = 400  # letters of a table, formula, … beside the sentence that opens a section
-HEIGHT = 350  # pixels for code, output and text, at the smallest type
+HEIGHT = 335  # pixels for code, output and text, at the smallest type
 
 PREDICT = re.compile(r"\*\*Predict[^*]*\*\*:?\s*")
 BY_HAND = re.compile(r"\bpencil\b|\b[Bb]y hand\b")
 # What is said to somebody who has the chapter open.
 AT_THE_CHAPTER = re.compile(r"\bcells?\b|\*\*(Tab|Esc|E|Shift)\b|Exercise \d|\*Deeper\*")
+# What makes a sentence refer to the one before it.
+REFERS = re.compile(
+    r"^(Now|It|Its|They|Their|This|That|These|Those|Such|So|But|And|Or|Then|Therefore|Thus|Hence|Yet"
+    r"|Instead|Also|Both|Each|Neither|Together|Otherwise|However|For (example|instance)"
+    r"|In the same way|The (first|second|third|last|other|others|same)|In other words)\b"
+    r"|\b(it|its|they|them|their|this|these|those|both|too|there)\b"
+)
+GOES_ON = re.compile(r"(It|They|The (first|second)|Take (it|them))\b")
 REFERENCES = re.compile(r"\s*\((\[Evidence\]\([^)]*\)|\*Deeper\*)[^()]*\)")
 DETAILS = re.compile(r"^<details>\s*<summary>(.*?)</summary>(.*?)</details>", re.M | re.S)
 SPAN = re.compile(r"\*\*.+?\*\*|\$[^$]+\$|`[^`]+`|\[[^\]]*\]\([^)]*\)|\([^()]*\)|\"[^\"]*\"")
@@ -230,7 +244,7 @@ def stack(section: list[Block]) -> list[Slide]:
     sub = ""
     for number, block in enumerate(rest):
         if block.kind == "sub":
-            waiting = settle(made[-1], waiting)
+            waiting = settle(made, waiting)
             sub = block.text
             made[-1].closed = True
             kinds = [later.kind for later in rest[number + 1 :]]
@@ -238,12 +252,15 @@ def stack(section: list[Block]) -> list[Slide]:
             if kinds[:2] == ["text", "text"] or set(kinds) <= {"text"}:
                 made.append(Slide("text", sub, heading.text))
         elif block.kind == "text":
-            settle(made[-1], waiting)
-            waiting = Paragraph(block.text, sentences(block.text))
+            paragraph = Paragraph(block.text, sentences(block.text), sub or heading.text)
+            settle(made, waiting, asked=bool(PREDICT.match(block.text)))
+            waiting = paragraph
             if made[-1].kind in ("section", "text") and not made[-1].notes:
                 made[-1].notes.append(block.text)
                 waiting.text = ""
-                made[-1].lead, waiting.said = opening(waiting.said)
+                follows = rest[number + 1 : number + 2]
+                alone = not follows or follows[0].kind in ("text", "sub")
+                made[-1].lead, waiting.said = opening(waiting, alone)
         elif sub == NOT_SHOWN:
             made[-1].notes.append(block.text)
         elif block.kind in ("quote", "table", "math", "list") and opens(made, waiting, block):
@@ -254,11 +271,12 @@ def stack(section: list[Block]) -> list[Slide]:
             made[-1].notes.append(f"{block.text} {block.other}")
         else:
             first, *others = parts(block)
-            made.append(new_slide(made[-1], block, waiting, sub or heading.text, heading.text))
-            made[-1].body = [first]
+            slide = Slide(block.kind, sub or heading.text, heading.text, body=[first])
+            lead_to(slide, block, waiting, made)
+            made.append(slide)
             made += [Slide(block.kind, sub, heading.text, body=[other]) for other in others]
             waiting = Paragraph()
-    settle(made[-1], waiting)
+    settle(made, waiting)
     for slide in made:
         caption(slide)
         drop_code(slide)
@@ -268,13 +286,31 @@ def stack(section: list[Block]) -> list[Slide]:
     return shown
 
 
-def opens(made: list[Slide], waiting: "Paragraph", block: Block) -> bool:
-    """Does a block follow the sentence that opens the section, and fit beside it?"""
+@dataclass
+class Paragraph:
+    """A paragraph: its text, if that is in no notes yet, its sentences, and its heading."""
+
+    text: str = ""
+    said: list[str] = field(default_factory=list)
+    title: str = ""
+
+    def asks(self) -> bool:
+        return any(map(PREDICT.match, self.said))
+
+    def whole(self) -> bool:
+        """Is it shown whole or not at all: does it introduce a term, or work something out?"""
+        terms = re.findall(r"\*\*(.+?)\*\*", " ".join(self.said))
+        short = any(len(term.split()) < 4 for term in terms)
+        return short or any(map(BY_HAND.search, self.said))
+
+
+def opens(made: list[Slide], waiting: Paragraph, block: Block) -> bool:
+    """Does a block follow the sentences that open the section, and fit beside them?"""
     first = len(made) == 1 and not waiting.said and not made[0].body
-    return first and bool(made[0].lead) and len(block.text) <= OPENED
+    return first and 0 < len(made[0].lead) <= ABOVE and len(block.text) <= OPENED
 
 
-def joins(slide: Slide, waiting: "Paragraph", block: Block) -> bool:
+def joins(slide: Slide, waiting: Paragraph, block: Block) -> bool:
     """Has a slide room for the code or formula that follows its own without a word between?"""
     n_lines = len(block.text.splitlines()) + 2 * len(slide.body)
     n_lines += sum(part.count("\n") + 1 for part in slide.body)
@@ -282,67 +318,115 @@ def joins(slide: Slide, waiting: "Paragraph", block: Block) -> bool:
     return slide.kind == block.kind and not waiting.said and fits
 
 
-@dataclass
-class Paragraph:
-    """The paragraph before a block: its text, if that is not in any notes yet, and sentences."""
+def lead_to(slide: Slide, block: Block, waiting: Paragraph, made: list[Slide]) -> None:
+    """Give the slide of a block the paragraph before it: its question, and what leads to it.
 
-    text: str = ""
-    said: list[str] = field(default_factory=list)
-
-    def asks(self) -> bool:
-        return any(map(PREDICT.match, self.said))
-
-
-def new_slide(before: Slide, block: Block, waiting: Paragraph, sub: str, section: str) -> Slide:
-    """A slide for a block, with the sentences that lead to it; the others belong to the one before.
-
-    A worked example leads to a block as a whole, other paragraphs with their last sentences.
+    What is too long to stand above the block has a slide of its own.
     """
-    slide = Slide(block.kind, sub, section, notes=[waiting.text] if waiting.text else [])
     if block.kind == "picture" and block.other:
         slide.title = block.other[0].upper() + block.other[1:]
     if block.kind == "details" and not waiting.asks():
+        settle(made, waiting)
         slide.question = re.sub(r"^\d+\. ", "", block.text)
-        return slide
+        return
     said = waiting.said
     asked = next((n for n, sentence in enumerate(said) if PREDICT.match(sentence)), len(said))
     question = PREDICT.sub("", " ".join(said[asked:]))
     slide.question = question[:1].upper() + question[1:]
-    worked = any(map(BY_HAND.search, said[:asked]))
-    start, most = asked, WORKED if worked else LEAD
-    first = int(is_bare(before) and asked > 1)  # a sentence for the slide before
-    while start > first and sum(map(len, said[start - 1 : asked])) <= most:
+    start = asked
+    while start and (waiting.whole() or length(said[start - 1 : asked]) <= ABOVE):
         start -= 1
-    if start == asked and not slide.question:
-        start = max(first, asked - 1)
-    lead = [sentence for sentence in said[start:asked] if not AT_THE_CHAPTER.search(sentence)]
-    slide.lead = " ".join(lead)
-    settle(before, Paragraph("", said[:start]))
-    return slide
+    start = back(said, min(start, max(asked - 1, 0)))
+    fits = length(said[start:asked]) <= ABOVE
+    answers = fits and bool(made[-1].question) and is_bare(made[-1])
+    settle(made, Paragraph("", said[: max(start, int(answers))]))
+    if fits:
+        slide.lead = " ".join(without_hints(said[start:asked]))
+        slide.notes += [waiting.text] if waiting.text else []
+    else:
+        show(made, Paragraph(waiting.text, said[:asked], waiting.title))
 
 
-def settle(slide: Slide, paragraph: Paragraph) -> Paragraph:
-    """Give a slide a paragraph that follows it: its claims, or else the answer in it, as notes all.
+def settle(made: list[Slide], paragraph: Paragraph, asked: bool = False) -> Paragraph:
+    """Show a paragraph that leads to nothing, and put it into the notes.
+
+    A paragraph that must be whole, or about which the next one asks, has a slide of its own. Of
+    others, the claims stand on the slide before, with the sentences that they refer to; if that
+    slide has asked, the answer does.
 
     Returns an empty paragraph.
     """
-    claims = [claim for claim in paragraph.said if is_claim(claim)]
-    if is_bare(slide) and not claims:
-        claims = paragraph.said[:1]
-    room = 3 if slide.kind in ("section", "text") else 1 if slide.lead and slide.question else 2
-    for claim in [] if slide.closed else claims:
-        letters = sum(map(len, slide.claims)) + len(claim)
-        if len(slide.claims) < room and letters <= CLAIMS and not PREDICT.match(claim):
-            slide.claims.append(claim)
-    if paragraph.text:
+    slide, said = made[-1], without_hints(paragraph.said)
+    claims = [n for n, sentence in enumerate(said) if is_claim(sentence)]
+    below = [said[n] for n in sorted({m for c in claims for m in range(back(said, c), c + 1)})]
+    if is_bare(slide) and not below:
+        below = answer(said) if slide.question else answer(said)[:1]
+        below = [" ".join(below)] if below else []
+    whole = asked or paragraph.whole()
+    if whole:
+        below = [" ".join(said)] if said else []
+    apart = slide.closed or (whole and slide.kind == "text")
+    fits = not apart and length(slide.claims + below) <= room_below(slide)
+    if fits:
+        slide.claims += below
+    if paragraph.text and below and not fits:
+        show(made, paragraph)
+    elif paragraph.text:
         slide.notes.append(paragraph.text)
     return Paragraph()
+
+
+def show(made: list[Slide], paragraph: Paragraph) -> None:
+    """Put a paragraph on the text slide before, if that has room, or on one of its own."""
+    said = " ".join(without_hints(paragraph.said))
+    last = made[-1]
+    room = TEXT - len(last.lead) - length(last.claims) - len(said)
+    if last.kind != "text" or last.closed or last.claims or room < 0:
+        made.append(Slide("text", paragraph.title, made[0].title))
+    made[-1].lead = f"{made[-1].lead}\n\n{said}".strip()
+    made[-1].notes += [paragraph.text] if paragraph.text else []
 
 
 def is_bare(slide: Slide) -> bool:
     """Does it still need a sentence: the answer to its question, or a caption?"""
     shows = slide.kind in ("picture", "explorer", "printed", "math", "fence", "quote")
     return shows and not (slide.claims or slide.closed) and bool(slide.question or not slide.lead)
+
+
+def room_below(slide: Slide) -> int:
+    """How many letters fit below what a slide shows."""
+    n_lines = sum(part.count("\n") + 1 for part in slide.body) if slide.kind == "code" else 0
+    asked = len(slide.question) + 100 if slide.question else 0
+    most = TEXT if slide.kind in ("section", "text") and not slide.body else AROUND
+    return min(CLAIMS, most - len(slide.lead) - asked - 20 * n_lines)
+
+
+def length(said: list[str]) -> int:
+    return sum(map(len, said))
+
+
+def without_hints(said: list[str]) -> list[str]:
+    """Sentences without those for somebody who has the chapter open, and what refers to them."""
+    kept, hint = [], False
+    for sentence in said:
+        hint = bool(AT_THE_CHAPTER.search(sentence) or (hint and GOES_ON.match(sentence)))
+        kept += [] if hint else [sentence]
+    return kept
+
+
+def back(said: list[str], start: int) -> int:
+    """Where to begin so that no sentence refers to one that is left out."""
+    while start and REFERS.search(said[start]):
+        start -= 1
+    return start
+
+
+def answer(said: list[str]) -> list[str]:
+    """The first sentences of a paragraph, as far as they fit on a slide and ask nothing."""
+    end = 0
+    while end < len(said) and length(said[: end + 1]) <= CLAIMS and said[end][-1] != "?":
+        end += 1
+    return said[:end]
 
 
 def caption(slide: Slide) -> None:
@@ -360,14 +444,21 @@ def drop_code(slide: Slide) -> None:
             slide.body[0] = CODE.sub("", slide.body[0])
 
 
-def opening(said: list[str]) -> tuple[str, list[str]]:
-    """The first sentences of a section, as one text, and the others."""
-    said = [sentence for sentence in said if not AT_THE_CHAPTER.search(sentence)]
-    end = 1
-    while end < len(said) and sum(map(len, said[: end + 1])) <= OPENING and said[end][-1] != ":":
+def opening(paragraph: Paragraph, whole: bool) -> tuple[str, list[str]]:
+    """The first sentences of a section, as one text, and the others; what is whole stays so.
+
+    It goes on as long as a sentence refers to the one before it.
+    """
+    said = without_hints(paragraph.said)
+    asked = next((n for n, sentence in enumerate(said) if PREDICT.match(sentence)), len(said))
+    end = min(1, asked)
+    whole = whole or paragraph.whole()
+    while (
+        end < asked
+        and (whole or said[end][-1] != ":")
+        and (whole or length(said[: end + 1]) <= OPENING or REFERS.search(said[end]))
+    ):
         end += 1
-    asked = next((n for n, sentence in enumerate(said) if PREDICT.match(sentence)), end)
-    end = min(end, asked)
     return " ".join(said[:end]), said[end:]
 
 
