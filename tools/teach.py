@@ -1,5 +1,6 @@
 """Teach with the course: assignments, grades, slides. docs/TEACHING.md leads through it.
 
+make teach                                          once: install what these commands need
 python tools/teach.py assign 04 05 --out FOLDER     chapters without solutions, for students
 python tools/teach.py grade FOLDER --out grades.csv     grade what they handed in
 python tools/teach.py slides 04                     a chapter as slides, in build/slides
