@@ -373,7 +373,7 @@ def test_a_diagram_names_what_is_no_box(wrong):
 
 def test_a_call_is_timed_by_its_shortest_run():
     calls = []
-    assert 0 < milliseconds(calls.append, 1, repeats=3) < 1000 and calls == [1, 1, 1]
+    assert milliseconds(calls.append, 1, repeats=3) >= 0 and calls == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
