@@ -184,7 +184,7 @@ class RewardsExplorer(Explorer):
             ax.set_xlabel("training step")
         for (colour, style, _), name in zip(accuracies, self.groups, strict=True):
             axes[0, 0].plot([], [], style, color=colour, label=verbatim(name))
-        axes[0, 0].legend(fontsize=9)
+        axes[0, 0].legend(loc="best", fontsize=9)  # by itself, it warns if it takes a second
         axes[0, 0].set_ylim(-0.03, 1.03)
         grid = axes[1, 0].get_gridspec()
         for ax in axes[1]:
