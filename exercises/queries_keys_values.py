@@ -176,18 +176,7 @@ def at_most(T, window):
     return ~causal_mask(T).tril(-window)
 
 
-SIZES = [(6, 4, 3, 2, 7), (5, 5, 2, 2, 4), (6, 4, 3, 2, 2), (4, 3, 1, 2, 5), (4, 2, 5, 1, 40)]
-
-
-@exercise(
-    inputs=[((C, hs, window), 4 * normal(B, T, C, seed=T)) for C, hs, window, B, T in SIZES],
-    on_success="Each token attends to itself and to the window before it, to no older token and no "
-    "future.",
-    on_shape_error="Make the mask in `forward`, (T, T) for T = x.shape[1], not in `__init__`, and "
-    "not from the size of the batch.",
-    backward=True,
-)
-class window_head(nn.Module):
+class WindowHead(nn.Module):
     """WindowHead(C, hs, window): a head that sees itself and the window - 1 tokens before."""
 
     def __init__(self, n_embd, head_size, window):
@@ -200,6 +189,18 @@ class window_head(nn.Module):
     def forward(self, x):
         mask = near(x.shape[1], self.window)
         return attention(self.query(x), self.key(x), self.value(x), mask)[0]
+
+
+SIZES = [(6, 4, 3, 2, 7), (5, 5, 2, 2, 4), (6, 4, 3, 2, 2), (4, 3, 1, 2, 5), (4, 2, 5, 1, 40)]
+WindowHead.__name__ = "window_head"  # as the exercise is called
+window_head = exercise(
+    inputs=[((C, hs, window), 4 * normal(B, T, C, seed=T)) for C, hs, window, B, T in SIZES],
+    on_success="Each token attends to itself and to the window before it, to no older token and no "
+    "future.",
+    on_shape_error="Make the mask in `forward`, (T, T) for T = x.shape[1], not in `__init__`, and "
+    "not from the size of the batch.",
+    backward=True,
+)(WindowHead)
 
 
 def masked(mask):
@@ -289,7 +290,7 @@ window_head.mistake(
 
 @window_head.also
 def for_one_text_after_another(answer):
-    head, right = answer(4, 3, 2), window_head.right(4, 3, 2)
+    head, right = answer(4, 3, 2), WindowHead(4, 3, 2)
     right.load_state_dict(head.state_dict(), strict=False)
     for T in (5, 3, 9):
         x, what = normal(1, T, 4, seed=T), f"the same head, now given {T} tokens,"
