@@ -6,6 +6,23 @@ are `Exercise` objects. Give one your function, class or value and it shows one 
 still runs from top to bottom.
 """
 
+from importlib import import_module
+from types import ModuleType
+
+import torch
+
 from exercises.check import Exercise
 
 __all__ = ["Exercise"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """A chapter's exercises, which are made of float32, whatever default the notebook has set."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        return import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError:
+        raise AttributeError(name) from None
+    finally:
+        torch.set_default_dtype(before)

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from exercises.check import call, checked, exercise, expect, normal, reported, tensor
+from exercises.check import WrongAnswer, call, checked, exercise, expect, normal, reported, tensor
 from exercises.watch import calls_of, executed
 from helpers.attention import causal_mask
 
@@ -373,7 +373,9 @@ def hears_the_future(answer):
         expect(not isinstance(got, (str, list, tuple)), ONE_BOOL)
         got = tensor(got, "hears_the_future(mix, x)")
         expect(got.dim() == 0 and float(got) in (0.0, 1.0), ONE_BOOL)
-        expect(bool(got) == leaks, f"Your tester says {not leaks} for {what}. {advice}")
+        said = f"Your tester says {not leaks} for {what}. {advice}"
+        if bool(got) != leaks:
+            raise WrongAnswer(said, failed=(answer, (mix, x)))
 
     def ask_all(mixes):
         for mix, leaks, what, advice in mixes:

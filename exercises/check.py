@@ -26,7 +26,6 @@ import io
 import os
 import random
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
@@ -41,7 +40,7 @@ import torch
 from torch import Tensor, nn
 
 from exercises import cells, progress
-from exercises.watch import TimeIsUp, calls_of, executed, modules_of, time_limit
+from exercises.watch import TimeIsUp, calls_of, clock, executed, modules_of, spent, time_limit
 
 SECONDS = 10.0  # what one call of a learner's function may take
 ALLOWANCE = 1.2  # times SECONDS: what the judging of a result may take
@@ -68,8 +67,8 @@ class WrongAnswer(Exception):
         self.detail, self.failed = detail, failed
 
 
-class TooLong(WrongAnswer):
-    """A call did not end in time: nothing more is asked of this answer."""
+class Unfit(WrongAnswer):
+    """A call did not end in time, or changed its input: nothing more is asked of this answer."""
 
 
 class NotAttempted(Exception):
@@ -200,14 +199,14 @@ class Exercise:
 
     def _outcome(self, answer: Any) -> tuple[str, str, str]:
         """The outcome, the message and its detail."""
-        began = time.monotonic()
+        began = clock()
         try:
             with time_limit(ALLOWANCE * SECONDS) as begin_anew:
                 _judging[:] = [begin_anew]
                 return self._judged(answer)
         except TimeIsUp:
             message = (
-                f"The check was stopped after {time.monotonic() - began:.0f} seconds. Is your "
+                f"The check was stopped after {spent(began):.0f} seconds. Is your "
                 "answer very slow, or does something in it, or in what it returns, never end?"
             )
             return "not yet", message, ""
@@ -336,7 +335,8 @@ class Declared(Exercise):
         """Add a classic mistake: its diagnosis, and code that makes it.
 
         The one that is named is the first that gives all wrong results of a learner's answer, and
-        at least half of all its results.
+        at least three quarters of all its results. If there is none, two may have been made at
+        once: then it is the one that gives most of the wrong results, if more than half of all.
         """
         self.mistakes[says] = (*self.mistakes.get(says, ()), *answers)
 
@@ -351,7 +351,7 @@ class Declared(Exercise):
     def _judge(self, answer: Any) -> str:
         try:
             self._expect_values(answer, [self._try(answer, given) for given in self.inputs])
-        except TooLong:
+        except Unfit:
             raise
         except WrongAnswer as wrong:
             wrong.detail = f"{self._example(answer)} {wrong.detail}".strip()
@@ -370,11 +370,19 @@ class Declared(Exercise):
         given = next((t for t in wrong if not t.error), wrong[0])
         self._failed = self._arguments(given.given)
         # Where all calls fail, and where only True or False is returned, agreement may be chance.
-        least = len(attempts) if given.error or isinstance(given.want, bool) else len(attempts) / 2
+        chance = given.error or isinstance(given.want, bool)
+        least = len(attempts) * (1 if chance else 0.75)
+        most, one_of_two = len(attempts) / 2, ""
         for says, mistake in self.each_mistake():
             fits = [t for t in attempts if t.is_given_by(mistake, self.tolerance)]
-            if len(fits) >= least and all(t in fits for t in wrong):
-                raise WrongAnswer(says)
+            explained = sum(t in fits for t in wrong)
+            if len(fits) >= least and explained == len(wrong):
+                raise WrongAnswer(says, self._try_it())
+            if explained > most and not chance:
+                most, one_of_two = explained, says
+        if one_of_two:
+            more = "More than one thing may be off. To begin with: "
+            raise WrongAnswer(more + one_of_two, self._try_it())
         first = wrong[0]
         self._failed = self._arguments(first.given)
         right = len(attempts) - len(wrong)
@@ -434,7 +442,7 @@ class Declared(Exercise):
         try:
             got = call(answer, *given, name=self.called)
             return Attempt(given, want, plain(got))
-        except TooLong as error:
+        except Unfit as error:
             error.detail = f"The call: {self.what(given)}"
             raise
         except WrongAnswer as error:
@@ -485,7 +493,7 @@ class ModuleExercise(Declared):
 
     def mutants(self) -> Iterator[tuple[Diagnosis, Any]]:
         for says, wrong in self.each_mistake():
-            yield says, type(self.name, (self.right,), {"forward": wrong})
+            yield says, type(self.called, (self.right,), {"forward": wrong})
 
     def _arguments(self, given: tuple) -> tuple:
         made, *rest = given
@@ -525,7 +533,7 @@ class ModuleExercise(Declared):
         again = (right, *rest)
         try:
             got = call(module, *rest, name="Its `forward`")
-        except TooLong:
+        except Unfit:
             raise
         except WrongAnswer as error:
             return Attempt(again, want, error=self._explained(error))
@@ -646,13 +654,13 @@ def call(function: Any, *args: Any, name: str = "Your function") -> Any:
         )
     for begin_anew in _judging:  # a slow machine may need long for many calls
         begin_anew()
-    given, began = fresh(args), time.monotonic()
+    given, began = fresh(args), clock()
     name = f"`{name}`" if name.isidentifier() else name
     try:
         with time_limit(SECONDS):
             result = function(*given)
     except TimeIsUp:
-        raise TooLong(_stopped(name, time.monotonic() - began)) from None
+        raise Unfit(_stopped(name, began)) from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -674,16 +682,14 @@ def call(function: Any, *args: Any, name: str = "Your function") -> Any:
             held = before.values() if isinstance(before, dict) else [before]
             inside = not isinstance(before, Tensor) and any(map(_holds_tensors, held))
             also = " and on new tensors" * inside
-            raise WrongAnswer(
-                f"{name} changed its input in place: work on a new {kind}{also} instead."
-            )
+            raise Unfit(f"{name} changed its input in place: work on a new {kind}{also} instead.")
     return result
 
 
-def _stopped(name: str, took: float) -> str:
-    if took > SECONDS + 2:
+def _stopped(name: str, began: tuple[float, float]) -> str:
+    if spent(began) > SECONDS + 2:
         return (
-            f"{name} ran for {took:.0f} seconds: {SECONDS:g} are allowed, but it could not be "
+            f"{name} ran for {clock()[0] - began[0]:.0f} seconds, and could not be "
             "stopped earlier. Does it wait, as `time.sleep` does, or is a single step of it so "
             "long?"
         )
@@ -769,7 +775,8 @@ def plain(value: Any) -> Any:
     if value is ...:
         raise NotAttempted
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return torch.from_numpy(np.ascontiguousarray(value))  # strides may be negative
+        # Strides may be negative; `ascontiguousarray` makes (1,) of ().
+        return torch.from_numpy(np.ascontiguousarray(value)).reshape(value.shape)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (Fraction, Decimal)):
@@ -826,7 +833,13 @@ def difference(got: Any, want: Any, what: str, tolerance: float = 1e-4) -> str |
 
 
 def _should_be(want: Any, got: Any, what: str) -> str:
-    return f"{what} should be {_shown(want)}, but is {_shown(got)}."
+    got = got.tolist() if isinstance(got, Tensor) else got
+    where = ""
+    if _shown(want) == _shown(got) and isinstance(want, Sequence):  # cut before they differ
+        alike = [same(g, w) for g, w in zip(got, want, strict=False)]
+        i = [*alike, False].index(False)
+        where, want, got = f" from index {i} on", want[i:], got[i:]
+    return f"{what} should be {_shown(want)}{where}, but is {_shown(got)}."
 
 
 @singledispatch

@@ -92,8 +92,8 @@ def states(T, S, C, A, seed, large=1.0):
         states(3, 1, 5, 2, 50),
         states(3, 3, 3, 7, 40, large=20.0),
     ],
-    on_shape_error="q is (T, A), k is (S, A): q[:, None] + k is (T, S, A). Weights are (T, S), "
-    "times the states (S, C).",
+    on_shape_error="W h is (T, A) and U s is (S, A). As (T, 1, A) and (S, A), they can be added. "
+    "Weights are (T, S), times the states (S, C).",
     on_success="A hidden layer for each pair of states.",
     backward=True,
 )
@@ -108,19 +108,19 @@ def additive(h, states, W, U, v, hidden=lambda q, k: (q + k).tanh(), weigh=F.sof
 
 
 additive_attention.mistake(
-    "The tanh is missing, or is not applied to the sum, v · tanh(q + k). So the query changes "
-    "no weight.",
+    "The tanh is missing, or is not applied to the sum, v · tanh(W h + U s). So h changes no "
+    "weight.",
     partial(additive, hidden=lambda q, k: q + k),
 )
 additive_attention.mistake(
-    "You applied tanh to each alone. Add first: v · tanh(q + k), or the query changes no weight.",
+    "You applied tanh to each alone. Add first, v · tanh(W h + U s), or h changes no weight.",
     partial(additive, hidden=lambda q, k: q.tanh() + k.tanh()),
 )
 additive_attention.mistake(
     "The activation function should be tanh.", partial(additive, hidden=lambda q, k: (q + k).relu())
 )
 additive_attention.mistake(
-    "The softmax runs over the decoder's states. Each *query* distributes its weight over the "
+    "The softmax runs over the decoder's states. Each of them distributes its weight over the "
     "encoder's states, the last dimension of the scores (T, S).",
     partial(additive, weigh=lambda scores, dim: scores.softmax(0)),
 )

@@ -362,6 +362,7 @@ PROMPTS = [  # each with what to say if it is judged wrongly and no mistake expl
         + message("user", "a < b | c > d?") + HEAD,
         "It has a message of the system and three questions, and all is in the format of training.",
     ),
+    (message("user", " ") + HEAD, "The text is a single space, which is a character."),
     (ASKED, "The header of the answer is missing at its end."),
     (ASKED + HEAD.strip(), "The line break after the last header is missing."),
     (ASKED + HEAD + " ", "There is a space after the last header."),
@@ -532,6 +533,7 @@ def batch(B, T, V, seed, empty=(), size=1.0):
         batch(4, 5, 5, seed=4),
         batch(2, 12, 3, seed=5, empty=[0], size=2.0),
         batch(3, 2, 7, seed=6),
+        batch(3, 7, 5, seed=7, size=200.0),
     ],
     example=(
         torch.zeros(2, 3, 4),
@@ -621,6 +623,14 @@ dialogue_losses.mistake(
     "`F.cross_entropy` takes logits and applies softmax itself. You give it what has been through "
     "a softmax already.",
     partial(losses_of, before=lambda logits: logits.softmax(-1)),
+)
+dialogue_losses.mistake(
+    "Where logits are far apart a softmax is 0, and its logarithm −∞, even at tokens that do not "
+    "count. `F.cross_entropy` and `log_softmax` do both at once.",
+    *(
+        partial(losses_of, before=lambda z, least=least: z.softmax(-1).clamp(min=least).log())
+        for least in (0, 1e-9)
+    ),
 )
 dialogue_losses.mistake(
     "Your losses are negative: a minus sign is missing. The loss is −ln p.",

@@ -175,7 +175,12 @@ def rounded(probs):
         (rounded([50, 8, 4, 2]), 0.05),
         (rounded([61, 1, 1, 1]), 0.5),
         (rounded([26, 18, 10] + [1] * 10), 0.1),
+        (torch.tensor([1 / 2, 1 / 4 - 2**-24, 1 / 4]), 1.0),  # as floats, they end below 1
     ],
+    error_hints={
+        "out of (range|bounds)": "A sum of floats may end a little below 1. With p = 1, all tokens "
+        "are kept then.",
+    },
     example=(torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 16]), 0.2),
     on_success="The most probable token is not always typical.",
 )
@@ -247,7 +252,12 @@ TOY = torch.tensor([[0.0, 0.6, 0.4], [0.4, 0.3, 0.3], [0.1, 0.0, 0.9]]).log()
         chain(3, 15, 0, 6, 2),
         chain(3, 245, 2, 6, 2),
         (TOY, 1, 1, 3),
+        (TOY, 0, 2, 5),
     ],
+    error_hints={
+        "out of range": "The first step has only V texts, which may be fewer than `width`: then "
+        "all are kept."
+    },
     example=(TOY, 0, 2, 2),
     hidden=lambda rng: [chain(V, rng.randrange(10**6), 0, 5, 2) for V in (4, 5, 6)],
     on_success="The beam finds texts that greedy decoding misses.",

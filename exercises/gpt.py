@@ -26,6 +26,10 @@ def logits_and_ids(B, T, V, scale, seed):
         logits_and_ids(2, 3, 4, scale=0, seed=5),
         logits_and_ids(2, 4, 5, scale=900, seed=6),  # logits far apart
     ],
+    error_hints={
+        "Expected target size|Expected input batch_size": "`F.cross_entropy` needs the symbols as "
+        "the second dimension of the logits: `logits.transpose(1, 2)`.",
+    },
     on_shape_error="Row t predicts token t + 1: the last row and the first token have no partner.",
     on_success="Each token is scored by the row before it.",
 )
@@ -89,6 +93,11 @@ token_nll.mistake(
     "Where logits are far apart a softmax is exactly 0, and its logarithm −∞. `log_softmax` does "
     "both at once.",
     with_log_p(lambda z: z.softmax(-1).log()),
+)
+token_nll.mistake(
+    'This is one number, the mean. Return one for each token: pass `reduction="none"`.',
+    lambda z, ids: token_nll.right(z, ids).mean(),
+    lambda z, ids: nll(z, ids).mean(),
 )
 token_nll.mistake(
     "reshape(B, V, T) mixes up the rows. To move the symbols to dim 1, as cross_entropy wants "
@@ -160,6 +169,10 @@ def model_and_ids(V, T, L, C, H, seed, B=2, length=None):
     return random_weights(V, T, L, C, seed), torch.randint(V, (B, length or T), generator=draw), H
 
 
+def with_small_tables(w, *more):
+    return w | {name: w[name] / 200 for name in ("wte.weight", "wpe.weight")}, *more
+
+
 def call_in_words(given):
     """The call, without the weights."""
     return f"gpt2(w, ids, {given[2]}) for ids of shape {tuple(given[1].shape)}"
@@ -173,6 +186,7 @@ def call_in_words(given):
         model_and_ids(5, 4, 3, 6, 1, seed=300, B=1),
         model_and_ids(9, 8, 2, 8, 4, seed=400, B=3),
         model_and_ids(5, 3, 11, 4, 2, seed=600, B=1),
+        with_small_tables(*model_and_ids(8, 5, 1, 8, 2, seed=700)),  # epsilon counts
     ],
     on_shape_error="Of wpe take the first T rows. c_attn makes (B, T, 3C): cut it in three, and "
     "each part into heads, (B, H, T, hs).",
@@ -192,6 +206,7 @@ def gpt2_logits(
     post_norm=False,
     final_norm=True,
     approximate="tanh",
+    eps=1e-5,
     split=lambda x, n_head: x.unflatten(-1, (n_head, -1)).transpose(1, 2),
     merge=lambda out: out.transpose(1, 2).flatten(2),
 ):
@@ -201,7 +216,7 @@ def gpt2_logits(
         return x @ w[f"{name}.weight"] + w[f"{name}.bias"]
 
     def norm(name, x):
-        return F.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"])
+        return F.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"], eps)
 
     def attention(h, x):
         q, k, v = (split(part, n_head) for part in linear(f"{h}.attn.c_attn", x).chunk(3, -1))
@@ -246,6 +261,12 @@ gpt2.mistake("The last norm, ln_f, is missing.", partial(gpt2_logits, final_norm
 gpt2.mistake(
     'This is the exact GELU. Use GPT-2\'s: approximate="tanh".',
     partial(gpt2_logits, approximate="none"),
+)
+gpt2.mistake(
+    "Your ε is not that of GPT-2's norms, which is PyTorch's default, 1e-5.",
+    partial(gpt2_logits, eps=1e-6),
+    partial(gpt2_logits, eps=1e-8),
+    partial(gpt2_logits, eps=0.0),
 )
 gpt2.mistake(
     "attn.c_proj is transposed. No error was raised because it is square: use x @ W as it is.",

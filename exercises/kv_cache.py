@@ -371,6 +371,17 @@ def by_hand(token, u, v):
     return p, q, token, u, v
 
 
+BORDERS = [  # u = p/q = 0; v = 0; v is a running sum; u = p/q
+    (torch.tensor(p) / 8, torch.tensor(q) / 8, 0, u, v)
+    for p, q, u, v in [
+        ((0, 4, 4), (4, 2, 2), 0.0, 0.3),
+        ((2, 4, 2), (6, 1, 1), 0.9, 0.0),
+        ((2, 4, 2), (6, 1, 1), 0.9, 0.75),
+        ((2, 3, 3), (4, 2, 2), 0.5, 0.1),
+    ]
+]
+
+
 @exercise(
     inputs=[
         by_hand(1, 0.4, 0.8),
@@ -379,6 +390,7 @@ def by_hand(token, u, v):
         by_hand(1, 0.45, 0.0),
         by_hand(0, 0.99, 0.3),
         by_hand(2, 0.6, 0.1),
+        *BORDERS,
         *(
             proposed(V, token, u, v, seed)
             for seed, (V, token, u, v) in enumerate(
@@ -409,18 +421,32 @@ def judge(
     accept=lambda p, q, token, u: u < p[token] / q[token],
     rest=lambda p, q, token: (p - q).clamp(min=0),
     divide=True,
+    passed=torch.le,
 ):
     """Accept or refuse, or with one part of it changed."""
     if accept(p, q, token, u):
         return int(token)
     left = rest(p, q, token)
     sums = (left / left.sum() if divide else left).cumsum(0)
-    return min(int((sums <= v).sum()), len(p) - 1)
+    return min(int(passed(sums, v).sum()), len(p) - 1)
 
 
 verify.mistake(
     "You accept every token.",
     partial(judge, accept=lambda p, q, token, u: True),
+)
+
+
+def at_most(p, q, token, u):
+    return u <= p[token] / q[token]
+
+
+verify.mistake(
+    "You are wrong at a border: u has to be *below* p / q, and the running sum *above* v. "
+    "Otherwise a u or a v of 0 can bring out a token that it should not.",
+    partial(judge, accept=at_most),
+    partial(judge, passed=torch.lt),
+    partial(judge, accept=at_most, passed=torch.lt),
 )
 verify.mistake(
     "Your ratio is upside down. A token is accepted with probability p / q: the target's "

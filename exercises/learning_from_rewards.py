@@ -13,6 +13,7 @@ from exercises.check import (
     expect_gradients,
     gradients,
     normal,
+    tensor,
 )
 
 # --- 20.1: the advantages of GRPO -----------------------------------------------------------------
@@ -59,6 +60,16 @@ def advantages(
     by_prompt = rows(rewards, group)
     found = center(by_prompt, dim) / scale(by_prompt, dim).clamp(min=least)
     return found.view(-1) if flat else found
+
+
+@grpo_advantages.also
+def leaves_equal_rewards_at_0(answer):
+    equal = torch.tensor([0.9, 0.7, 0.3]).repeat_interleave(3)
+    expect(
+        bool(tensor(answer(equal, 3), "the result").abs().max() < 0.1),
+        "Three rewards of 0.9 are equal, but their mean as a float is not exactly 0.9. You divide "
+        "this rounding error by one that is as small. Divide by 0.000001 at least.",
+    )
 
 
 def in_columns(rewards, group):
@@ -232,15 +243,16 @@ def policy(n, seed, zeros=()):
         (policy(4, seed=6), torch.tensor([100.0, 99.9, 100.1, 80]), 0.1),
         (policy(3, seed=7), torch.tensor([-500.0, -500.2, -501]), 0.5),
         (policy(8, seed=8), normal(8, seed=9) + 1, 5.0),
+        (torch.tensor([0.0, 1.0]), torch.tensor([1000.0, 0.0]), 1.0),
     ],
     example=(torch.tensor([0.3, 0.7]), torch.tensor([1.0, 0.0]), 1.0),
     error_hints={
         "math domain error|expected a positive input": "A probability may be 0, and `math.log` "
         "refuses 0.",
         "math range error|too large": "e to such a number is too large for a float. Subtract the "
-        "largest reward from all rewards first.",
-        "division by zero": "All numerators are 0 as floats. Subtract the largest reward from all "
-        "rewards first.",
+        "largest ln p + r/β from all of them first.",
+        "division by zero": "All numerators are 0 as floats. Subtract the largest ln p + r/β from "
+        "all of them first.",
     },
     on_success="The reference policy, tilted towards the reward.",
 )
@@ -290,9 +302,22 @@ tilted.mistake(
     lambda probs, rewards, beta: divided(probs * (-rewards / beta).exp()),
 )
 tilted.mistake(
-    "With large or very negative rewards, e^(r/β) is too large or too small for a float. Subtract "
-    "the largest reward from all rewards first, or use `softmax`.",
+    "The completion with the largest reward may have the probability 0. Once you have subtracted "
+    "this reward, all other numerators are 0 as floats. Compute ln p + r/β first: it is −∞ where p "
+    "is 0.",
+    lambda probs, rewards, beta: divided(probs * ((rewards - rewards.max()) / beta).exp()),
+    lambda probs, rewards, beta: divided(probs * (rewards / beta).softmax(0)),
+)
+tilted.mistake(
+    "With large or very negative rewards, e^(r/β) is too large or too small for a float. Add "
+    "before you take the power: p · e^(r/β) is e^(ln p + r/β), and `softmax` takes such sums.",
     lambda probs, rewards, beta: divided(probs * (rewards / beta).exp()),
+)
+tilted.mistake(
+    "You add a small number to the probabilities, so a completion that has the probability 0 can "
+    "win. ln 0 is −∞, which is what `softmax` needs here.",
+    partial(tilt, logits=lambda probs, rewards, beta: (probs + 1e-8).log() + rewards / beta),
+    partial(tilt, logits=lambda probs, rewards, beta: probs.clamp(1e-9).log() + rewards / beta),
 )
 tilted.mistake(
     "You multiply by the reward. Multiply by a power of e: e^(r/β).",
@@ -508,6 +533,7 @@ COMPLETIONS = [  # each with what to say if it is judged wrongly and no mistake 
     (37, 48, ".", "There is nothing before the first dot."),
     (37, 48, "", "The completion is empty."),
     (37, 48, "8.5.", "The answer is another number."),
+    (37, 48, "８５.", "These are other characters, although `int` reads them."),
     (12, 13, " ".join(map(str, SUMS)) + ".", "This is a list of numbers."),
     (12, 13, ". ".join(map(str, SUMS)) + ".", "This is a list of numbers."),
 ]

@@ -50,6 +50,11 @@ JUDGED = {  # name → (function, what to say about it)
     ),
     "features_rolled": (lambda x: x.roll(int(x[:, 0].argmax()), -1), ALL),
     "odd_rows_negated": (lambda x: x * (-1) ** torch.arange(len(x))[:, None], ALL),
+    "almost_zero": (
+        lambda x: 3e-7 * x[0, 0] + 0 * x,
+        "Near 0, rounding needs `atol`.",
+    ),
+    "one_entry_changed": (changing(3, 1, 7e-5), ALL),
     "plus_first_number": (lambda x: x + x[0, 0], ALL),
     "minus_first_number": (lambda x: x - x[0, 0], ALL),
     **{f"row_{r}_changed": (changing(r, r % 3, (-1) ** r), ALL) for r in range(5)},
@@ -141,6 +146,11 @@ is_equivariant.mistake(
     "Different outputs can have the same sum, mean or length. Compare the outputs themselves.",
     lambda f, x, order: close(f(x[order]).sum(), f(x)[order].sum(), 1e-5),
     lambda f, x, order: close(f(x[order]).sum(0), f(x)[order].sum(0), 1e-5),
+)
+is_equivariant.mistake(
+    "You take the mean of the differences, in which one that is too large may be lost: take the "
+    "largest.",
+    lambda f, x, order: bool((f(x[order]) - f(x)[order]).abs().mean() < 1e-5),
 )
 is_equivariant.mistake(
     "A negative difference is a difference: take `.abs()` before the maximum.",
@@ -247,7 +257,7 @@ to_halves.mistake(
     lambda weight, H: torch.cat([torch.cat((p[0::2], p[1::2])) for p in weight.split(H)]),
 )
 to_halves.mistake(
-    "These are the numbers of the rows: return the rows, `weight[numbers]`.",
+    "These are the numbers of the rows: return the rows of `weight` in this order.",
     lambda weight, H: half_split(torch.arange(len(weight))[:, None], H)[:, 0],
 )
 to_halves.mistake(

@@ -109,9 +109,13 @@ def which_leak(answer):
     expect(leaking < len(LEAKS), ALL_LEAK)
     expect(leaking > 0, NONE_LEAKS)
     expect(len(wrong) < len(LEAKS), TURNED_ROUND)
-    if wrong:
-        more = f" ({len(wrong)} of the six are not yet right.)" * (len(wrong) > 1)
-        raise WrongAnswer(f"{wrong[0]}: look again. {WHY[wrong[0]]}{more}")
+    expect(
+        len(wrong) < 2,
+        f"{len(wrong)} of the six are not yet right. Draw other numbers for token 4 of q, k *and* "
+        "v, several times, and compare the outputs before it.",
+    )
+    for name in wrong:
+        raise WrongAnswer(f"{name}: look again. {WHY[name]}")
     return (
         "What is added to a whole row is harmless. What scales a row, or changes the values, leaks."
     )
@@ -188,6 +192,7 @@ class WindowHead(nn.Module):
 
 
 SIZES = [(6, 4, 3, 2, 7), (5, 5, 2, 2, 4), (6, 4, 3, 2, 2), (4, 3, 1, 2, 5), (4, 2, 5, 1, 40)]
+WindowHead.__name__ = "window_head"  # as the exercise is called
 window_head = exercise(
     inputs=[((C, hs, window), 4 * normal(B, T, C, seed=T)) for C, hs, window, B, T in SIZES],
     on_success="Each token attends to itself and to the window before it, to no older token and no "

@@ -292,8 +292,12 @@ def find_divisor(answer):
             (sum(hits(measure, *tried[i]) for i in off), says)
             for says, measure in OTHER_TARGETS.items()
         )
-        expect(2 * often <= len(off), says)
-        say_where_it_ends(answer, *given[off[0]], tried[off[0]][2])
+        try:
+            expect(2 * often <= len(off), says)
+            say_where_it_ends(answer, *given[off[0]], tried[off[0]][2])
+        except WrongAnswer as wrong:
+            wrong.failed = answer, given[off[0]]
+            raise
     return "Sharp enough and flat enough, for scores of any size."
 
 

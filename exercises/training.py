@@ -48,6 +48,10 @@ def scaled(gs, factor):
     return [g * factor for g in gs]
 
 
+def to_length(gs, longest):
+    return [g / length(gs) * min(longest, length(gs)) for g in gs]
+
+
 def clipped_each(gs, longest):
     return [clip.right([g], longest)[0] for g in gs]
 
@@ -68,7 +72,7 @@ clip.mistake(
 clip.mistake(
     "Where the length is 0 you divide 0 by 0, which is NaN. Shorten only gradients that are too "
     "long.",
-    lambda gs, longest: [g / length(gs) * min(longest, length(gs)) for g in gs],
+    to_length,
 )
 clip.mistake(
     "You bring gradients that are shorter to the length `longest`, too. They stay as they are.",
@@ -182,6 +186,10 @@ def warm_up_pays(answer):
         "({0.003: 0.2, …}, [0.003, …]).",
     )
     expect(
+        gains != {0.003: 0.2, 0.01: 0.1, 0.02: 0.0, 0.06: 0.0},
+        "These are the numbers of the example. Measure the gains of the four rates.",
+    )
+    expect(
         all(abs(gain) < 1 for gain in gains.values()),
         "A gain is a difference of two losses, the one without warm-up minus the one with it; "
         "these are too large for that. Are they the losses themselves?",
@@ -196,7 +204,8 @@ def warm_up_pays(answer):
         "without minus with.",
     )
     expect(
-        max(gains[0.02], gains[0.06]) > 0.05 > max(gains[0.003], gains[0.01])
+        0.04 <= gains[0.02] <= 0.2 <= gains[0.06] <= 0.7
+        and max(gains[0.003], gains[0.01]) < 0.05
         and gains[0.003] > -0.035,  # with cosine decay it is -0.051
         "These are not the gains of the small GPT from this seed. Use `adamw_run` with 200 "
         "learning rates: 40 steps of warm-up in one of the two runs, and final=1.0 in both.",
@@ -266,6 +275,8 @@ def call_in_words(given):
         run(1, 5, 0.1, 4, 1.0, 0.9),
         run(7, 6, 0.1, 2, 1.0, 0.7, shapes=((5,), (1, 4))),
         run(4, 7, 0.1, 2, 1.0, 0.5, change=lambda g: 0.001 * g.relu()),  # epsilon counts
+        run(3, 8, 0.1, 2, 1.0, 0.5, shapes=((2, 2, 3), (3,))),
+        run(2, 9, 0.1, 2, 1.0, 0.5, change=torch.zeros_like),
     ],
     example=([torch.zeros(1)], [[torch.ones(1)]], 0.1, 2, 1.0, 0.1),
     on_success="Clip, warm up, two averages, decay of the matrices, and a step: that is the whole "
@@ -301,6 +312,15 @@ optimised.mistake(
 optimised.mistake(
     "Your vectors decay too. Only tensors with two or more dimensions should.",
     partial(adamw, decays=lambda p: True),
+)
+optimised.mistake(
+    "A tensor with three dimensions decays, too: `dim() >= 2`.",
+    partial(adamw, decays=lambda p: p.dim() == 2),
+)
+optimised.mistake(
+    "Where all gradients of a step are 0 you divide 0 by 0, which is NaN. Shorten only gradients "
+    "that are too long.",
+    partial(adamw, clip=to_length),
 )
 optimised.mistake(
     "Your decay uses the full rate. It should use this step's rate, warm-up included.",

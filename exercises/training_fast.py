@@ -18,8 +18,8 @@ from exercises.check import exercise, normal
         (torch.diag(torch.tensor([5.0, 0.1])),),
     ],
     example=(torch.diag(torch.tensor([5.0, 0.1])),),
-    on_shape_error="Is `full_matrices=False` missing? Or did you transpose Wt, which svd returns "
-    "transposed already?",
+    on_shape_error="Is `full_matrices=False` missing? Or did you transpose the third part? It is "
+    "transposed already.",
     on_success="All singular values are 1, and the directions are kept.",
     tolerance=1e-3,
 )
@@ -51,11 +51,12 @@ equalised.mistake(
 )
 equalised.mistake(
     "This is the matrix divided by its length: all singular values shrink alike. Leave them "
-    "out: U @ Wt.",
+    "out: multiply the first part of the SVD by the third.",
     lambda m: m / m.norm(),
 )
 equalised.mistake(
-    "You scaled each row to length 1. The rows should also be perpendicular: U @ Wt.",
+    "You scaled each row to length 1. The rows should also be perpendicular: leave the "
+    "stretches out.",
     lambda m: m / m.norm(dim=1, keepdim=True),
 )
 equalised.mistake(
@@ -63,14 +64,14 @@ equalised.mistake(
     from_svd(lambda U, S, Wt: U @ Wt.T),
 )
 equalised.mistake(
-    "This is one of the parts, or all three. Multiply U by Wt.",
+    "This is one of the parts, or all three. Multiply the first by the third.",
     svd,
     lambda m: svd(m)[0],
     lambda m: svd(m)[2],
 )
 equalised.mistake(
     "QR gives perpendicular directions, too, but different ones, which depend on the order of the "
-    "columns. Use torch.linalg.svd: U @ Wt.",
+    "columns. Use torch.linalg.svd.",
     lambda m: torch.linalg.qr(m).Q,
 )
 equalised.mistake(
@@ -396,11 +397,11 @@ newton_schulz.mistake(
     partial(iterated, each=lambda x, a, b, c: a * x + b * x**3 + c * x**5),
 )
 newton_schulz.mistake(
-    "Your last term is c · (x @ x.T) @ x. It needs the square of x @ x.T: gram @ gram @ x.",
+    "Your last term is c · (x @ x.T) @ x. It needs the square of the matrix x @ x.T.",
     partial(iterated, each=lambda x, a, b, c: a * x + (b + c) * (x @ x.T) @ x),
 )
 newton_schulz.mistake(
-    "You squared the entries of gram. Multiply the matrix by itself: gram @ gram.",
+    "You squared the entries of x @ x.T. Multiply the matrix by itself.",
     partial(iterated, each=lambda x, a, b, c: a * x + (b * (x @ x.T) + c * (x @ x.T) ** 2) @ x),
     partial(iterated, each=squared_entries, turn=False),
 )
@@ -409,7 +410,7 @@ newton_schulz.mistake(
     lambda matrix, a, b, c, rounds: iterated(matrix, a, b, c, 1),
 )
 newton_schulz.mistake(
-    "You compute gram before the loop. It changes with x: compute it anew in each round.",
+    "You compute x @ x.T before the loop. It changes with x: compute it anew in each round.",
     lambda matrix, a, b, c, rounds: fixed_gram(matrix, a, b, c, rounds),
 )
 newton_schulz.mistake(

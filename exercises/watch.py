@@ -14,6 +14,20 @@ from typing import Any
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+PATIENCE = 10  # what merely waits, as for a lock, may do so for that many times as long
+
+
+def clock() -> tuple[float, float]:
+    """Now: in seconds, and in seconds of this process's work."""
+    return time.monotonic(), time.process_time()
+
+
+def spent(began: tuple[float, float]) -> float:
+    """Seconds of work since then, however busy the machine is. Several threads count as one, and a
+    tenth of the time counts even if nothing was done in it."""
+    passed, worked = (now - then for now, then in zip(clock(), began, strict=True))
+    return max(min(passed, worked), passed / PATIENCE)
+
 
 class TimeIsUp(BaseException):
     """Raised inside a call that has lasted too long; no `except Exception` of the call stops it."""
@@ -21,7 +35,8 @@ class TimeIsUp(BaseException):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[Callable[[], None]]:
-    """Raise TimeIsUp in the block when it has run for that long, on every system and in any thread.
+    """Raise TimeIsUp in the block when it has worked for that long (see `spent`), on every system
+    and in any thread.
 
     Gives a function that lets the time begin anew.
 
@@ -31,21 +46,20 @@ def time_limit(seconds: float) -> Iterator[Callable[[], None]]:
     module behind: the time begins anew. The thread that waits has ended when the block has.
     """
     thread, done, over = threading.get_ident(), threading.Event(), threading.Lock()
-    sent, began = False, time.monotonic()
+    sent, began = False, clock()
 
     def begin_anew() -> None:
         nonlocal began
-        began = time.monotonic()
+        began = clock()
 
     def send() -> None:
         nonlocal sent
         wait = seconds
         while not done.wait(wait):
-            if (left := began + seconds - time.monotonic()) > 0:
-                wait = left
-                continue
             if _is_importing(thread):
-                wait = seconds
+                begin_anew()
+            if (left := seconds - spent(began)) > 0:
+                wait = max(left, 0.01)
                 continue
             with over:
                 if not done.is_set():

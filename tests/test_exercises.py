@@ -72,6 +72,7 @@ def test_the_stub_is_not_attempted(path, name):
         "… not attempted: replace the ... in the cell above and run it, then run this cell again."
     )
     assert exercise(path, name)(...).outcome == "not attempted"
+    assert exercise(path, name).name == name
 
 
 @each_exercise
@@ -105,7 +106,7 @@ def test_the_right_answer_is_right(declared):
 def test_each_mistake_is_told_by_its_own_words(declared, says, mutant):
     report = declared(mutant)
     assert (report.outcome, report.message) == ("not yet", says)
-    assert report.detail in ("", declared._example(mutant))
+    assert report.detail == f"{declared._example(mutant)} {declared._try_it()}".strip()
 
 
 GARBAGE = {

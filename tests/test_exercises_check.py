@@ -1,6 +1,7 @@
 """How exercises answer: three outcomes, useful words, and never an exception."""
 
 import random
+import sys
 import time
 import warnings
 from fractions import Fraction
@@ -11,7 +12,9 @@ import pytest
 import torch
 from torch import nn
 
+import exercises
 from exercises import check as f
+from exercises import watch
 from exercises.check import checked, exercise
 from exercises.watch import TimeIsUp, executed, time_limit
 from helpers.attention import causal_mask
@@ -162,6 +165,19 @@ def test_a_mistake_that_explains_little_is_a_coincidence():
     assert declared(lambda n: n * n if n < 4 else 8).message == "Squared."
     assert declared(lambda n: n * n if n < 4 else 9).message == "twice(3) should be 6, but is 9."
     assert declared(lambda n: 4).message == "twice(0) should be 0, but is 4."
+    declared = exercise(inputs=[(n,) for n in range(8)])(twice)
+    declared.mistake("Squared.", lambda n: n * n)
+    assert declared(lambda n: n * n if n < 5 else 2 * n).message.startswith("twice(1)")
+
+
+def test_of_two_mistakes_one_is_named():
+    declared = exercise(inputs=[(0,), (1,), (3,), (4,), (-1,)])(lambda n: 3 * max(n, 0))
+    declared.mistake("Below 0 it is 0.", lambda n: 3 * n)
+    declared.mistake("Times 3, not 2.", lambda n: 2 * max(n, 0))
+    report = declared(lambda n: 2 * n)
+    assert report.message == ("More than one thing may be off. To begin with: Times 3, not 2.")
+    assert "Try it" in report.detail and declared.failed_input == (1,)
+    assert "should be 3, but is 2" in declared(lambda n: 2 * n if n < 3 else 7).message
 
 
 def test_a_mistake_that_only_fails_or_only_says_true_is_named_if_it_fits_every_input():
@@ -187,6 +203,9 @@ def test_the_example_of_the_task_is_tried():
     assert declared(lambda n: 6).detail.startswith("The example of the task is right.")
     assert declared(lambda n: n + 1).detail.startswith("The example of the task is not right.")
     assert declared(lambda n: 1 // n).detail.startswith("The example of the task is not right.")
+    changes = exercise(inputs=[([4],)], example=([3],))(lambda xs: xs[0])(lambda xs: xs.pop())
+    assert changes.message.endswith("changed its input in place: work on a new list instead.")
+    assert changes.detail == "The call: <lambda>([4])"  # and nothing of the example
 
 
 def test_an_answer_that_differs_from_call_to_call_is_told_so():
@@ -259,7 +278,7 @@ def test_the_random_stream_is_untouched():
     assert torch.equal(f.normal(2, 3, seed=4), f.normal(2, 3, seed=4))
 
 
-def test_the_settings_of_the_notebook_decide_nothing_and_stay():
+def test_the_settings_of_the_notebook_decide_nothing_and_stay(monkeypatch):
     @exercise(inputs=[(f.normal(2, 3, seed=1),)], backward=True)
     def projected(x):
         "projected(x): x times ones."
@@ -271,6 +290,10 @@ def test_the_settings_of_the_notebook_decide_nothing_and_stay():
             assert projected(lambda x: x @ torch.ones(3, 2)).outcome == "right"
             assert torch.get_default_dtype() == torch.float64 and not torch.is_grad_enabled()
         assert f.normal(2, seed=1).dtype == torch.float32
+        monkeypatch.delitem(sys.modules, "exercises.scaling", raising=False)
+        monkeypatch.delattr(exercises, "scaling", raising=False)
+        weights = exercises.scaling.head_weights  # made now
+        assert weights(weights.right).outcome == "right"
     finally:
         torch.set_default_dtype(torch.float32)
 
@@ -303,26 +326,43 @@ def test_after_a_call_without_end_no_other_is_made(monkeypatch):
 
 
 def test_many_calls_may_take_longer_than_one(monkeypatch):
-    monkeypatch.setattr(f, "SECONDS", 0.5)
+    now = stopped_clock(monkeypatch)
 
     def slowly(n):
-        time.sleep(0.2)
+        now[:] = [now[0] + 0.9 * f.SECONDS] * 2
+        time.sleep(0.05)
         return 2 * n
 
     assert exercise(inputs=[(n,) for n in range(5)])(twice)(slowly).outcome == "right"
 
 
+def stopped_clock(monkeypatch):
+    """[seconds, seconds of work] of a clock that stands still; it is looked at often."""
+    now = [0.0, 0.0]
+    monkeypatch.setattr(watch, "clock", lambda: tuple(now))
+    monkeypatch.setattr(f, "SECONDS", 0.01)
+    return now
+
+
+def test_only_work_counts_as_time(monkeypatch):
+    now = stopped_clock(monkeypatch)
+    for passed, worked, spent in [(5, 3, 3), (5, 9, 5), (90, 1, 9)]:
+        now[:] = passed, worked
+        assert watch.spent((0.0, 0.0)) == spent
+
+
 def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
-    (tmp_path / "slowly_imported.py").write_text("import time\ntime.sleep(0.4)\nwhole = True\n")
+    source = "import time\nnow[:] = 99, 99\ntime.sleep(0.2)\nnow[:] = 0, 0\nwhole = 1\n"
+    (tmp_path / "slowly_imported.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(f, "SECONDS", 0.1)
+    monkeypatch.setattr("builtins.now", stopped_clock(monkeypatch), raising=False)
 
     def answer():
         import slowly_imported
 
         return slowly_imported.whole
 
-    assert f.call(answer) is True
+    assert f.call(answer) == 1
 
 
 # --- comparing ----------------------------------------------------------------------------------
@@ -349,6 +389,10 @@ INF = float("inf")
         (1.0, True, "x should be True, but is 1."),
         (124_444_808, 124_439_808, "but is 124,444,808."),
         ([100_005, 3], [100_000, 3], "x should be [100000, 3], but is [100005, 3]."),
+        ([True] * 30, [True] * 29 + [False], "should be [False] from index 29 on, but is [True]."),
+        (torch.full((40,), 100.0), [100] * 39 + [2], "[2] from index 39 on, but is [100]."),
+        ("a" * 200, "a" * 201, "x should be 'a' from index 200 on, but is ''."),
+        (np.array(7.0), torch.tensor(7), None),
         (torch.tensor(100_001.0), 100_000, None),  # reckoned in float32
         (torch.ones(2, requires_grad=True) * 2, [2.0, 2.0], None),
     ],

@@ -82,6 +82,19 @@ def advantages_reversed(rewards, group):
     return ((by_prompt.mean(1, keepdim=True) - by_prompt) / std).view(-1)
 
 
+def advantages_tested_for_0(rewards, group):
+    by_prompt = rewards.view(-1, group)
+    centred = by_prompt - by_prompt.mean(1, keepdim=True)
+    std = centred.square().mean(1, keepdim=True).sqrt()
+    return torch.where(std == 0, 0.0, centred / std).view(-1)
+
+
+def advantages_corrected_and_nan(rewards, group):
+    by_prompt = rewards.view(-1, group)
+    centred = by_prompt - by_prompt.mean(1, keepdim=True)
+    return (centred / by_prompt.std(1, keepdim=True)).view(-1)
+
+
 def advantages_not_centred(rewards, group):
     by_prompt = rewards.view(-1, group)
     std = by_prompt.std(1, keepdim=True, correction=0).clamp(min=1e-6)
@@ -168,15 +181,15 @@ def pass_exactly_one(correct, n, k):
 
 
 def tilted_by_hand(probs, rewards, beta):
-    shifted = (rewards - rewards.max()) / beta
-    numerators = probs * torch.exp(shifted)
+    logs = probs.log() + rewards / beta
+    numerators = torch.exp(logs - logs.max())
     return numerators / numerators.sum()
 
 
 def tilted_in_a_loop(probs, rewards, beta):
-    best = max(rewards.tolist())
+    best = max(r for p, r in zip(probs, rewards.tolist(), strict=True) if p)
     found = [
-        p * math.exp((r - best) / beta)
+        p * math.exp((r - best) / beta) if p else 0.0
         for p, r in zip(probs.tolist(), rewards.tolist(), strict=True)
     ]
     return [x / sum(found) for x in found]
@@ -399,6 +412,8 @@ test_wrong_answers_are_told_what_is_wrong = refused(
     (check.grpo_advantages, advantages_corrected, "correction=0"),
     (check.grpo_advantages, advantages_by_variance, "variance"),
     (check.grpo_advantages, advantages_nan, "0 / 0"),
+    (check.grpo_advantages, advantages_tested_for_0, "rounding error"),
+    (check.grpo_advantages, advantages_corrected_and_nan, "To begin with: Your standard deviation"),
     (check.grpo_advantages, advantages_reversed, "sign"),
     (check.grpo_advantages, advantages_not_centred, "Subtract the mean"),
     (check.mean_pass_at_k, pass_biased, "putting"),

@@ -95,7 +95,8 @@ test_other_mistakes_are_told_by_what_differs = refused(
 def test_a_search_for_something_else_is_named(says, measure):
     small, large = (float(measure(torch.eye(4, 6), d)) for d in (0.1, 10.0))
     report = check.find_divisor(bisect(measure, low=1e-6, high=1e6, swap=small > large))
-    assert repr(report) == f"✘ not yet: {says}"
+    assert (report.outcome, report.message) == ("not yet", says)
+    assert len(check.find_divisor.failed_input) == 2
 
 
 def test_a_search_that_wants_to_be_too_exact_is_ended(monkeypatch):
