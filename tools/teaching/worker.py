@@ -38,7 +38,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from teaching.exercises_of import check_call, check_calls, defined, read, statements, tasks
 
 GRACE = 15  # seconds of work beyond the limit after which a fork is killed
-PATIENCE = 5  # times the limit: seconds after which a fork is killed that merely waits
+PATIENCE = 3  # times the limit: seconds after which a fork is killed that merely waits
 FILE_SIZE = 100 * 2**20  # bytes of a file that a student's code writes
 OUTCOMES = ("right", "not yet", "error", "not attempted")  # the first is the best
 WRITES = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.chown"}
