@@ -133,7 +133,8 @@ class Judge:
         self.lent = [i for i, c in enumerate(code) if c.strip() not in chapter.has_run]
         # The exercises begin with the first stub or check that is left, and what stands above it.
         stubs = {task.stub.strip() for task in chapter.tasks.values()}
-        marks = [i for i, c in enumerate(code) if c.strip() in stubs or any(name in chapter.tasks for name, _ in check_calls(c))]
+        checks = [any(name in chapter.tasks for name, _ in check_calls(c)) for c in code]
+        marks = [i for i, c in enumerate(code) if checks[i] or c.strip() in stubs]
         self.start = min(marks, default=0)
         while self.start - 1 in self.own:
             self.start -= 1
