@@ -286,12 +286,14 @@ class Judge:
         """Does the answer call the right one, or what that is made of?"""
         from exercises.watch import time_limit
 
-        mine = {f for f in vars(self.chapter.topic).values() if isinstance(f, FunctionType)}
+        functions: list[Any] = []
         for one in self.chapter.exercises.values():
             right = getattr(one, "right", None)
-            mine |= {f for f in [right, *vars(right or object).values()] if _is_function(f)}
-        given = {f for args in getattr(exercise, "inputs", ()) for f in args if _is_function(f)}
-        code = {f.__code__ for f in mine - given}
+            functions += [right, *vars(right or object).values()]
+        inputs = getattr(exercise, "inputs", [(len,)])  # a check by hand may give functions
+        if not any(callable(x) for arguments in inputs for x in arguments):
+            functions += vars(self.chapter.topic).values()
+        code = {one.__code__ for one in functions if isinstance(one, FunctionType)}
         found = False
 
         def note(frame: FrameType, event: str, _: Any) -> None:
@@ -310,10 +312,6 @@ class Judge:
                 finally:
                     sys.setprofile(None)
         return found
-
-
-def _is_function(value: Any) -> bool:
-    return isinstance(value, FunctionType)
 
 
 def _is_ours(answer: Any) -> bool:
