@@ -393,6 +393,7 @@ def test_a_chapter_that_was_not_assigned_gets_no_columns(tmp_path):
         ("# my name\nNAME = (\n    'Ann '\n    'Lee'\n)", "Ann Lee"),
         ("NAME = Jürgen  Müller", "Jürgen Müller"),
         ("NAME = 12345", "12345"),
+        (r"NAME = 'Lee\ud83d'", r"Lee\ud83d"),
         ('NAME = ""', ""),
         ("FILE_NAME = 'x'", ""),
     ],

@@ -277,7 +277,7 @@ def _name(code: Sequence[str]) -> str:
         if not said and (line := re.search(r"^NAME\b[^=\n]*=(.*)", source, re.M)):
             said = line[1].strip(" \t\"'“”„‘’«»")
         if said.strip():
-            return " ".join(said.split())[:100]
+            return _utf8(" ".join(said.split()))[:100]
     return ""
 
 
