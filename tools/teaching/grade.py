@@ -423,7 +423,9 @@ def _notes(
         archives = " Unpack the archives first." * any(
             re.search(r"\.(zip|7z|rar|tar|gz)$", name, re.I) for name in ignored
         )
-        notes.append(f"Not notebooks, and not graded: {_listed(ignored)}.{archives}")
+        notes.append(
+            f"No notebooks, or copies that a system has left: {_listed(ignored)}.{archives}"
+        )
     if unread := [one.file for one in handed_in if one.problem]:
         notes.append(f"Not graded, for the reason in their rows: {_listed(unread)}.")
     if changed:
