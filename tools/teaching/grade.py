@@ -211,7 +211,7 @@ def grade(
     changed = [one.file for one in handed_in if one.digest and _digest(one.path) != one.digest]
     notes = [*_notes(done, rows, ignored, changed), *_alike(done, chapters)]
     facts = {"secret": secret, "took": time.monotonic() - began, "notes": notes}
-    notes += _write_pages(rows, done, chapters, summary, pages, facts)
+    _write_pages(rows, done, chapters, summary, pages, facts)
     if interrupted:
         raise KeyboardInterrupt(f"{len(done)} of {len(handed_in)} notebooks are in {out}")
     return found, summary, notes
@@ -486,16 +486,15 @@ def _write_pages(
     summary: Sequence["Summary"],
     folder: Path,
     facts: dict[str, Any],
-) -> list[str]:
-    """Write `index.html`, the summary of the class, and a feedback page for each file; returns
-    sentences on pages that could not be made."""
+) -> None:
+    """Write `index.html`, the summary of the class, and a feedback page for each file; adds to the
+    notes among the facts which could not be made."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True)
     environment.filters |= {"markdown": _markdown, "inline": clean.summary}
     environment.globals["outcomes"] = OUTCOMES
     names = _page_names(one.file for one in handed_in)
     every = {one.task.number: one.task for one in summary}
-    missing = []
     for one in handed_in:
         own = chapters[one.chapter].own(one) if one.chapter else []
         try:
@@ -504,8 +503,7 @@ def _write_pages(
             )
             write_whole(folder / names[one.file], page.encode())
         except Exception as error:  # one page stops no other
-            missing.append(f"{one.file} has no page: {type(error).__name__}.")
-    facts["notes"] += missing
+            facts["notes"].append(f"{one.file} has no page: {type(error).__name__}.")
     picture = base64.b64encode(drawn(summary)).decode() if summary else ""
     students: dict[str, list[HandedIn]] = {}
     for one in sorted(handed_in, key=lambda one: (one.student.casefold(), one.file)):
@@ -521,7 +519,6 @@ def _write_pages(
         summary=summary, picture=picture, handed_in=handed_in, table=table, names=names, **facts
     )
     write_whole(folder / "index.html", page.encode())
-    return missing
 
 
 def _markdown(text: str) -> str:
