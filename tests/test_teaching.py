@@ -1,7 +1,12 @@
 """Assignments and grades: tools/teach.py and tools/teaching."""
 
 import csv
+import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from datetime import date
 from importlib import import_module
 from pathlib import Path
@@ -108,7 +113,7 @@ CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
     "syntax": ("def centre(x:", "error", "SyntaxError"),
     "endless": ("while True: pass", "error", f"stopped after {SECONDS} seconds"),
     "crash": ("import os\nos._exit(3)", "error", "ended the program"),
-    "memory": ("x = [torch.ones(2**28) for _ in range(99)]", "error", "alloc"),
+    "memory": ("x = [torch.empty(2**28) for _ in range(99)]", "error", "alloc"),
     "process": ("import subprocess\nsubprocess.run(['true'])", "error", "no other process"),
     "file": ("open(MINE, 'w').write('gone')", "error", "writing to"),
     "delete": ("import os\nos.remove(MINE)", "error", "files outside its own folder"),
@@ -124,11 +129,57 @@ CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
         "error",
         "has changed the check",
     ),
+    "its code": (
+        f"def {TASK.name}(x): return x\ncheck.{TASK.name}.right.__code__ = {TASK.name}.__code__",
+        "error",
+        "has changed the check",
+    ),
+    "ours": (f"{TASK.name} = check.{TASK.name}.right", "error", "uses the package `exercises`"),
+    "calls ours": (
+        f"def {TASK.name}(x): return check.{TASK.name}.right(x)",
+        "error",
+        "uses the package `exercises`",
+    ),
+    "formula": (f"def {TASK.name}(x): raise ValueError('$x^$ $a_b_c$')", "not yet", "$x^$"),
+    "half": ("raise ValueError('\ud83d')  # \ud83d", "error", r"ValueError: \ud83d"),
     "comparison": (
         f"import torch\ntorch.allclose = lambda *a, **k: True\ndef {TASK.name}(x): return x",
         "error",
         "has changed the check",
     ),
+}
+
+
+BESIDE = {  # name → a cell above the answer: the student has seen a check mark all the same
+    "scratch": "1 / 0",
+    "note": "this is no Python",
+    "gui": "%matplotlib widget\nexit()\nget_ipython().kernel",
+    "shell": "!ls\n%pip install x\n%cd ..\n%load_ext x\nassert True",
+    "script": "%%bash\nls",
+    "sleeps": "import time\ntime.sleep(10**6)",
+    "ends": "import os\nos._exit(3)",
+    "crashes": "import ctypes\nctypes.string_at(0)",
+    "torch": "torch.save(torch.ones(3), THEIRS)",
+    "safetensors": "import safetensors.torch as s\ns.save_file({'a': torch.ones(3)}, THEIRS)",
+    "database": "import sqlite3\nsqlite3.connect(THEIRS + '.db').execute('create table a (b)')",
+    "spawns": "import os\nfrom torch.multiprocessing import get_context\n"
+    "get_context('spawn').Pool(1).apply(os.remove, (THEIRS,))",
+    "pipes": "import os\nfor fd in range(3, 99):\n    try:\n"
+    """        os.write(fd, b'{"file": 0, "rows": [], "exercise": "centre"}\\n')\n"""
+    "    except OSError:\n        pass",
+    "alone": "import gc, os\nassert 'COURSE_SECRET' not in os.environ\n"
+    "assert not [x for x in gc.get_objects() if isinstance(x, list) and 'NAME = \"right\"' in x]",
+}
+HELPED = (
+    f"def {TASK.name}(x):\n    return x - torch.from_numpy(np.mean(x.numpy(), 1, keepdims=True))"
+)
+ELSEWHERE = {  # name → (what stands in the answer's place, another cell, where that stands)
+    "below its check": (TASK.stub, SOLUTION, 2),
+    "below a wrong one": (f"def {TASK.name}(x): return x", SOLUTION, 2),
+    "on top": (TASK.stub, SOLUTION, -99),
+    "at the end": (TASK.stub, SOLUTION, 99),
+    "timed": (f"%%time\n{SOLUTION}\ncheck.{TASK.name}({TASK.name})", "", 99),
+    "import on top": (HELPED, "import numpy as np", -99),
 }
 
 
@@ -148,8 +199,39 @@ def handed_in(folder: Path, name: str, answer: str, place: str = "") -> Path:
         elif cell.source == 'NAME = ""':
             cell.source = f"NAME = {name!r}"
     path.parent.mkdir()
-    nbformat.write(notebook, path)
+    path.write_text(json.dumps(notebook), "utf-8")
     return path
+
+
+def handed_in_elsewhere(folder: Path, name: str, answer: str, more: str, where: int) -> None:
+    """One with another cell, so many cells below the answer's place."""
+    path = handed_in(folder, name, answer)
+    notebook = exercises_of.read(path)
+    at = next(i for i, cell in enumerate(notebook.cells) if cell.source == answer) + where
+    notebook.cells.insert(max(at, 1), nbformat.v4.new_code_cell(more))
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("### Exercise", "### Übung")
+    nbformat.write(notebook, path)
+
+
+ODD = ["Ö.IPYNB", "bom.ipynb.txt", "odd cells.ipynb", f"{'東' * 80}.ipynb", "M\udcfcller.ipynb"]
+
+
+def handed_in_oddly(folder: Path) -> None:
+    """Files as browsers, editors and archives leave them."""
+    content = handed_in(folder, "", SOLUTION, "odd").read_text("utf-8")
+    odd = json.loads(content)
+    odd["cells"].insert(1, {"cell_type": "raw", "metadata": {}, "id": "raw"})
+    odd["cells"].insert(1, odd["cells"][3] | {"id": "three", "source": 3})
+    odd["metadata"]["course"] = None
+    utf16, bom, cells, *plain = ODD
+    (folder / utf16).write_text(content, "utf-16")
+    (folder / bom).write_text(content, "utf-8-sig")
+    (folder / cells).write_text(json.dumps(odd))
+    for name in plain:
+        (folder / name).write_text(content, "utf-8")
+    (folder / "no cells.ipynb").write_text('{"cells": null}')
+    (folder / "link.ipynb").symlink_to(ROOT / "README.md")
 
 
 def handed_in_otherwise(folder: Path) -> None:
@@ -178,18 +260,26 @@ def graded(tmp_path_factory):
     """A class of all kinds, graded: the folder and the rows of the table by student."""
     folder = tmp_path_factory.mktemp("class")
     paths = [handed_in(folder, name, answer) for name, (answer, *_) in CLASS.items()]
+    for name, more in BESIDE.items():
+        more = more.replace("THEIRS", repr(str(paths[0])))
+        handed_in_elsewhere(folder, name, SOLUTION, more, 0)
+    for name, (answer, more, where) in ELSEWHERE.items():
+        handed_in_elsewhere(folder, name, answer, more, where)
+    handed_in_oddly(folder)
     handed_in_otherwise(folder)
     handed_in_without_its_check(folder)
     handed_in(folder, EVIL, "raise ValueError('<img src=x onerror=alert(1)>')", "evil")
     (folder / "no notebook.ipynb").write_text("{")
     (folder / "other.ipynb").write_text(nbformat.writes(nbformat.v4.new_notebook()))
-    (folder / "notes.txt").write_text("")
+    (folder / "notes.zip").write_text("")
     (folder / ".ipynb_checkpoints").mkdir()
     (folder / ".ipynb_checkpoints" / "old.ipynb").write_text("{")
-    before = [path.read_bytes() for path in paths]
+    every = [path for path in folder.rglob("*") if path.is_file()]
+    before = {path: path.read_bytes() for path in every}
     out = tmp_path_factory.mktemp("out") / "grades.csv"
     grade.grade(folder, out, secret="tests", seconds=SECONDS, memory=1)
-    assert [path.read_bytes() for path in paths] == before
+    if sys.platform == "linux":  # elsewhere a library may write what Python does not see
+        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     with out.open(encoding="utf-8-sig") as table:
         rows = {row["student"]: row for row in csv.DictReader(table)}
     return out.with_suffix(""), rows
@@ -197,9 +287,27 @@ def graded(tmp_path_factory):
 
 def test_each_student_has_a_row(graded):
     assert set(graded[1]) == {
-        *(*CLASS, "own cells", "Greta Holm", f"'{EVIL}"),
-        *("no notebook", "other"),
+        *(*CLASS, *BESIDE, *ELSEWHERE, "own cells", "Greta Holm", f"'{EVIL}"),
+        *("no notebook", "other", "no cells", "link", "odd/start-here"),
+        *("Ö", "bom", "odd cells", "東" * 80, r"M\udcfcller"),
     }
+
+
+@pytest.mark.parametrize(
+    "name", [*BESIDE, *ELSEWHERE, "Ö", "bom", "odd cells", "東" * 80, r"M\udcfcller"]
+)
+def test_a_right_answer_is_right(name, graded):
+    row = graded[1][name]
+    assert (row["outcome"], row["diagnosis"]) == ("right", "")
+
+
+def test_the_teacher_is_told_where_to_look(graded):
+    folder, rows = graded
+    assert rows["ours"]["look"] == ".right" and rows["crashes"]["look"] == "ctypes"
+    assert rows["right"]["look"] == ""
+    index = (folder / "index.html").read_text("utf-8")
+    assert "alone/start-here.ipynb (COURSE_SECRET, gc)" in index
+    assert "The same answer to" not in index  # these are too short to tell
 
 
 def test_an_answer_counts_without_its_check_and_a_name_without_quotes(graded):
@@ -222,14 +330,17 @@ def test_a_file_that_cannot_be_graded_has_a_row_too(graded):
     rows = graded[1]
     assert "cannot be read as a notebook" in rows["no notebook"]["diagnosis"]
     assert "does not tell which chapter" in rows["other"]["diagnosis"]
+    assert "hand in the notebook itself" in rows["link"]["diagnosis"]
+    assert rows["no cells"]["outcome"] == "error"
 
 
 def test_there_are_a_summary_and_a_feedback_page_for_each(graded):
     folder, rows = graded
     index = (folder / "index.html").read_text("utf-8")
-    assert "not graded: notes.txt" in index
+    assert "notes.zip. Unpack the archives first." in index
     assert "ZeroDivisionError" in index and "data:image/png" in index
     assert len(list(folder.glob("*.html"))) == len(rows) + 1
+    assert "has no page" not in index
     page = (folder / "wrong-start-here.html").read_text("utf-8")
     assert "not yet" in page and "x.mean()" in page and SOLUTION.splitlines()[-1] not in index
 
@@ -240,6 +351,7 @@ def test_names_and_code_are_text_in_pages_and_in_spreadsheets(graded):
     for page in folder.glob("*.html"):
         text = page.read_text("utf-8")
         assert "<script" not in text and "<img src=x" not in text
+        assert "failed_input" not in text  # it may come from the secret
 
 
 def test_what_cannot_be_graded_is_said(tmp_path):
@@ -260,13 +372,112 @@ def test_what_cannot_be_graded_is_said(tmp_path):
 
 def test_a_chapter_that_was_not_assigned_gets_no_columns(tmp_path):
     handed_in(tmp_path, "one", TASK.stub)
+    handed_in(tmp_path, "two", TASK.stub)
     other = exercises_of.read(exercises_of.chapter("4"))
     nbformat.write(other, tmp_path / "04_queries_keys_values.ipynb")
-    rows, summary = grade.grade(tmp_path, tmp_path.with_name(f"{tmp_path.name}-out.csv"))
+    rows, summary, notes = grade.grade(tmp_path, tmp_path.with_name(f"{tmp_path.name}-out.csv"))
     assert [one.task.number for one in summary] == [TASK.number]
     assert {row.diagnosis for row in rows if row.outcome == "error"} == {
         "chapter 04_queries_keys_values was not assigned"
     }
+    assert notes == [
+        "Not graded, for the reason in their rows: 04_queries_keys_values.ipynb.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("NAME = 'Ann'  # 123", "Ann"),
+        ('NAME="Ana";', "Ana"),
+        ('NAME: str = "Ana"', "Ana"),
+        ("# my name\nNAME = (\n    'Ann '\n    'Lee'\n)", "Ann Lee"),
+        ("NAME = Jürgen  Müller", "Jürgen Müller"),
+        ("NAME = 12345", "12345"),
+        (r"NAME = 'Lee\ud83d'", r"Lee\ud83d"),
+        ('NAME = ""', ""),
+        ("FILE_NAME = 'x'", ""),
+    ],
+)
+def test_the_field_for_the_name_is_read(source, name):
+    assert grade._name([source]) == name
+
+
+class Worker:
+    """One that dies at the second notebook each time, unless the chapter does not even run."""
+
+    runs = True
+
+    def say(self, what):
+        self.submissions = what["submissions"] if isinstance(what, dict) else self.submissions
+
+    def __iter__(self):
+        if not self.runs:
+            yield {"problem": "OSError: no network"}
+        for number, names in self.submissions:
+            yield {"file": number}
+            if number == 1:
+                return
+            row = {"outcome": "right", "message": "", "detail": "", "seconds": 0.0}
+            yield {"file": number, "rows": [row | {"exercise": name} for name in names]}
+            yield {"file": number, "rows": []}  # a second verdict is refused
+
+    def end(self):
+        pass
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_who_ends_the_worker_or_a_chapter_that_does_not_run_costs_its_own_rows(
+    runs, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(grade, "_Worker", Worker)
+    monkeypatch.setattr(Worker, "runs", runs)
+    for name in "abc":
+        handed_in(tmp_path, name, TASK.stub)
+    out = tmp_path.with_name(f"{tmp_path.name}-out.csv")
+    rows, *_ = grade.grade(tmp_path, out)
+    assert [row.outcome for row in rows] == (["right", "error", "right"] if runs else ["error"] * 3)
+    assert ("ended the program" if runs else "OSError: no network") in rows[1].diagnosis
+    with pytest.raises(ValueError, match="is there already"):
+        grade.grade(tmp_path, out)
+    out.unlink()
+    with pytest.raises(ValueError, match="holds pages already"):
+        grade.grade(tmp_path, out)
+
+
+def test_each_file_has_rows_for_what_it_set_and_equal_answers_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(grade, "_Worker", Worker)
+    path = exercises_of.chapter("4")
+    chapter = exercises_of.read(path)
+    (name,) = exercises_of.tasks(chapter)[3].defines
+    answer = f"def {name}(x):\n    return {' + '.join('x' * 40)}"
+    for student, chosen in {"a": ["4.4"], "c": ["4.1", "4.4"]}.items():
+        made = assign.assignment(chapter, path.stem, chosen)
+        made.cells[2].source = f"NAME = {student!r}"
+        made.cells.append(nbformat.v4.new_code_cell(f"{answer}  # by {student}"))
+        nbformat.write(made, tmp_path / f"{student}.ipynb")
+    rows, _, notes = grade.grade(tmp_path, tmp_path.with_name(f"{tmp_path.name}-out.csv"))
+    assert [row.student + row.exercise for row in rows] == ["a4.4", "c4.1", "c4.4"]
+    assert notes == [
+        "Of chapter 04_queries_keys_values, not all files set the same: 4.4 in a.ipynb; "
+        "4.1, 4.4 in c.ipynb.",
+        "The same answer to 4.4: a, c.",
+    ]
+
+
+def test_an_interruption_keeps_what_is_done(tmp_path):
+    handed_in(tmp_path, "one", SOLUTION)
+    handed_in(
+        tmp_path, "two", "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()"
+    )
+    out = tmp_path.with_name(f"{tmp_path.name}-out.csv")
+    command = [sys.executable, ROOT / "tools" / "teach.py", "grade", tmp_path, "--out", out]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not (out.exists() and "right" in out.read_text("utf-8")) and process.poll() is None:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        assert "1 of 2 notebooks are in" in process.communicate()[1]
+    assert (out.with_suffix("") / "index.html").exists()
 
 
 def test_the_documents_list_the_exercises_that_have_no_other_inputs():

@@ -7,6 +7,7 @@ python tools/teach.py slides 04                     a chapter as slides, in buil
 """
 
 import argparse
+import signal
 import sys
 from datetime import date
 from pathlib import Path
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     two.add_argument("folder", type=Path, help="the notebooks, in folders of any depth")
     two.add_argument("--out", type=Path, required=True, help="the table, a CSV file")
     two.add_argument("--secret", default="", help="what inputs are drawn from; default: a new one")
-    two.add_argument("--seconds", type=float, default=60, help="for a cell (default: 60)")
+    two.add_argument("--seconds", type=float, default=60, help="of work for a cell (default: 60)")
     two.add_argument("--memory", type=float, default=2, help="GiB for a notebook (default: 2)")
     three = commands.add_parser("slides", help="make slides of chapters, for any browser")
     three.add_argument("chapters", nargs="+", metavar="NN", help="the number of a chapter")
@@ -58,14 +59,19 @@ def main(arguments: list[str] | None = None) -> int:
             made = assign(given.chapters, given.out, chosen, given.due, given.hints)
             print("\n".join(map(str, made)))
         if given.command == "grade":
-            _, summary = grade(given.folder, given.out, given.secret, given.seconds, given.memory)
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            limits = given.seconds, given.memory
+            _, summary, notes = grade(given.folder, given.out, given.secret, *limits)
             print("\n".join(line for one in summary for line in one.lines()))
+            print("\n".join(notes))
             print(f"The table is {given.out}; open {given.out.with_suffix('') / 'index.html'}.")
         if given.command == "slides":
             for path in map(chapter, given.chapters):
                 print(slides(path, given.out / f"{path.stem}.html"))
     except (ValueError, OSError, RuntimeError) as error:
         sys.exit(f"teach.py {given.command}: {error}")
+    except KeyboardInterrupt as error:
+        sys.exit(f"teach.py {given.command}: interrupted. {error}")
     return 0
 
 

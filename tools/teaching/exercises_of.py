@@ -1,16 +1,19 @@
 """The exercises of a chapter: where each stands in the notebook, and what its check is given."""
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 _HEADING = re.compile(r"^### Exercise (\d+\.\d+) · (.+)$", re.M)
+_PYTHON_MAGIC = re.compile(r"\A\s*%%(?:time|timeit|capture|prun)\b.*\n")  # its cell is Python
 DETAILS = re.compile(r"\n*<details>.*?</details>\n*", re.DOTALL)  # hints, what we found, solution
 
 
@@ -76,7 +79,9 @@ def chapter(number: str) -> Path:
 def read(path: Path) -> NotebookNode:
     """A notebook of format 4. Raises ValueError if the file is none."""
     try:
-        return nbformat.read(path, as_version=4)
+        content = path.read_bytes()
+        text = content.decode(json.detect_encoding(content), "backslashreplace")
+        return nbformat.reads(text, as_version=4)
     except Exception as error:  # nbformat has many ways to say that a file is no notebook
         why, *_ = str(error).splitlines() or [type(error).__name__]
         raise ValueError(f"{path.name} cannot be read as a notebook: {why[:200]}") from None
@@ -118,11 +123,27 @@ def check_call(statement: ast.stmt) -> tuple[str, str] | None:
 
 
 def statements(source: str) -> list[ast.stmt]:
-    """The statements of a cell; none if it is not Python (a magic, a syntax error)."""
+    """The statements of a cell, its magics as calls; none if it is not Python."""
     try:
-        return ast.parse(source).body
+        plain = _PYTHON_MAGIC.sub("", source)
+        return ast.parse(TransformerManager().transform_cell(plain)).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
+
+
+def defined(statement: ast.stmt) -> set[str]:
+    """The names that a statement of a cell defines.
+
+    >>> sorted(defined(ast.parse("import a.b, c as d").body[0]))
+    ['a', 'd']
+    """
+    match statement:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return {statement.name}
+        case ast.Import() | ast.ImportFrom():
+            return {(one.asname or one.name).partition(".")[0] for one in statement.names}
+    inside = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    return {node.id for node in inside if isinstance(node.ctx, ast.Store)}
 
 
 def _starts(cell: NotebookNode) -> bool:

@@ -1,22 +1,30 @@
-"""Grades: what students handed in becomes a table, a summary of the class and a page for each."""
+"""Grades: what students handed in becomes a table, a summary of the class and a page for each.
 
+All files are read before any code of a student runs; what is graded is the copy in memory. The
+table is written after each notebook, so nothing that one of them does takes the others' grades.
+"""
+
+import ast
 import base64
 import csv
+import hashlib
+import html
 import io
 import json
 import os
 import re
 import secrets
+import signal
+import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from subprocess import PIPE
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import clean
@@ -27,22 +35,31 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from helpers.files import write_whole
-from teaching.exercises_of import NOTEBOOKS, Task, read, tasks
+from teaching.exercises_of import NOTEBOOKS, Task, defined, read, statements, tasks
 
 ROOT = NOTEBOOKS.parent
-COLUMNS = ("student", "file", "chapter", "exercise", "outcome", "diagnosis", "seconds")
+COLUMNS = ("student", "file", "chapter", "exercise", "outcome", "diagnosis", "look", "seconds")
 OUTCOMES = {  # the colours and signs of the checks
     "right": ("#009E73", "✔"),
     "not yet": ("#D55E00", "✘"),
     "not attempted": ("#9ca3af", "…"),
     "error": ("#56336b", "!"),
 }
-MOST_BYTES = 50 * 2**20  # of a notebook
+MOST_BYTES = 200 * 2**20  # of a notebook
+PAGE_NAME = 150  # bytes of the name of a page
+ALIKE = 80  # characters from which on two equal answers are told
+# What an answer seldom needs, and a way to the right ones does.
+_LOOK = re.compile(
+    r"(?<!spines)\.right\b|\b(?:from|import) exercises\b|\bexercises[./]|_getframe|currentframe|"
+    r"\bf_(?:back|globals|locals)\b|\bgc\b|\bctypes\b|__(?:code|closure|defaults|globals)__|"
+    r"\bsys\.modules\b|\bCOURSE_SECRET\b|getattr\([^)]*[\"']right"
+)
 
 
 @dataclass
 class Row:
-    """What one student has done of one exercise."""
+    """What one student has done of one exercise. look: what the teacher should look at in the code
+    of the notebook; detail: more than the diagnosis, for the page alone."""
 
     student: str
     file: str
@@ -52,6 +69,7 @@ class Row:
     diagnosis: str
     seconds: float = 0.0
     detail: str = ""
+    look: str = ""
 
 
 @dataclass
@@ -59,20 +77,47 @@ class HandedIn:
     """A file that was handed in.
 
     Attributes:
-        file: its path within the folder.
+        path, file: its path, and its path within the folder.
         student: the name in it, or else the path.
         chapter: the name of its chapter's file without the ending, such as "03_causal_averaging".
         exercises: the names of the exercises that were set.
-        notebook: its content; None if it cannot be read.
-        problem: why not.
+        code: the sources of its code cells.
+        problem: why it cannot be graded, "" if it can.
+        digest: of the whole file.
     """
 
+    path: Path
     file: str
     student: str
     chapter: str = ""
     exercises: list[str] = field(default_factory=list)
-    notebook: NotebookNode | None = None
+    code: list[str] = field(default_factory=list)
     problem: str = ""
+    digest: bytes = b""
+
+
+class Chapter:
+    """A chapter of the class: its exercises by name, and what its cells have handed out."""
+
+    def __init__(self, stem: str):
+        notebook = read(NOTEBOOKS / f"{stem}.ipynb")
+        self.tasks = {task.name: task for task in tasks(notebook)}
+        code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+        self.cells = {source.strip() for source in code}
+        self.lines = {ast.unparse(s) for source in code for s in statements(source)}
+
+    def own(self, one: HandedIn) -> list[str]:
+        """The code cells that the student has written or changed."""
+        own = [source for source in one.code if source.strip() not in self.cells]
+        return [source for source in own if not re.match(r"NAME\b", source)]
+
+    def look(self, one: HandedIn) -> str:
+        """What the teacher should look at in the student's code."""
+        own = []
+        for source in self.own(one):
+            lines = [ast.unparse(s) for s in statements(source)] or [source]
+            own += [line for line in lines if line not in self.lines]
+        return ", ".join(sorted(set(_LOOK.findall("\n".join(own)))))
 
 
 def grade(
@@ -82,20 +127,22 @@ def grade(
     seconds: float = 60,
     memory: float = 2,
     jobs: int = 0,
-) -> tuple[list[Row], list["Summary"]]:
-    """Grade all notebooks in a folder; returns the rows of the table, and a summary by exercise.
+) -> tuple[list[Row], list["Summary"], list[str]]:
+    """Grade all notebooks in a folder; returns the rows of the table, a summary by exercise, and
+    sentences on what a teacher should know.
 
     Args:
-        folder: what was handed in, in folders of any depth; no file in it is changed.
+        folder: what was handed in, in folders of any depth.
         out: the table, a CSV file. Beside it, a folder of the same name gets `index.html`, the
             summary of the class, and a feedback page for each file.
         secret: what the inputs are drawn from; without one, a new one is drawn.
-        seconds: what a cell of a student may take.
+        seconds: what a cell of a student may take, of the processor's time.
         memory: GiB that a notebook may use beyond its chapter (on Linux).
         jobs: how many notebooks run at a time; 0: as many as there are cores.
 
     Raises ValueError if there is no notebook, if `out` is no CSV file or is there already, and if
-    the pages would lie in `folder`; RuntimeError if a chapter itself does not run.
+    the pages would lie in `folder` or in a folder that holds anything; KeyboardInterrupt if it was
+    interrupted, when the rows so far and their pages are written.
     """
     if not hasattr(os, "fork"):
         raise RuntimeError("grading needs Linux or macOS; on Windows, use WSL or a container")
@@ -110,60 +157,105 @@ def grade(
         raise ValueError(
             f"the pages would go into {pages}, among what was handed in: put {out.name} elsewhere"
         )
+    if pages.exists() and any(pages.iterdir()):
+        raise ValueError(f"{pages} holds pages already: move it away, or choose another name")
     began = time.monotonic()
-    paths = sorted(p for p in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+    every = sorted(Path(at) / name for at, _, names in os.walk(folder) for name in names)
+    paths = [path for path in every if _is_notebook(path.relative_to(folder))]
     if not paths:
         raise ValueError(f"there is no notebook (*.ipynb) in {folder}")
     handed_in = [take(path, folder) for path in paths]
-    assigned = {one.chapter for one in handed_in if one.exercises}
+    assigned = [one for one in handed_in if one.exercises]
+    if 2 * len(assigned) > len(handed_in):
+        for one in handed_in:
+            if not one.problem and one.chapter not in {each.chapter for each in assigned}:
+                one.problem, one.chapter = f"chapter {one.chapter} was not assigned", ""
+    chapters = {stem: Chapter(stem) for stem in sorted({one.chapter for one in handed_in} - {""})}
+    for stem, chapter in chapters.items():
+        these = [one for one in handed_in if one.chapter == stem]
+        of_class = {name for one in these for name in one.exercises}
+        for one in these:
+            its = [name for name in chapter.tasks if name in one.exercises]
+            one.exercises = its or [name for name in chapter.tasks if name in of_class]
+            one.exercises = one.exercises or list(chapter.tasks)
+    rows: dict[str, list[Row]] = {}
+
+    def note(one: HandedIn, told: Sequence[dict[str, Any]] = ()) -> None:
+        rows[one.file] = _rows(one, chapters.get(one.chapter), told)
+        done = [row for each in handed_in for row in rows.get(each.file, [])]
+        write_whole(out, _table(done).encode("utf-8-sig"))
+
     for one in handed_in:
-        if assigned and one.chapter and one.chapter not in assigned:
-            one.problem = f"chapter {one.chapter} was not assigned"
-            one.notebook, one.chapter = None, ""
+        if one.problem:
+            note(one)
     secret = secret or secrets.token_hex(8)
-    set_of: dict[str, list[Task]] = {}  # chapter → the exercises that were set, in their order
-    for chapter in sorted({one.chapter for one in handed_in if one.chapter}):
-        every = tasks(read(NOTEBOOKS / f"{chapter}.ipynb"))
-        names = {name for one in handed_in if one.chapter == chapter for name in one.exercises}
-        set_of[chapter] = [task for task in every if task.name in names] or every
-    rows = []
     limits = {"seconds": seconds, "memory": int(memory * 2**30), "jobs": jobs or os.cpu_count()}
-    found: dict[str, list[dict[str, Any]]] = {}
-    for chapter, wanted in set_of.items():
-        these = [one for one in handed_in if one.chapter == chapter]
-        found |= _judge(chapter, wanted, these, secret, limits)
-    for one in handed_in:
-        rows += _rows(one, set_of.get(one.chapter, []), found.get(one.file, []))
-    write_whole(out, _table(rows).encode("utf-8-sig"))
-    every = [task for wanted in set_of.values() for task in wanted]
-    summary = [Summary.of(task, rows) for task in every]
-    took = time.monotonic() - began
-    ignored = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
-    ignored = [name for name in ignored if not name.endswith(".ipynb")]
-    facts = {"secret": secret, "took": took, "ignored": sorted(ignored)}
-    _write_pages(rows, handed_in, summary, pages, facts)
-    return rows, summary
+    interrupted = False
+    try:
+        for stem in chapters:
+            these = [one for one in handed_in if one.chapter == stem and not one.problem]
+            try:
+                for one, told in _judge(stem, these, secret, limits):
+                    note(one, told)
+            except RuntimeError as error:
+                for one in (one for one in these if one.file not in rows):
+                    one.problem = f"chapter {stem} could not be run: {error}"
+                    note(one)
+    except KeyboardInterrupt:
+        interrupted = True
+    done = [one for one in handed_in if one.file in rows]
+    found = [row for one in done for row in rows[one.file]]
+    summary = [Summary.of(task, found) for c in chapters.values() for task in c.tasks.values()]
+    summary = [one for one in summary if one.outcomes]
+    ignored = [_utf8(str(path.relative_to(folder))) for path in every if path not in paths]
+    changed = [one.file for one in handed_in if one.digest and _digest(one.path) != one.digest]
+    notes = [*_notes(done, rows, ignored, changed), *_alike(done, chapters)]
+    facts = {"secret": secret, "took": time.monotonic() - began, "notes": notes}
+    _write_pages(rows, done, chapters, summary, pages, facts)
+    if interrupted:
+        raise KeyboardInterrupt(f"{len(done)} of {len(handed_in)} notebooks are in {out}")
+    return found, summary, notes
+
+
+def _is_notebook(path: Path) -> bool:
+    """By its name, and not what systems leave beside it; browsers add an ending of their own."""
+    left = {".ipynb_checkpoints", "__MACOSX"} & {*path.parts} or path.name.startswith("._")
+    return not left and bool(re.search(r"\.ipynb(\.txt|\.json)?$", path.name, re.I))
+
+
+def _utf8(text: str) -> str:
+    """The text without what UTF-8 cannot hold: halves of characters, undecoded bytes of a name."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def take(path: Path, folder: Path) -> HandedIn:
     """A file as it was handed in: whose it is, and of which chapter."""
-    one = HandedIn(file := path.relative_to(folder).as_posix(), file.removesuffix(".ipynb"))
+    file = _utf8(path.relative_to(folder).as_posix())
+    one = HandedIn(path, file, re.sub(r"\.ipynb(\.txt|\.json)?$", "", file, flags=re.I))
     try:
-        if not path.is_file() or path.stat().st_size > MOST_BYTES:
-            raise ValueError(f"{path.name} is not a file of at most {MOST_BYTES // 2**20} MiB")
-        one.notebook = notebook = read(path)
-        told = notebook.metadata.get("course", {})
-        one.chapter = _chapter(str(told.get("assignment", "")), notebook, path)
-        one.exercises = [str(name) for name in told.get("exercises", [])]
-        one.student = _name(notebook) or one.student
-    except (OSError, ValueError, AttributeError, TypeError) as error:
-        one.problem, one.notebook = str(error), None
+        facts = path.lstat()
+        if not stat.S_ISREG(facts.st_mode):
+            raise ValueError("it is a link or no file at all: hand in the notebook itself")
+        if facts.st_size > MOST_BYTES:
+            raise ValueError(
+                f"it has over {MOST_BYTES // 2**20} MiB: clear its outputs and hand it in again"
+            )
+        one.digest = _digest(path)
+        notebook = read(path)
+        cells = [c for c in notebook.cells if isinstance(c.get("source"), str)]
+        one.code = [_utf8(cell.source) for cell in cells if cell.cell_type == "code"]
+        one.student = _name(one.code) or one.student
+        told = notebook.metadata.get("course") or {}
+        one.chapter = _chapter(str(told.get("assignment", "")), cells, path)
+        one.exercises = [str(name) for name in told.get("exercises") or []]
+    except Exception as error:  # a file can be odd in more ways than one can list
+        one.problem = _utf8(str(error)) or type(error).__name__
     return one
 
 
-def _chapter(told: str, notebook: NotebookNode, path: Path) -> str:
+def _chapter(told: str, cells: Sequence[NotebookNode], path: Path) -> str:
     """The chapter that a notebook was made of: by what it says, its title, or its file's name."""
-    heads = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    heads = [cell.source for cell in cells if cell.cell_type == "markdown"]
     title = re.search(r"^# (\d\d) · ", "\n".join(heads), re.M)
     number = re.search(r"(?<!\d)(\d\d)_", path.name)
     if re.fullmatch(r"\d\d_[a-z_]+", told) and (NOTEBOOKS / f"{told}.ipynb").exists():
@@ -174,144 +266,267 @@ def _chapter(told: str, notebook: NotebookNode, path: Path) -> str:
     raise ValueError("the notebook does not tell which chapter it is of")
 
 
-def _name(notebook: NotebookNode) -> str:
-    """What the student wrote into the field for the name, with or without quotes."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and (found := re.match(r"NAME\s*=(.*)", cell.source)):
-            return " ".join(found[1].strip(" \t\"'“”„‘’«»").split())[:100]
+def _name(code: Sequence[str]) -> str:
+    """What the student wrote into the field for the name, even without quotes."""
+    for source in code:
+        said = ""
+        for statement in statements(source):
+            if "NAME" in defined(statement) and isinstance(statement, (ast.Assign, ast.AnnAssign)):
+                value = statement.value
+                said = str(value.value) if isinstance(value, ast.Constant) else ""
+        if not said and (line := re.search(r"^NAME\b[^=\n]*=(.*)", source, re.M)):
+            said = line[1].strip(" \t\"'“”„‘’«»")
+        if said.strip():
+            return _utf8(" ".join(said.split()))[:100]
     return ""
 
 
 def _judge(
-    chapter: str,
-    wanted: Sequence[Task],
-    handed_in: Sequence[HandedIn],
-    secret: str,
-    limits: dict[str, Any],
-) -> dict[str, list[dict[str, Any]]]:
-    """File → what its exercises gave, in the order of `wanted`; shows a bar of progress."""
-    submissions = []
-    for one in handed_in:
-        if one.notebook:
-            cells = one.notebook.cells
-            at = [i for i, c in enumerate(cells) if "### Exercise" in c.source] or [0]
-            start = sum(cell.cell_type == "code" for cell in cells[: at[0]])
-            code = [cell.source for cell in cells if cell.cell_type == "code"]
-            submissions.append({"file": one.file, "code": code, "start": start})
-    request = limits | {
-        "chapter": str(NOTEBOOKS / f"{chapter}.ipynb"),
-        "exercises": [task.name for task in wanted],
-        "submissions": submissions,
-    }
-    environment = os.environ | {
-        "COURSE_SECRET": secret,
-        "CUDA_VISIBLE_DEVICES": "",
-        "IPYTHONDIR": os.devnull,
-        "MPLBACKEND": "agg",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tools")]),
-    }
-    command = [sys.executable, "-m", "teaching.worker"]
-    with tempfile.TemporaryFile("w+") as errors:
-        worker = subprocess.Popen(
-            command, stdin=PIPE, stdout=PIPE, stderr=errors, text=True, env=environment
+    stem: str, handed_in: Sequence[HandedIn], secret: str, limits: dict[str, Any]
+) -> Iterator[tuple[HandedIn, list[dict[str, Any]]]]:
+    """Each notebook of a chapter with what its exercises gave, as soon as it is judged.
+
+    A notebook that ends the process that judges is found out, and the others are judged anew.
+    Raises RuntimeError if the chapter cannot run.
+    """
+    waiting = dict(enumerate(handed_in))
+    bar = tqdm(total=len(waiting), desc=f"chapter {stem}", unit="notebook")
+    while waiting:
+        submissions = [[number, one.exercises] for number, one in waiting.items()]
+        request = {"chapter": str(NOTEBOOKS / f"{stem}.ipynb"), "submissions": submissions}
+        running: set[int] = set()
+        worker = _Worker()
+        try:
+            worker.say(limits | request | {"secret": secret})
+            for said in worker:
+                if "problem" in said:
+                    raise RuntimeError(_utf8(said["problem"]))
+                number = said["file"]
+                if number not in waiting:  # a second verdict
+                    continue
+                if "rows" not in said:
+                    running.add(number)
+                    worker.say(waiting[number].code)
+                    continue
+                running.discard(number)
+                bar.update()
+                yield waiting.pop(number), said["rows"]
+        finally:
+            worker.end()
+        if waiting and not running:
+            raise RuntimeError("the process that judges was ended, perhaps for lack of memory")
+        if len(running) == 1:
+            one = waiting.pop(running.pop())
+            bar.update()
+            yield one, [_ended(name) for name in one.exercises]
+        limits = limits | {"jobs": 1}
+        waiting = {n: waiting[n] for n in sorted(waiting, key=lambda n: n not in running)}
+    bar.close()
+
+
+class _Worker:
+    """The process in which a chapter runs; iterating gives what it says, until it ends."""
+
+    def __init__(self) -> None:
+        environment = os.environ | {
+            "CUDA_VISIBLE_DEVICES": "",
+            "IPYTHONDIR": os.devnull,
+            "MPLBACKEND": "agg",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tools")]),
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "teaching.worker"],
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            text=True,
+            env=environment,
+            start_new_session=True,  # an interruption reaches this process alone
         )
-        assert worker.stdin and worker.stdout
-        with suppress(BrokenPipeError), worker.stdin:
-            worker.stdin.write(json.dumps(request))
-        said = tqdm(worker.stdout, f"chapter {chapter}", len(submissions), unit="notebook")
-        lines = [json.loads(line) for line in said]
-        if worker.wait():
-            errors.seek(0)
-            last = errors.read().strip().splitlines()[-1:] or ["no reason was given"]
-            raise RuntimeError(f"chapter {chapter} could not be graded: {last[0]}")
-    return {line["file"]: line["rows"] for line in lines}
+
+    def say(self, what: Any) -> None:
+        assert self.process.stdin
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(what) + "\n")
+            self.process.stdin.flush()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        assert self.process.stdout
+        with suppress(ValueError):  # it was killed in the middle of a line
+            for line in self.process.stdout:
+                yield json.loads(line)
+
+    def end(self) -> None:
+        """End the process and its forks."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        with suppress(BrokenPipeError):
+            self.process.communicate()
 
 
-def _rows(one: HandedIn, wanted: Sequence[Task], found: Sequence[dict[str, Any]]) -> list[Row]:
+def _ended(name: str) -> dict[str, Any]:
+    """What an exercise gets in a notebook that has ended the process that judges."""
+    message = "The code of this notebook ended the program that grades: read it."
+    return {"exercise": name, "outcome": "error", "message": message, "detail": "", "seconds": 0.0}
+
+
+def _digest(path: Path) -> bytes:
+    try:
+        return hashlib.sha256(path.read_bytes()).digest()
+    except OSError:  # it is gone
+        return b""
+
+
+def _rows(one: HandedIn, chapter: Chapter | None, told: Sequence[dict[str, Any]]) -> list[Row]:
     """The rows of a file: one for each exercise, or one that says why there are none."""
-    if one.notebook is None:
+    if one.problem or chapter is None:
         return [Row(one.student, one.file, one.chapter, "", "error", one.problem)]
     return [
         Row(
             one.student,
             one.file,
             one.chapter,
-            task.number,
-            told["outcome"],
-            "" if told["outcome"] == "not attempted" else told["message"],
-            round(told["seconds"], 1),
-            told["detail"],
+            chapter.tasks[row["exercise"]].number,
+            row["outcome"],
+            "" if row["outcome"] == "not attempted" else _utf8(row["message"]),
+            round(row["seconds"], 1),
+            _utf8(row["detail"]),
+            chapter.look(one),
         )
-        for task, told in zip(wanted, found, strict=True)
+        for row in told
     ]
 
 
 def _table(rows: Iterable[Row]) -> str:
     """The rows as CSV, in which a spreadsheet takes no text of a student for a formula."""
     text = io.StringIO()
-    writer = csv.writer(text)
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)  # some split at semicolons, too
     writer.writerow(COLUMNS)
     for row in rows:
         if row.outcome == "right":
             row = replace(row, diagnosis="")  # what the check says then is no diagnosis
         values = [str(getattr(row, column)) for column in COLUMNS]
-        writer.writerow([f"'{v}" if v[:1] in tuple("=+-@\t\r") else v for v in values])
+        writer.writerow([f"'{v}" if v[:1] in tuple("=+-@\t\r＝＋－＠") else v for v in values])
     return text.getvalue()
+
+
+def _notes(
+    handed_in: Sequence[HandedIn],
+    rows: dict[str, list[Row]],
+    ignored: Sequence[str],
+    changed: Sequence[str],
+) -> list[str]:
+    """What a teacher should know of the files."""
+    notes = []
+    if ignored:
+        archives = " Unpack the archives first." * any(
+            re.search(r"\.(zip|7z|rar|tar|gz)$", name, re.I) for name in ignored
+        )
+        notes.append(
+            f"No notebooks, or copies that a system has left: {_listed(ignored)}.{archives}"
+        )
+    if unread := [one.file for one in handed_in if one.problem]:
+        notes.append(f"Not graded, for the reason in their rows: {_listed(unread)}.")
+    if changed:
+        notes.append(f"While grading, these files were changed or removed: {_listed(changed)}.")
+    if looks := [f"{file} ({found[0].look})" for file, found in rows.items() if found[0].look]:
+        notes.append(
+            f"Look at these notebooks, which may have fetched an answer: {_listed(looks)}."
+        )
+    sets: dict[str, dict[tuple[str, ...], list[HandedIn]]] = {}
+    students: dict[tuple[str, str], list[str]] = {}
+    for one in handed_in:
+        if not one.problem:
+            numbers = tuple(row.exercise for row in rows[one.file])
+            sets.setdefault(one.chapter, {}).setdefault(numbers, []).append(one)
+            students.setdefault((one.student, one.chapter), []).append(one.file)
+    for chapter, by_set in sets.items():
+        if len(by_set) > 1:
+            each = [
+                f"{', '.join(n)} in {_listed([f.file for f in of])}" for n, of in by_set.items()
+            ]
+            notes.append(f"Of chapter {chapter}, not all files set the same: {'; '.join(each)}.")
+    for (student, chapter), files in students.items():
+        if len(files) > 1:
+            twice = f"{student} has handed in chapter {chapter} more than once: {_listed(files)}."
+            notes.append(f"{twice} All of them count.")
+    return notes
+
+
+def _listed(names: Sequence[str], most: int = 10) -> str:
+    more = f" and {len(names) - most} more" * (len(names) > most)
+    return ", ".join(names[:most]) + more
+
+
+def _alike(handed_in: Sequence[HandedIn], chapters: dict[str, Chapter]) -> list[str]:
+    """Which students have the same answer, but for comments and layout."""
+    notes = []
+    for stem, chapter in chapters.items():
+        for task in chapter.tasks.values():
+            same: dict[str, set[str]] = {}
+            for one in (one for one in handed_in if one.chapter == stem):
+                lines = [line for source in chapter.own(one) for line in statements(source)]
+                answer = "\n".join(ast.unparse(s) for s in lines if defined(s) & task.defines)
+                if len(answer) > ALIKE:
+                    same.setdefault(answer, set()).add(one.student)
+            for students in (found for found in same.values() if len(found) > 1):
+                who = ", ".join(sorted(students))
+                notes.append(f"The same answer to {task.number}: {who}.")
+    return notes
 
 
 # --- pages ------------------------------------------------------------------------------------
 
 
 def _write_pages(
-    rows: Sequence[Row],
+    rows: dict[str, list[Row]],
     handed_in: Sequence[HandedIn],
+    chapters: dict[str, Chapter],
     summary: Sequence["Summary"],
     folder: Path,
     facts: dict[str, Any],
 ) -> None:
-    """Write `index.html`, the summary of the class, and a feedback page for each file."""
+    """Write `index.html`, the summary of the class, and a feedback page for each file; adds to the
+    notes among the facts which could not be made."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True)
-    environment.filters["markdown"] = lambda text: clean.output({"text/markdown": text})[
-        "text/html"
-    ]
+    environment.filters |= {"markdown": _markdown, "inline": clean.summary}
     environment.globals["outcomes"] = OUTCOMES
     names = _page_names(one.file for one in handed_in)
-    by_file: dict[str, list[Row]] = {one.file: [] for one in handed_in}
-    for row in rows:
-        by_file[row.file].append(row)
     every = {one.task.number: one.task for one in summary}
     for one in handed_in:
-        page = environment.get_template("feedback.html").render(
-            one=one, rows=by_file[one.file], tasks=every, code=_answers(one, by_file[one.file])
-        )
-        write_whole(folder / names[one.file], page.encode())
+        own = chapters[one.chapter].own(one) if one.chapter else []
+        try:
+            page = environment.get_template("feedback.html").render(
+                one=one, rows=rows[one.file], tasks=every, code="\n\n".join(own)
+            )
+            write_whole(folder / names[one.file], page.encode())
+        except Exception as error:  # one page stops no other
+            facts["notes"].append(f"{one.file} has no page: {type(error).__name__}.")
     picture = base64.b64encode(drawn(summary)).decode() if summary else ""
     students: dict[str, list[HandedIn]] = {}
     for one in sorted(handed_in, key=lambda one: (one.student.casefold(), one.file)):
         students.setdefault(one.student, []).append(one)
-    table, twice = [], []
+    table = []
     for student, files in students.items():
         its: dict[str, list[Row]] = {number: [] for number in every}
-        for row in (row for one in files for row in by_file[one.file] if row.exercise):
+        for row in (row for one in files for row in rows[one.file] if row.exercise):
             its[row.exercise].append(row)
         right = sum(any(row.outcome == "right" for row in found) for found in its.values())
         table.append((student, files, its, right))
-        for chapter, number in Counter(one.chapter for one in files if one.chapter).items():
-            if number > 1:
-                same = [one.file for one in files if one.chapter == chapter]
-                twice.append((student, chapter, same))
     page = environment.get_template("summary.html").render(
-        summary=summary,
-        picture=picture,
-        handed_in=handed_in,
-        table=table,
-        twice=twice,
-        names=names,
-        **facts,
+        summary=summary, picture=picture, handed_in=handed_in, table=table, names=names, **facts
     )
     write_whole(folder / "index.html", page.encode())
+
+
+def _markdown(text: str) -> str:
+    """A text as HTML; as code if it has a formula that cannot be set, as an exception may."""
+    try:
+        return clean.output({"text/markdown": text})["text/html"]
+    except Exception:
+        return f"<code>{html.escape(text)}</code>"
 
 
 @dataclass
@@ -356,21 +571,13 @@ def drawn(summary: Sequence[Summary]) -> bytes:
     return content.getvalue()
 
 
-def _answers(one: HandedIn, rows: Sequence[Row]) -> str:
-    """The code cells that the student has written or changed, from the exercises on."""
-    if one.notebook is None or not rows:
-        return ""
-    ours = read(NOTEBOOKS / f"{one.chapter}.ipynb").cells
-    known = {cell.source.strip() for cell in ours}
-    code = [c.source for c in one.notebook.cells if c.cell_type == "code"]
-    return "\n\n".join(c for c in code if c.strip() not in known and not c.startswith("NAME ="))
-
-
 def _page_names(files: Iterable[str]) -> dict[str, str]:
     """File → the name of its page; two files never share one."""
     names: dict[str, str] = {}
     for file in files:
-        plain = re.sub(r"[^\w-]+", "-", file.removesuffix(".ipynb"))[:100] or "notebook"
+        plain = re.sub(r"[^\w-]+", "-", file.removesuffix(".ipynb"))
+        plain = plain.encode()[-PAGE_NAME:].decode(errors="ignore")  # the end tells more
+        plain = plain or "notebook"
         taken = {name.casefold() for name in names.values()}
         while f"{plain}.html".casefold() in taken | {"index.html"}:
             plain += "-2"

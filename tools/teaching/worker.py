@@ -1,190 +1,331 @@
 """Judge what students handed in of one chapter; `grade.py` starts this as a process of its own.
 
-The chapter runs once, as the course has it. For each notebook the process then forks, and the fork
-runs only the student's own cells: thirty notebooks cost one run of the chapter and thirty times
-what the students wrote. `exercises` judges, with the inputs that COURSE_SECRET gives.
+The chapter runs once, as the course has it. For each notebook the process then asks for its code
+and forks, and the fork runs only the student's own cells: thirty notebooks cost one run of the
+chapter and thirty times what the students wrote. `exercises` judges, with the inputs that a secret
+gives. A fork knows no other notebook, and its one way out is the pipe to this process, which
+believes nothing but verdicts. If a cell ends its fork, another fork goes on without that cell.
 
-A fork has limits of time and memory, writes only into an empty folder of its own, starts no
-process and reaches no other machine. If an exercise ends its fork, another fork goes on behind it.
-This keeps accidents apart. It is no sandbox: code that is written to get out of it can do so.
+A fork has limits of time and memory, starts no program and reaches no other machine. It writes only
+into an empty folder of its own; on Linux from 5.13 on, Landlock sees to this for every library,
+elsewhere Python does, for what is written in Python. This keeps accidents apart. It is no sandbox:
+code that is written to get out of it can do so.
 """
 
 import ast
+import builtins
 import json
 import os
+import re
 import signal
+import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from ctypes import CDLL, c_char_p, c_long
 from dataclasses import dataclass, field
 from importlib import import_module
 from ipaddress import ip_address
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import FrameType, FunctionType, SimpleNamespace
 from typing import Any
 
-from teaching.exercises_of import check_call, read, statements, tasks
+from IPython.core.interactiveshell import InteractiveShell
 
-GRACE = 15.0  # seconds of silence beyond the limit after which a fork is killed
+from teaching.exercises_of import check_call, check_calls, defined, read, statements, tasks
+
+GRACE = 15  # seconds of work beyond the limit after which a fork is killed
+PATIENCE = 3  # times the limit: seconds after which a fork is killed that merely waits
 FILE_SIZE = 100 * 2**20  # bytes of a file that a student's code writes
+OUTCOMES = ("right", "not yet", "error", "not attempted")  # the first is the best
 WRITES = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.chown"}
 WRITES |= {"os.link", "os.symlink", "os.utime", "shutil.rmtree"}
 STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty"}
 STARTS |= {"os.kill", "os.killpg", "pty.spawn"}
 SENDS = {"socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"}
+ASKS = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}
+# Magics that would change where or how the judge runs.
+IDLE = {"matplotlib", "pylab", "gui", "cd", "pushd", "popd", "pip", "conda", "mamba", "uv"}
 
 
-@dataclass
-class Submission:
-    """The code cells of a notebook, and how far its exercises have been judged.
+class Shell(InteractiveShell):
+    """Answers as a kernel's shell does; a line with a magic or with ! never stops a cell."""
 
-    Attributes:
-        file: what names it in the rows.
-        code: the sources of all code cells.
-        start: the index of the first code cell of the exercises.
-        rows: the rows so far, by the exercise's name.
-        current: the exercise whose cells run.
-        deadline: when its fork will be killed, in seconds of the monotonic clock.
-    """
+    kernel = SimpleNamespace()
 
-    file: str
-    code: list[str]
-    start: int
-    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
-    current: str = ""
-    deadline: float = 0.0
+    def enable_gui(self, gui: Any = None) -> None:
+        pass
 
-    @property
-    def fatal(self) -> set[str]:
-        """The exercises that have ended a fork: their cells do not run again."""
-        return {name for name, row in self.rows.items() if row.get("fatal")}
+    def ask_exit(self) -> None:
+        pass
+
+    def system(self, cmd: str) -> None:
+        pass
+
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> list[str]:
+        return []
+
+    def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
+        if magic_name not in IDLE:
+            with suppress(Exception):
+                return super().run_line_magic(magic_name, line, _stack_depth + 1)
+        return None
 
 
 class Chapter:
-    """A chapter that has run.
+    """A chapter that has run. path: the chapter as the course has it."""
 
-    Args:
-        path: the chapter as the course has it.
-        names: the names of the exercises that are judged.
-    """
-
-    def __init__(self, path: Path, names: Sequence[str]):
-        from IPython.core.interactiveshell import InteractiveShell
-
-        self.shell = InteractiveShell.instance()
+    def __init__(self, path: Path):
+        self.shell = Shell.instance()
         notebook = read(path)
         code = [cell for cell in notebook.cells if cell.cell_type == "code"]
         self.handed_out = {cell.source.strip() for cell in code}
-        self.tasks = [task for task in tasks(notebook) if task.name in names]
+        self.has_run = set()
+        self.tasks = {task.name: task for task in tasks(notebook)}
         for cell in code:
             if not {"check", "deeper", "evidence"} & set(cell.metadata.get("tags", [])):
                 self.shell.run_cell(cell.source).raise_error()
-        self.checks = vars(import_module(f"exercises.{path.stem[3:]}"))
-        self.seal = self._seal()
+                self.has_run.add(cell.source.strip())
+        self.topic = import_module(f"exercises.{path.stem[3:]}")
+        self.exercises = {name: getattr(self.topic, name) for name in self.tasks}
+        self.sealed = self.seal()
 
-    def judge(
-        self, given: Submission, seconds: float, tell: Callable[[dict[str, Any]], None]
-    ) -> None:
-        """Run a student's cells, and tell the row of each exercise that has none yet.
+    def seal(self) -> list[tuple[int, ...]]:
+        """What the checks are made of, by identity; what an exercise holds, entry by entry."""
+        frame = sys.modules["exercises.check"]
+        parts = [frame, frame.Exercise, frame.Declared, frame.ModuleExercise, self.topic]
+        held = [(value, ()) for part in parts for value in vars(part).values()]
+        for one in self.exercises.values():
+            values = [value for name, value in vars(one).items() if name != "_failed"]
+            held += [(v, tuple(v) if isinstance(v, (list, dict)) else ()) for v in values]
+        return [(id(x), id(getattr(x, "__code__", None)), *map(id, inside)) for x, inside in held]
 
-        Args:
-            given: the submission.
-            seconds: what a cell may take.
-            tell: called with {"current": name} before each cell, and with each row.
+
+class Judge:
+    """Judges one notebook, in a fork of its own.
+
+    Args:
+        chapter: the chapter that has run.
+        code: the sources of all code cells of the notebook.
+        given: what is known of it from an earlier fork.
+        seconds: what a cell may take.
+        tell: called with {"current": …} before each step, and with the row of each exercise.
+    """
+
+    def __init__(
+        self,
+        chapter: Chapter,
+        code: Sequence[str],
+        given: "Submission",
+        seconds: float,
+        tell: Callable[[dict[str, Any]], None],
+    ):
+        self.chapter, self.code, self.seconds, self.tell = chapter, code, seconds, tell
+        self.wanted = [name for name in given.exercises if name not in given.rows]
+        self.stopped = given.stopped
+        self.problems: dict[int, str] = {}  # index of a cell → what stopped it
+        self.names = chapter.shell.user_ns
+        self.defined = [{n for s in statements(c) for n in defined(s)} for c in code]
+        self.own = [i for i, c in enumerate(code) if c.strip() not in chapter.handed_out]
+        self.lent = [i for i, c in enumerate(code) if c.strip() not in chapter.has_run]
+        # The exercises begin with the first stub or check that is left, and what stands above it.
+        stubs = {task.stub.strip() for task in chapter.tasks.values()}
+        checks = [any(name in chapter.tasks for name, _ in check_calls(c)) for c in code]
+        marks = [i for i, c in enumerate(code) if checks[i] or c.strip() in stubs]
+        self.start = min(marks, default=0)
+        while self.start - 1 in self.own:
+            self.start -= 1
+        self.late = False
+
+    def judge(self) -> None:
+        """Run the student's cells, and tell the row of each exercise that has none yet.
+
+        An exercise is judged where its check stands. If it is not right there, the cells count
+        that define the answer and stand below the check, or above the exercises, or have failed.
         """
-        answers = self._answers(given)
-        for task in self.tasks:
-            argument, own = answers[task.name]
-            if task.name in given.fatal:
-                continue
-            began = time.monotonic()
-            problem = ""
-            for source in own:
-                tell({"current": task.name})
-                problem = self._run(source, given.code, seconds)
-                if problem:
+        found: dict[str, tuple[tuple[str, str, str], str, range]] = {}
+        since = 0
+        began = time.process_time()
+        took = dict.fromkeys(self.wanted, 0.0)
+        for i, source in enumerate(self.code):
+            if i in self.own and i >= self.start:
+                self._run(i)
+            for name, argument in check_calls(source):
+                if name in self.wanted:
+                    cells = range(since, i + 1)
+                    verdict = self._verdict(name, argument)
+                    took[name] += time.process_time() - began
+                    if name in found:
+                        verdict = min(found[name][0], verdict, key=_rank)
+                    found[name] = verdict, argument, cells
+                    if verdict[0] == "right":
+                        self._tell(name, verdict, cells, took[name])
+                if name in self.chapter.tasks:
+                    since, began = i + 1, time.process_time()
+        for name in [*self.wanted]:
+            argument = self.chapter.tasks[name].argument
+            best, given, cells = found.get(name, (("not attempted", "", ""), argument, range(0)))
+            untouched = best[0] == "not attempted"
+            for verdict in self._tries(name, {given: 0, argument: 0}, cells, untouched):
+                best = min(best, verdict, key=_rank)
+                if best[0] == "right":
                     break
-            if task.name in given.rows:
-                continue
-            tell({"current": task.name})
-            verdict = ("error", problem, "") if problem else self._verdict(task.name, argument)
-            row = dict(zip(("outcome", "message", "detail"), verdict, strict=True))
-            tell(row | {"exercise": task.name, "seconds": time.monotonic() - began})
+            self._tell(name, best, cells, took[name] + time.process_time() - began)
+            began = time.process_time()
 
-    def _answers(self, given: Submission) -> dict[str, tuple[str, list[str]]]:
-        """By exercise: what its check is given, and the student's cells that lead to it.
+    def _tries(
+        self, name: str, arguments: Iterable[str], cells: range, untouched: bool
+    ) -> Iterator[tuple[str, str, str]]:
+        """Verdicts on an answer that stands elsewhere than above its check."""
+        below = [i for i in self.own if i >= max(cells.stop, self.start)]
+        elsewhere = [i for i in self.own if i < self.start or i in self.problems or i in below]
+        answers = [i for i in elsewhere if self.defined[i] & self.chapter.tasks[name].defines]
+        as_it_is = [None] if not cells or (below and not untouched) else []
+        for i in [*as_it_is, *reversed(answers)]:
+            if i is not None:
+                self._run(i)
+            for argument in arguments:
+                yield self._verdict(name, argument)
 
-        These are the cells between the check before it and its own. Where the check is gone, they
-        are those that define what it would be given.
-        """
-        names = {task.name for task in self.tasks}
-        found: dict[str, tuple[str, list[str]]] = {}
-        waiting: list[str] = []
-        for source in given.code[given.start :]:
-            if source.strip() not in self.handed_out:
-                waiting.append(source)
-            for statement in statements(source):
-                if (call := check_call(statement)) and call[0] in names:
-                    name, argument = call
-                    found[name] = argument, [*found.get(name, ("", []))[1], *waiting]
-                    waiting = []
-        own = [c for c in given.code[given.start :] if c.strip() not in self.handed_out]
-        for task in self.tasks:
-            cells = [c for c in own if any(_defines(c, name) for name in task.defines)]
-            found.setdefault(task.name, (task.argument, cells))
-        return found
+    def _tell(self, name: str, verdict: tuple[str, str, str], cells: range, took: float) -> None:
+        """Tell the row of an exercise. cells: those between the check before and its own."""
+        outcome, message, detail = verdict
+        defines = self.chapter.tasks[name].defines
+        its = [i for i in self.problems if any(one in self.code[i] for one in defines)]
+        problem = next(
+            (self.problems[i] for i in [*its, *self.problems] if i in [*its, *cells]), ""
+        )
+        if problem and outcome in ("error", "not attempted"):
+            outcome, message, problem = "error", problem, ""
+        if problem and outcome == "right":
+            problem += " It does not matter here, since the answer is right."
+        self.wanted.remove(name)
+        row = {"exercise": name, "outcome": outcome, "message": message}
+        self.tell(
+            {**row, "detail": f"{detail} {problem}".strip(), "seconds": took, "late": self.late}
+        )
+        self.late = False
 
-    def _run(self, source: str, code: Sequence[str], seconds: float) -> str:
-        """Run a cell without its checks; what stopped it, "" if nothing did.
+    def _step(self, current: int | str) -> None:
+        """Say what comes now, and give it its time: the system ends the fork that works longer."""
+        import resource
 
-        Where the cell lacks a name that another cell of the student defines, that one runs first.
-        """
+        most = int(time.process_time() + self.seconds + GRACE)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        self.tell({"current": current})
+
+    def _run(self, i: int) -> None:
+        """Run a cell without its checks, after the cells above the exercises that it needs."""
         from exercises.watch import TimeIsUp, time_limit
 
-        body = statements(source)
-        checks = [task.name for task in self.tasks]
-        kept = [s for s in body if not ((call := check_call(s)) and call[0] in checks)]
-        plain = ast.unparse(ast.Module(kept, [])) if body else source
-        error: BaseException | None = None
+        self.problems.pop(i, None)
+        if str(i) in self.stopped:
+            self.problems[i] = self.stopped[str(i)]
+            return
+        body = statements(self.code[i])
+        read = {node.id for s in body for node in ast.walk(s) if isinstance(node, ast.Name)}
+        for name in sorted(read - self.names.keys() - vars(builtins).keys() - self.defined[i]):
+            above = [k for k in self.lent if name in self.defined[k] and k < self.start and k != i]
+            if above:
+                self.lent.remove(above[-1])
+                self._run(above[-1])
+        kept = [s for s in body if not ((call := check_call(s)) and call[0] in self.chapter.tasks)]
+        changed = len(kept) < len(body) or self.code[i].lstrip().startswith("%%")
+        plain = ast.unparse(ast.Module(kept, [])) if body and changed else self.code[i]
+        self._step(i)
+        error: BaseException | None
         try:
-            with time_limit(seconds):
-                for _ in range(10):
-                    result = self.shell.run_cell(plain)
-                    error = result.error_before_exec or result.error_in_exec
-                    name = error.name if isinstance(error, NameError) else ""
-                    definer = [c for c in code if name and c != source and _defines(c, name)]
-                    if not definer:
-                        break
-                    self.shell.run_cell(definer[-1])
+            with time_limit(self.seconds):
+                result = self.chapter.shell.run_cell(plain)
+                error = result.error_before_exec or result.error_in_exec
         except TimeIsUp as late:
             error = late
         if isinstance(error, TimeIsUp):
-            return f"A cell was stopped after {seconds:g} seconds. Is there an endless loop?"
-        return f"A cell stopped with {_told(error)}" if error else ""
+            self.late = True
+            self.problems[i] = (
+                f"A cell was stopped after {self.seconds:g} seconds. Is there an endless loop?"
+            )
+        elif error:
+            self.problems[i] = f"A cell stopped with {_told(error)}"
 
     def _verdict(self, name: str, argument: str) -> tuple[str, str, str]:
         """Outcome, message and detail of an exercise."""
-        try:
-            answer = eval(argument, self.shell.user_ns)
-        except Exception as error:
-            return "error", f"`{argument}` cannot be computed: {_told(error)}", ""
-        exercise = self.checks[name]
-        report = exercise(answer)
-        # The check must still be what it was, and must refuse what is surely wrong.
-        if self._seal() != self.seal or exercise(_wrong(exercise)).outcome == "right":
-            return "error", "The notebook has changed the check itself: read its code.", ""
-        return report.outcome, report.message, report.detail
+        from exercises import check
+        from exercises.watch import TimeIsUp, time_limit
 
-    def _seal(self) -> list[dict[str, int]]:
-        """What the checks are made of, by identity."""
-        frame = sys.modules["exercises.check"]
-        parts = [frame, frame.Exercise, frame.Declared, frame.ModuleExercise]
-        parts += [self.checks[task.name] for task in self.tasks]
-        held = [self.checks, *map(vars, parts)]
-        return [{name: id(x) for name, x in one.items() if name != "_failed"} for one in held]
+        self._step(name)
+        self.chapter.shell.run_cell("pass")  # the check looks at the cell that ran last
+        began = time.process_time()
+        try:
+            with time_limit(self.seconds):
+                answer = eval(argument, self.names)
+        except (Exception, SystemExit, TimeIsUp) as error:
+            self.late |= isinstance(error, TimeIsUp)
+            return "error", f"`{argument}` cannot be computed: {_told(error)}", ""
+        exercise = self.chapter.exercises[name]
+        report = exercise(answer)
+        if report.outcome != "right":
+            self.late |= time.process_time() - began > check.SECONDS
+            # What failed may be drawn from the secret, and is not there in the student's notebook.
+            detail = re.sub(r"Try it: `[^`]*`", "", report.detail)
+            return report.outcome, report.message, detail.strip()
+        # The check must still be what it was, and must refuse what is surely wrong.
+        if (
+            self.chapter.seal() != self.chapter.sealed
+            or exercise(_wrong(exercise)).outcome == "right"
+        ):
+            return "error", "The notebook has changed the check itself: read its code.", ""
+        self._step(name)
+        if _is_ours(answer) or self._calls_ours(exercise, answer):
+            return "error", "The answer uses the package `exercises`, which has the right ones.", ""
+        return "right", report.message, report.detail
+
+    def _calls_ours(self, exercise: Any, answer: Any) -> bool:
+        """Does the answer call the right one, or what that is made of?"""
+        from exercises.watch import time_limit
+
+        functions: list[Any] = []
+        for one in self.chapter.exercises.values():
+            right = getattr(one, "right", None)
+            functions += [right, *vars(right or object).values()]
+        inputs = getattr(exercise, "inputs", [(len,)])  # a check by hand may give functions
+        if not any(callable(x) for arguments in inputs for x in arguments):
+            functions += vars(self.chapter.topic).values()
+        ours = [one for one in functions if isinstance(one, FunctionType)]
+        code = {one.__code__ for one in ours if one.__module__ == self.chapter.topic.__name__}
+        found = False
+
+        def note(frame: FrameType, event: str, _: Any) -> None:
+            nonlocal found
+            if event == "call" and frame.f_code in code:
+                caller = frame.f_back
+                while caller and not caller.f_globals.get("__name__", "").startswith("exercises."):
+                    found |= caller.f_globals is self.names
+                    caller = caller.f_back
+
+        if exercise.judges_code:
+            with time_limit(self.seconds):
+                sys.setprofile(note)
+                try:
+                    exercise(answer)
+                finally:
+                    sys.setprofile(None)
+        return found
+
+
+def _is_ours(answer: Any) -> bool:
+    """Is the answer, or its kind, made in the package `exercises`?"""
+    kinds = getattr(answer, "__mro__", type(answer).__mro__)
+    modules = [str(getattr(one, "__module__", "")) for one in (answer, *kinds)]
+    return any(module.partition(".")[0] == "exercises" for module in modules)
+
+
+def _rank(verdict: tuple[str, str, str]) -> int:
+    return OUTCOMES.index(verdict[0])
 
 
 def _wrong(exercise: Any) -> Any:
@@ -197,91 +338,140 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:600]
 
 
-def _defines(source: str, name: str) -> bool:
-    """Does a statement of the cell define the name?"""
-    for statement in statements(source):
-        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            if statement.name == name:
+# --- forks ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Submission:
+    """How far the exercises of a notebook have been judged.
+
+    Attributes:
+        file: the number of the notebook.
+        exercises: the names of those that were set.
+        rows: the rows so far, by the exercise's name.
+        stopped: why the forks ended that these cells have ended, by their indices.
+        current: the cell that runs (its index) or the exercise that is judged (its name).
+        deadline: when its fork will be killed, in seconds of the monotonic clock.
+        late: it has run out of time.
+        again: it has done so once, beside others.
+    """
+
+    file: int
+    exercises: list[str]
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    stopped: dict[str, str] = field(default_factory=dict)
+    current: int | str = ""
+    deadline: float = 0.0
+    late: bool = False
+    again: bool = False
+
+    @property
+    def missing(self) -> list[str]:
+        return [name for name in self.exercises if name not in self.rows]
+
+    def hear(self, said: bytes, wall: float) -> bool:
+        """Take a message of a fork; False if it is none that a fork has to send."""
+        match json.loads(said):
+            case {"current": int() | str() as current}:
+                self.current, self.deadline = current, time.monotonic() + wall
                 return True
-        elif any(
-            isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-            for node in ast.walk(statement)
-        ):
-            return True
-    return False
+            case {
+                "exercise": str(name),
+                "outcome": "right" | "not yet" | "not attempted" | "error",
+                "message": str(),
+                "detail": str(),
+                "seconds": float(),
+                "late": bool(),
+            } as row if name in self.missing:
+                self.rows[name], self.late = row, self.late or row["late"]
+                return True
+        return False
+
+    def ended(self, why: str) -> None:
+        """Its fork has ended before all was told: the next one leaves out what has ended it."""
+        key = str(self.current)
+        if key.isdecimal() and key not in self.stopped:
+            self.stopped[key] = f"The code of a cell {why}."
+        else:
+            name = key if key in self.missing else self.missing[0]
+            row = {"exercise": name, "outcome": "error", "detail": "", "seconds": 0.0}
+            self.rows[name] = row | {"message": f"The code of this exercise {why}."}
 
 
 def judged(
-    chapter: Chapter, submissions: Sequence[Submission], seconds: float, memory: int, jobs: int
+    chapter: Chapter,
+    submissions: Sequence[Submission],
+    ask: Callable[[int], list[str]],
+    seconds: float,
+    memory: int,
+    jobs: int,
 ) -> Iterator[Submission]:
     """Judge submissions side by side; yields each when all its rows are there.
+
+    What has run out of time is judged once more when nothing else runs.
 
     Args:
         chapter: the chapter that has run.
         submissions: what was handed in.
+        ask: gives the code cells of a notebook, by its number.
         seconds: what a cell may take.
         memory: bytes that a fork may use beyond the chapter's.
         jobs: how many forks run at a time.
     """
     context = get_context("fork")
-    waiting, running = list(submissions), dict[Connection, tuple[Any, Any, Submission]]()
-    while waiting or running:
+    wall = PATIENCE * seconds + GRACE
+    waiting, again = list(submissions), list[Submission]()
+    running = dict[Connection, tuple[Any, Any, Submission]]()
+    while waiting or running or again:
+        if not waiting and not running:
+            waiting, again, jobs = again, [], 1
         while waiting and len(running) < jobs:
             given = waiting.pop(0)
             here, there = context.Pipe(duplex=False)
             folder = tempfile.TemporaryDirectory()
-            process = context.Process(
-                target=_fork, args=(chapter, given, seconds, memory, folder.name, there)
-            )
-            given.deadline, given.current = time.monotonic() + seconds + GRACE, ""
+            arguments = chapter, ask(given.file), given, seconds, memory, folder.name, there
+            process = context.Process(target=_fork, args=arguments)
+            given.deadline, given.current = time.monotonic() + wall, ""
             process.start()
             there.close()
             running[here] = process, folder, given
+            del arguments, process  # no other fork shall hold this code
         for connection in wait([*running], timeout=0.5):
             process, folder, given = running[connection]  # type: ignore[index]
+            why = ""
             try:
-                said = json.loads(connection.recv_bytes(2**20))  # type: ignore[union-attr]
-            except (EOFError, OSError, ValueError):
-                said = None  # it has ended, or writes what is no message
-            if said and "current" in said:
-                given.current = said["current"]
-                given.deadline = time.monotonic() + seconds + GRACE
-            elif said:
-                given.rows[said["exercise"]] = said
-            else:
-                _end(process, folder, connection)
-                del running[connection]  # type: ignore[arg-type]
-                missing = [t.name for t in chapter.tasks if t.name not in given.rows]
-                if not missing:
-                    yield given
+                if given.hear(connection.recv_bytes(2**20), wall):  # type: ignore[union-attr]
                     continue
-                culprit = given.current if given.current in missing else missing[0]
-                given.rows[culprit] = _fatal(culprit, process.exitcode, seconds)
+                why = "wrote something else than a verdict"
+            except (EOFError, OSError, ValueError, RecursionError):
+                pass  # it has ended
+            _end(process, folder, connection)
+            del running[connection]  # type: ignore[arg-type]
+            if given.missing:
+                given.late |= process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+                given.ended(why or _why(process.exitcode))
+            if given.missing:
                 waiting.insert(0, given)
+            elif given.late and not given.again:
+                again.append(Submission(given.file, given.exercises, again=True))
+            else:
+                yield given
         for process, _, given in running.values():
             if time.monotonic() > given.deadline:
                 process.kill()
 
 
-def _fatal(name: str, status: int | None, seconds: float) -> dict[str, Any]:
-    """The row of an exercise that has ended its fork."""
-    why = "ended the program"
-    if status == -signal.SIGKILL:
-        why = f"did not end within {seconds:g} seconds, and could not be stopped otherwise"
-    elif status is not None and status < 0:
-        why = f"crashed ({signal.Signals(-status).name})"
-    message = f"The code of this exercise {why}."
-    return {
-        "exercise": name,
-        "outcome": "error",
-        "message": message,
-        "detail": "",
-        "seconds": 0.0,
-        "fatal": True,
-    }
+def _why(status: int | None) -> str:
+    """How a fork has ended."""
+    if status in (-signal.SIGXCPU, -signal.SIGKILL):
+        return "did not end in time, and could not be stopped otherwise"
+    if status is not None and status < 0:
+        return f"crashed ({signal.Signals(-status).name})"
+    return "ended the program"
 
 
 def _end(process: Any, folder: Any, connection: Any) -> None:
+    process.join(1)  # how it has ended is of interest
     process.kill()
     process.join()
     connection.close()
@@ -291,6 +481,7 @@ def _end(process: Any, folder: Any, connection: Any) -> None:
 
 def _fork(
     chapter: Chapter,
+    code: Sequence[str],
     given: Submission,
     seconds: float,
     memory: int,
@@ -303,8 +494,11 @@ def _fork(
         connection.send_bytes(json.dumps(what).encode())
 
     try:
+        own = connection.fileno()
+        os.closerange(3, own)
+        os.closerange(own + 1, 2**16)
         confine(folder, memory)
-        chapter.judge(given, seconds, tell)
+        Judge(chapter, code, given, seconds, tell).judge()
     finally:
         os._exit(0)
 
@@ -316,6 +510,7 @@ def confine(folder: str, memory: int) -> None:
         folder: the only folder that it may write to.
         memory: bytes that it may use beyond what it has now (on Linux).
     """
+    import _posixsubprocess
     import resource
 
     os.chdir(folder)
@@ -329,6 +524,7 @@ def confine(folder: str, memory: int) -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + memory
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        _landlock(folder)
     inside = os.path.realpath(folder) + os.sep
 
     def is_outside(path: Any) -> bool:
@@ -336,6 +532,9 @@ def confine(folder: str, memory: int) -> None:
             return False
         real = os.path.realpath(os.fsdecode(path))
         return not f"{real}{os.sep}".startswith(inside) and real != os.devnull
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError("no other process is started or stopped while grading")
 
     def watch(event: str, args: tuple) -> None:
         if event == "open":
@@ -345,16 +544,40 @@ def confine(folder: str, memory: int) -> None:
         elif event in WRITES and any(map(is_outside, args)):
             raise PermissionError("files outside its own folder are not changed while grading")
         elif event in STARTS:
-            raise PermissionError(
-                "no other process is started or stopped while grading (a line that begins with ! "
-                "would start one)"
-            )
+            refuse()
         elif (event in SENDS and not _is_here(args[1])) or (
-            event == "socket.getaddrinfo" and not _is_here(args[:1])
+            event in ASKS and not _is_here(args[:1])
         ):
             raise PermissionError("no other machine is reached while grading")
 
+    _posixsubprocess.fork_exec = refuse  # type: ignore[assignment]  # a pool asks nobody
+    time.sleep = lambda seconds: None  # nobody waits for what a student wanted to watch
     sys.addaudithook(watch)
+
+
+def _landlock(folder: str) -> None:
+    """Let nothing that this process does write outside the folder, start a program, or signal
+    another process, whatever library does it; in vain where Linux is older than this."""
+    system = CDLL(None).syscall
+    system.restype = c_long
+    version = system(444, None, c_long(0), 1)  # landlock_create_ruleset
+    if version < 1:
+        return
+    # All rights to files but to read a file (bit 2) and a folder (bit 3); bit 0: to run a file.
+    rights = (1 << 12 + min(version, 3)) - 1 & ~0b1100
+    scopes = 0b11 if version >= 6 else 0  # abstract sockets, signals
+    rules = struct.pack("QQQ", rights, 0, scopes)
+    size = 24 if version >= 6 else 8
+    ruleset = system(444, c_char_p(rules), c_long(size), 0)
+    for path, allowed in ((folder, rights & ~1), (os.devnull, rights & 1 << 1 | rights & 1 << 14)):
+        place = os.open(path, os.O_PATH)
+        rule = struct.pack("=Qi", allowed, place)
+        system(445, ruleset, 1, c_char_p(rule), 0)  # landlock_add_rule
+        os.close(place)
+    CDLL(None).prctl(38, c_long(1), c_long(0), c_long(0), c_long(0))  # no new privileges
+    if system(446, ruleset, 0):  # landlock_restrict_self
+        raise OSError("Landlock refuses its own rules")
+    os.close(ruleset)
 
 
 def _is_here(address: Any) -> bool:
@@ -375,18 +598,34 @@ def _is_here(address: Any) -> bool:
 
 
 def main() -> int:
-    """Read a request from stdin, as JSON, and write a line of JSON for each submission."""
-    request = json.loads(sys.stdin.read())
+    """Read a request from stdin, as a line of JSON; write a line for each submission.
+
+    Between them, a line that has no rows asks for the code of a notebook.
+    """
+    request = json.loads(sys.stdin.readline())
     out = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+    def say(what: dict[str, Any]) -> None:
+        print(json.dumps(what), file=out, flush=True)
+
+    def ask(file: int) -> list[str]:
+        say({"file": file})
+        return json.loads(sys.stdin.readline())
+
     path = Path(request["chapter"])
     os.chdir(path.parent)
-    chapter = Chapter(path, request["exercises"])
-    submissions = [Submission(**one) for one in request["submissions"]]
+    os.environ["COURSE_SECRET"] = request.pop("secret")  # read when `exercises` is imported
+    try:
+        chapter = Chapter(path)
+    except Exception as error:
+        say({"problem": _told(error)})
+        return 1
+    del os.environ["COURSE_SECRET"]
+    submissions = [Submission(*one) for one in request["submissions"]]
     limits = request["seconds"], request["memory"], request["jobs"]
-    for given in judged(chapter, submissions, *limits):
-        rows = [given.rows[task.name] for task in chapter.tasks]
-        print(json.dumps({"file": given.file, "rows": rows}), file=out, flush=True)
+    for given in judged(chapter, submissions, ask, *limits):
+        say({"file": given.file, "rows": [given.rows[name] for name in given.exercises]})
     return 0
 
 
