@@ -108,7 +108,7 @@ def test_processes_that_are_alone_say_so_in_time():
     code = "from helpers.distributed import Processes\nwith Processes.started(minutes=0.02): ..."
     found = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **variables}, cwd=ROOT, text=True,
-        capture_output=True, timeout=120,
+        capture_output=True, timeout=600,
     )  # fmt: skip
     assert found.returncode == 1 and "did not find each other at 127.0.0.1:1" in found.stderr
 
