@@ -50,7 +50,9 @@ def check_shapes(**expected: tuple[Tensor, str]) -> None:
     for tensor, shape in expected.values():
         same = [sizes.setdefault(d, n) == n for d, n in zip(shape, tensor.shape, strict=False)]
         if tensor.dim() != len(shape) or not all(same):
-            wanted = ", ".join(f"{name} ({', '.join(shape)})" for name, (_, shape) in expected.items())
+            wanted = ", ".join(
+                f"{name} ({', '.join(shape)})" for name, (_, shape) in expected.items()
+            )
             given = ", ".join(str(tuple(tensor.shape)) for tensor, _ in expected.values())
             raise ValueError(f"the shapes should be {wanted}, but are {given}")
 

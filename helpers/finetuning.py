@@ -185,14 +185,16 @@ def add_lora(
         raise ValueError(f"no linear layer is called {sorted(unknown)}; there are {sorted(known)}")
     layers = {name: m for name, m in layers.items() if name.rpartition(".")[2] in wanted}
     if not layers:
-        raise ValueError(f"no nn.Linear is left that could get an adapter; there are {sorted(known)}")
+        raise ValueError(
+            f"no nn.Linear is left that could get an adapter; there are {sorted(known)}"
+        )
     places = [m for part in model.modules() for m in part._modules.values() if m is not None]
     uses = Counter(id(p) for m in places for p in m._parameters.values())
     if shared := [name for name, m in layers.items() if uses[id(m.weight)] > 1]:
         raise ValueError(
-            f"{shared[0]} shares its weights with another layer, as a tied head does with the token "
-            "table, and merging an adapter would change both: make the model with tied=False, or "
-            "leave this layer out of names"
+            f"{shared[0]} shares its weights with another layer, as a tied head does with the "
+            "token table, and merging an adapter would change both: make the model with "
+            "tied=False, or leave this layer out of names"
         )
     adapters = {name: LoRA(linear, rank, alpha) for name, linear in layers.items()}
     model.requires_grad_(False)

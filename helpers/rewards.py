@@ -117,9 +117,7 @@ def kl_penalty(log_probs: Tensor, reference: Tensor, mask: Tensor) -> Tensor:
     Returns the mean over the completions, a scalar. At each position, the sum over the vocabulary
     is exact; the prefixes are the sampled ones. Taught in: learning_from_rewards.
     """
-    check_shapes(
-        log_probs=(log_probs, "BnV"), reference=(reference, "BnV"), mask=(mask, "Bn")
-    )
+    check_shapes(log_probs=(log_probs, "BnV"), reference=(reference, "BnV"), mask=(mask, "Bn"))
     probs = log_probs.exp()
     log_ratio = torch.where(probs > 0, log_probs - reference, 0.0)  # not −∞ − −∞, which is NaN
     return (probs * log_ratio).sum(-1).masked_fill(~mask, 0).sum(1).mean()

@@ -244,7 +244,9 @@ def stream(
                 if temperature == 0:  # nothing to draw
                     new = probs.argmax(-1)
                 else:
-                    new = torch.multinomial(probs.cpu(), 1, generator=generator)[:, 0].to(ids.device)
+                    new = torch.multinomial(probs.cpu(), 1, generator=generator)[:, 0].to(
+                        ids.device
+                    )
                 new = torch.where(ended, text[:, -1], new)
                 ended |= torch.isin(new, stops)
                 text = torch.cat((text, new[:, None]), dim=1)

@@ -43,7 +43,8 @@ CONTEXT.set_forkserver_preload(
 def _child(rank, number, port, work, arguments, results):
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(number),
                       MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
-                      TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0")  # fmt: skip
+                      TORCHELASTIC_USE_AGENT_STORE="True",
+                      TORCHELASTIC_RESTART_COUNT="0")  # fmt: skip
     torch.set_num_threads(1)
     try:
         results.put((rank, work(*arguments)))
