@@ -65,7 +65,7 @@ class Processes:
         if local >= gpus > 0:
             raise RuntimeError(
                 f"each process needs a GPU of its own, and this machine has {gpus}: set "
-                f"--nproc-per-node to {gpus} at most, or CUDA_VISIBLE_DEVICES= to compute on the CPU"
+                f"--nproc-per-node={gpus}, or CUDA_VISIBLE_DEVICES= to compute on the CPU"
             )
         device = torch.device("cuda", local) if gpus else torch.device("cpu")
         if "RANK" not in os.environ:

@@ -119,8 +119,8 @@ def kl_penalty(log_probs: Tensor, reference: Tensor, mask: Tensor) -> Tensor:
     """
     check_shapes(log_probs=(log_probs, "BnV"), reference=(reference, "BnV"), mask=(mask, "Bn"))
     probs = log_probs.exp()
-    log_ratio = torch.where(probs > 0, log_probs - reference, 0.0)  # not −∞ − −∞, which is NaN
-    return (probs * log_ratio).sum(-1).masked_fill(~mask, 0).sum(1).mean()
+    counts = (probs > 0) & mask[..., None]  # elsewhere there may be −∞ − −∞, which is NaN
+    return (probs * torch.where(counts, log_probs - reference, 0.0)).sum(-1).sum(1).mean()
 
 
 def dpo_loss(right: Tensor, wrong: Tensor, beta: float) -> Tensor:
