@@ -1,4 +1,4 @@
-"""Checks of the arguments of training and sampling."""
+"""Checks of the arguments of training and sampling, and where these arguments belong."""
 
 import math
 from collections.abc import Sequence
@@ -31,6 +31,32 @@ def check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
         )
 
 
+def to_device_of(model: Any, tensor: Tensor) -> Tensor:
+    """Return the tensor where the model is: data and ids follow the model to a GPU.
+
+    Draws do not: they are made on the CPU and then moved, so that a seed means the same everywhere.
+    """
+    weight = next(model.parameters(), tensor) if isinstance(model, nn.Module) else tensor
+    return tensor.to(weight.device)
+
+
+def check_shapes(**expected: tuple[Tensor, str]) -> None:
+    """Raise ValueError unless the tensors fit together, and would not be broadcast.
+
+    expected: name = (tensor, shape), where a shape is a letter per dimension: check_shapes(mask=
+    (mask, "BT"), rewards=(rewards, "B")).
+    """
+    sizes: dict[str, int] = {}
+    for tensor, shape in expected.values():
+        same = [sizes.setdefault(d, n) == n for d, n in zip(shape, tensor.shape, strict=False)]
+        if tensor.dim() != len(shape) or not all(same):
+            wanted = ", ".join(
+                f"{name} ({', '.join(shape)})" for name, (_, shape) in expected.items()
+            )
+            given = ", ".join(str(tuple(tensor.shape)) for tensor, _ in expected.values())
+            raise ValueError(f"the shapes should be {wanted}, but are {given}")
+
+
 def is_whole(value: Any) -> bool:
     """Return whether a value is a whole number: not 2.5, "2" or True."""
     return hasattr(value, "__index__") and not isinstance(value, bool)
@@ -47,8 +73,8 @@ def check_count(name: str, value: Any) -> None:
 def check_optimizers(optimizer: Any, model: nn.Module) -> list[Optimizer]:
     """Return one optimizer or several as a list.
 
-    Raises TypeError for anything else, and ValueError for an optimizer of other parameters than the
-    model's.
+    Raises TypeError for anything else, and ValueError unless together they step the parameters of
+    the model that are to be trained, and each steps some of them.
     """
     try:
         optimizers = [optimizer] if isinstance(optimizer, Optimizer) else list(optimizer)
@@ -57,6 +83,7 @@ def check_optimizers(optimizer: Any, model: nn.Module) -> list[Optimizer]:
     if not optimizers:
         raise ValueError("training needs an optimizer, but the list of them is empty")
     own = set(map(id, model.parameters()))
+    left = {id(p): name for name, p in model.named_parameters() if p.requires_grad}
     for each in optimizers:
         if not isinstance(each, Optimizer):
             wrong = f"{each!r:.60}".partition("\n")[0]
@@ -68,6 +95,18 @@ def check_optimizers(optimizer: Any, model: nn.Module) -> list[Optimizer]:
                 "steps are not parameters of the model. Was the model made again after its "
                 "optimizer? Make the optimizer again, too: it still steps the old model"
             )
+        if not any(p.requires_grad for p in stepped):
+            raise ValueError(
+                f"all {len(stepped)} tensors that this {type(each).__name__} steps are frozen. Was "
+                "it made before add_lora? Make it again from the parameters that are to be trained"
+            )
+        for p in stepped:
+            left.pop(id(p), None)
+    if left:
+        raise ValueError(
+            f"no optimizer steps {len(left)} of the parameters, such as {next(iter(left.values()))}"
+            ": give them to one, or freeze them with requires_grad_(False)"
+        )
     return optimizers
 
 

@@ -22,7 +22,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 STRATEGIES = ("ddp", "fsdp", "tp")
-MINUTES = 5.0  # that `torchrun` waits for its processes
+MINUTES = 10.0  # that `torchrun` waits for its processes
 _connected: list[bool] = []
 
 
@@ -63,7 +63,10 @@ class Processes:
         gpus = torch.cuda.device_count()
         local = int(os.environ.get("LOCAL_RANK", "0"))
         if local >= gpus > 0:
-            raise RuntimeError(f"this machine has {gpus} GPUs: --nproc-per-node={gpus} at most")
+            raise RuntimeError(
+                f"each process needs a GPU of its own, and this machine has {gpus}: set "
+                f"--nproc-per-node={gpus}, or CUDA_VISIBLE_DEVICES= to compute on the CPU"
+            )
         device = torch.device("cuda", local) if gpus else torch.device("cpu")
         if "RANK" not in os.environ:
             yield cls(device=device)
@@ -280,13 +283,13 @@ def torchrun(script: str | Path, *arguments: str, processes: int = 2) -> str:
     """What a script prints when torchrun runs it in several processes of this machine.
 
     Args:
-        script: the file of the program. Each process gets one thread, and can import what can be
-            imported here.
+        script: the file of the program. Each process gets one thread and no GPU, so that the same
+            is computed on every machine, and can import what can be imported here.
         arguments: the words after the script's name, as in a terminal.
         processes: how many to start.
 
     Returns what they print, in the order of their ranks. Raises RuntimeError, with the
-    end of their messages, if a process fails, and if they have not ended after five minutes;
+    end of their messages, if a process fails, and if they have not ended after ten minutes;
     ValueError for another number of processes than 1, 2, …. Explained in: beyond_one_machine.
     """
     if not isinstance(processes, int) or processes < 1:
@@ -298,6 +301,7 @@ def torchrun(script: str | Path, *arguments: str, processes: int = 2) -> str:
         command += ["--redirects=1", f"--log-dir={folder}", str(script), *arguments]
         path = os.pathsep.join(os.path.abspath(place) for place in sys.path)
         here = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+        here["CUDA_VISIBLE_DEVICES"] = ""
         running = subprocess.Popen(
             command, stderr=subprocess.PIPE, env={**os.environ, **here},
             encoding="utf-8", errors="replace",

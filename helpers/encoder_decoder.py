@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from helpers.attention import MultiHeadAttention, attention
+from helpers.checks import to_device_of
 from helpers.gpt import Block, FeedForward
 from helpers.positions import SinusoidalPosition
 from helpers.text import CharTokenizer
@@ -240,7 +241,8 @@ def fit(
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * wsd_schedule(step, steps, warmup=50)
-        source, decoder_input, target = pairs_to_ids(draw(batch_size, generator))
+        batch = pairs_to_ids(draw(batch_size, generator))
+        source, decoder_input, target = (to_device_of(model, ids) for ids in batch)
         logits = model(source, decoder_input)
         loss = F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=0)
         optimizer.zero_grad()
@@ -257,8 +259,8 @@ def greedy_decode(model: nn.Module, sources: list[str], longest: int = 40) -> li
 
     longest: letters after which it ends without `END`. Explained in: encoders_decoders.
     """
-    source = padded([text + END for text in sources])
-    decoder_input = padded([START] * len(sources))
+    source = to_device_of(model, padded([text + END for text in sources]))
+    decoder_input = to_device_of(model, padded([START] * len(sources)))
     for _ in range(longest):
         most_likely = model(source, decoder_input)[:, -1].argmax(-1, keepdim=True)
         decoder_input = torch.cat((decoder_input, most_likely), 1)

@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.checkpoints import Tokenizer
+from helpers.checkpoints import Tokenizer, evaluating
+from helpers.checks import to_device_of
 
 
 @torch.no_grad()
@@ -15,25 +16,30 @@ def token_nll(model: nn.Module, ids: Tensor, stride: int | None = None) -> Tenso
     """Per-token negative log-likelihood in nats, with a sliding window: ids (N,) → (N − 1,).
 
     Args:
-        model: maps ids (B, T) to logits (B, T, V), T up to block_size; in evaluation mode.
+        model: maps ids (B, T) to logits (B, T, V), T up to block_size.
         ids: the tokens of one text.
         stride: distance between the starts of two windows; None: block_size. With less, windows
             overlap; each token is scored once, in the first window that predicts it.
 
-    Raises ValueError for a stride outside 1 … block_size. Taught in: judging.
+    Dropout is off. Raises ValueError for ids of another shape and for a stride outside 1 …
+    block_size. Taught in: judging.
     """
     window = int(model.block_size)  # type: ignore[arg-type]
     step = window if stride is None else stride
     if not 1 <= step <= window:
         raise ValueError(f"stride should be between 1 and block_size {window}, but is {stride}")
+    if ids.dim() != 1:
+        raise ValueError(f"ids should be those of one text, shape (N,), not {tuple(ids.shape)}")
+    ids = to_device_of(model, ids)
     found, done = [], 0  # how many tokens have been predicted
-    for start in range(0, len(ids), step):
-        if done >= len(ids) - 1:
-            break
-        x, y = ids[:-1][start : start + window], ids[1:][start : start + window]
-        here = F.cross_entropy(model(x[None])[0].float(), y, reduction="none")
-        found.append(here[done - start :])
-        done = start + len(x)
+    with evaluating(model):
+        for start in range(0, len(ids), step):
+            if done >= len(ids) - 1:
+                break
+            x, y = ids[:-1][start : start + window], ids[1:][start : start + window]
+            here = F.cross_entropy(model(x[None])[0].float(), y, reduction="none")
+            found.append(here[done - start :])
+            done = start + len(x)
     return torch.cat(found) if found else torch.zeros(0)
 
 
@@ -72,9 +78,11 @@ def bootstrap_means(
     Args:
         values: one number per text; for two models, the difference.
         draws: how many means, each of n values drawn with replacement.
-        generator: for the draws.
+        generator: for the draws, on the CPU.
 
     The quantiles 0.025 and 0.975 give a 95% interval.
     Efron 1979, "Bootstrap methods". Taught in: judging.
     """
-    return values[torch.randint(len(values), (draws, len(values)), generator=generator)].mean(1)
+    n = len(values)
+    drawn = torch.randint(n, (draws, n), generator=generator, device="cpu")
+    return values[drawn.to(values.device)].mean(1)

@@ -1,13 +1,14 @@
 """Fine-tuning: dialogues as ids with a completion mask, the masked loss, and LoRA adapters."""
 
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.checks import is_whole
+from helpers.checks import is_whole, to_device_of
 from helpers.text import BPETokenizer
 
 ROLES = ("system", "user", "assistant")
@@ -103,6 +104,7 @@ def completion_loss(model: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
         raise ValueError("mask is True at position 0, which nothing precedes: no logits predict it")
     if not mask.any():
         raise ValueError("mask is True nowhere: there is no token to learn")
+    ids, mask = to_device_of(model, ids), to_device_of(model, mask)
     targets, is_target = ids[:, 1:], mask[:, 1:]
     return F.cross_entropy(model(ids[:, :-1])[is_target], targets[is_target])
 
@@ -123,7 +125,7 @@ class LoRA(nn.Module):
         alpha: what the adapter is multiplied by, times rank; None: rank, so that the factor is 1.
 
     Raises TypeError for a layer that is not an nn.Linear; ValueError for a rank that is not a whole
-    number of at least 1. Hu et al. 2021. Taught in: fine_tuning.
+    number of at least 1 and an alpha that is not above 0. Hu et al. 2021. Taught in: fine_tuning.
     """
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float | None = None):
@@ -132,10 +134,14 @@ class LoRA(nn.Module):
             raise TypeError(f"LoRA wraps an nn.Linear, not a {type(linear).__name__}")
         if not (is_whole(rank) and rank >= 1):
             raise ValueError(f"rank is a whole number of at least 1, not {rank!r}")
+        if alpha is not None and not 0 < alpha < math.inf:
+            raise ValueError(f"alpha is a number above 0, or None, not {alpha!r}")
         self.linear = linear.requires_grad_(False)
         n_out, n_in = linear.weight.shape
         self.in_features, self.out_features = n_in, n_out  # as nn.Linear has them
-        self.A = nn.Parameter(linear.weight.new_empty(rank, n_in).normal_(std=1 / math.sqrt(n_in)))
+        drawn = torch.empty(rank, n_in, dtype=linear.weight.dtype, device="cpu")
+        drawn.normal_(std=1 / math.sqrt(n_in))
+        self.A = nn.Parameter(drawn.to(linear.weight.device))
         self.B = nn.Parameter(linear.weight.new_zeros(n_out, rank))
         self.scale = 1.0 if alpha is None else alpha / rank
 
@@ -166,8 +172,9 @@ def add_lora(
             "value"; None: all except "head".
 
     Give the returned parameters to an optimizer that is made after this call.
-    Raises ValueError for a model that has adapters already, and for a name that no linear layer
-    has; and what `LoRA` raises. Taught in: fine_tuning.
+    Raises ValueError for a model that has adapters already, a name that no linear layer has, a
+    layer whose weights another one shares, and where no layer is left; and what `LoRA` raises. Then
+    the model is as it was. Taught in: fine_tuning.
     """
     if any(isinstance(part, LoRA) for part in model.modules()):
         raise ValueError("the model has adapters already: merge_lora(model) first")
@@ -176,15 +183,25 @@ def add_lora(
     wanted = known - {"head"} if names is None else set(names)
     if unknown := wanted - known:
         raise ValueError(f"no linear layer is called {sorted(unknown)}; there are {sorted(known)}")
+    layers = {name: m for name, m in layers.items() if name.rpartition(".")[2] in wanted}
+    if not layers:
+        raise ValueError(
+            f"no nn.Linear is left that could get an adapter; there are {sorted(known)}"
+        )
+    places = [m for part in model.modules() for m in part._modules.values() if m is not None]
+    uses = Counter(id(p) for m in places for p in m._parameters.values())
+    if shared := [name for name, m in layers.items() if uses[id(m.weight)] > 1]:
+        raise ValueError(
+            f"{shared[0]} shares its weights with another layer, as a tied head does with the "
+            "token table, and merging an adapter would change both: make the model with "
+            "tied=False, or leave this layer out of names"
+        )
+    adapters = {name: LoRA(linear, rank, alpha) for name, linear in layers.items()}
     model.requires_grad_(False)
-    added: list[nn.Parameter] = []
-    for name, linear in layers.items():
+    for name, adapter in adapters.items():
         parent, _, last = name.rpartition(".")
-        if last in wanted:
-            adapter = LoRA(linear, rank, alpha)
-            setattr(model.get_submodule(parent), last, adapter)
-            added += [adapter.A, adapter.B]
-    return added
+        setattr(model.get_submodule(parent), last, adapter)
+    return [p for adapter in adapters.values() for p in (adapter.A, adapter.B)]
 
 
 def merge_lora(model: nn.Module) -> nn.Module:

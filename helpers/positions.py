@@ -76,7 +76,7 @@ class SinusoidalPosition(nn.Module):
                 f"{x.shape[-1]}"
             )
         positions, end = positions_from(start, x.shape[-2])
-        return x + sinusoidal(end, self.n_embd, self.base)[positions].to(x)
+        return x + sinusoidal(end, self.n_embd, self.base).to(x)[positions]
 
     def extra_repr(self) -> str:
         return f"{self.n_embd}, base={self.base:g}"
@@ -131,9 +131,10 @@ class Rotary(nn.Module):
         if x.shape[-1] != self.head_size:
             raise ValueError(f"Rotary({self.head_size}) cannot turn vectors of size {x.shape[-1]}")
         positions, end = positions_from(start, x.shape[-2])
-        if len(self._cos) < end:  # computed in full precision, for twice as many positions
+        if len(self._cos) < end or self._cos.device != x.device:
+            # Computed in full precision, for twice as many positions, and kept where x is.
             with torch.inference_mode(False):  # it may be needed in training, too
-                angles = self.angles(max(end, 2 * len(self._cos)))
+                angles = self.angles(max(end, 2 * len(self._cos))).to(x.device)
                 signed = torch.cat((-angles.sin(), angles.sin()), -1)
                 self._cos, self._sin = angles.cos().repeat(1, 2), signed
         cos, sin = self._cos[positions].to(x), self._sin[positions].to(x)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from helpers.checks import check_shapes, to_device_of
 from helpers.sampling import generate
 
 
@@ -51,8 +52,11 @@ def sample_completions(
 def completion_log_probs(model: nn.Module, ids: Tensor, n: int) -> Tensor:
     """The log-probabilities of all tokens at the last n positions: ids (B, T + n) → (B, n, V).
 
-    Taught in: learning_from_rewards.
+    Raises ValueError unless 1 ≤ n < T + n. Taught in: learning_from_rewards.
     """
+    if not 1 <= n < ids.shape[1]:
+        raise ValueError(f"completions of {n} tokens cannot end texts of {ids.shape[1]}")
+    ids = to_device_of(model, ids)
     return model(ids[:, :-1])[:, -n:].log_softmax(-1)
 
 
@@ -63,9 +67,11 @@ def chosen_log_probs(log_probs: Tensor, ids: Tensor) -> Tensor:
         log_probs: of `completion_log_probs`.
         ids: prompts with completions (B, T + n), or the completions (B, n).
 
+    Raises ValueError for shapes that do not fit, as the losses here do.
     Taught in: learning_from_rewards.
     """
-    completions = ids[:, -log_probs.shape[1] :]
+    completions = ids[:, -log_probs.shape[1] :].to(log_probs.device)
+    check_shapes(log_probs=(log_probs, "BnV"), completions=(completions, "Bn"))
     return log_probs.gather(-1, completions[..., None])[..., 0]
 
 
@@ -80,6 +86,7 @@ def group_advantages(rewards: Tensor, group: int) -> Tensor:
     Shao et al. 2024, "DeepSeekMath", who also divide by the standard deviation.
     Taught in: learning_from_rewards.
     """
+    check_shapes(rewards=(rewards, "B"))
     if group < 1 or len(rewards) % group:
         raise ValueError(f"{len(rewards)} rewards do not divide into groups of {group}")
     by_prompt = rewards.view(-1, group)
@@ -96,7 +103,8 @@ def policy_gradient_loss(chosen: Tensor, mask: Tensor, advantages: Tensor) -> Te
 
     Williams 1992, "REINFORCE". Taught in: learning_from_rewards.
     """
-    return -(advantages * (chosen * mask).sum(1)).mean()
+    check_shapes(chosen=(chosen, "Bn"), mask=(mask, "Bn"), advantages=(advantages, "B"))
+    return -(advantages * chosen.masked_fill(~mask, 0).sum(1)).mean()
 
 
 def kl_penalty(log_probs: Tensor, reference: Tensor, mask: Tensor) -> Tensor:
@@ -109,8 +117,10 @@ def kl_penalty(log_probs: Tensor, reference: Tensor, mask: Tensor) -> Tensor:
     Returns the mean over the completions, a scalar. At each position, the sum over the vocabulary
     is exact; the prefixes are the sampled ones. Taught in: learning_from_rewards.
     """
-    by_token = (log_probs.exp() * (log_probs - reference)).sum(-1)
-    return (by_token * mask).sum(1).mean()
+    check_shapes(log_probs=(log_probs, "BnV"), reference=(reference, "BnV"), mask=(mask, "Bn"))
+    probs = log_probs.exp()
+    counts = (probs > 0) & mask[..., None]  # elsewhere there may be −∞ − −∞, which is NaN
+    return (probs * torch.where(counts, log_probs - reference, 0.0)).sum(-1).sum(1).mean()
 
 
 def dpo_loss(right: Tensor, wrong: Tensor, beta: float) -> Tensor:
@@ -123,6 +133,7 @@ def dpo_loss(right: Tensor, wrong: Tensor, beta: float) -> Tensor:
 
     Rafailov et al. 2023, "Direct Preference Optimization". Taught in: learning_from_rewards.
     """
+    check_shapes(right=(right, "B"), wrong=(wrong, "B"))
     return -F.logsigmoid(beta * (right - wrong)).mean()
 
 

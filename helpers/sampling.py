@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from helpers.checkpoints import evaluating
-from helpers.checks import is_whole
+from helpers.checks import is_whole, to_device_of
 from helpers.gpt import GPT
 
 
@@ -133,9 +133,9 @@ def generate(
     """
     ends = settings["stop"] = _stop_ids(settings.get("stop", ()))
     tokens = stream(model, ids, max_new_tokens, **settings)
+    prompts, _ = _batch(model, ids)
     if isinstance(ids, Tensor):
-        return torch.cat([ids, *(new[:, None] for new in tokens)], dim=1)
-    prompts, _ = _batch(ids)
+        return torch.cat([prompts, *(new[:, None] for new in tokens)], dim=1)
     new = torch.stack([prompts[:, -1], *tokens], dim=1)[:, 1:]  # (B, n), n may be 0
     texts = []
     for prompt, continued in zip(ids, new, strict=True):
@@ -172,7 +172,7 @@ def stream(
         temperature, top_k, top_p, min_p: see `next_token_probabilities`.
         repetition_penalty: see `apply_repetition_penalty`; counts the prompt, too.
         stop: ids that end a text; an ended text repeats that id until all texts have ended.
-        generator: for the random draws.
+        generator: for the random draws, which are made on the CPU.
         cached: whether a GPT keeps keys and values in a cache.
         context_after_crop: how many of the last tokens are processed again when the context of
             block_size tokens is full. None: all that fit, which is exact, and slow from there on;
@@ -185,7 +185,7 @@ def stream(
     outside 1 … block_size, a stop outside the vocabulary, and a model that gives other shapes.
     Explained in: generation; the cache and prompts of different lengths, kv_cache.
     """
-    ids, padding = _batch(ids)
+    ids, padding = _batch(model, ids)
     if padding is not None and not isinstance(model, GPT):
         raise ValueError(
             "these prompts have different lengths, and only a GPT can be told what is padding; "
@@ -244,7 +244,9 @@ def stream(
                 if temperature == 0:  # nothing to draw
                     new = probs.argmax(-1)
                 else:
-                    new = torch.multinomial(probs, 1, generator=generator)[:, 0]
+                    new = torch.multinomial(probs.cpu(), 1, generator=generator)[:, 0].to(
+                        ids.device
+                    )
                 new = torch.where(ended, text[:, -1], new)
                 ended |= torch.isin(new, stops)
                 text = torch.cat((text, new[:, None]), dim=1)
@@ -255,10 +257,12 @@ def stream(
     return tokens()
 
 
-def _batch(prompts: Any) -> tuple[Tensor, Tensor | None]:
-    """The prompts as one tensor (B, T), and the length of each one's padding, None if all are 0."""
+def _batch(model: nn.Module, prompts: Any) -> tuple[Tensor, Tensor | None]:
+    """The prompts as one tensor (B, T), and the length of each one's padding, None if all are 0;
+    both where the model is."""
     if isinstance(prompts, list | tuple) and prompts:
         texts = [torch.as_tensor(prompt) for prompt in prompts if not isinstance(prompt, str)]
+        texts = [to_device_of(model, text) for text in texts]
         if len(texts) == len(prompts) and all(text.dim() == 1 for text in texts):
             if wrong := [t for t in texts if t.dtype != torch.int64 or len(t) == 0]:
                 raise ValueError(
@@ -282,7 +286,7 @@ def _batch(prompts: Any) -> tuple[Tensor, Tensor | None]:
             f"prompts are token ids (B, T), int64, with B and T ≥ 1, not {tuple(prompts.shape)} of "
             f"{prompts.dtype}; for one text use torch.tensor([ids])"
         )
-    return prompts, None
+    return to_device_of(model, prompts), None
 
 
 def _stop_ids(stop: Any) -> list[int]:

@@ -21,6 +21,7 @@ from helpers.checks import (
     check_optimizers,
     check_settings,
     check_stream,
+    to_device_of,
 )
 from helpers.distributed import full_tensor, map_across_ranks, shard_like
 from helpers.fast import has_bf16
@@ -40,7 +41,7 @@ def get_batch(
         data: token ids (N,), int64.
         block_size: T, tokens per row.
         batch_size: B, rows.
-        generator: draws where the rows start.
+        generator: draws where the rows start, on the CPU.
 
     y is x shifted by one token: y[b, t] is the token that follows x[b, t].
     Raises TypeError or ValueError if data is not a 1-D int64 tensor of at least T + 1 tokens.
@@ -49,8 +50,9 @@ def get_batch(
     check_stream(data, block_size, batch_size)
     # subtle: the last start is N − T − 1, so that the last target is the last token; randint's
     # upper bound is exclusive.
-    starts = torch.randint(len(data) - block_size, (batch_size,), generator=generator)
-    positions = (starts[:, None] + torch.arange(block_size)).to(data.device)  # (B, T)
+    high = len(data) - block_size
+    starts = torch.randint(high, (batch_size, 1), generator=generator, device="cpu")
+    positions = (starts + torch.arange(block_size, device="cpu")).to(data.device)  # (B, T)
     return data[positions], data[positions + 1]
 
 
@@ -66,6 +68,7 @@ def language_model_loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     Raises ValueError unless the model gives logits of shape (B, T, V).
     Taught in: language_modelling.
     """
+    x, y = to_device_of(model, x), to_device_of(model, y)
     logits = model(x)
     if logits.dim() != 3 or logits.shape[:2] != y.shape:
         raise ValueError(
@@ -327,7 +330,7 @@ def train(
     optimizers = check_optimizers(optimizer, model)
     check_settings(steps=steps, grad_clip=grad_clip)
     check_stream(data, block_size, batch_size)
-    data = data.to(next(model.parameters()).device)
+    data = to_device_of(model, data)
     schedulers = learning_rates(optimizers, schedule, steps)
     losses: list[float] = []
     model.train()

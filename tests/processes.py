@@ -2,12 +2,12 @@
 
 import multiprocessing
 import os
-import socket
 import traceback
 from functools import partial
 from unittest.mock import patch
 
 import torch
+import torch.distributed as dist
 
 from helpers.checkpoints import save_checkpoint
 from helpers.distributed import Processes, full_tensor, map_across_ranks
@@ -21,6 +21,8 @@ from helpers.training import (
     orthogonal,
     wsd_schedule,
 )
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the same numbers on every machine
 
 DATA = torch.randint(11, (2000,), generator=torch.Generator().manual_seed(0)).cumsum(0) % 11
 
@@ -40,7 +42,9 @@ CONTEXT.set_forkserver_preload(
 
 def _child(rank, number, port, work, arguments, results):
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(number),
-                      MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))  # fmt: skip
+                      MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+                      TORCHELASTIC_USE_AGENT_STORE="True",
+                      TORCHELASTIC_RESTART_COUNT="0")  # fmt: skip
     torch.set_num_threads(1)
     try:
         results.put((rank, work(*arguments)))
@@ -53,30 +57,18 @@ def _child(rank, number, port, work, arguments, results):
 
 
 def together(work, *arguments, number=2):
-    """What each of the processes, which know each other as torchrun's do, gives, by rank.
-
-    On a busy machine, another program may have taken the free port by the time that they use it.
-    """
-    for _ in range(3):
-        answers = _together(work, arguments, number)
-        if not any("did not find each other" in str(answer) for answer in answers):
-            break
-    return answers
-
-
-def _together(work, arguments, number):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    """What each of the processes, which know each other as torchrun's do, gives, by rank."""
+    # As in torchrun, they meet at a port that is open already, so that no other program takes it.
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     results = CONTEXT.Queue()
     children = [
-        CONTEXT.Process(target=_child, args=(rank, number, port, work, arguments, results))
+        CONTEXT.Process(target=_child, args=(rank, number, store.port, work, arguments, results))
         for rank in range(number)
     ]
     for child in children:
         child.start()
     try:
-        answers = dict(results.get(timeout=40) for _ in children)
+        answers = dict(results.get(timeout=600) for _ in children)
     finally:
         for child in children:
             child.join(10)

@@ -25,7 +25,7 @@ from processes import (
 )
 
 from helpers.checkpoints import load_checkpoint, read_tensors
-from helpers.distributed import STRATEGIES, clip_gradients, torchrun
+from helpers.distributed import STRATEGIES, Processes, clip_gradients, torchrun
 
 close = partial(torch.testing.assert_close, rtol=2e-5, atol=0)
 
@@ -102,13 +102,35 @@ def test_processes_that_were_given_different_things_are_told(name):
         assert f"the processes were given different {name}, by rank" in answer
 
 
+@pytest.mark.parametrize("gpus", [0, 1, 2])
+def test_two_processes_compute_the_same_whatever_gpus_there_are(gpus, tmp_path):
+    script = f"""
+import os, torch
+seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+torch.cuda.device_count = lambda: {gpus} if seen is None else len(seen)
+from helpers.distributed import Processes
+with Processes.started() as processes:
+    print(processes.device, processes.any(processes.rank == 1))
+"""
+    assert started(tmp_path, script) == "cpu [True]\n" * 2
+
+
+def test_more_processes_than_gpus_are_told_what_to_do(monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    with Processes.started() as alone:
+        assert alone.device == torch.device("cuda", 0)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with pytest.raises(RuntimeError, match=r"has 1: .* CUDA_VISIBLE_DEVICES="), Processes.started():
+        pass
+
+
 def test_processes_that_are_alone_say_so_in_time():
     variables = dict(RANK="0", LOCAL_RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                      MASTER_PORT="1")  # fmt: skip
     code = "from helpers.distributed import Processes\nwith Processes.started(minutes=0.02): ..."
     found = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **variables}, cwd=ROOT, text=True,
-        capture_output=True, timeout=120,
+        capture_output=True, timeout=600,
     )  # fmt: skip
     assert found.returncode == 1 and "did not find each other at 127.0.0.1:1" in found.stderr
 

@@ -13,7 +13,7 @@ from helpers.text import CharTokenizer
 @pytest.fixture
 def model():
     torch.manual_seed(0)
-    return GPT(GPTConfig(vocab_size=12, block_size=8, n_layer=2, n_head=2, n_embd=16)).eval()
+    return GPT(GPTConfig(12, block_size=8, n_layer=2, n_head=2, n_embd=16, dropout=0.5)).eval()
 
 
 @pytest.mark.parametrize("stride", [None, 1, 3, 5, 8])
@@ -36,6 +36,18 @@ def test_every_token_but_the_first_counts_once_in_the_first_window_that_predicts
 def test_a_stride_outside_the_window_is_refused(model, stride):
     with pytest.raises(ValueError, match="between 1 and block_size 8"):
         token_nll(model, torch.arange(5), stride)
+
+
+def test_a_model_that_was_trained_is_judged_without_dropout(model):
+    ids = torch.arange(12)
+    expected = token_nll(model, ids)
+    assert torch.equal(token_nll(model.train(), ids), expected) and model.training
+
+
+@pytest.mark.parametrize("shape", [(), (1, 12), (12, 1)])
+def test_a_text_is_one_row(model, shape):
+    with pytest.raises(ValueError, match=r"shape \(N,\), not \("):
+        token_nll(model, torch.zeros(shape, dtype=torch.int64))
 
 
 def test_bits_are_shared_by_the_characters():

@@ -215,10 +215,38 @@ def test_named_layers_alone_get_adapters(model):
     assert sum(p.numel() for p in adapters) == 2 * 2 * ((32 + 32) + (32 + 16))
 
 
-def test_unknown_names_are_refused_and_nothing_is_changed(model):
+def in_two_places(model):
+    model.blocks[1].attention.query = model.blocks[0].attention.query
+
+
+def weights_in_two_places(model):
+    model.blocks[1].mlp.up.weight = model.blocks[0].mlp.gate.weight
+
+
+def without_linear_layers(model):
+    model.blocks = nn.ModuleList()  # as a model of 4-bit layers
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "message"),
+    [
+        (None, {"names": ["query", "q_proj"]}, r"\['q_proj'\].*'query'"),
+        (None, {"names": ["value", "head"]}, "head shares its weights .* tied=False"),
+        (in_two_places, {}, "blocks.0.attention.query shares its weights"),
+        (weights_in_two_places, {}, "blocks.0.mlp.gate shares its weights"),
+        (without_linear_layers, {}, r"no nn.Linear is left .* \['head'\]"),
+        (None, {"names": []}, "no nn.Linear is left"),
+        (None, {"alpha": float("nan")}, "alpha is a number above 0, or None, not nan"),
+        (None, {"alpha": 0}, "alpha is a number above 0"),
+        (None, {"rank": 0}, "rank is a whole number"),
+    ],
+)
+def test_what_cannot_be_adapted_is_refused_and_nothing_is_changed(model, change, settings, message):
+    if change is not None:
+        change(model)
     before = list(model.state_dict())
-    with pytest.raises(ValueError, match=r"\['q_proj'\].*'query'"):
-        add_lora(model, 2, names=["query", "q_proj"])
+    with pytest.raises(ValueError, match=message):
+        add_lora(model, **{"rank": 2, **settings})
     assert list(model.state_dict()) == before
     assert all(p.requires_grad for p in model.parameters())
 

@@ -135,6 +135,47 @@ def test_the_tilted_reference_is_the_best_policy():
         assert objective((best.log() + 0.3 * torch.randn(5)).softmax(0)) < objective(best)
 
 
+B, N, BIG = torch.zeros(4), torch.zeros(4, 3), torch.zeros(4, 3, 5)
+MASK, LONG = N.bool(), torch.zeros(4, 6, dtype=torch.int64)
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (rewards.policy_gradient_loss, (N, MASK, B[:, None])),
+        (rewards.policy_gradient_loss, (N, MASK, B[:1])),
+        (rewards.policy_gradient_loss, (N, MASK, B[0])),
+        (rewards.policy_gradient_loss, (N, MASK[0], B)),
+        (rewards.policy_gradient_loss, (N, MASK[:, :1], B)),
+        (rewards.kl_penalty, (BIG, BIG[:1], MASK)),
+        (rewards.kl_penalty, (BIG, BIG, MASK[0])),
+        (rewards.dpo_loss, (B[:, None], B, 0.1)),
+        (rewards.dpo_loss, (B, B[:1], 0.1)),
+        (rewards.group_advantages, (N[:, :2], 2)),
+        (rewards.chosen_log_probs, (BIG, LONG[:, :2])),
+        (rewards.chosen_log_probs, (BIG, LONG[:2])),
+        (rewards.completion_log_probs, (nn.Embedding(5, 5), LONG, 0)),
+        (rewards.completion_log_probs, (nn.Embedding(5, 5), LONG, 6)),
+    ],
+)
+def test_shapes_that_would_be_broadcast_or_cut_are_refused(function, given):
+    with pytest.raises(ValueError, match=r"shapes should be|completions of"):
+        function(*given)
+
+
+def test_a_token_that_is_impossible_adds_nothing():
+    logits = torch.tensor([[[0.0, 1, -math.inf], [0, -math.inf, 2]]], requires_grad=True)
+    log_probs, mask = logits.log_softmax(-1), torch.tensor([[True, False]])
+    reference = torch.tensor([0.0, 0, -math.inf]).log_softmax(-1).expand(1, 2, 3)
+    kl = rewards.kl_penalty(log_probs, reference, mask)
+    p = logits[0, 0, :2].softmax(-1)
+    assert_close(kl, (p * (p * 2).log()).sum())
+    loss = rewards.policy_gradient_loss(log_probs[:, :, 1], mask, torch.ones(1))
+    assert_close(loss, -p[1].log())
+    (kl + loss).backward()
+    assert logits.grad.isfinite().all()
+
+
 def test_dpo_by_hand():
     loss = rewards.dpo_loss(torch.tensor([-1.0]), torch.tensor([-6.0]), 0.1)
     assert math.isclose(loss.item(), math.log(1 + math.exp(-0.5)), rel_tol=1e-6)

@@ -229,8 +229,8 @@ def same_dropout(dropout):
 
 def same_orthogonal(equal_stretches):
     for shape in [(2, 2), (5, 30), (30, 5), (20, 20)]:
-        matrix = torch.randn(shape)
-        assert_close(equal_stretches(matrix), training.orthogonal(matrix), atol=0.04, rtol=0)
+        for matrix in (torch.randn(shape), torch.zeros(shape)):
+            assert_close(equal_stretches(matrix), training.orthogonal(matrix), atol=0.04, rtol=0)
 
 
 def same_muon(muon_step):
@@ -238,8 +238,8 @@ def same_muon(muon_step):
         p, average = torch.randn(shape), torch.zeros(shape)
         parameter = torch.nn.Parameter(p.clone())
         optimizer = training.Muon([parameter])
-        for _ in range(3):
-            parameter.grad = torch.randn(shape)
+        for size in (0, 1, 1, 0):  # a gradient of zeros, too
+            parameter.grad = size * torch.randn(shape)
             muon_step(p, parameter.grad, average)
             optimizer.step()
         assert_close(p, parameter.detach(), atol=0.01, rtol=0)
@@ -356,7 +356,7 @@ def same_stream(stream_of):
 
 def quantised_matrix():
     matrix = torch.randn(48, 96)
-    matrix[3, 32:64] = 0.7  # a group of equal numbers
+    matrix[3, 32:64], matrix[4] = 0.7, 0  # groups of equal numbers
     return matrix
 
 

@@ -314,6 +314,22 @@ def test_the_optimizers_of_another_model_are_refused():
             train_table(stream(200), model, steps=3, optimizer=optimizer)
 
 
+def test_optimizers_that_leave_something_untrained_are_refused():
+    """The usual causes: it was made before add_lora; a layer was forgotten."""
+    model = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))
+    both, table = adam(model), adam(model[0])
+    with pytest.raises(ValueError, match=r"no optimizer steps 2 .* such as 1\.weight: give them"):
+        train_table(stream(200), model, steps=1, optimizer=table)
+    model[1].requires_grad_(False)
+    for optimizer in (both, table, [table, adam(model[0])]):
+        train_table(stream(200), model, steps=1, optimizer=optimizer)
+    model.requires_grad_(False)
+    added = nn.Linear(3, 5)
+    model.append(added)
+    with pytest.raises(ValueError, match="all 3 tensors that this Adam steps are frozen"):
+        train_table(stream(200), model, steps=1, optimizer=[both, adam(added)])
+
+
 def test_the_schedule_scales_every_group_of_every_optimizer():
     model, rates = Table(), []
     optimizers = [torch.optim.SGD(model.parameters(), lr=rate) for rate in (0.5, 0.25)]
