@@ -104,10 +104,10 @@ def to_huggingface(model: GPT, tokenizer: CharTokenizer | BPETokenizer, folder: 
 
 _MARK = "helpers.export.to_huggingface"  # by which a folder is known that this module may change
 _END_OF_MESSAGE = "<|im_end|>"
-_CHAT = """\
-{%- for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] }}\
-{{ '<|im_end|>\n' }}{% endfor %}\
-{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"""
+_CHAT = (  # Jinja, which turns \n into the end of a line
+    r"{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] }}"
+    r"{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
 
 
 def _gpt2(config: GPTConfig, ours: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
