@@ -139,7 +139,7 @@ clean:
 	@$(PYTHON) -c 'import platform, sys; mac, chip = platform.mac_ver()[0], platform.machine(); mac and (chip != "arm64" or int(mac.split(".")[0]) < 14) and sys.exit("PyTorch 2.13, which the course needs, is built for Macs with an Apple processor and macOS 14 or newer only; here $(PYTHON) finds macOS %s on %s." % (mac, chip))'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing the course into .venv (some minutes the first time) ..."
-	@{ test ! -e wheels.txt || $(INSTALL) --no-deps --require-hashes -r wheels.txt; } && \
+	@{ test ! -e wheels.txt || $(INSTALL) --no-deps -r wheels.txt; } && \
 		$(INSTALL) -r requirements.txt || { echo "The installation failed, see above. If an earlier one was" \
 		"interrupted, remove what it left behind with make clean, and try again."; exit 1; }
 	@touch $@

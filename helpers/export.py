@@ -106,7 +106,8 @@ _MARK = "helpers.export.to_huggingface"  # by which a folder is known that this 
 _END_OF_MESSAGE = "<|im_end|>"
 _CHAT = (  # Jinja, which turns \n into the end of a line
     r"{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] }}"
-    r"{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+    r"{{ '<|im_end|>\n' }}{% endfor %}"
+    r"{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 
 

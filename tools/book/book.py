@@ -22,7 +22,6 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(HERE)]
 
 import sources  # noqa: E402
 
-
 MARK = ".book"  # in its folder: which files are those of the book
 
 

@@ -34,6 +34,7 @@ SETTINGS = f"""\
 PYTHON := {PYTHON}
 PIP_ARGS := --no-index --find-links wheels --no-build-isolation
 """
+LOCKED = "--no-index\n--find-links wheels\n--require-hashes\n"  # before the wheels' hashes
 GUIDE = f"""\
 The course without internet
 
@@ -50,7 +51,7 @@ machine, run `make lab PYTHON=NAME`. Without make, run these lines (on Windows, 
 .venv\\Scripts\\python in place of .venv/bin/python):
 
     {PYTHON} -m venv .venv
-    .venv/bin/python -m pip install --no-index --find-links wheels --no-deps --require-hashes -r wheels.txt
+    .venv/bin/python -m pip install --no-deps -r wheels.txt
     .venv/bin/python -m pip install --no-index --no-deps --no-build-isolation -e .
     .venv/bin/python tools/learn.py
 
@@ -100,7 +101,7 @@ def room(out: Path) -> Path:
                         packed.write(file, f"{NAME}/{kind}/{file.name}")
                 packed.writestr(f"{NAME}/ROOM.txt", guide)
                 packed.writestr(f"{NAME}/room.mk", SETTINGS)
-                packed.writestr(f"{NAME}/wheels.txt", "".join(map(_pinned, wheels)))
+                packed.writestr(f"{NAME}/wheels.txt", LOCKED + "".join(map(_pinned, wheels)))
             os.replace(course, archive)
     except OSError as error:
         raise RuntimeError(
