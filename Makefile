@@ -27,7 +27,7 @@ NBTEST = PYTHONPATH=$(CURDIR)/tests/clock $(BIN)/pytest -q $(NBVAL)
 KERNELS = default avx2 $(if $(shell grep -m 1 -s avx512f /proc/cpuinfo),avx512)
 
 .PHONY: help lab test lint javascript unit chapters test-browser test-matrix notebooks normalise bench data train \
-	study studies book room constraints clean
+	study studies book room constraints clean teach
 
 help:
 	@echo "make lab           open the course in JupyterLab, in your own copies (my/)"
@@ -116,7 +116,7 @@ study: .venv/course
 book: .venv/dev
 	$(BIN)/python tools/book/book.py
 
-teach: .venv/dev
+teach: .venv/teach
 	@echo "Ready: $(BIN)/python tools/teach.py --help, and docs/TEACHING.md"
 
 room: export PIP_ARGS := $(PIP_ARGS)
@@ -141,10 +141,11 @@ clean:
 	@$(PYTHON) -c 'import platform, sys; mac, chip = platform.mac_ver()[0], platform.machine(); mac and (chip != "arm64" or int(mac.split(".")[0]) < 14) and sys.exit("PyTorch 2.13, which the course needs, is built for Macs with an Apple processor and macOS 14 or newer only; here $(PYTHON) finds macOS %s on %s." % (mac, chip))'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing the course into .venv (some minutes the first time) ..."
-	@$(INSTALL) -r requirements.txt || { echo "The installation failed, see above. If an earlier one was" \
+	@{ test ! -e wheels.txt || $(INSTALL) --no-deps -r wheels.txt; } && \
+		$(INSTALL) -r requirements.txt || { echo "The installation failed, see above. If an earlier one was" \
 		"interrupted, remove what it left behind with make clean, and try again."; exit 1; }
 	@touch $@
 
-.venv/dev: .venv/course requirements-dev.txt
-	@$(INSTALL) -r requirements-dev.txt
+.venv/teach .venv/dev: .venv/%: .venv/course requirements-teach.txt requirements-%.txt
+	@$(INSTALL) -r requirements-$*.txt
 	@touch $@

@@ -6,7 +6,7 @@ leaves the old file or the new one, never half of it.
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -63,27 +63,21 @@ def save_checkpoint(
         notes: anything else that JSON can hold.
         dtype: of the numbers in the file, for example torch.float16 for half the size.
 
-    Raises ValueError for a GPT whose config does not describe its weights, a tokenizer with another
-    vocabulary, a dtype that is not a floating-point one, and numbers too large for it; TypeError
-    for notes that JSON cannot hold. Taught in: training.
+    Raises ValueError for a GPT that was changed since it was made from its config, a tokenizer with
+    another vocabulary, a dtype that is not a floating-point one, and numbers too large for it;
+    TypeError for notes that JSON cannot hold. Taught in: training.
     """
     if dtype not in DTYPES:
         names = ", ".join(map(str, DTYPES))
         raise ValueError(f"dtype should be one of {names}, which keep fractions, not {dtype}")
-    if isinstance(config := getattr(model, "config", None), GPTConfig):
+    if (config := config_of(model)) is not None:
         _expect_vocabulary(config, tokenizer)
     metadata = {
-        "config": _config_of(model),
+        "config": config and asdict(config),
         **_described(tokenizer),
         "notes": dict(notes or {}),
     }
-    tensors = {}
-    for name, part in unique_state_dict(model).items():
-        tensor = full_tensor(part)
-        kept = tensors[name] = tensor.to(dtype) if tensor.is_floating_point() else tensor
-        if kept.isinf().any() and not tensor.isinf().any():
-            raise ValueError(f"{name} holds {tensor.abs().max():.3g}: too large for {dtype}")
-    write_tensors(path, tensors, metadata)
+    write_tensors(path, weights_in(dtype, model), metadata)
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
@@ -106,6 +100,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         config = GPTConfig(**metadata["config"])
         tokenizer = _tokenizer(metadata)
         _expect_vocabulary(config, tokenizer)
+        check_layers(config, tensors)
         with SkipInit():
             model = GPT(config)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -120,6 +115,20 @@ def _expect_vocabulary(config: GPTConfig, tokenizer: Tokenizer | None) -> None:
         raise ValueError(
             f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}"
         )
+
+
+def check_layers(config: GPTConfig, names: Collection[str]) -> None:
+    """Raise ValueError unless as many blocks have weights as the config says.
+
+    To be called before a model is built, which could take all memory. Taught in: training.
+    """
+    if config.n_layer != n_layers(names):
+        raise ValueError(f"it says {config.n_layer} blocks, but holds weights of {n_layers(names)}")
+
+
+def n_layers(names: Collection[str]) -> int:
+    """Return how many blocks have weights of these names. Taught in: training."""
+    return len({name.split(".")[1] for name in names if name.startswith("blocks.")})
 
 
 def weight_shapes(config: GPTConfig) -> Shapes:
@@ -143,21 +152,42 @@ class SkipInit(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _config_of(model: nn.Module) -> dict[str, Any] | None:
-    """The settings of a GPT, None for any other model.
+def config_of(model: nn.Module) -> GPTConfig | None:
+    """Return the config of a GPT, None for any other model.
 
-    Raises ValueError if they describe other weights: a part was exchanged after the model was made.
+    Raises ValueError if it describes another model: a part, or a setting of one, was changed after
+    the model was made. Taught in: training.
     """
     config = getattr(model, "config", None)
     if not isinstance(config, GPTConfig):
         return None
-    found = _shapes(unique_state_dict(model))
-    if different := sorted(set(found.items()) ^ set(weight_shapes(config).items())):
-        raise ValueError(
-            f"the model's config does not describe its weights ({different[0][0]} differs), so "
-            "that a checkpoint could not be loaded: was a part exchanged after the model was made?"
-        )
-    return asdict(config)
+    with SkipInit():
+        planned = GPT(config)
+    found, parts = dict(model.named_modules()), dict(planned.named_modules())
+    for name in {**parts, **found}:
+        own, its = (_settings(of.get(name), parts.get(name)) for of in (found, parts))
+        if own != its:
+            raise ValueError(
+                f"{name or 'the model'} is {_named(*own)}, but the model's config describes "
+                f"{_named(*its)}, and a file holds no more than config and weights. Put the old "
+                "part back; merge adapters with merge_lora(model); open a file without int4"
+            )
+    shapes = (_shapes(unique_state_dict(each)) for each in (planned, model))
+    check_shapes(next(shapes), next(shapes), "the model")
+    return config
+
+
+def _settings(part: nn.Module | None, like: nn.Module | None) -> tuple[type, dict[str, Any]]:
+    """The class of a part, and its values of the attributes that another part has."""
+    kinds = type(part).__mro__  # `fully_shard` puts a class of torch.distributed before the own
+    kind = next(kind for kind in kinds if not kind.__module__.startswith("torch.distributed"))
+    names = [name for name in vars(like or nn.Module()) if name not in ("training", "config")]
+    return kind, {name: getattr(part, name, None) for name in names if name[0] != "_"}
+
+
+def _named(kind: type, settings: Mapping[str, Any]) -> str:
+    given = ", ".join(f"{name}={value}" for name, value in settings.items())
+    return f"{kind.__module__}.{kind.__qualname__}({given})"
 
 
 def _described(tokenizer: Tokenizer | None) -> dict[str, Any]:
@@ -194,6 +224,26 @@ def unique_state_dict(model: nn.Module) -> dict[str, Tensor]:
     return {name: t.detach() for name, t in state.items() if first.setdefault(id(t), name) == name}
 
 
+def weights_in(dtype: torch.dtype, model: nn.Module) -> dict[str, Tensor]:
+    """Return the weights of a model by name, those with fractions in a dtype.
+
+    Raises ValueError for a number that is too large for it. Taught in: training.
+    """
+    weights = {name: full_tensor(tensor) for name, tensor in unique_state_dict(model).items()}
+    return {n: to_dtype(t, dtype, n) if t.is_floating_point() else t for n, t in weights.items()}
+
+
+def to_dtype(tensor: Tensor, dtype: torch.dtype, name: str) -> Tensor:
+    """Return a tensor in a dtype. Raises ValueError, with its name, if a number becomes infinite.
+
+    Taught in: training.
+    """
+    result = tensor.to(dtype)
+    if result.dtype != tensor.dtype and (result.isinf() & ~tensor.isinf()).any():
+        raise ValueError(f"{name} holds {tensor.abs().max():.3g}: too large for {dtype}")
+    return result
+
+
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
     """Copy tensors into the weights of the same names; if one does not fit, none is copied.
 
@@ -207,7 +257,7 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
     own = unique_state_dict(model)
     check_shapes(_shapes(own), _shapes(tensors), source)
     for name, p in own.items():
-        p.copy_(shard_like(tensors[name], p))
+        p.copy_(shard_like(to_dtype(tensors[name], p.dtype, name), p))
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> Shapes:
@@ -328,6 +378,7 @@ class RunFolder:
         model, optimizers: of the run.
         generator: draws its batches; None: torch's own does.
         settings: what must not change when the run is resumed.
+        factors: number of steps taken → the schedule's factors at some of them; nor must they.
 
     Taught in: training.
     """
@@ -339,13 +390,17 @@ class RunFolder:
         optimizers: Sequence[Optimizer],
         generator: torch.Generator | None,
         settings: dict[str, Any],
+        factors: Callable[[int], dict[str, str]],
     ):
         self.folder = Path(folder)
         self.last, self.best = self.folder / "last.safetensors", self.folder / "best.safetensors"
         self.model, self.optimizers, self.generator = model, optimizers, generator
+        self.factors = factors
+        config = config_of(model)
         self.settings = {
             **settings,
-            "model": _config_of(model) or type(model).__name__,
+            "model": type(model).__name__ if config is None else asdict(config),
+            "dtypes": sorted({str(p.dtype) for p in model.parameters()}),
             "optimisers": [[type(o).__name__, *_stepped_shapes(o)] for o in optimizers],
             "hyperparameters": [_hyperparameters(o) for o in optimizers],
             "generator": generator is not None,
@@ -357,7 +412,6 @@ class RunFolder:
         Raises FileExistsError rather than overwrite a run, and ValueError if the one in the folder
         belongs to another model, other optimizers or other settings.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)  # if that fails, then now
         last = self.last
         if not last.exists():
             if self.best.exists():
@@ -385,9 +439,10 @@ class RunFolder:
             before["validation"] = self.settings["validation"]
         elif self.settings["validation"] is None:
             self.settings["validation"] = before["validation"]
-        now = json.loads(json.dumps(self.settings))  # JSON knows no tuples
+        settings = {**self.settings, "schedule": self.factors(len(run["losses"]))}
+        now = json.loads(json.dumps(settings))  # JSON knows no tuples
         for name, value in now.items():
-            if found := _difference((name,), before.get(name), value):
+            if found := _difference((name,), before.get(name, value), value):
                 place, old, new = found
                 raise ValueError(
                     f"{last}: {_in_words(place, old, new, now)}. Resume with the settings of that "
@@ -421,7 +476,8 @@ class RunFolder:
                     tensors[f"optimiser{number}/{index}/{name}"] = value
         for name, value in _random_states(self.generator).items():
             tensors[f"random/{name}"] = value
-        write_tensors(self.last, tensors, {"run": record, "settings": self.settings})
+        settings = {**self.settings, "schedule": self.factors(len(record["losses"]))}
+        write_tensors(self.last, tensors, {"run": record, "settings": settings})
 
 
 def _difference(path: tuple[Any, ...], was: Any, now: Any) -> tuple[Any, ...] | None:
@@ -448,6 +504,8 @@ def _in_words(path: tuple[Any, ...], was: Any, now: Any, settings: Mapping[str, 
         case ("validation", "batches"):
             counts = ["the whole text" if n is None else f"{n} batches" for n in (was, now)]
             return f"that run was evaluated on {counts[0]}, this one on {counts[1]}"
+        case ("schedule", step):
+            return f"that run's schedule gave step {step} the factor {was}, this one's {now}"
         case ("generator",):
             given = ["a generator for its batches" if yes else "none" for yes in (was, now)]
             return f"that run was given {given[0]}, this one {given[1]}"
@@ -516,5 +574,5 @@ def _set_random_states(generator: torch.Generator | None, states: dict[str, Tens
     torch.set_rng_state(states["torch"])
     if "cuda" in states and torch.cuda.is_available():
         torch.cuda.set_rng_state(states["cuda"])
-    if "batches" in states and generator is not None:
+    if generator is not None:
         generator.set_state(states["batches"])

@@ -13,15 +13,13 @@ from typing import Any
 import torch
 from safetensors.torch import save
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from torch import Tensor, nn
+from torch import Tensor
 
-from helpers.checkpoints import SkipInit, check_shapes, unique_state_dict, weight_shapes
-from helpers.files import write_folder
+from helpers.checkpoints import config_of, weights_in
+from helpers.files import write_whole
 from helpers.gguf_file import write_gguf
 from helpers.gpt import GPT, GPTConfig
 from helpers.published import (
-    GGUF_BASE,
-    GGUF_EPS,
     GGUF_NAMES,
     GGUF_SIZES,
     GPT2_NAMES,
@@ -40,7 +38,7 @@ def to_huggingface(model: GPT, tokenizer: CharTokenizer | BPETokenizer, folder: 
     Args:
         model: a `GPT` whose parts are those of one layout; which one follows from its config.
         tokenizer: the tokenizer with which the model was trained.
-        folder: made by this call, wholly or not at all; what an earlier call wrote is replaced.
+        folder: made by this call, if needed; only files of an earlier call are replaced.
 
     GPT-2's layout has norm="LayerNorm", mlp="FeedForward" and position="LearnedPosition", with as
     many heads of keys and values as of queries, of size C / H. Biases that the model does not have
@@ -52,41 +50,65 @@ def to_huggingface(model: GPT, tokenizer: CharTokenizer | BPETokenizer, folder: 
 
     Either layout may be tied or untied. Neither has QK norm or convolutions.
 
-    The folder holds `config.json`, `model.safetensors` (in float32), `tokenizer.json` and
-    `tokenizer_config.json`. `AutoModelForCausalLM.from_pretrained(folder)` and
+    The folder gets `config.json`, `generation_config.json`, `model.safetensors` (in float32),
+    `tokenizer.json` and `tokenizer_config.json`. `AutoModelForCausalLM.from_pretrained(folder)` and
     `AutoTokenizer.from_pretrained(folder)` open it without a network; `helpers.published.gpt2` or
     `llama` reads the model back. The special token "<|endoftext|>", if the tokenizer has it, begins
-    and ends a text. Unlike our `encode`, `transformers` recognises special tokens in every text.
+    and ends a text. With "<|im_end|>", which then ends a text, too, the tokenizer gets the template
+    of dialogues that `helpers.finetuning.chat_text` writes. Unlike our `encode`, `transformers`
+    recognises special tokens in every text.
 
-    Raises ValueError for a part that neither layout has, a part that was exchanged after the model
-    was made, and a tokenizer with another vocabulary; TypeError for another kind of model or
-    tokenizer; FileExistsError for a folder that holds other files.
+    Raises ValueError for a part that neither layout has, a part that was changed after the model
+    was made, a tokenizer with another vocabulary, and numbers too large for float32; TypeError for
+    another kind of model or tokenizer; FileExistsError for a folder that holds other files and none
+    of an earlier call.
 
     Radford et al. 2019; Touvron et al. 2023. Explained in: real_weights.
     """
     config = _expect_plain(model, tokenizer)
     layout = _layout(config)
-    end = tokenizer.special.get(END) if isinstance(tokenizer, BPETokenizer) else None
-    ids = {"bos_token_id": end, "eos_token_id": end}  # where missing, they would mean other tokens
-    weights = {name: tensor.float() for name, tensor in unique_state_dict(model).items()}
+    special = tokenizer.special if isinstance(tokenizer, BPETokenizer) else {}
+    ends = [special[name] for name in (END, _END_OF_MESSAGE) if name in special]
+    ids = {  # where missing, they would mean other tokens
+        "bos_token_id": special.get(END),
+        "eos_token_id": ends if len(ends) > 1 else next(iter(ends), None),
+    }
+    weights = weights_in(torch.float32, model)
     about, tensors = _gpt2(config, weights) if layout == "GPT-2" else _llama(config, weights)
     tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-    names = {} if end is None else {"bos_token": END, "eos_token": END}
     about_tokens = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": config.block_size,
         "clean_up_tokenization_spaces": False,
         # Versions of transformers before 5 would otherwise give a GPT-2 token types, which it adds.
         "model_input_names": ["input_ids", "attention_mask"],
-        **names,
+        **({"bos_token": END, "eos_token": END} if END in special else {}),
+        **({"chat_template": _CHAT} if _END_OF_MESSAGE in special else {}),
+        "made_by": _MARK,
     }
-    files = {
-        "config.json": _json({**about, **ids, "dtype": "float32"}),
-        "model.safetensors": save(tensors, metadata={"format": "pt"}),
-        "tokenizer.json": _tokenizer_file(tokenizer),
-        "tokenizer_config.json": _json(about_tokens),
-    }
-    write_folder(folder, files)
+    folder = Path(folder)
+    mark = folder / "tokenizer_config.json"
+    if folder.exists() and any(folder.iterdir()):
+        if not mark.is_file() or _MARK not in mark.read_text("utf-8", "replace"):
+            raise FileExistsError(
+                f"{folder} is not empty, and to_huggingface did not make it. Nothing of others is "
+                "overwritten: choose another folder, or move what is there"
+            )
+        (folder / "config.json").unlink(missing_ok=True)  # what is half new, nobody opens
+    write_whole(mark, _json(about_tokens))
+    write_whole(folder / "tokenizer.json", _tokenizer_file(tokenizer))
+    write_whole(folder / "model.safetensors", save(tensors, metadata={"format": "pt"}))
+    write_whole(folder / "generation_config.json", _json(ids))
+    write_whole(folder / "config.json", _json({**about, **ids, "dtype": "float32"}))
+
+
+_MARK = "helpers.export.to_huggingface"  # by which a folder is known that this module may change
+_END_OF_MESSAGE = "<|im_end|>"
+_CHAT = (  # Jinja, which turns \n into the end of a line
+    r"{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] }}"
+    r"{{ '<|im_end|>\n' }}{% endfor %}"
+    r"{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
 
 
 def _gpt2(config: GPTConfig, ours: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -96,19 +118,15 @@ def _gpt2(config: GPTConfig, ours: dict[str, Tensor]) -> tuple[dict[str, Any], d
         "architectures": ["GPT2LMHeadModel"],
         **_sizes(config, GPT2_SIZES),
         "activation_function": "gelu_new",
-        "layer_norm_epsilon": config.norm_eps,
         "embd_pdrop": config.dropout,
         "resid_pdrop": config.dropout,
         "attn_pdrop": 0.0,
-        "tie_word_embeddings": config.tied,
     }
-    head = ours.pop("head.weight", None)
     for name, weight in list(ours.items()):
         if name.startswith("blocks.") and weight.dim() == 2:
             ours.setdefault(name.replace(".weight", ".bias"), weight.new_zeros(len(weight)))
     theirs = _fused(renamed(ours, _inverse(GPT2_NAMES)))
-    tensors = {f"transformer.{name}": tensor for name, tensor in theirs.items()}
-    return about, tensors if head is None else {**tensors, "lm_head.weight": head}
+    return about, {n if n[:2] == "lm" else f"transformer.{n}": t for n, t in theirs.items()}
 
 
 def _fused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -131,12 +149,10 @@ def _llama(config: GPTConfig, ours: dict[str, Tensor]) -> tuple[dict[str, Any], 
         "architectures": ["LlamaForCausalLM"],
         **_sizes(config, LLAMA_SIZES),
         "hidden_act": "silu",
-        "rms_norm_eps": config.norm_eps,
         "rope_theta": config.rotary_base,  # where versions of transformers before 5 look
         "rope_parameters": {"rope_type": "default", "rope_theta": config.rotary_base},
         "attention_bias": config.bias,
         "mlp_bias": config.bias,
-        "tie_word_embeddings": config.tied,
     }
     return about, renamed(ours, _inverse(LLAMA_NAMES))
 
@@ -155,8 +171,9 @@ def to_gguf(model: GPT, tokenizer: BPETokenizer, path: str | Path) -> None:
 
     The file is in float32. `helpers.published.gguf` reads it back.
 
-    Raises ValueError for other parts, a part that was exchanged after the model was made, and a
-    tokenizer that llama.cpp does not have; TypeError for another kind of model or tokenizer.
+    Raises ValueError for other parts, a part that was changed after the model was made, numbers too
+    large for float32, and a tokenizer that llama.cpp does not have; TypeError for another kind of
+    model or tokenizer.
 
     https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Explained in: real_weights.
     """
@@ -180,8 +197,7 @@ def to_gguf(model: GPT, tokenizer: BPETokenizer, path: str | Path) -> None:
         **_sizes(config, GGUF_SIZES),
         "llama.rope.dimension_count": config.head_size,
         "llama.attention.value_length": config.head_size,
-        GGUF_EPS: config.norm_eps,
-        GGUF_BASE: float(config.rotary_base),
+        "llama.rope.freq_base": float(config.rotary_base),
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "smollm" if tokenizer.single_digits else "gpt-2",
         "tokenizer.ggml.tokens": [*tokens],
@@ -191,14 +207,12 @@ def to_gguf(model: GPT, tokenizer: BPETokenizer, path: str | Path) -> None:
         "tokenizer.ggml.eos_token_id": tokenizer.special[END],
     }
     tensors = {}
-    for name, tensor in unique_state_dict(model).items():
+    for name, tensor in weights_in(torch.float32, model).items():
         if name.endswith(("attention.query.weight", "attention.key.weight")):
             # Our Rotary rotates features of two halves, llama.cpp neighbouring ones.
             heads = config.n_kv_head if "key" in name else config.n_head
             tensor = tensor.unflatten(0, (heads, 2, -1)).transpose(1, 2).flatten(0, 2)
-        tensors[name] = tensor.float().cpu().numpy()
-    if "head.weight" in tensors:
-        tensors["output.weight"] = tensors.pop("head.weight")
+        tensors[name] = tensor.cpu().numpy()
     write_gguf(path, about, renamed(tensors, _inverse(GGUF_NAMES)))
 
 
@@ -278,19 +292,7 @@ def _expect_plain(model: Any, tokenizer: Any) -> GPTConfig:
             f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}: give "
             "the tokenizer with which it was trained"
         )
-    with SkipInit():
-        planned = GPT(config)
-    found = {name: _described(part) for name, part in model.named_modules()}
-    expected = {name: _described(part) for name, part in planned.named_modules()}
-    for name in {**expected, **found}:
-        if found.get(name) != expected.get(name):
-            raise ValueError(
-                f"{name or 'the model'} is {found.get(name)}, but its config describes "
-                f"{expected.get(name)}, and other programs know nothing of an exchanged part. Put "
-                "the old part back; merge adapters with merge_lora(model); open a file without int4"
-            )
-    shapes = {name: tuple(tensor.shape) for name, tensor in unique_state_dict(model).items()}
-    check_shapes(weight_shapes(config), shapes, "the model")
+    config_of(model)
     block = model.blocks[0]
     return replace(
         config,
@@ -299,10 +301,6 @@ def _expect_plain(model: Any, tokenizer: Any) -> GPTConfig:
         head_size=block.attention.head_size,
         norm_eps=torch.finfo(torch.float32).eps if model.norm.eps is None else model.norm.eps,
     )
-
-
-def _described(part: nn.Module) -> str:
-    return f"{type(part).__qualname__}({part.extra_repr()})"
 
 
 def _sizes(config: GPTConfig, names: dict[str, str]) -> dict[str, Any]:

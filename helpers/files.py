@@ -1,13 +1,12 @@
-"""Files and folders that are written whole or not at all, and JSON objects."""
+"""Files that are written whole or not at all, folders that only one may use, and JSON objects."""
 
 import glob
 import json
 import os
-import shutil
 import time
 import uuid
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,40 +41,32 @@ def write_whole(path: str | Path, content: bytes) -> None:
         raise
 
 
-def write_folder(folder: str | Path, files: Mapping[str, bytes]) -> None:
-    """Write a folder with its files; a crash leaves the old folder or the new one, never a part.
+@contextmanager
+def alone_in(folder: str | Path) -> Iterator[None]:
+    """Make a folder, and keep all others out of `alone_in` of it while the `with` block lasts.
 
-    Args:
-        folder: made by this call; one that is empty, or has only files of these names, is replaced.
-        files: name → all bytes of the file.
-
-    Raises FileExistsError for a folder that holds anything else, or a file in its place, and
-    OSError if the folder cannot be written.
+    Raises FileExistsError if somebody is in already. The system forgets a process that has ended,
+    however it ended. Where folders cannot be locked, as on Windows, nobody is kept out.
     """
-    folder = Path(os.path.realpath(folder))
-    if folder.exists():
-        others = sorted({p.name for p in folder.iterdir()} - set(files)) if folder.is_dir() else []
-        if others or not folder.is_dir():
-            found = f"holds other files: {others[:3]}" if others else "is a file"
-            raise FileExistsError(
-                f"{folder} {found}, and nothing is overwritten: choose another folder, or move "
-                "what is there"
-            )
-    temporary = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.part")
-    replaced = temporary.with_suffix(".old")
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    if os.name == "nt":
+        yield
+        return
+    import fcntl
+
+    place = os.open(folder, os.O_RDONLY)
     try:
-        temporary.mkdir(parents=True)
-        for name, content in files.items():
-            write_whole(temporary / name, content)
-        if folder.exists():
-            os.rename(folder, replaced)
-        os.rename(temporary, folder)
-    except BaseException:
-        if replaced.exists():
-            os.rename(replaced, folder)
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    shutil.rmtree(replaced, ignore_errors=True)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FileExistsError(
+                f"another run is at work in {folder}: wait for its end, or choose another folder"
+            ) from None
+        except OSError:
+            pass  # some network's disk
+        yield
+    finally:
+        os.close(place)
 
 
 def expect_no_pointer(path: Path) -> None:

@@ -13,7 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from helpers.checkpoints import Checkpoint, SkipInit, check_shapes, read_tensors, weight_shapes
+from helpers.checkpoints import (
+    Checkpoint,
+    SkipInit,
+    check_layers,
+    check_shapes,
+    n_layers,
+    read_tensors,
+    to_dtype,
+    weight_shapes,
+)
 from helpers.files import json_object
 from helpers.gguf_file import Stored, read_gguf
 from helpers.gpt import GPT, GPTConfig
@@ -49,7 +58,7 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
     theirs = {n: t for n, t in theirs.items() if not n.endswith((".attn.bias", ".masked_bias"))}
     if not {"wte.weight", "wpe.weight", "ln_f.weight"} <= set(theirs):
         raise ValueError(f"{source} is not in the layout of GPT-2: it has {sorted(theirs)[:4]} …")
-    table, head = theirs["wte.weight"], theirs.pop("lm_head.weight", None)
+    table, head = theirs["wte.weight"], theirs.get("lm_head.weight")
     same = head is None or _equal(head, table)
     tied = said.pop("tied", same)
     if tied and not same:
@@ -57,9 +66,9 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
             f"{source}: tie_word_embeddings is true, or missing, which means true, but "
             "lm_head.weight differs from wte.weight"
         )
+    if tied:
+        theirs.pop("lm_head.weight", None)
     ours = renamed(_unfused(theirs), GPT2_NAMES)
-    if head is not None and not tied:
-        ours["head.weight"] = head
     n_embd = table.shape[-1]
     n_head = n_head or said.get("n_head")
     if n_head is None and n_embd % 64:
@@ -67,7 +76,7 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
     sizes = {
         "vocab_size": len(table),
         "block_size": len(theirs["wpe.weight"]),
-        "n_layer": _blocks(ours),
+        "n_layer": n_layers(ours),
         "n_embd": n_embd,
         **said,
         "n_head": n_head or n_embd // 64,
@@ -96,6 +105,8 @@ GPT2_SIZES = {
     "n_embd": "n_embd",
     "hidden_size": "n_embd",
     "n_inner": "hidden",
+    "layer_norm_epsilon": "norm_eps",
+    "tie_word_embeddings": "tied",
 }
 # Settings for training, sampling, tokens and files, which do not change what the model computes,
 # and those that change only its rounding.
@@ -120,30 +131,26 @@ _HARMLESS = """
 def _gpt2_settings(path: Path) -> dict[str, Any]:
     """The sizes in a config.json, by our names, if its other settings are those of our GPT."""
     config = _config_json(path)
-    known = {*GPT2_SIZES, "layer_norm_epsilon", "tie_word_embeddings", *_HARMLESS.split()}
-    _expect_computed(config, _GPT2_SETTINGS, known, path)
-    others = {
-        "norm_eps": config.get("layer_norm_epsilon", 1e-5),
-        "tied": config.get("tie_word_embeddings", True),
-    }
-    return {"n_head": 12, **_sizes(config, GPT2_SIZES), **others}
+    _expect_computed(config, _GPT2_SETTINGS, {*GPT2_SIZES, *_HARMLESS.split()}, path)
+    return {"n_head": 12, "norm_eps": 1e-5, "tied": True, **_sizes(config, GPT2_SIZES)}
 
 
 def _unfused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Transpose their matrices, and split those that hold queries, keys and values."""
-    result = {}
+    result: list[tuple[str, Tensor]] = []
     for name, tensor in weights.items():
         if name.endswith(".weight") and ".c_" in name and tensor.dim() == 2:
             tensor = tensor.T
         if ".c_attn." in name:
             for part, piece in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
-                result[name.replace("c_attn", part)] = piece
+                result.append((name.replace("c_attn", part), piece))
         else:
-            result[name] = tensor
-    return result
+            result.append((name, tensor))
+    return _once(result)
 
 
 GPT2_NAMES = {
+    "lm_head": "head",
     "wte": "token",
     "wpe": "position.table",
     "ln_f": "norm",
@@ -226,6 +233,8 @@ LLAMA_SIZES = {
     "intermediate_size": "hidden",
     "num_key_value_heads": "n_kv_head",
     "head_dim": "head_size",
+    "rms_norm_eps": "norm_eps",
+    "tie_word_embeddings": "tied",
 }
 LLAMA_NAMES = {
     "model.embed_tokens": "token",
@@ -251,8 +260,7 @@ def _llama_settings(config: Any, source: str | Path) -> dict[str, Any]:
         raise ValueError(
             f"config should be what stands in config.json, as a dict, not {type(config).__name__}"
         )
-    read = {"rope_theta", "rope_scaling", "rope_parameters", "rms_norm_eps"}
-    read |= {"attention_bias", "mlp_bias", "tie_word_embeddings"}
+    read = {"rope_theta", "rope_scaling", "rope_parameters", "attention_bias", "mlp_bias"}
     if config.get("use_sliding_window") is False:  # then these mean nothing
         read |= {"use_sliding_window", "sliding_window", "max_window_layers"}
     _expect_computed(config, _LLAMA_SETTINGS, {*LLAMA_SIZES, *read, *_HARMLESS.split()}, source)
@@ -261,11 +269,11 @@ def _llama_settings(config: Any, source: str | Path) -> dict[str, Any]:
         raise ValueError(f"{source}: this GPT has biases in attention and mlp, or in neither")
     return {
         "block_size": 2048,
+        "norm_eps": 1e-6,
+        "tied": False,
         **_sizes(config, LLAMA_SIZES),
-        "norm_eps": config.get("rms_norm_eps", 1e-6),
         "rotary_base": _rotary_base(config, source),
         "bias": bias,
-        "tied": config.get("tie_word_embeddings", False),
     }
 
 
@@ -275,6 +283,8 @@ def _rotary_base(config: Mapping[str, Any], source: str | Path) -> float:
     for name in ("rope_scaling", "rope_parameters"):
         if angles := config.get(name):
             where = f"{source}: {name} {short(angles)}"
+            if not isinstance(angles, Mapping):
+                raise ValueError(f"{where} should hold names with their values")
             _expect_computed(angles, _LLAMA_ANGLES, {"rope_theta"}, where)
             base = angles.get("rope_theta", base)
     return base
@@ -310,16 +320,12 @@ def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
     if int4 and not any(map(_in_four_bits, stored.values())):
         raise ValueError(f"{path} holds no blocks of 4 bits (Q4_1)")
     ours = renamed(stored, GGUF_NAMES)
-    if "output.weight" in ours:
-        ours["head.weight"] = ours.pop("output.weight")
     shapes = {name: tensor.sizes for name, tensor in ours.items()}
     config = _config(
         path,
         _llama_config,
         **_sizes(about, GGUF_SIZES),
         vocab_size=tokenizer.vocab_size,
-        norm_eps=about[GGUF_EPS],
-        rotary_base=about.get(GGUF_BASE, 10_000.0),
         bias=False,
         tied="head.weight" not in ours,
     )
@@ -337,7 +343,10 @@ def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
             weights[name] = QuantizedLinear(_in_blocks(raw))
         elif int4 and name in ("token.weight", "head.weight"):
             layer = HalfEmbedding if name == "token.weight" else HalfLinear
-            weights[name] = layer(_in_float16(raw, tensor.kind))
+            half = _in_float16(raw, tensor.kind)
+            if half.isinf().any():
+                raise ValueError(f"{path}: {name} holds numbers too large for torch.float16")
+            weights[name] = layer(half)
         else:
             weights[name] = _in_float32(raw, tensor.kind)
     model = _filled(config, weights)
@@ -367,13 +376,15 @@ GGUF_SIZES = {
     "llama.feed_forward_length": "hidden",
     "llama.attention.head_count_kv": "n_kv_head",
     "llama.attention.key_length": "head_size",
+    "llama.attention.layer_norm_rms_epsilon": "norm_eps",
+    "llama.rope.freq_base": "rotary_base",
 }
-GGUF_EPS, GGUF_BASE = "llama.attention.layer_norm_rms_epsilon", "llama.rope.freq_base"
 _GGUF_TEXTS = [f"tokenizer.ggml.{name}" for name in ("tokens", "token_type", "merges")]
 _GGUF_HEADS = ("llama.attention.value_length", "llama.rope.dimension_count")  # as key_length
 GGUF_NAMES = {
     "token_embd": "token",
     "output_norm": "norm",
+    "output.weight": "head.weight",
     "attn_norm": "attention_norm",
     "attn_q": "attention.query",
     "attn_k": "attention.key",
@@ -389,11 +400,16 @@ GGUF_NAMES = {
 
 def _expect_llama(about: Mapping[str, Any], path: Path) -> None:
     """Raise ValueError unless a file says what our GPT computes, and all that it needs."""
-    known = {*GGUF_SIZES, "llama.vocab_size", GGUF_EPS, GGUF_BASE, *_GGUF_HEADS}
+    known = {*GGUF_SIZES, "llama.vocab_size", *_GGUF_HEADS}
     # Other names do not concern a Llama, and 0 means "not used".
     own = {n: v for n, v in about.items() if n in _GGUF_SETTINGS or (v and n.startswith("llama."))}
     _expect_computed(own, _GGUF_SETTINGS, known, path)
-    needed = {GGUF_EPS, *_GGUF_TEXTS, "tokenizer.ggml.model", "tokenizer.ggml.pre"}
+    needed = {
+        "llama.attention.layer_norm_rms_epsilon",
+        *_GGUF_TEXTS,
+        "tokenizer.ggml.model",
+        "tokenizer.ggml.pre",
+    }
     if missing := sorted(needed - set(about)):
         raise ValueError(f"{path} says nothing of {missing}")
 
@@ -457,11 +473,8 @@ def _check_weights(
     config: GPTConfig, shapes: Mapping[str, tuple[int, ...]], source: str | Path
 ) -> None:
     """Raise ValueError unless a model with this config has weights of these shapes."""
-    if config.n_layer != _blocks(shapes):
-        raise ValueError(
-            f"{source} says {config.n_layer} blocks, but holds weights of {_blocks(shapes)}"
-        )
     try:
+        check_layers(config, shapes)
         planned = weight_shapes(config)
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"{source} does not describe a model: {error}") from error
@@ -475,7 +488,7 @@ def _filled(config: GPTConfig, weights: Mapping[str, Any]) -> GPT:
     for name, weight in weights.items():
         part, _, kind = name.rpartition(".")
         if isinstance(weight, Tensor):
-            own = nn.Parameter(weight.float().contiguous())
+            own = nn.Parameter(to_dtype(weight, torch.float32, name).contiguous())
             setattr(model.get_submodule(part), kind, own)
         else:
             model.set_submodule(part, weight)
@@ -496,17 +509,28 @@ def _config(source: str | Path, kind: Callable[..., GPTConfig], **settings: Any)
 def renamed(tensors: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return the tensors with each part of a name that `names` holds replaced: part → new part.
 
-    Explained in: real_weights.
+    Raises ValueError if two tensors would get one name. Explained in: real_weights.
     """
     parts = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
-    return {parts.sub(lambda part: names[part[0]], name): t for name, t in tensors.items()}
+    return _once((parts.sub(lambda part: names[part[0]], name), t) for name, t in tensors.items())
+
+
+def _once(named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """The tensors by name; ValueError if a name occurs twice: which of the two is meant?"""
+    result: dict[str, Any] = {}
+    for name, tensor in named:
+        if name in result:
+            raise ValueError(f"the weight {name} is there twice: are these files of two models?")
+        result[name] = tensor
+    return result
 
 
 def _tensors(weights: str | Path | Mapping[str, Any]) -> tuple[str | Path, dict[str, Tensor]]:
     """Where weights come from, and the weights, which are nobody else's."""
     if not isinstance(weights, Mapping):
         path = Path(weights)
-        return path, {n: t for file in _pieces(path) for n, t in read_tensors(file)[0].items()}
+        pieces = (read_tensors(piece)[0] for piece in _pieces(path))
+        return path, _once(named for piece in pieces for named in piece.items())
     for name, tensor in weights.items():
         if not isinstance(tensor, Tensor):
             raise ValueError(
@@ -517,17 +541,16 @@ def _tensors(weights: str | Path | Mapping[str, Any]) -> tuple[str | Path, dict[
 
 
 def _pieces(path: Path) -> list[Path]:
-    """The files that hold the weights of a model; ValueError if one of them is missing."""
+    """The files that hold the weights of a model; ValueError if they are not all pieces of one."""
     if not path.is_dir():
         return [path]
-    pieces = sorted(path.glob("model-*-of-*.safetensors"))
-    if not pieces or (path / "model.safetensors").exists():
+    found = sorted(piece.name for piece in path.glob("model-*-of-*.safetensors"))
+    if not found or (path / "model.safetensors").exists():
         return [path / "model.safetensors"]
-    if not pieces[-1].stem.endswith(f"-of-{len(pieces):05}"):
-        raise ValueError(
-            f"{path} holds only {[piece.name for piece in pieces]}: pieces are missing"
-        )
-    return pieces
+    n = len(found)
+    if found != [f"model-{i:05}-of-{n:05}.safetensors" for i in range(1, n + 1)]:
+        raise ValueError(f"{path} holds {found}: pieces are missing, or are of two models")
+    return [path / name for name in found]
 
 
 def _config_json(path: Path) -> dict[str, Any]:
@@ -568,11 +591,6 @@ def _idle(value: Any) -> bool:
 def _sizes(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """The settings that are given, by our names."""
     return {ours: config[n] for n, ours in names.items() if config.get(n) is not None}
-
-
-def _blocks(names: Iterable[str]) -> int:
-    """The number of blocks that have weights."""
-    return len({name.split(".")[1] for name in names if name.startswith("blocks.")})
 
 
 def _shapes(weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:

@@ -10,6 +10,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -22,8 +23,9 @@ from tqdm import tqdm
 
 from helpers.checkpoints import RunFolder, infinite_constants, not_finite
 from helpers.checks import check_optimizers, check_settings, check_stream, not_finite_message
-from helpers.distributed import Processes, clip_gradients, full_tensor
+from helpers.distributed import Processes, clip_gradients, first_process, full_tensor
 from helpers.fast import has_bf16
+from helpers.files import alone_in
 from helpers.training import (
     Schedule,
     estimate_loss,
@@ -133,7 +135,9 @@ class Trainer:
         self.folder = (
             None
             if folder is None
-            else RunFolder(folder, model, self.optimizers, generator, self._fixed_settings())
+            else RunFolder(
+                folder, model, self.optimizers, generator, self._fixed_settings(bf16), self._factors
+            )
         )
         self.run = Run()
 
@@ -143,13 +147,21 @@ class Trainer:
         resume: continue the run in `folder` as if it had never stopped (up to what dropout draws in
         other processes than the first).
 
-        An interrupt of the kernel (Ctrl-C) ends the run after the current step. Raises ValueError
-        for a resumed run with other settings, FileExistsError for a folder that holds a run when
-        resume is False, and FloatingPointError when the loss, or a weight at the end or before it
-        is saved, is not finite; the folder then holds the state from before.
+        An interrupt of the kernel (Ctrl-C) ends the run after the current step. A resumed run may
+        have more steps, if the schedule stays the same for those taken, and be evaluated at other
+        steps. Raises ValueError if any other setting has changed, FileExistsError for a folder in
+        which another run is at work, or that holds a run when resume is False, and
+        FloatingPointError when the loss, or a weight at the end or before it is saved, is not
+        finite; the folder then holds the state from before.
         """
-        if resume and self.folder is None:
-            raise ValueError("resume=True needs folder, the folder of the run to resume")
+        if self.folder is None:
+            if resume:
+                raise ValueError("resume=True needs folder, the folder of the run to resume")
+            return self._fit(resume)
+        with alone_in(self.folder.folder) if first_process() else nullcontext():
+            return self._fit(resume)
+
+    def _fit(self, resume: bool) -> Run:
         self.run = Run()
         if self.folder is not None:
             self.run = Run.from_state_dict(self.folder.start(resume))
@@ -239,13 +251,22 @@ class Trainer:
             message += f" The last checkpoint is {self.folder.last}: resume=True continues from it."
         return message
 
-    def _fixed_settings(self) -> dict[str, Any]:
+    def _factors(self, taken: int) -> dict[str, str]:
+        """The schedule's factors at the first, the middle and the last step of those taken."""
+        if taken > self.steps:
+            raise ValueError(f"that run has taken {taken} steps already, more than {self.steps}")
+        schedule = self.schedule or (lambda step, steps: 1.0)
+        some = (0, taken // 2, taken - 1) if taken else ()
+        return {str(step): f"{schedule(step, self.steps):.6g}" for step in some}
+
+    def _fixed_settings(self, bf16: bool) -> dict[str, Any]:
         """What must not change when the run is resumed, but for what `RunFolder` knows itself."""
         evaluated = None
         if self.eval_data is not None:
             evaluated = {"text": _checksum(self.eval_data), "batches": self.eval_iters}
         sizes = {"block_size": self.block_size, "batch_size": self.batch_size}
-        return {**sizes, "text": _checksum(self.data), "validation": evaluated}
+        texts = {"text": _checksum(self.data), "validation": evaluated}
+        return {**sizes, **texts, "grad_clip": self.grad_clip, "bf16": bf16}
 
     def _expect_one_run(self) -> None:
         """Raise ValueError unless all processes train the same model on the same batches."""

@@ -3,6 +3,7 @@
 import json
 import re
 
+import book
 import clean
 import mathml
 import nbformat
@@ -215,3 +216,29 @@ def test_the_errata_name_cells_of_their_chapters():
         assert tag in tags[stem], f"ERRATA: chapter {stem} has no cell {tag}"
         assert anchor == re.sub("[:_]", "-", tag.lower())
     assert len(links) == len(re.findall(r"`(?:claim|study):\w+`", written))
+
+
+def test_only_files_of_the_book_are_ever_removed(tmp_path, monkeypatch):
+    def page(name):
+        def built(work, made):
+            made.mkdir()
+            (made / name).write_text("a page")
+            return 0
+
+        monkeypatch.setattr(book, "_build", built)
+
+    def there():
+        return sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*"))
+
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources/my.txt").write_text("mine")
+    page("old.html")
+    with pytest.raises(SystemExit, match="is not empty, and this program did not make it"):
+        book.build(tmp_path)
+    assert there() == ["sources/my.txt"]
+    book.build(tmp_path / "out")
+    (tmp_path / "out/my.txt").write_text("mine")
+    for name in ("new.html", "newer.html"):
+        page(name)
+        book.build(tmp_path / "out")
+        assert there() == ["out/.book", "out/my.txt", f"out/{name}", "sources/my.txt"]

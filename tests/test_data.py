@@ -188,6 +188,22 @@ def test_status_needs_nothing_but_the_folder(tmp_path, monkeypatch):
         (tmp_path / file).unlink()
 
 
+@pytest.mark.parametrize("folder", ["~nobody-of-this-name/x", "x" * 300])
+def test_a_folder_that_cannot_be_is_one_sentence(folder, monkeypatch):
+    monkeypatch.setenv("DOT2GPT_DATA", folder)
+    for call in (data.smollm2, data.status) if folder[0] == "~" else (data.smollm2,):
+        with pytest.raises(data.DataError, match=f"DOT2GPT_DATA.*{folder}"):
+            call()
+
+
+@pytest.mark.parametrize("content", [b"a\n", b"\xff"])
+def test_a_damaged_list_of_hashes_says_how_to_get_it_back(content, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "SOURCES", tmp_path)
+    (tmp_path / "shipped.txt").write_bytes(content)
+    with pytest.raises(data.DataError, match="git restore data/sources/shipped"):
+        data.glove()
+
+
 def test_import_loads_nothing_heavy():
     code = "import sys; from helpers import data; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
@@ -345,6 +361,14 @@ def test_wikipedia_is_made_again_when_the_derived_file_is_another(small_dump):
         derived.write_bytes(other)
         assert data.wikipedia("all") == ARTICLES
         assert derived.read_bytes() == whole
+
+
+def test_a_link_in_the_cache_is_replaced_and_not_followed(small_dump, tmp_path):
+    thesis, link = tmp_path / "thesis.txt", small_dump / "wikipedia.json"
+    thesis.write_text("mine")
+    link.symlink_to(thesis)
+    assert data.wikipedia("all") == ARTICLES
+    assert thesis.read_text() == "mine" and json.loads(link.read_bytes()) and not link.is_symlink()
 
 
 def test_articles_of_other_versions_are_not_kept(small_dump):

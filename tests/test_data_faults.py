@@ -172,7 +172,7 @@ class Halfway(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"hel")
         self.wfile.flush()
         self.server.halfway.set()
-        self.server.end.wait(20)
+        self.server.end.wait(600)
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
@@ -199,7 +199,7 @@ def test_a_download_that_is_cut_short(course, server):
 
 def test_killed_in_the_middle(course, server):
     process = course.start(PAGE)
-    assert server.halfway.wait(20)
+    assert server.halfway.wait(600)
     process.kill()  # SIGKILL: no clean-up of any kind
     process.communicate()
     left = [*course.cache.glob(f"{sources.PARTIAL}*"), *course.cache.glob("tmp*")]
@@ -228,7 +228,7 @@ def test_a_full_disk(course):
     def small() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
-    _, errors = course.start(MEMBER, preexec_fn=small).communicate(timeout=60)
+    _, errors = course.start(MEMBER, preexec_fn=small).communicate(timeout=600)
     assert "could not read or write" in errors and "File too large" in errors, errors
     assert course.listing() == []
 
@@ -236,7 +236,7 @@ def test_a_full_disk(course):
 def test_two_processes_at_once(course):
     both = [course.start(MEMBER), course.start(MEMBER)]
     for process in both:
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=600)
         assert (process.returncode, output.strip()) == (0, str(course.cache / MEMBER)), errors
     assert course.listing() == [MEMBER]
 

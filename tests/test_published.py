@@ -104,8 +104,16 @@ def test_a_folder_of_several_pieces(theirs, tmp_path):
     model.save_pretrained(tmp_path, max_shard_size="10KB")
     pieces = sorted(tmp_path.glob("*.safetensors"))
     assert len(pieces) > 2 and same(gpt2(tmp_path), model)
-    pieces[-1].unlink()
+    last = pieces[-1].rename(tmp_path / "last")
     with pytest.raises(ValueError, match="pieces are missing"):
+        gpt2(tmp_path)
+    others = pieces[-1].with_name(pieces[-1].name.replace(f"of-{len(pieces):05}", "of-00099"))
+    last.rename(others)
+    with pytest.raises(ValueError, match="or are of two models"):
+        gpt2(tmp_path)
+    others.unlink()
+    pieces[-1].write_bytes(pieces[0].read_bytes())
+    with pytest.raises(ValueError, match="is there twice: are these files of two models"):
         gpt2(tmp_path)
 
 
@@ -137,6 +145,15 @@ def without(weights, name):
         (lambda w: without(w, "transformer.wpe.weight"), "not in the layout"),
         (lambda w: without(w, "transformer.h.1.ln_1.bias"), r"lacks 1 .*blocks.1.attention_norm"),
         (lambda w: {**w, "score.weight": torch.zeros(2, 24)}, "1 weights too many: .*score"),
+        (lambda w: {**w, "wpe.weight": torch.zeros(12, 24)}, "weight wpe.weight is there twice"),
+        (lambda w: {**w, "h.0.attn.key.bias": torch.zeros(24)}, "h.0.attn.key.bias is there twice"),
+        (
+            lambda w: {
+                **w,
+                "transformer.ln_f.weight": torch.full((24,), 1e39, dtype=torch.float64),
+            },
+            r"norm.weight holds 1e\+39: too large for torch.float32",
+        ),
         (
             lambda w: {**w, "transformer.h.0.mlp.c_fc.weight": torch.zeros(96, 24)},
             r"blocks.0.mlp.up.weight has shape \(24, 96\), but the model's has \(96, 24\)",

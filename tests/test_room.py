@@ -46,14 +46,17 @@ def course(tmp_path, monkeypatch):
     root = tmp_path / "course"
     shutil.copy(ROOT / "Makefile", root)
     (root / "requirements.txt").write_text("toy==1.0\n-e .\n")
+    (root / "requirements-teach.txt").write_text("-r requirements.txt\ntoyteach==1.0\n")
     (root / "constraints.txt").write_text("toy==1.0\n")
     (root / "pyproject.toml").write_text('[build-system]\nrequires = ["toybuilder>=1"]\n')
     git(root, "init")
     git(root, "add", ".")
     git(root, "commit", "-m", "All")
     wheel(tmp_path / "index", "toy")
+    wheel(tmp_path / "index", "toyteach")
     wheel(tmp_path / "index", "toybuilder")
     (tmp_path / "cache/plays.txt").write_bytes(DATA)
+    os.utime(tmp_path / "cache/plays.txt", (0, 0))  # a zip knows no year before 1980
     nobody = "http://127.0.0.1:9/plays.txt"
     line = f"plays.txt {hashlib.sha256(DATA).hexdigest()} {nobody}\n"
     (tmp_path / "sources/registry.txt").write_text(line)
@@ -78,7 +81,7 @@ def test_the_archive_has_all_that_make_lab_needs(course, capfd):
     folder = course / tool.NAME
     assert (folder / "Makefile").read_bytes() == (ROOT / "Makefile").read_bytes()
     wheels = sorted(path.name for path in (folder / "wheels").iterdir())
-    assert wheels == ["toy-1.0-py3-none-any.whl", "toybuilder-1.0-py3-none-any.whl"]
+    assert wheels == [f"{name}-1.0-py3-none-any.whl" for name in ("toy", "toybuilder", "toyteach")]
     assert (folder / "data/cache/plays.txt").read_bytes() == DATA
     head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=course / "course", text=True)
     guide = (folder / "ROOM.txt").read_text("utf-8")
@@ -86,10 +89,25 @@ def test_the_archive_has_all_that_make_lab_needs(course, capfd):
 
     environment = {"PATH": os.environ["PATH"]}
     commands = subprocess.check_output(
-        ["make", "-n", "lab"], cwd=folder, env=environment, text=True
+        ["make", "-n", "teach"], cwd=folder, env=environment, text=True
     )
     assert f"|| {tool.PYTHON} -m venv .venv" in commands
-    assert "-c constraints.txt --no-index --find-links wheels -r requirements.txt" in commands
+    offline = "-c constraints.txt --no-index --find-links wheels --no-build-isolation"
+    for what in ("--no-deps -r wheels.txt", "-r requirements-teach.txt"):
+        assert f"{offline} {what}" in commands
+
+
+def test_a_wheel_that_was_changed_after_packing_is_not_installed(course):
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", tool.room(Path("out")), course])
+    folder = course / tool.NAME
+    command = [sys.executable, "-m", "pip", "install", "--target", "there", "--upgrade"]
+    command += ["-c", "constraints.txt", "--no-deps", "-r", "wheels.txt"]
+    for changed in (False, True):
+        if changed:
+            with zipfile.ZipFile(folder / "wheels/toy-1.0-py3-none-any.whl", "a") as file:
+                file.writestr("toy.pth", "import os")
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert ("DO NOT MATCH THE HASHES" in done.stderr) == changed == bool(done.returncode)
 
 
 def lose_data(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +127,10 @@ def lose_history(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(course))
 
 
+def lose_a_quote(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_ARGS", "--no-index --find-links 'index")
+
+
 def lose_room(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError("No space left on device")
@@ -123,6 +145,7 @@ def lose_room(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (lose_wheel, "pip could not get all packages.*online"),
         (lose_git, "git is not here.*Install git"),
         (lose_history, "(?i)not a git repository.*pack from a clone"),
+        (lose_a_quote, "PIP_ARGS .* cannot be split into flags: No closing quotation"),
         (lose_room, "No space left.*name another folder"),
     ],
 )

@@ -18,6 +18,7 @@ from nbformat import v4
 from torch import nn
 
 from helpers.checkpoints import load_checkpoint, read_tensors, write_tensors
+from helpers.files import alone_in
 from helpers.gpt import GPT, GPTConfig
 from helpers.trainer import Interrupt, Run, Trainer
 from helpers.training import adamw, cosine, estimate_loss, fast_gpt, fast_optimizers
@@ -175,6 +176,8 @@ def test_a_finished_run_has_nothing_left_to_do_and_can_be_made_longer(tmp_path):
     again = run(generator=generator())
     assert again.losses == first.losses
     longer = run(generator=generator(), steps=20)
+    with pytest.raises(ValueError, match="that run has taken 20 steps already, more than 19"):
+        run(generator=generator(), steps=19)
     whole, run = with_adamw(schedule=None)
     assert longer.losses == run(generator=generator(), steps=20).losses
     assert same_weights(model, whole)
@@ -227,6 +230,34 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(tmp_path):
         run(generator=generator())
     assert (tmp_path / "last.safetensors").read_bytes() == before
     assert torch.equal(model.token.weight, weights)
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_two_runs_in_one_folder_at_once_are_refused(resume, tmp_path):
+    """The second is refused, whether it resumes or not, and the first goes on."""
+
+    _, other = with_adamw(folder=tmp_path)
+
+    def second(_):
+        with pytest.raises(FileExistsError, match="another run is at work in"):
+            other(generator=generator(), resume=resume)
+
+    _, run = with_adamw(folder=tmp_path, **evaluated(VALIDATION, every=4, callback=second))
+    assert run(generator=generator()).losses == undisturbed()
+
+
+def test_a_process_that_was_killed_is_no_longer_in_its_folder(tmp_path):
+    script = """
+        import os, signal, sys
+        from helpers.files import alone_in
+
+        with alone_in(sys.argv[1]):
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script), tmp_path], cwd=ROOT)
+    assert done.returncode == -signal.SIGKILL
+    with alone_in(tmp_path):
+        pass
 
 
 def test_a_folder_that_cannot_be_is_told_before_the_first_step(tmp_path):
@@ -288,8 +319,8 @@ def refused(folder, model, message, **settings):
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     last = (folder / "last.safetensors").read_bytes()
     random = torch.get_rng_state()
-    same = {"steps": 4, "optimizer": adamw(model, 0.01), "generator": generator()}
-    settings = {**same, **SIZES, **settings}
+    same = {"steps": 2, "optimizer": adamw(model, 0.01), "generator": generator()}
+    settings = {**same, **SIZES, "grad_clip": 1.0, "schedule": cosine, **settings}
     with pytest.raises(ValueError, match=message) as error:
         fit(model, DATA, folder=folder, resume=True, **settings)
     assert str(folder / "last.safetensors") in str(error.value)
@@ -305,6 +336,10 @@ def refused(folder, model, message, **settings):
         ({"block_size": 5}, "that run had block_size 6, this one 5"),
         ({"batch_size": 8}, "that run had batch_size 4, this one 8"),
         ({"generator": None}, "that run was given a generator for its batches, this one none"),
+        ({"grad_clip": None}, "that run had grad_clip 1.0, this one None"),
+        ({"bf16": True}, "that run had bf16 False, this one True"),
+        ({"schedule": None}, "that run's schedule gave step 1 the factor 0.55, this one's 1"),
+        ({"steps": 4}, "that run's schedule gave step 1 the factor 0.55, this one's 0.86"),
     ],
 )
 def test_other_settings_are_refused(finished, settings, message):
@@ -321,6 +356,10 @@ def test_other_settings_are_refused(finished, settings, message):
 )
 def test_another_model_is_refused_even_if_its_weights_would_fit(finished, changes, message):
     refused(finished, plain(**changes), f"that run's model {message}")
+
+
+def test_weights_of_another_type_are_refused(finished):
+    refused(finished, plain().double(), "dtypes torch.float32, this one torch.float64")
 
 
 def test_a_model_of_another_kind_is_refused(finished):
@@ -376,7 +415,7 @@ def test_a_rate_is_named_with_its_group_and_its_optimiser(tmp_path):
     other = fast_optimizers(model)
     other[1].param_groups[1]["lr"] = 0.3
     refused(tmp_path, model, "learning rate 0.1 in the second group of AdamW, this one 0.3",
-            optimizer=other)  # fmt: skip
+            optimizer=other, grad_clip=None)  # fmt: skip
 
 
 WATCHED = evaluated(VALIDATION, every=1, iters=2)
@@ -391,20 +430,21 @@ WATCHED = evaluated(VALIDATION, every=1, iters=2)
     ],
 )
 def test_losses_that_cannot_be_compared_are_refused(tmp_path, watch, message):
-    _, run = with_adamw(folder=tmp_path, steps=2, **WATCHED)
+    steady = {"folder": tmp_path, "schedule": None}
+    _, run = with_adamw(steps=2, **steady, **WATCHED)
     run(generator=generator())
     refused(tmp_path, plain(), message, **watch)
-    _, run = with_adamw(folder=tmp_path, steps=3, resume=True)  # unwatched, it compares nothing,
+    _, run = with_adamw(steps=3, resume=True, **steady)  # unwatched, it compares nothing,
     run(generator=generator())
-    refused(tmp_path, plain(), message, **watch)  # and what was recorded stays
-    _, run = with_adamw(folder=tmp_path, steps=4, resume=True, **WATCHED)
+    refused(tmp_path, plain(), message, steps=3, **watch)  # and what was recorded stays
+    _, run = with_adamw(steps=4, resume=True, **steady, **WATCHED)
     assert [step for step, _, _ in run(generator=generator()).evaluations] == [0, 1, 2, 3, 4]
 
 
 def test_a_run_from_before_the_validation_text_was_recorded_goes_on(finished, tmp_path):
     damaged(finished, tmp_path, lambda tensors, about: about["settings"].pop("validation"))
-    _, run = with_adamw(folder=tmp_path, steps=4, resume=True, **WATCHED)
-    assert run(generator=generator()).step == 4
+    _, run = with_adamw(folder=tmp_path, steps=2, resume=True, **WATCHED)
+    assert run(generator=generator()).step == 2
     refused(tmp_path, plain(), "another validation text", **evaluated(VALIDATION[1:], iters=2))
 
 
@@ -686,7 +726,7 @@ def test_a_real_interrupt_from_outside(tmp_path):
             if line.startswith("evaluated 40"):
                 break
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=600)
     finally:
         process.kill()
     assert process.returncode == 0 and err == ""

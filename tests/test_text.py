@@ -1,7 +1,5 @@
 """The character tokenizer: there and back, and what it says about what it cannot take."""
 
-import time
-
 import numpy as np
 import pytest
 import torch
@@ -109,14 +107,6 @@ def test_from_text_takes_only_a_text():
 def test_its_name_shows_the_symbols():
     assert repr(CharTokenizer("ab\n")) == r"CharTokenizer(3 symbols: 'ab\n')"
     assert "…" in repr(CharTokenizer(map(chr, range(65, 100))))
-
-
-def test_millions_of_characters_take_less_than_a_second_or_so():
-    text = "To be, or not to be, that is the question.\n" * 100_000
-    tokenizer = CharTokenizer.from_text(text)
-    start = time.process_time()
-    tokenizer.encode(text)
-    assert time.process_time() - start < 2
 
 
 # --- tables that only count -----------------------------------------------------------------------

@@ -392,7 +392,7 @@ def test_where_there_is_no_pytorch_it_is_said_before_anything_is_installed(
 
 
 def test_all_that_is_imported_is_declared():
-    declared = (ROOT / "requirements.txt").read_text() + (ROOT / "requirements-dev.txt").read_text()
+    declared = "".join(path.read_text() for path in ROOT.glob("requirements*.txt"))
     names = {line.split("==")[0] for line in declared.splitlines() if "==" in line}
     imported = set()
     folders = ("helpers", "exercises", "explorers", "studies", "tools", "data", "tests")

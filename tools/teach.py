@@ -23,7 +23,8 @@ try:
 except ModuleNotFoundError as missing:
     sys.exit(
         f"{sys.executable} has no package {missing.name}. `make teach` installs into .venv what "
-        "these commands need; without make: pip install -r requirements-dev.txt -c constraints.txt"
+        "these commands need; without make: "
+        "pip install -r requirements-teach.txt -c constraints.txt"
     )
 
 

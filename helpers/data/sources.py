@@ -56,8 +56,17 @@ class _Failed(Exception):
 
 
 def cache() -> Path:
-    """Return the folder of fetched files: ``$DOT2GPT_DATA`` if that is set, else ``data/cache``."""
-    return Path(os.environ.get("DOT2GPT_DATA") or FOLDER / "cache").expanduser().absolute()
+    """Return the folder of fetched files: ``$DOT2GPT_DATA`` if that is set, else ``data/cache``.
+
+    Raises `DataError` for a name that no folder can have, and one that may not be looked at.
+    """
+    named = os.environ.get("DOT2GPT_DATA") or FOLDER / "cache"
+    try:
+        folder = Path(named).expanduser().absolute()
+        (folder / "any").exists()
+    except (RuntimeError, OSError) as error:
+        raise DataError(f"set DOT2GPT_DATA to another folder than {named}: {error}") from error
+    return folder
 
 
 def in_cache(file: str) -> bool:
@@ -102,8 +111,11 @@ def note(file: str, content: bytes) -> None:
 
 def _listed_sha256s() -> dict[str, str]:
     """File → sha256; the list is in the format of `sha256sum`."""
-    lines = (SOURCES / "shipped.txt").read_text("utf-8").splitlines()
-    return {name: sha256 for sha256, name in (line.split("  ") for line in lines)}
+    try:
+        lines = (SOURCES / "shipped.txt").read_text("utf-8").splitlines()
+        return {name: sha256 for sha256, name in (line.split("  ") for line in lines)}
+    except (OSError, ValueError) as error:
+        raise DataError(f"{error}. {_restore('sources/shipped.txt')}") from error
 
 
 def reason(said: object) -> str:
@@ -158,8 +170,11 @@ def write_cached(file: str, content: bytes) -> None:
     not written.
     """
     if has_listed_sha256(file, content):
+        path = cache() / file
         with contextlib.suppress(OSError):
-            write_whole(cache() / file, content)
+            if path.is_symlink():  # to a file of somebody's, which is not ours to write
+                path.unlink()
+            write_whole(path, content)
 
 
 def _download(source: str, output: str, _: Any) -> None:

@@ -2,6 +2,8 @@
 
     python tools/book/book.py [FOLDER]     default: build/book; open its index.html
 
+FOLDER has to be empty, or made by this program: of an older book, its own files are removed.
+
 Nothing is run: the chapters are shown as committed, the explorers from notebooks/states (written
 by `make notebooks`) with the code and style of explorers/. README.md is cut into the first page,
 how to install, and the measurements; the studies' page is made of studies/results.
@@ -10,6 +12,7 @@ how to install, and the measurements; the studies' page is made of studies/resul
 import shutil
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sphinx.cmd.build import build_main
 
@@ -19,24 +22,40 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(HERE)]
 
 import sources  # noqa: E402
 
+MARK = ".book"  # in its folder: which files are those of the book
+
 
 def build(folder: Path) -> int:
     """Build the book into a folder; 0 if nothing was to be warned of."""
-    source, kept = folder.with_name("sources"), folder.with_name("doctrees")
-    for old in (source, folder):
-        shutil.rmtree(old, ignore_errors=True)
-    source.mkdir(parents=True)
+    mark = folder / MARK
+    if folder.exists() and any(folder.iterdir()) and not mark.is_file():
+        sys.exit(f"{folder} is not empty, and this program did not make it: name another folder")
+    with TemporaryDirectory() as work:
+        made = Path(work) / "book"
+        if failed := _build(Path(work), made):
+            return failed
+        for name in mark.read_text("utf-8").splitlines() if mark.is_file() else ():
+            (folder / name).unlink(missing_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        names = [path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()]
+        mark.write_text("\n".join(names), "utf-8")
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+    print(f"The book is in {folder}: open index.html.")
+    return 0
+
+
+def _build(work: Path, made: Path) -> int:
+    source = work / "sources"
+    source.mkdir()
     live = sources.lay_out(source)
     shutil.copy(HERE / "conf.py", source)
     shutil.copytree(HERE / "static", source / "_static")
     shutil.copytree(HERE / "templates", source / "_templates")
     sources.write_explorers(source / "_static")
     sources.write_weights(source / "_static")
-    arguments = ["-b", "html", "-W", "--keep-going", "-q", "-d", str(kept)]
-    failed = build_main([*arguments, str(source), str(folder)])
-    if not failed:
-        print(f"The book is in {folder}: open index.html. Explorers live in it: {live}.")
-    return failed
+    print(f"Explorers live in the book: {live}.", flush=True)
+    arguments = ["-b", "html", "-W", "--keep-going", "-q", "-d", str(work / "doctrees")]
+    return build_main([*arguments, str(source), str(made)])
 
 
 if __name__ == "__main__":

@@ -3,13 +3,14 @@
     python tools/teaching/room.py [FOLDER]    pack into FOLDER (build/, if none is given)
 
 The archive is for machines with the system and the Python that pack it. It unpacks to one folder,
-in which `make lab` works without a network: room.mk, which the Makefile includes, points pip to the
-wheels beside it, and the data are in data/cache.
+in which `make lab` and `make teach` work without a network: room.mk, which the Makefile includes,
+points pip to the wheels beside it, wheels.txt has their hashes, and the data are in data/cache.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import platform
 import shlex
@@ -31,8 +32,9 @@ PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 SETTINGS = f"""\
 # What the Makefile needs to know in a room without internet.
 PYTHON := {PYTHON}
-PIP_ARGS := --no-index --find-links wheels
+PIP_ARGS := --no-index --find-links wheels --no-build-isolation
 """
+LOCKED = "--no-index\n--find-links wheels\n--require-hashes\n"  # before the wheels' hashes
 GUIDE = f"""\
 The course without internet
 
@@ -49,12 +51,13 @@ machine, run `make lab PYTHON=NAME`. Without make, run these lines (on Windows, 
 .venv\\Scripts\\python in place of .venv/bin/python):
 
     {PYTHON} -m venv .venv
-    .venv/bin/python -m pip install --no-index --find-links wheels -r requirements.txt
+    .venv/bin/python -m pip install --no-deps -r wheels.txt
+    .venv/bin/python -m pip install --no-index --no-deps --no-build-isolation -e .
     .venv/bin/python tools/learn.py
 
-If pip says that a wheel is invalid, or a chapter that a file is missing or damaged, the copy is not
-whole: copy the archive again and unpack it into a new folder. `make test` needs packages that are
-not here.
+What tools/teach.py needs is here, too (make teach). If pip says that a wheel is invalid or has
+another hash, or a chapter that a file is missing or damaged, the copy is not whole: copy the
+archive again and unpack it into a new folder. `make test` needs packages that are not here.
 """
 
 
@@ -73,6 +76,11 @@ def room(out: Path) -> Path:
     if the archive cannot be written; the message says what to do.
     """
     out = out.absolute()  # git runs in another folder
+    given = os.environ.get("PIP_ARGS", "")
+    try:
+        pip_args = shlex.split(given)
+    except ValueError as error:
+        raise RuntimeError(f"PIP_ARGS {given!r} cannot be split into flags: {error}") from error
     archive = out / f"{NAME}-{SYSTEM}-{PYTHON}.zip"
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -85,14 +93,15 @@ def room(out: Path) -> Path:
                 print("Not committed, and so not packed:", *changed, sep="\n")
             print("Packing the data and the packages (some minutes) ...", flush=True)
             data = _data()
-            wheels = _wheels(course, work)
+            wheels = _wheels(course, work, pip_args)
             guide = GUIDE.format(commit=_git("rev-parse", "--short", "HEAD").strip())
-            with zipfile.ZipFile(course, "a") as packed:
+            with zipfile.ZipFile(course, "a", strict_timestamps=False) as packed:
                 for kind, files in (("wheels", wheels), ("data/cache", data)):
                     for file in files:
                         packed.write(file, f"{NAME}/{kind}/{file.name}")
                 packed.writestr(f"{NAME}/ROOM.txt", guide)
                 packed.writestr(f"{NAME}/room.mk", SETTINGS)
+                packed.writestr(f"{NAME}/wheels.txt", LOCKED + "".join(map(_pinned, wheels)))
             os.replace(course, archive)
     except OSError as error:
         raise RuntimeError(
@@ -133,10 +142,17 @@ def _data() -> list[Path]:
     return sorted(files)
 
 
-def _wheels(course: Path, work: Path) -> list[Path]:
-    """The wheels of all that `make lab` installs, and of what builds the course's own package."""
+def _pinned(wheel: Path) -> str:
+    """A line for pip: the package of a wheel, its version, and the hash of the file."""
+    name, version, *_ = wheel.name.split("-")
+    return f"{name}=={version} --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+
+
+def _wheels(course: Path, work: Path, pip_args: list[str]) -> list[Path]:
+    """The wheels of all that `make teach` installs, and of what builds the course's own package."""
+    files = ("requirements.txt", "requirements-teach.txt", "constraints.txt", "pyproject.toml")
     with zipfile.ZipFile(course) as committed:
-        for file in ("requirements.txt", "constraints.txt", "pyproject.toml"):
+        for file in files:
             (work / file).write_bytes(committed.read(f"{NAME}/{file}"))
     # The course itself is installed from its folder; pip then needs the packages that build it.
     lines = (work / "requirements.txt").read_text("utf-8").splitlines()
@@ -145,13 +161,12 @@ def _wheels(course: Path, work: Path) -> list[Path]:
     (work / "requirements.txt").write_text("\n".join(lines), "utf-8")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
     for option, name in (
-        ("--requirement", "requirements.txt"),
+        ("--requirement", "requirements-teach.txt"),
         ("--constraint", "constraints.txt"),
         ("--wheel-dir", "wheels"),
     ):
         command += [option, str(work / name)]
-    command += shlex.split(os.environ.get("PIP_ARGS", ""))
-    if subprocess.run(command).returncode:
+    if subprocess.run(command + pip_args).returncode:
         raise RuntimeError(
             "nothing was packed, because pip could not get all packages (see above). See that this "
             "machine is online, that the disk has room, and that `make lab` works here with the "
@@ -170,6 +185,8 @@ def main() -> None:
     except RuntimeError as error:
         sys.exit(str(error))
     print(f"{archive} ({archive.stat().st_size / 1e6:,.0f} MB)")
+    with archive.open("rb") as file:
+        print("sha256:", hashlib.file_digest(file, "sha256").hexdigest())
     print(f"In the room: `python3 -m zipfile -e {archive.name} .`, then `make lab` in {NAME}/")
 
 

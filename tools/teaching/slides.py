@@ -640,7 +640,7 @@ def reveal_folder() -> Path:
     if package is None or package.origin is None:
         raise ModuleNotFoundError(
             "Slides need reveal.js, which comes with the package sphinx-revealjs, not found here:"
-            " install requirements-dev.txt."
+            " install requirements-teach.txt."
         )
     return Path(package.origin).parent / "_static" / "revealjs"
 
