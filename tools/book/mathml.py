@@ -24,7 +24,8 @@ DRAWN = [ord("√"), ord("ℎ"), *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D7
 # What latex2mathml does not know, in words that it knows.
 SAME = {r"\lVert": r"\Vert", r"\rVert": r"\Vert", r"\bigl": "", r"\bigr": "", r"\tfrac": r"\frac"}
 FUNCTION = re.compile(
-    r"(<mrow>)?<m[io]>(ln|log|exp|sin|cos|tanh|max|min)</m[io]>(?=(<mo stretchy=\"false\">&#x00028;)?)"
+    r"(<mrow>)?<m[io]>(ln|log|exp|sin|cos|tanh|max|min)</m[io]>"
+    r"(?=(<mo stretchy=\"false\">&#x00028;)?)"
 )
 # A box, which browsers do not draw; ∞, which is a number; and a minus that they take for a
 # difference, after a sign that is neither a closing bracket nor ….
