@@ -130,16 +130,18 @@ class SentenceState {
   /** What is said while the weights are on their way. A page has them in letters, 4 for 3 bytes. */
   loadingText() {
     const size = this.get("megabytes") * (this.inBook ? 4 / 3 : 1);
-    return this.loading && !this.gpt ? `Loading the weights (${size.toFixed(1)} MB, once) …` : "";
+    return this.loading && !this.gpt ? `Loading the weights (${Math.round(size)} MB, once) …` : "";
   }
   /** Fetches the weights, once. late: they are here already. */
   load(late) {
-    this.loading ??= this.fetchModel(late);
+    if (!this.loading) {
+      this.loading = this.fetchModel(late);
+      this.paint(); // which says so
+    }
     return this.loading;
   }
   async fetchModel(late) {
     try {
-      this.paint();
       const inBook = () => this.model.weights(this.get("file"));
       const bytes = late ?? (await (this.inBook ? inBook() : this.askKernel()));
       await new Promise((done) => setTimeout(done)); // what is said is seen first
