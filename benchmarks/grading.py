@@ -6,6 +6,7 @@ Ten students have the solutions, others make classic mistakes, leave stubs, cras
 the memory, write files, reach for the network, change the checks, or hand in what is no notebook.
 """
 
+import argparse
 import csv
 import re
 import sys
@@ -193,7 +194,7 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        sys.exit(main(Path(sys.argv[1])))
-    with tempfile.TemporaryDirectory() as folder:
-        sys.exit(main(Path(folder)))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path)
+    with tempfile.TemporaryDirectory() as passing:
+        sys.exit(main(parser.parse_args().folder or Path(passing)))

@@ -44,7 +44,7 @@ function textRow(s) {
   const field = h("input", {
     type: "text",
     "aria-label": "text",
-    maxlength: 240,
+    maxlength: MOST_LETTERS,
     spellcheck: "false",
     autocomplete: "off",
     autocapitalize: "off",
@@ -52,17 +52,21 @@ function textRow(s) {
   });
   const chip = (text) =>
     h("button", { type: "button", title: text, onclick: () => s.begin(text) }, truncate(text, 15));
-  field.value = get("text");
+  const asLine = (text) => text.replaceAll("\n", "⏎"); // which a field of one line would lose
+  field.value = asLine(get("text"));
   field.addEventListener("focus", () => {
     if (!s.isAblated()) s.anchor = get("text");
   });
   field.addEventListener("input", () => {
     s.key = -1;
     s.load();
-    s.change({ text: field.value, position: -1 });
+    s.change({ text: field.value.replaceAll("⏎", "\n"), position: -1 });
   });
   const read = () => {
-    if (field.value !== get("text")) field.value = s.anchor = get("text");
+    const text = get("text");
+    if (field.value === asLine(text)) return;
+    field.value = asLine((s.anchor = text));
+    field.scrollLeft = field.scrollWidth; // what was appended is seen
   };
   model.on("change:text", read);
   const node = h(
@@ -324,16 +328,15 @@ function stagePanel(s) {
       h(
         "button",
         { type: "button", onclick: () => s.load() },
-        `Compute it here (loads ${get("megabytes")} MB, once)`,
+        "Load the weights and compute it here",
       ),
     ];
   }
   function paint() {
-    const { ids, gpt, loading, trouble } = s;
+    const { ids, gpt, trouble } = s;
     const T = ids.length;
     const n = STAGES.findIndex(({ name }) => name === get("stage"));
     const stage = STAGES[n];
-    const waits = n > 0 && !gpt && T > 0 && loading;
     node.setAttribute("aria-label", `stage ${n + 1}: ${stage.name}`);
     setText(
       saying,
@@ -344,10 +347,7 @@ function stagePanel(s) {
     links.replaceChildren(
       ...stage.links.flatMap((stem, k) => [k ? ", " : "chapter ", toChapter(stem, s.inBook)]),
     );
-    setText(
-      warning,
-      trouble || (waits ? `Loading the weights (${get("megabytes")} MB, once) …` : ""),
-    );
+    setText(warning, trouble || (n > 0 && T > 0 ? s.loadingText() : ""));
     const ready = T > 0 && (gpt || n === 0);
     heads.node.hidden = !ready || n < 2 || n > 5;
     if (ready) paintDrawing(stage, n);
@@ -424,6 +424,8 @@ function answerPanel(s) {
   const reset = button("Reset", "all heads on, mask on, temperature 1", () =>
     s.change({ off: [], masked: true, temperature: 1 }),
   );
+  const saying = h("span");
+  const loading = h("div", { class: "loading quiet" }, saying, h("progress"));
   const node = h(
     "div",
     { class: "answer" },
@@ -432,6 +434,7 @@ function answerPanel(s) {
     legend,
     slider(s.model, "temperature", { min: 0.1, max: 3, step: 0.1, show: (t) => t.toFixed(1) }),
     h("div", { class: "row" }, sample, reset),
+    loading,
   );
   const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
   const speak = debounce(() => {
@@ -441,6 +444,8 @@ function answerPanel(s) {
 
   let shown = "";
   function paint() {
+    setText(saying, s.loadingText());
+    loading.hidden = !s.loadingText();
     const t = s.get("temperature");
     const now = `${t} ${linesShown(s).next}`; // all that changes what was computed into a picture
     if (!s.stale.answer && shown === now) return;
@@ -502,7 +507,9 @@ function render({ model, el }) {
   });
   sizes.observe(node);
   s.compute();
-  if (!s.inBook) s.load();
+  const seen = new IntersectionObserver((all) => all.some((one) => one.isIntersecting) && s.load());
+  if (s.inBook) seen.observe(node);
+  else s.load();
   const untheme = onTheme(() => {
     s.inks = readInks(node);
     s.stale.heads = true;
@@ -518,6 +525,7 @@ function render({ model, el }) {
   return () => {
     untheme();
     sizes.disconnect();
+    seen.disconnect();
     answer.stop();
     s.set.stop();
     text.stop();

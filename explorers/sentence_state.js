@@ -1,5 +1,6 @@
 // The text, the model that reads it, and what is chosen: shared by all parts of sentence.js.
 const MOST_TOKENS = 32; // that are read: the last ones of the text
+const MOST_LETTERS = 240; // of a text, as in sentence.py
 const COMPUTED_FROM = ["text", "off", "masked"]; // traits after whose change the model reads again
 const SHOWN_FROM = ["stage", "layer", "head", "position", "temperature"]; // traits that only choose a view
 
@@ -115,22 +116,32 @@ class SentenceState {
   async sample() {
     await this.load();
     const { probs, bpe } = this;
-    if (!this.gpt || !probs.length || this.get("text").length > 225) return;
+    if (!this.gpt || !probs.length) return;
     let dart = Math.random();
     let id = 0;
     for (; id < probs.length - 1 && (dart -= probs[id]) > 0; id++);
     const piece = bpe.pieces[id];
-    this.begin(this.get("text") + (piece ? new TextDecoder().decode(Uint8Array.from(piece)) : ""));
+    const drawn = piece ? new TextDecoder().decode(Uint8Array.from(piece)) : "";
+    const letters = [...this.get("text"), ...drawn];
+    const kept = letters.slice(-MOST_LETTERS).join(""); // without the beginning of a long text, ...
+    this.begin(kept.length < letters.join("").length ? kept.replace(/^\S+\s/, "") : kept); // ... in whole words
   }
 
+  /** What is said while the weights are on their way. A page has them in letters, 4 for 3 bytes. */
+  loadingText() {
+    const size = this.get("megabytes") * (this.inBook ? 4 / 3 : 1);
+    return this.loading && !this.gpt ? `Loading the weights (${Math.round(size)} MB, once) …` : "";
+  }
   /** Fetches the weights, once. late: they are here already. */
   load(late) {
-    this.loading ??= this.fetchModel(late);
+    if (!this.loading) {
+      this.loading = this.fetchModel(late);
+      this.paint(); // which says so
+    }
     return this.loading;
   }
   async fetchModel(late) {
     try {
-      this.paint();
       const inBook = () => this.model.weights(this.get("file"));
       const bytes = late ?? (await (this.inBook ? inBook() : this.askKernel()));
       await new Promise((done) => setTimeout(done)); // what is said is seen first

@@ -17,6 +17,7 @@ import notebooks as tool
 from exercises.check import Report
 from studies import results
 
+DRAWN = {"mspace", "mtable", "mtd", "mtr", *clean.TAGS}  # what browsers draw in a formula
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$])\$([^$\n]+)\$", re.S)
 
 
@@ -175,13 +176,31 @@ def test_every_formula_is_understood(notebook):
         if cell.cell_type == "markdown":
             text = re.sub(r"```.*?```|`[^`\n]*`", "", cell.source, flags=re.S)
             for block, inline in FORMULA.findall(text):
-                assert "\\" not in re.sub(r"&#x\w+;", "", mathml.mathml(block or inline))
+                made = mathml.mathml(block or inline)
+                assert "\\" not in re.sub(r"&#x\w+;", "", made)
+                assert set(re.findall(r"<(\w+)", made)) <= DRAWN, block or inline
 
 
 def test_names_of_functions_stand_apart_from_letters_as_in_tex():
     wide = '<mo lspace="0.167em" rspace="0.167em">ln</mo>'
     assert f"<mn>0</mn>{wide}<mn>0</mn>" in mathml.mathml(r"0 \ln 0")
     assert '<mo lspace="0" rspace="0">exp</mo>' in mathml.mathml(r"\exp(x)")
+
+
+@pytest.mark.parametrize("latex", ["(-2)", "a = -b", r"2 \cdot -3", "[1, -1]", r"\to -\infty"])
+def test_a_sign_stands_close_to_its_number(latex):
+    assert '<mo form="prefix">&#x02212;</mo><m' in mathml.mathml(latex)
+
+
+@pytest.mark.parametrize("latex", ["a - 2", "(a) - b", "[a] - b", "|a| - b", r"a \dots - b"])
+def test_a_difference_is_spaced(latex):
+    assert "<mo>&#x02212;</mo><m" in mathml.mathml(latex)
+
+
+def test_all_roots_are_as_wide_as_the_smallest():
+    font = mathml.cut_font(mathml.font_file(), map(ord, "√x"))
+    roots = [name for name in font.getGlyphOrder() if name.startswith(font.getBestCmap()[ord("√")])]
+    assert len(roots) > 4 and len({font["hmtx"][name][0] for name in roots}) == 1
 
 
 def test_links_to_headings_are_those_of_the_book():

@@ -2,11 +2,14 @@
 
 import dataclasses
 import json
+import re
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
+import nbformat
 import pytest
 import torch
+from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -443,3 +446,19 @@ def test_an_interrupt_leaves_nothing_that_opens_and_can_be_repeated(monkeypatch,
     assert not (tmp_path / "config.json").exists()
     to_huggingface(made(CHARACTERS), CHARACTERS, tmp_path)
     assert farthest(made(CHARACTERS), gpt2(tmp_path)) < 1e-5
+
+
+def test_what_the_page_on_export_says_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    """In a folder with the program of the chapter on GPT, whose model leaves, too."""
+    chapter = nbformat.read(ROOT / "notebooks" / "09_gpt.ipynb", as_version=4)
+    (program,) = (c.source for c in chapter.cells if c.source.startswith("%%writefile gpt.py"))
+    (tmp_path / "gpt.py").write_text(program.partition("\n")[2], "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    page = (ROOT / "docs" / "EXPORT.md").read_text("utf-8")
+    ran = {}
+    for code in re.findall(r"```python\n(.+?)```", page, re.S):
+        exec(code, ran)
+    assert farthest(ran["model"].eval(), ran["mine"]) < 1e-5
+    assert {path.name for path in tmp_path.glob("my-*")} == {"my-gpt", "my-llama", "my-gpt.gguf"}

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import figures
+import home
 import nbformat
 from nbformat import NotebookNode
 
@@ -78,8 +79,8 @@ print(double(torch.arange(3)))"""),
     ("", """\
 ## 7 · Exercises
 
-Replace the `...`, run the cell, and then the check below it. Hints come one at a time; the solution
-is folded below them.
+Replace the `...`, run the cell, and then the check below it.
+Hints come one at a time, and the solution is below them.
 
 ### Exercise FIGURE.1 · «Its name»
 ●○○ · 5 minutes
@@ -169,7 +170,8 @@ def by_hand(number: int, topic: str) -> list[str]:
 def lay_out(topic: str, root: Path = ROOT) -> list[str]:
     """Write a chapter's notebook, exercises and test; returns `by_hand`.
 
-    The chapter gets the lowest free number: `renumber` first makes room. Raises ValueError for a
+    The chapter gets the lowest free number: `renumber` first makes room. Its neighbours lead to it.
+    Raises ValueError for a
     topic that is no name in small letters, and FileExistsError for one that is there.
     """
     if not re.fullmatch(r"[a-z]+(_[a-z]+)*", topic):
@@ -191,10 +193,17 @@ def lay_out(topic: str, root: Path = ROOT) -> list[str]:
     )
     for i, cell in enumerate(notebook.cells):
         cell.id = f"{topic[:40]}-{i}".replace("_", "-")
-    head = notebook.cells[0]
-    head.source = head.source.replace("MINUTES", f"{figures.figures(notebook)['minutes']:g}")
-    text = nbformat.writes(notebook, version=4, ensure_ascii=False, indent=1) + "\n"
-    (root / "notebooks" / f"{number:02}_{topic}.ipynb").write_text(text, "utf-8")
+    import notebooks  # which offers this on its command line
+
+    path = root / "notebooks" / f"{number:02}_{topic}.ipynb"
+    notebooks.write(path, notebooks.text_of(notebook))
+    for near in [path, *chapters]:  # they lead to each other
+        notebook = notebooks.read(near)
+        notebooks.navigate(notebook, near, home.home())
+        minutes = f"{figures.figures(notebook)['minutes']:g}"
+        notebook.cells[0].source = notebook.cells[0].source.replace("MINUTES", minutes)
+        notebooks.normalise(notebook)
+        notebooks.write(near, notebooks.text_of(notebook))
     exercises.write_text(filled(EXERCISES), "utf-8")
     (root / "tests" / f"test_exercises_{topic}.py").write_text(filled(TEST), "utf-8")
     return by_hand(number, topic)

@@ -265,13 +265,28 @@ def test_on_a_phone_the_theme_and_the_contents_have_a_button_each(reader, book):
     assert contents["x"] - theme["x"] - theme["width"] >= 8
 
 
-def test_a_sentence_goes_through_the_model_which_is_fetched_when_it_is_first_touched(reader, book):
+def test_a_sentence_goes_through_the_model_which_is_fetched_when_it_is_seen(reader, book):
     saved = load_checkpoint(data.checkpoint("gptmini"))
     name = name_of(packed(saved.model, saved.tokenizer))
-    asked = fetched(reader)
+    asked, held = fetched(reader), []
+    reader.set_viewport_size({"width": 1280, "height": 300})  # of which the title takes all
+    reader.route(f"**/{name}.js", lambda route: held.append(route))
     node = opened(reader, book, "00_start_here").locator(".d2g.sentence")
     expect(node.locator(".answer th").first).to_have_text("istot")
-    assert asked == []
+    assert asked == [] and not node.get_by_role("progressbar").is_visible()
+    size = (book / "_static" / f"{name}.js").stat().st_size
+    node.get_by_role("button", name="Sample next token").press("Enter")
+    said = f"Loading the weights ({size / 1e6:.0f} MB, once) …"
+    expect(node.locator(".loading")).to_have_text(said)
+    expect(node.get_by_role("progressbar")).to_be_visible()
+    lab.eventually(lambda: len(held), 1)
+    field = node.get_by_label("text", exact=True)
+    start = field.input_value()
+    held[0].continue_()
+    lab.eventually(lambda: field.input_value() != start, True)
+    assert field.input_value().startswith(start)
+    expect(node.get_by_role("progressbar")).not_to_be_visible()
+    field.fill(start)
     stage = node.get_by_role("tab", name="4 weights")
     stage.press("Enter")
     expect(node.get_by_label("this head is on")).to_be_visible()
@@ -288,6 +303,22 @@ def test_a_sentence_goes_through_the_model_which_is_fetched_when_it_is_first_tou
     link = node.locator(".links a").first
     assert (book / link.get_attribute("href")).is_file()
     assert asked == [name]
+
+
+def test_a_text_grows_beyond_what_is_kept_of_it(reader, book):
+    node = opened(reader, book, "00_start_here").locator(".d2g.sentence")
+    field = node.get_by_label("text", exact=True)
+    sample = node.get_by_role("button", name="Sample next token")
+    reader.evaluate("Math.random = () => 0.3")  # the end of a text would change nothing
+    for begun in ["The king of\n" * 20, "🦉" * 118 + "the"]:
+        field.fill(begun.replace("\n", "⏎"))
+        for _ in range(3):
+            before = field.input_value()
+            expect(sample).to_be_enabled()  # once the weights are here
+            sample.press("Enter")
+            lab.eventually(lambda before=before: field.input_value() != before, True)
+            assert field.input_value()[:40] in before and len(field.input_value()) > 100
+        assert ("⏎" in field.input_value()) == ("\n" in begun)
 
 
 def test_at_no_width_a_stage_lies_on_the_next_tokens(reader, book):

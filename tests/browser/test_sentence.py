@@ -107,20 +107,6 @@ def test_the_page_cuts_texts_as_python_does(engine, saved):
         assert engine.evaluate("text => words.encode(text)", text) == saved.tokenizer.encode(text)
 
 
-def test_thirty_tokens_take_less_than_a_tenth_of_a_second(engine, saved):
-    ids = saved.tokenizer.encode(THIRTY)[:30]
-    took = engine.evaluate(
-        """ids => Array.from({ length: 12 }, (_, n) => {
-            const start = performance.now();
-            gpt.read([n, ...ids.slice(1)]);
-            gpt.logits(29);
-            return performance.now() - start;
-        })""",
-        ids,
-    )
-    assert min(took) < 100, took
-
-
 # --- the explorer ---------------------------------------------------------------------------------
 
 LOAD = """from helpers import data
@@ -264,29 +250,3 @@ def test_python_moves_it_too(sentence):
     agree(sentence)
     in_kernel(sentence.page, "setattr(explorer, 'stage', 'sum')")
     expect(stage(sentence, "6 sum")).to_have_attribute("aria-selected", "true")
-
-
-def test_a_key_is_answered_in_a_tenth_of_a_second_and_a_move_within_a_frame(sentence):
-    """Our own work, layout included; benchmarks/explorers.py measures until it is painted."""
-    sentence.get_by_label("text", exact=True).fill(THIRTY)
-    agree(sentence)
-    stage(sentence, "4 weights").click()
-    moves, keys = sentence.evaluate(
-        """node => {
-            const field = node.querySelector("input"), times = [[], []];
-            const timed = (kind, act) => {
-                const start = performance.now();
-                act();
-                void node.offsetHeight;
-                times[kind].push(performance.now() - start);
-            };
-            for (let n = 0; n < 8; n++) {
-                timed(0, () => node.querySelectorAll(".strip [data-n]")[n].click());
-                field.value = "abcdefgh"[n] + field.value;
-                timed(1, () => field.dispatchEvent(new Event("input")));
-            }
-            return times;
-        }"""
-    )
-    assert sorted(moves)[1] < 16, moves  # a machine that is busy with other things only adds
-    assert sorted(keys)[1] < 100, keys

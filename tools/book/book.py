@@ -9,6 +9,7 @@ by `make notebooks`) with the code and style of explorers/. README.md is cut int
 how to install, and the measurements; the studies' page is made of studies/results.
 """
 
+import argparse
 import shutil
 import sys
 from pathlib import Path
@@ -59,4 +60,6 @@ def _build(work: Path, made: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(build(Path(sys.argv[1] if sys.argv[1:] else ROOT / "build" / "book").absolute()))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "book")
+    sys.exit(build(parser.parse_args().folder.absolute()))

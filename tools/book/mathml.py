@@ -24,8 +24,19 @@ DRAWN = [ord("√"), ord("ℎ"), *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D7
 # What latex2mathml does not know, in words that it knows.
 SAME = {r"\lVert": r"\Vert", r"\rVert": r"\Vert", r"\bigl": "", r"\bigr": "", r"\tfrac": r"\frac"}
 FUNCTION = re.compile(
-    r"(<mrow>)?<mi>(ln|log|exp|sin|cos|tanh)</mi>(?=(<mo stretchy=\"false\">&#x00028;)?)"
+    r"(<mrow>)?<m[io]>(ln|log|exp|sin|cos|tanh|max|min)</m[io]>"
+    r"(?=(<mo stretchy=\"false\">&#x00028;)?)"
 )
+# A box, which browsers do not draw; ∞, which is a number; and a minus that they take for a
+# difference, after a sign that is neither a closing bracket nor ….
+IN_BROWSERS = {
+    r'<menclose notation="box">': '<mrow style="border: 1px solid; padding: 0.4em">',
+    r"</menclose>": "</mrow>",
+    r"<mo>&#x0221E;</mo>": "<mi>&#x0221E;</mi>",
+    r"(<mo[^>]*>(?!\]|&#x(?:00029|0007C|0007D|02026);)[^<]*</mo><mo)(?=>&#x02212;)": (
+        r'\1 form="prefix"'
+    ),
+}
 
 
 def mathml(latex: str, block: bool = False) -> str:
@@ -36,7 +47,10 @@ def mathml(latex: str, block: bool = False) -> str:
     """
     for theirs, ours in SAME.items():
         latex = latex.replace(theirs, ours)
-    return FUNCTION.sub(spaced, convert(latex, display="block" if block else "inline"))
+    made = convert(latex, display="block" if block else "inline")
+    for theirs, ours in IN_BROWSERS.items():
+        made = re.sub(theirs, ours, made)
+    return FUNCTION.sub(spaced, made)
 
 
 def spaced(name: re.Match[str]) -> str:
@@ -46,7 +60,7 @@ def spaced(name: re.Match[str]) -> str:
 
 
 def inline(writer: Any, node: nodes.math) -> None:
-    writer.body.append(mathml(node.astext()))
+    writer.body.append(f"{mathml(node.astext())}\u2060")  # no comma shall begin the next line
     raise nodes.SkipNode
 
 
@@ -80,8 +94,20 @@ def cut_font(path: Path, signs: Iterable[int]) -> TTFont:
     cutter = subset.Subsetter(options)
     cutter.populate(unicodes=signs)
     cutter.subset(font)
+    _make_roots_equally_wide(font)
     font.flavor = "woff"
     return font
+
+
+def _make_roots_equally_wide(font: TTFont) -> None:
+    """Chromium keeps room for the widest root, however small the one is that it draws."""
+    widths, root = font["hmtx"].metrics, font.getBestCmap().get(ord("√"))
+    for name in [name for name in widths if root and name.startswith(f"{root}.")]:
+        glyph, wanted = font["glyf"][name], widths[root][0]
+        glyph.coordinates.scale((wanted / widths[name][0], 1))
+        glyph.coordinates.toInt()
+        glyph.recalcBounds(font["glyf"])
+        widths[name] = wanted, glyph.xMin
 
 
 def math_signs(html: str) -> set[str]:
