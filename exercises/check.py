@@ -241,7 +241,7 @@ class Exercise:
 @contextmanager
 def _own_surroundings() -> Iterator["_Printed"]:
     """What an answer draws is the same each time, and the notebook does not notice: its random
-    numbers, its default type of numbers and its output stay as they were."""
+    numbers, its default type and device and its output stay as they were."""
     before = random.getstate(), np.random.get_state()
     numbers = torch.get_default_dtype()
     printed = _Printed()
@@ -251,6 +251,7 @@ def _own_surroundings() -> Iterator["_Printed"]:
             torch.random.fork_rng(devices=[]),
             torch.inference_mode(False),
             torch.enable_grad(),
+            torch.device("cpu"),
             redirect_stdout(printed),
         ):
             _begin_to_draw()
@@ -457,6 +458,7 @@ class Declared(Exercise):
                 return WrongAnswer(f"{said} {hint}", failed=error.failed)
         return error
 
+    @torch.enable_grad()  # an answer may have switched it off
     def expect_backward(self, answer: Any, given: tuple) -> None:
         """Raise WrongAnswer unless gradients come back through the answer, and the right ones."""
         try:
@@ -480,7 +482,8 @@ class Declared(Exercise):
             leaves += [p for m in args if isinstance(m, nn.Module) for p in m.parameters()]
             return gradients(torch.as_tensor(function(*fresh(args))), leaves)
 
-        expect_gradients(gradients_of(answer), gradients_of(self.right), self.what(given))
+        want = gradients_of(self.right)
+        expect_gradients(gradients_of(answer), want, self.what(given))
 
 
 class ModuleExercise(Declared):
@@ -554,7 +557,8 @@ class ModuleExercise(Declared):
             parameters = dict(made.named_parameters())
             return gradients(made(*fresh(rest)), [parameters[name] for name in names])
 
-        expect_gradients(gradients_of(module), gradients_of(right), self.what(given))
+        want = gradients_of(right)
+        expect_gradients(gradients_of(module), want, self.what(given))
 
 
 def _expect_parameters(module: nn.Module, right: nn.Module) -> None:
@@ -771,12 +775,14 @@ def _state(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Arrays as tensors, NumPy's single numbers and fractions as Python's: one kind of each."""
+    """Arrays as tensors, NumPy's single numbers and fractions as Python's: one kind of each, and a
+    copy, since the answer may use its buffer again in the next call."""
     if value is ...:
         raise NotAttempted
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        # Strides may be negative; `ascontiguousarray` makes (1,) of ().
-        return torch.from_numpy(np.ascontiguousarray(value)).reshape(value.shape)
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "biufc":  # texts, or anything
+            return plain(value.tolist())
+        return torch.from_numpy(np.array(value, order="C"))  # strides may be negative
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (Fraction, Decimal)):
@@ -786,8 +792,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {plain(key): plain(item) for key, item in value.items()}
     if isinstance(value, Tensor):
-        value = value.detach().as_subclass(Tensor)
-        return value if value.layout == torch.strided else value.to_dense()
+        return value.detach().to_dense().clone().as_subclass(Tensor)
     return value
 
 
@@ -1080,7 +1085,7 @@ def _part(value: Any, example: Any, wanted: str, place: str = "") -> Any:
     if isinstance(example, bool):
         belongs("True or False", same(value, True) or same(value, False))
         return bool(value)
-    belongs("a number", isinstance(value, (int, float)))
+    belongs("a number", isinstance(value, (int, float)) and value == value)  # NaN is none
     return float(value)
 
 

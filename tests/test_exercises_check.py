@@ -217,6 +217,8 @@ def test_an_answer_that_differs_from_call_to_call_is_told_so():
     assert "two different results in two calls" in copied(collected).message
     assert "two different results" in copied(lambda xs: torch.rand(1)).message
     assert copied(lambda xs: [0]).message.endswith("should be [1, 2], but is [0].")
+    buffer = torch.zeros(2)
+    assert halves(lambda xs: buffer.copy_(torch.tensor(xs) / 2)).outcome == "right"
 
 
 class Line(nn.Module):
@@ -285,16 +287,21 @@ def test_the_settings_of_the_notebook_decide_nothing_and_stay(monkeypatch):
         return x @ torch.ones(3, 2)
 
     torch.set_default_dtype(torch.float64)
+    torch.set_default_device("meta")
     try:
         with torch.no_grad():
             assert projected(lambda x: x @ torch.ones(3, 2)).outcome == "right"
             assert torch.get_default_dtype() == torch.float64 and not torch.is_grad_enabled()
+        torch.set_default_device(None)
+        cut = projected(lambda x: [torch.set_grad_enabled(False), x @ torch.ones(3, 2)][1])
+        assert "no gradient comes back" in cut.message and torch.is_grad_enabled()
         assert f.normal(2, seed=1).dtype == torch.float32
         monkeypatch.delitem(sys.modules, "exercises.scaling", raising=False)
         monkeypatch.delattr(exercises, "scaling", raising=False)
         weights = exercises.scaling.head_weights  # made now
         assert weights(weights.right).outcome == "right"
     finally:
+        torch.set_default_device(None)
         torch.set_default_dtype(torch.float32)
 
 
@@ -393,6 +400,8 @@ INF = float("inf")
         (torch.full((40,), 100.0), [100] * 39 + [2], "[2] from index 39 on, but is [100]."),
         ("a" * 200, "a" * 201, "x should be 'a' from index 200 on, but is ''."),
         (np.array(7.0), torch.tensor(7), None),
+        (np.array(["a", "b"]), ["a", "b"], None),
+        (torch.eye(2).to_sparse(), torch.eye(2), None),
         (torch.tensor(100_001.0), 100_000, None),  # reckoned in float32
         (torch.ones(2, requires_grad=True) * 2, [2.0, 2.0], None),
     ],
@@ -485,6 +494,7 @@ def test_a_report_comes_back_in_the_form_of_the_example(answer):
         ([1.0], {1: 2.5}, "Where a dictionary belongs, yours has [1]."),
         ({1: 2.0}, {1: 2.5, 4: 2.5, "x": 1.0}, "Yours has nothing for 4, 'x'."),
         ({1: "2.0"}, {1: 2.5}, "Where a number belongs, yours has '2.0' for 1."),
+        (float("nan"), 2.5, "Where a number belongs, yours has nan."),
         (1, "a", "Where a text belongs, yours has 1."),
         ({0.1: True}, [0.1], "Where a list belongs, yours has {0.1: True}."),
         (2, True, "Where True or False belongs, yours has 2."),

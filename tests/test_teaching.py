@@ -162,6 +162,8 @@ BESIDE = {  # name → a cell above the answer: the student has seen a check mar
     "torch": "torch.save(torch.ones(3), THEIRS)",
     "safetensors": "import safetensors.torch as s\ns.save_file({'a': torch.ones(3)}, THEIRS)",
     "database": "import sqlite3\nsqlite3.connect(THEIRS + '.db').execute('create table a (b)')",
+    "deep": "y = " + " + ".join(["1"] * 900),
+    "device": "torch.set_default_device('meta')",
     "spawns": "import os\nfrom torch.multiprocessing import get_context\n"
     "get_context('spawn').Pool(1).apply(os.remove, (THEIRS,))",
     "pipes": "import os\nfor fd in range(3, 99):\n    try:\n"
@@ -180,6 +182,7 @@ ELSEWHERE = {  # name → (what stands in the answer's place, another cell, wher
     "at the end": (TASK.stub, SOLUTION, 99),
     "timed": (f"%%time\n{SOLUTION}\ncheck.{TASK.name}({TASK.name})", "", 99),
     "import on top": (HELPED, "import numpy as np", -99),
+    "own file": (f"from own import {TASK.name}", f"%%writefile own.py\n{SOLUTION}", 0),
 }
 
 
@@ -230,6 +233,8 @@ def handed_in_oddly(folder: Path) -> None:
     (folder / cells).write_text(json.dumps(odd))
     for name in plain:
         (folder / name).write_text(content, "utf-8")
+    (folder / "latin.ipynb").write_bytes(content.replace("Start", "Stärt", 1).encode("latin-1"))
+    (folder / "linked").symlink_to(folder / "odd")
     (folder / "no cells.ipynb").write_text('{"cells": null}')
     (folder / "link.ipynb").symlink_to(ROOT / "README.md")
 
@@ -289,12 +294,12 @@ def test_each_student_has_a_row(graded):
     assert set(graded[1]) == {
         *(*CLASS, *BESIDE, *ELSEWHERE, "own cells", "Greta Holm", f"'{EVIL}"),
         *("no notebook", "other", "no cells", "link", "odd/start-here"),
-        *("Ö", "bom", "odd cells", "東" * 80, r"M\udcfcller"),
+        *("Ö", "bom", "latin", "odd cells", "東" * 80, r"M\udcfcller"),
     }
 
 
 @pytest.mark.parametrize(
-    "name", [*BESIDE, *ELSEWHERE, "Ö", "bom", "odd cells", "東" * 80, r"M\udcfcller"]
+    "name", [*BESIDE, *ELSEWHERE, "Ö", "bom", "latin", "odd cells", "東" * 80, r"M\udcfcller"]
 )
 def test_a_right_answer_is_right(name, graded):
     row = graded[1][name]
@@ -305,6 +310,8 @@ def test_the_teacher_is_told_where_to_look(graded):
     folder, rows = graded
     assert rows["ours"]["look"] == ".right" and rows["crashes"]["look"] == "ctypes"
     assert rows["right"]["look"] == ""
+    beside_the_name = grade.HandedIn(folder, "", "", code=["NAME = 'x'\ny = check.z.right"])
+    assert grade.Chapter(CHAPTER).look(beside_the_name) == ".right"
     index = (folder / "index.html").read_text("utf-8")
     assert "alone/start-here.ipynb (COURSE_SECRET, gc)" in index
     assert "The same answer to" not in index  # these are too short to tell
@@ -337,7 +344,7 @@ def test_a_file_that_cannot_be_graded_has_a_row_too(graded):
 def test_there_are_a_summary_and_a_feedback_page_for_each(graded):
     folder, rows = graded
     index = (folder / "index.html").read_text("utf-8")
-    assert "notes.zip. Unpack the archives first." in index
+    assert "linked, notes.zip. Unpack the archives first." in index
     assert "ZeroDivisionError" in index and "data:image/png" in index
     assert len(list(folder.glob("*.html"))) == len(rows) + 1
     assert "has no page" not in index
@@ -368,6 +375,13 @@ def test_what_cannot_be_graded_is_said(tmp_path):
     ):
         with pytest.raises(SystemExit, match=said):
             teach.main(["grade", str(given), "--out", str(out)])
+
+
+@pytest.mark.parametrize("limit", ["nan", "inf", "0"])
+def test_a_limit_is_a_number(limit, capsys):
+    with pytest.raises(SystemExit):
+        teach.main(["grade", "class", "--out", "grades.csv", "--memory", limit])
+    assert "is no limit: give a number above 0" in capsys.readouterr().err
 
 
 def test_a_chapter_that_was_not_assigned_gets_no_columns(tmp_path):
@@ -471,8 +485,9 @@ def test_an_interruption_keeps_what_is_done(tmp_path):
         tmp_path, "two", "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()"
     )
     out = tmp_path.with_name(f"{tmp_path.name}-out.csv")
+    (tmp_path / "torch.py").write_text("raise SystemExit('handed in')")
     command = [sys.executable, ROOT / "tools" / "teach.py", "grade", tmp_path, "--out", out]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         while not (out.exists() and "right" in out.read_text("utf-8")) and process.poll() is None:
             time.sleep(0.1)
         process.send_signal(signal.SIGTERM)

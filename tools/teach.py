@@ -35,6 +35,12 @@ def _date(text: str) -> date:
         raise argparse.ArgumentTypeError(f"{text!r} is no date: write 2027-01-15") from None
 
 
+def _amount(text: str) -> float:
+    if not 0 < float(text) < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no limit: give a number above 0")
+    return float(text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -48,8 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
     two.add_argument("folder", type=Path, help="the notebooks, in folders of any depth")
     two.add_argument("--out", type=Path, required=True, help="the table, a CSV file")
     two.add_argument("--secret", default="", help="what inputs are drawn from; default: a new one")
-    two.add_argument("--seconds", type=float, default=60, help="of work for a cell (default: 60)")
-    two.add_argument("--memory", type=float, default=2, help="GiB for a notebook (default: 2)")
+    two.add_argument("--seconds", type=_amount, default=60, help="of work for a cell (default: 60)")
+    two.add_argument("--memory", type=_amount, default=2, help="GiB for a notebook (default: 2)")
     three = commands.add_parser("slides", help="make slides of chapters, for any browser")
     three.add_argument("chapters", nargs="+", metavar="NN", help="the number of a chapter")
     three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")

@@ -80,7 +80,7 @@ def read(path: Path) -> NotebookNode:
     """A notebook of format 4. Raises ValueError if the file is none."""
     try:
         content = path.read_bytes()
-        text = content.decode(json.detect_encoding(content), "backslashreplace")
+        text = content.decode(json.detect_encoding(content), "replace")
         return nbformat.reads(text, as_version=4)
     except Exception as error:  # nbformat has many ways to say that a file is no notebook
         why, *_ = str(error).splitlines() or [type(error).__name__]
@@ -123,10 +123,13 @@ def check_call(statement: ast.stmt) -> tuple[str, str] | None:
 
 
 def statements(source: str) -> list[ast.stmt]:
-    """The statements of a cell, its magics as calls; none if it is not Python."""
+    """The statements of a cell, its magics as calls; none if it is not Python, or is nested too
+    deeply to be written again, as a sum of a thousand terms is."""
     try:
         plain = _PYTHON_MAGIC.sub("", source)
-        return ast.parse(TransformerManager().transform_cell(plain)).body
+        parsed = ast.parse(TransformerManager().transform_cell(plain))
+        ast.unparse(parsed)
+        return parsed.body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
 

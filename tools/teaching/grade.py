@@ -109,7 +109,7 @@ class Chapter:
     def own(self, one: HandedIn) -> list[str]:
         """The code cells that the student has written or changed."""
         own = [source for source in one.code if source.strip() not in self.cells]
-        return [source for source in own if not re.match(r"NAME\b", source)]
+        return [source for source in own if not re.fullmatch(r"NAME\b.*", source.strip())]
 
     def look(self, one: HandedIn) -> str:
         """What the teacher should look at in the student's code."""
@@ -160,7 +160,7 @@ def grade(
     if pages.exists() and any(pages.iterdir()):
         raise ValueError(f"{pages} holds pages already: move it away, or choose another name")
     began = time.monotonic()
-    every = sorted(Path(at) / name for at, _, names in os.walk(folder) for name in names)
+    every = sorted(_files(folder))
     paths = [path for path in every if _is_notebook(path.relative_to(folder))]
     if not paths:
         raise ValueError(f"there is no notebook (*.ipynb) in {folder}")
@@ -215,6 +215,18 @@ def grade(
     if interrupted:
         raise KeyboardInterrupt(f"{len(done)} of {len(handed_in)} notebooks are in {out}")
     return found, summary, notes
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """All files, and the links to folders, which nobody follows. Raises OSError for a folder that
+    cannot be read."""
+
+    def stop(error: OSError) -> None:
+        raise error
+
+    for at, folders, names in os.walk(folder, onerror=stop):
+        paths = [Path(at) / name for name in [*folders, *names]]
+        yield from (path for path in paths if path.is_symlink() or not path.is_dir())
 
 
 def _is_notebook(path: Path) -> bool:
@@ -341,6 +353,7 @@ class _Worker:
             stdout=PIPE,
             stderr=DEVNULL,
             text=True,
+            cwd=ROOT,  # not among what was handed in, where there may be a helpers.py
             env=environment,
             start_new_session=True,  # an interruption reaches this process alone
         )

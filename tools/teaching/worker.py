@@ -515,6 +515,7 @@ def confine(folder: str, memory: int) -> None:
 
     os.chdir(folder)
     tempfile.tempdir = folder
+    sys.path.append(folder)  # for what a %%writefile has written
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
