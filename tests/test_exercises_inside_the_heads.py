@@ -61,7 +61,7 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.needed, {first: less, second: lost}, "costs are swapped"),
     (check.needed, {first: 1.9, second: less}, "two decimals"),
     (check.needed, {first: 40 * lost, second: 40 * less}, "this is the sum"),
-    (check.needed, {first: float("nan"), second: less}, "not the nats"),
+    (check.needed, {first: float("nan"), second: less}, "yours has nan"),
 )
 
 
