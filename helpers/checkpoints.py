@@ -234,10 +234,11 @@ def weights_in(dtype: torch.dtype, model: nn.Module) -> dict[str, Tensor]:
 
 
 def to_dtype(tensor: Tensor, dtype: torch.dtype, name: str) -> Tensor:
-    """Return a tensor in a dtype. Raises ValueError, with its name, if a number becomes infinite.
-
-    Taught in: training.
+    """Return a tensor in a dtype. Raises ValueError, with its name, if a number becomes infinite,
+    and if only one of the two dtypes keeps fractions. Taught in: training.
     """
+    if (tensor.dtype in DTYPES) != (dtype in DTYPES):
+        raise ValueError(f"{name} holds {tensor.dtype}, which is not read as {dtype}")
     result = tensor.to(dtype)
     if result.dtype != tensor.dtype and (result.isinf() & ~tensor.isinf()).any():
         raise ValueError(f"{name} holds {tensor.abs().max():.3g}: too large for {dtype}")
@@ -252,12 +253,14 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
         tensors: the new values, by name.
         source: where they come from, for messages.
 
-    Raises ValueError for missing or surplus names and for other shapes. Taught in: training.
+    Raises ValueError for missing or surplus names, other shapes, and what `to_dtype` refuses.
+    Taught in: training.
     """
     own = unique_state_dict(model)
     check_shapes(_shapes(own), _shapes(tensors), source)
+    new = {n: to_dtype(tensors[n], p.dtype, f"{source}: {n}") for n, p in own.items()}
     for name, p in own.items():
-        p.copy_(shard_like(to_dtype(tensors[name], p.dtype, name), p))
+        p.copy_(shard_like(new[name], p))
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> Shapes:
@@ -401,6 +404,7 @@ class RunFolder:
             **settings,
             "model": type(model).__name__ if config is None else asdict(config),
             "dtypes": sorted({str(p.dtype) for p in model.parameters()}),
+            "frozen": [name for name, p in model.named_parameters() if not p.requires_grad],
             "optimisers": [[type(o).__name__, *_stepped_shapes(o)] for o in optimizers],
             "hyperparameters": [_hyperparameters(o) for o in optimizers],
             "generator": generator is not None,

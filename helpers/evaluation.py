@@ -85,4 +85,4 @@ def bootstrap_means(
     """
     n = len(values)
     drawn = torch.randint(n, (draws, n), generator=generator, device="cpu")
-    return values[drawn.to(values.device)].mean(1)
+    return (1.0 * values)[drawn.to(values.device)].mean(1)

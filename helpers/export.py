@@ -54,9 +54,9 @@ def to_huggingface(model: GPT, tokenizer: CharTokenizer | BPETokenizer, folder: 
     `tokenizer.json` and `tokenizer_config.json`. `AutoModelForCausalLM.from_pretrained(folder)` and
     `AutoTokenizer.from_pretrained(folder)` open it without a network; `helpers.published.gpt2` or
     `llama` reads the model back. The special token "<|endoftext|>", if the tokenizer has it, begins
-    and ends a text. With "<|im_end|>", which then ends a text, too, the tokenizer gets the template
-    of dialogues that `helpers.finetuning.chat_text` writes. Unlike our `encode`, `transformers`
-    recognises special tokens in every text.
+    and ends a text; "<|im_end|>" ends one, too, and with "<|im_start|>" the tokenizer gets the
+    template of dialogues that `helpers.finetuning.chat_text` writes. Unlike our `encode`,
+    `transformers` recognises special tokens in every text.
 
     Raises ValueError for a part that neither layout has, a part that was changed after the model
     was made, a tokenizer with another vocabulary, and numbers too large for float32; TypeError for
@@ -83,13 +83,13 @@ def to_huggingface(model: GPT, tokenizer: CharTokenizer | BPETokenizer, folder: 
         # Versions of transformers before 5 would otherwise give a GPT-2 token types, which it adds.
         "model_input_names": ["input_ids", "attention_mask"],
         **({"bos_token": END, "eos_token": END} if END in special else {}),
-        **({"chat_template": _CHAT} if _END_OF_MESSAGE in special else {}),
+        **({"chat_template": _CHAT} if {"<|im_start|>", _END_OF_MESSAGE} <= {*special} else {}),
         "made_by": _MARK,
     }
     folder = Path(folder)
     mark = folder / "tokenizer_config.json"
     if folder.exists() and any(folder.iterdir()):
-        if not mark.is_file() or _MARK not in mark.read_text("utf-8", "replace"):
+        if not mark.is_file() or not mark.read_bytes().endswith(_json({"made_by": _MARK})[1:]):
             raise FileExistsError(
                 f"{folder} is not empty, and to_huggingface did not make it. Nothing of others is "
                 "overwritten: choose another folder, or move what is there"
@@ -102,7 +102,8 @@ def to_huggingface(model: GPT, tokenizer: CharTokenizer | BPETokenizer, folder: 
     write_whole(folder / "config.json", _json({**about, **ids, "dtype": "float32"}))
 
 
-_MARK = "helpers.export.to_huggingface"  # by which a folder is known that this module may change
+# Where it ends a file, this module made the folder. Others may copy it, but sort what they write.
+_MARK = "helpers.export.to_huggingface"
 _END_OF_MESSAGE = "<|im_end|>"
 _CHAT = (  # Jinja, which turns \n into the end of a line
     r"{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] }}"

@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -45,10 +46,12 @@ def write_whole(path: str | Path, content: bytes) -> None:
 def alone_in(folder: str | Path) -> Iterator[None]:
     """Make a folder, and keep all others out of `alone_in` of it while the `with` block lasts.
 
-    Raises FileExistsError if somebody is in already. The system forgets a process that has ended,
-    however it ended. Where folders cannot be locked, as on Windows, nobody is kept out.
+    Raises FileExistsError if somebody is in already, OSError where no file can be made. The
+    system forgets a process that has ended, however it ended. Where folders cannot be locked, as on
+    Windows, nobody is kept out.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()  # not only after hours
     if os.name == "nt":
         yield
         return

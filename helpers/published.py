@@ -594,8 +594,6 @@ def _sizes(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any
 
 
 def _shapes(weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    if odd := [name for name, tensor in weights.items() if not tensor.is_floating_point()]:
-        raise ValueError(f"{odd[0]} holds {weights[odd[0]].dtype}, not floating-point numbers")
     return {name: tuple(tensor.shape) for name, tensor in weights.items()}
 
 

@@ -89,7 +89,7 @@ def group_advantages(rewards: Tensor, group: int) -> Tensor:
     check_shapes(rewards=(rewards, "B"))
     if group < 1 or len(rewards) % group:
         raise ValueError(f"{len(rewards)} rewards do not divide into groups of {group}")
-    by_prompt = rewards.view(-1, group)
+    by_prompt = 1.0 * rewards.view(-1, group)  # True is 1, False 0
     return (by_prompt - by_prompt.mean(1, keepdim=True)).view(-1)
 
 
@@ -104,7 +104,7 @@ def policy_gradient_loss(chosen: Tensor, mask: Tensor, advantages: Tensor) -> Te
     Williams 1992, "REINFORCE". Taught in: learning_from_rewards.
     """
     check_shapes(chosen=(chosen, "Bn"), mask=(mask, "Bn"), advantages=(advantages, "B"))
-    return -(advantages * chosen.masked_fill(~mask, 0).sum(1)).mean()
+    return -(advantages.to(chosen.device) * chosen.masked_fill(~mask, 0).sum(1)).mean()
 
 
 def kl_penalty(log_probs: Tensor, reference: Tensor, mask: Tensor) -> Tensor:

@@ -252,11 +252,13 @@ def test_only_files_of_the_book_are_ever_removed(tmp_path, monkeypatch):
     (tmp_path / "sources").mkdir()
     (tmp_path / "sources/my.txt").write_text("mine")
     page("old.html")
-    with pytest.raises(SystemExit, match="is not empty, and this program did not make it"):
-        book.build(tmp_path)
+    with pytest.raises(SystemExit, match="is no empty folder, and this program did not make it"):
+        book.build(tmp_path / "none/..")
     assert there() == ["sources/my.txt"]
     book.build(tmp_path / "out")
     (tmp_path / "out/my.txt").write_text("mine")
+    with (tmp_path / "out/.book").open("a") as mark:
+        mark.write("\n\n../sources/my.txt")  # what is elsewhere is not the book's
     for name in ("new.html", "newer.html"):
         page(name)
         book.build(tmp_path / "out")

@@ -14,7 +14,14 @@ from conftest import ROOT
 from safetensors.torch import save_file
 from torch import nn
 
-from helpers.checkpoints import load_checkpoint, read_tensors, save_checkpoint, write_tensors
+from helpers.checkpoints import (
+    load_checkpoint,
+    load_weights,
+    read_tensors,
+    save_checkpoint,
+    unique_state_dict,
+    write_tensors,
+)
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, CharTokenizer
 from helpers.trainer import Trainer
@@ -224,6 +231,10 @@ def rewritten(path, change):
         (lambda w, a: a["config"].update(tied=False), "lacks 1 weights.*head.weight"),
         (lambda w, a: w.pop("norm.weight"), "lacks 1 weights.*norm.weight"),
         (lambda w, a: w.update(more=torch.zeros(1)), "1 weights too many.*more"),
+        *(
+            (lambda w, a, d=d: w.update({"norm.weight": torch.ones(8).to(d)}), f"weight holds {d}")
+            for d in (torch.int32, torch.bool, torch.complex64, torch.float8_e4m3fn)
+        ),
         (
             lambda w, a: a["config"].update(vocab_size=7),
             r"token.weight has shape \(5, 8\), but the model's has \(7, 8\): was it trained",
@@ -235,6 +246,14 @@ def test_a_file_that_does_not_fit_is_explained(saved, change, message):
     with pytest.raises(ValueError, match=message) as error:
         load_checkpoint(saved)
     assert str(saved) in str(error.value)
+
+
+def test_weights_of_which_one_does_not_fit_are_not_loaded():
+    model, new = seeded(1).half(), unique_state_dict(seeded())
+    before = model.token.weight.clone()
+    with pytest.raises(ValueError, match=r"here: norm.weight holds 1e\+06: too large"):
+        load_weights(model, {**new, "norm.weight": torch.full((8,), 1e6)}, "here")
+    assert torch.equal(model.token.weight, before)
 
 
 @pytest.mark.parametrize("about", ["[1]", "{"])

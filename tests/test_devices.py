@@ -10,7 +10,7 @@ from helpers.finetuning import add_lora, completion_loss
 from helpers.gpt import GPT, GPTConfig
 from helpers.positions import Rotary
 from helpers.recording import attention_maps
-from helpers.rewards import completion_log_probs, sample_completions
+from helpers.rewards import completion_log_probs, policy_gradient_loss, sample_completions
 from helpers.sampling import generate
 from helpers.text import CharTokenizer
 from helpers.training import estimate_loss, train
@@ -48,6 +48,9 @@ WORK = {
     "bootstrap": lambda m: bootstrap_means(token_nll(m, STREAM), 5, dice()),
     "completions": lambda m: sample_completions(m, IDS, 4, 3, generator=dice())[0],
     "log probs": lambda m: completion_log_probs(m, IDS, 3).detach(),
+    "policy gradient": lambda m: policy_gradient_loss(
+        m.norm.weight.detach()[None], m.norm.weight[None] > 0, torch.ones(1)
+    ),
     "completion loss": lambda m: completion_loss(
         m, IDS, (IDS > 3) & (torch.arange(6) > 0)
     ).detach(),

@@ -77,6 +77,7 @@ def test_resampled_means_have_the_spread_of_a_mean():
     means = bootstrap_means(values, 4000, torch.Generator().manual_seed(1))
     assert means.shape == (4000,) and abs(means.mean() - values.mean()) < 0.01
     assert math.isclose(means.std(), values.std(correction=0) / 50**0.5, rel_tol=0.05)
+    assert bootstrap_means(torch.tensor([True]), 2).tolist() == [1.0, 1.0]
 
 
 def test_what_has_no_surprise_is_refused(model):

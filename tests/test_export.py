@@ -408,6 +408,17 @@ def test_another_model_or_tokenizer_is_explained(tmp_path):
 # --- the folder -----------------------------------------------------------------------------------
 
 
+def test_what_others_make_of_an_export_is_left_alone(theirs, tmp_path):
+    special = [END, "<|im_end|>"]
+    tokenizer = BPETokenizer(PAIRS.merges, special)
+    to_huggingface(made(tokenizer), tokenizer, tmp_path / "out")
+    opened = theirs(tmp_path / "out").tokenizer
+    assert opened.chat_template is None  # there is no token that begins a message
+    opened.save_pretrained(tmp_path / "theirs")
+    with pytest.raises(FileExistsError, match="did not make it"):
+        to_huggingface(made(tokenizer), tokenizer, tmp_path / "theirs")
+
+
 @pytest.mark.parametrize("name", ["notes.txt", "config.json", "tokenizer_config.json"])
 def test_a_folder_of_others_is_left_alone(tmp_path, name):
     model, folder = made(CHARACTERS), tmp_path / "out"

@@ -271,7 +271,7 @@ def whole_numbers(weights):
     ("change", "message"),
     [
         (numpy_arrays, "a state dict holds tensors by name, but under .* ndarray"),
-        (whole_numbers, "holds torch.int8, not floating-point numbers"),
+        (whole_numbers, "holds torch.int8, which is not read as torch.float32"),
     ],
 )
 def test_a_state_dict_of_something_else_is_explained(good, change, message):

@@ -87,6 +87,8 @@ def test_padding_after_the_end_gets_no_gradient():
 def test_advantages_by_hand_and_shifted():
     found = rewards.group_advantages(torch.tensor([1.0, 0, 0, 1, 2, 2, 2, 6]), 4)
     assert found.tolist() == [0.5, -0.5, -0.5, 0.5, -1, -1, -1, 3]
+    right = torch.tensor([True, False])
+    assert rewards.group_advantages(right, 2).tolist() == [0.5, -0.5]
     given = torch.randint(-8, 8, (24,)).float()
     for shift in (4.0, -100.0):
         shifted = rewards.group_advantages(given + shift, 8)

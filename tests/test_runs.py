@@ -260,10 +260,11 @@ def test_a_process_that_was_killed_is_no_longer_in_its_folder(tmp_path):
         pass
 
 
-def test_a_folder_that_cannot_be_is_told_before_the_first_step(tmp_path):
+@pytest.mark.parametrize("folder", ["file", "/proc/self"])
+def test_a_folder_that_cannot_be_is_told_before_the_first_step(tmp_path, folder):
     (tmp_path / "file").write_text("a file")
-    _, run = with_adamw(folder=tmp_path / "file")
-    with pytest.raises(FileExistsError):
+    _, run = with_adamw(folder=tmp_path / folder)
+    with pytest.raises(OSError, match=folder):
         run(**evaluated(VALIDATION, every=1, callback=pytest.fail))
 
 
@@ -358,8 +359,11 @@ def test_another_model_is_refused_even_if_its_weights_would_fit(finished, change
     refused(finished, plain(**changes), f"that run's model {message}")
 
 
-def test_weights_of_another_type_are_refused(finished):
+def test_weights_of_another_type_and_frozen_ones_are_refused(finished):
     refused(finished, plain().double(), "dtypes torch.float32, this one torch.float64")
+    model = plain()
+    model.token.weight.requires_grad_(False)
+    refused(finished, model, r"had frozen \[\], this one \['token.weight'\]")
 
 
 def test_a_model_of_another_kind_is_refused(finished):

@@ -28,15 +28,21 @@ MARK = ".book"  # in its folder: which files are those of the book
 
 def build(folder: Path) -> int:
     """Build the book into a folder; 0 if nothing was to be warned of."""
+    folder = folder.resolve()
     mark = folder / MARK
-    if folder.exists() and any(folder.iterdir()) and not mark.is_file():
-        sys.exit(f"{folder} is not empty, and this program did not make it: name another folder")
+    empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+    if not empty and not mark.is_file():
+        sys.exit(
+            f"{folder} is no empty folder, and this program did not make it: name another folder"
+        )
     with TemporaryDirectory() as work:
         made = Path(work) / "book"
         if failed := _build(Path(work), made):
             return failed
         for name in mark.read_text("utf-8").splitlines() if mark.is_file() else ():
-            (folder / name).unlink(missing_ok=True)
+            old = (folder / name).resolve()
+            if old.is_relative_to(folder) and old.is_file():  # whatever else somebody wrote there
+                old.unlink()
         folder.mkdir(parents=True, exist_ok=True)
         names = [path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()]
         mark.write_text("\n".join(names), "utf-8")
@@ -62,4 +68,4 @@ def _build(work: Path, made: Path) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "book")
-    sys.exit(build(parser.parse_args().folder.absolute()))
+    sys.exit(build(parser.parse_args().folder))
