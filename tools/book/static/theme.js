@@ -23,14 +23,19 @@
     if (!target?.closest("details:not([open])")) return;
     for (const details of document.querySelectorAll("details"))
       if (details.contains(target)) details.open = true;
-    target.scrollIntoView();
+    target.scrollIntoView({ behavior: "instant" });
   };
   addEventListener("DOMContentLoaded", open);
   addEventListener("hashchange", open);
-  // What is drawn above the target while the page loads may push it out of sight.
+  // What is drawn above the target may push it out of sight: the page goes back to it until the
+  // reader moves.
   addEventListener("load", () => {
     const [entry] = performance.getEntriesByType("navigation");
-    if (entry instanceof PerformanceNavigationTiming && entry.type === "navigate")
-      document.getElementById(location.hash.slice(1))?.scrollIntoView();
+    const target = document.getElementById(location.hash.slice(1));
+    if (!target || /** @type {PerformanceNavigationTiming} */ (entry).type !== "navigate") return;
+    const drawn = new ResizeObserver(() => target.scrollIntoView({ behavior: "instant" }));
+    drawn.observe(target.closest("article") ?? document.body);
+    for (const moved of ["wheel", "touchstart", "pointerdown", "keydown"])
+      addEventListener(moved, () => drawn.disconnect(), { once: true });
   });
 })();
