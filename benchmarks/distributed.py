@@ -13,9 +13,10 @@ from statistics import median
 
 import torch
 
-from helpers.distributed import STRATEGIES, Processes, bytes_held, torchrun
-from helpers.trainer import Trainer
-from helpers.training import fast_gpt, fast_optimizers
+from helpers.gpt import fast_gpt
+from helpers.optimizers import fast_optimizers
+from helpers.runs.distributed import STRATEGIES, Processes, bytes_held, torchrun
+from helpers.runs.trainer import Trainer
 
 
 def measure(strategy: str, steps: int) -> None:

@@ -25,7 +25,7 @@ def ours(dtype: str) -> tuple[Callable[[int], Any], int]:
     import torch
 
     from helpers import data
-    from helpers.published import gguf
+    from helpers.formats.gguf import gguf
     from helpers.sampling import generate
 
     read = gguf(data.smollm2(), int4=dtype == "4 bits")

@@ -42,16 +42,14 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from helpers.fast import has_bf16, keep_freed_memory
-from helpers.gpt import GPT, GPTConfig
+from helpers.gpt import GPT, GPTConfig, fast_gpt
+from helpers.kernels import has_bf16, keep_freed_memory
+from helpers.optimizers import adamw, fast_optimizers
+from helpers.runs.trainer import Trainer
 from helpers.text import CharTokenizer
-from helpers.trainer import Trainer
 from helpers.training import (
-    adamw,
-    cosine,
+    cosine_schedule,
     estimate_loss,
-    fast_gpt,
-    fast_optimizers,
     language_model_loss,
     train,
     wsd_schedule,
@@ -119,7 +117,7 @@ def ours_plain(text: Text, steps: int) -> float:
 
     def schedule(step: int, of: int) -> float:
         ends.append(time.perf_counter())
-        return cosine(step, of, warmup=100)
+        return cosine_schedule(step, of, warmup=100)
 
     train(
         model, text.train, steps=steps, block_size=64, batch_size=12,

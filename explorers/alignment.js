@@ -5,7 +5,7 @@ const BARS = 34;
 const LETTERS = 20;
 const TOP = BARS + LETTERS; // beside and above the map
 const STRONGEST = 3;
-const END = ">"; // the sign of helpers/encoder_decoder.py
+const END = ">"; // the sign of helpers/seq2seq.py
 
 const STYLE = `
 .d2g.alignment-explorer .row { gap: 4px 10px; }

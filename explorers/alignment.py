@@ -9,8 +9,8 @@ import traitlets
 from explorers.attention_maps import CLOSE, Array, packed
 from explorers.base import Explorer, esm, in_range, read_only
 from explorers.labels import sendable
-from helpers.encoder_decoder import END
 from helpers.plots import GREY, ORANGE, RED, Picture, heatmap, picture, verbatim, visible
+from helpers.seq2seq import END
 
 LONGEST_READ, LONGEST_WRITTEN = 30, 40  # letters without the end sign: what a phone has room for
 MOST_PAIRS, MOST_MODELS = 8, 4

@@ -1,6 +1,6 @@
 """Which token attends to which: the attention maps of every layer and head, to explore.
 
-Example (`maps` and `scores` as `helpers.recording` gives them, or one's own)::
+Example (`maps` and `scores` as `helpers.hooks` gives them, or one's own)::
 
     AttentionExplorer(["the", "cat", "sat"], maps)
 """

@@ -1,4 +1,4 @@
-// A GPT in plain JavaScript, as helpers.training.fast_gpt builds it with norm=nn.RMSNorm and without
+// A GPT in plain JavaScript, as helpers.gpt.fast_gpt builds it with norm=nn.RMSNorm and without
 // convolutions: RMSNorm before each part, rotary positions, queries and keys of one length, squared ReLU, no biases. It reads what packed.py writes.
 
 /** Dot products of one row of a matrix with four tokens: all that takes time. Addresses are in bytes:
@@ -263,7 +263,7 @@ function layersOf({ L, H, C, most, room, tensors }) {
       output: of("attention.output"),
       norm2: of("mlp_norm"),
       up: of("mlp.up"),
-      down: of("mlp.output"),
+      down: of("mlp.down"),
       // x comes in, `middle` is after attention; weights (H, most, most).
       x: room(C),
       q: room(C),
@@ -299,7 +299,7 @@ function allocate(bytes, longest) {
     product,
     layers,
     token,
-    head: tensors["head.weight"] ?? token,
+    head: tensors["lm_head.weight"] ?? token,
     finalNorm: tensors["norm.weight"],
     rotary: rotaryTables(most, hs, base),
     last: room(C),

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from helpers.checkpoints import unique_state_dict
+from helpers.formats.checkpoints import unique_state_dict
 from helpers.gpt import GPT
 from helpers.text import BPETokenizer, CharTokenizer
 

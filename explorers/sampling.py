@@ -13,9 +13,10 @@ from explorers.base import Explorer, esm, in_range, read_only
 from explorers.labels import sendable, short
 from explorers.packed import file_of
 from helpers import data
-from helpers.checkpoints import evaluating, load_checkpoint
+from helpers.formats.checkpoints import load_checkpoint
 from helpers.plots import BLUE, GREY, Picture, picture, verbatim, visible
 from helpers.sampling import next_token_probabilities
+from helpers.training import evaluating
 
 SHOWN = 20  # tokens with a bar of their own
 LONGEST = 4000  # characters of prompt

@@ -16,7 +16,7 @@ from explorers.labels import sendable, short
 from explorers.packed import ids_of_merges, name_of, packed, rounded
 from explorers.token import readable
 from helpers import data, plots
-from helpers.checkpoints import load_checkpoint
+from helpers.formats.checkpoints import load_checkpoint
 from helpers.plots import BLUE, GREY, ORANGE, Picture, picture, verbatim
 from helpers.text import BPETokenizer
 
@@ -191,7 +191,7 @@ class SentenceExplorer(Explorer):
         )
 
     def _read_out(self, x: Tensor) -> Tensor:
-        return self._model.head(self._model.norm(x))
+        return self._model.lm_head(self._model.norm(x))
 
     def probabilities(self) -> Tensor:
         """The probabilities (V,) of the next token at the temperature that is set."""

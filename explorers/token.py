@@ -12,7 +12,7 @@ from explorers.base import Explorer, esm, in_range, read_only
 from explorers.labels import sendable, short
 from explorers.packed import ids_of_merges
 from helpers import data
-from helpers.checkpoints import load_checkpoint
+from helpers.formats.checkpoints import load_checkpoint
 from helpers.plots import BLUE, GREEN, ORANGE, PINK, SKY, Picture, picture, verbatim
 from helpers.text import BPETokenizer
 

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.fast import FastDropout, FastLinear
+from helpers.kernels import Dropout, Linear
 from helpers.positions import Rotary
 
 
@@ -272,13 +272,13 @@ class MultiHeadAttention(nn.Module):
         self.n_head, self.n_kv_head = n_head, n_head if n_kv_head is None else n_kv_head
         self.head_size = _split(n_embd, n_head, "n_embd") if head_size is None else head_size
         _split(n_head, self.n_kv_head, "n_head")
-        self.causal, self.dropout = causal, FastDropout(dropout)
+        self.causal, self.dropout = causal, Dropout(dropout)
         self.rotary, self.qk_norm = rotary, qk_norm
         of_queries, of_keys = n_head * self.head_size, self.n_kv_head * self.head_size
-        self.query = FastLinear(n_embd, of_queries, bias=bias)
-        self.key = FastLinear(n_embd, of_keys, bias=bias)
-        self.value = FastLinear(n_embd, of_keys, bias=bias)
-        self.output = FastLinear(of_queries, n_embd, bias=bias)
+        self.query = Linear(n_embd, of_queries, bias=bias)
+        self.key = Linear(n_embd, of_keys, bias=bias)
+        self.value = Linear(n_embd, of_keys, bias=bias)
+        self.output = Linear(of_queries, n_embd, bias=bias)
 
     def forward(
         self,

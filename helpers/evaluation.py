@@ -1,14 +1,17 @@
 """Evaluation of language models: negative log-likelihood, bits per character, bootstrap."""
 
 import math
-from collections.abc import Sequence
+import timeit
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.checkpoints import Tokenizer, evaluating
 from helpers.checks import to_device_of
+from helpers.text import Tokenizer
+from helpers.training import evaluating
 
 
 @torch.no_grad()
@@ -86,3 +89,8 @@ def bootstrap_means(
     n = len(values)
     drawn = torch.randint(n, (draws, n), generator=generator, device="cpu")
     return (1.0 * values)[drawn.to(values.device)].mean(1)
+
+
+def milliseconds(function: Callable[..., Any], *arguments: Any, repeats: int = 20) -> float:
+    """The shortest of `repeats` calls, in milliseconds: other programs only ever add time."""
+    return 1000 * min(timeit.repeat(lambda: function(*arguments), number=1, repeat=repeats))

@@ -169,7 +169,7 @@ def add_lora(
         model: is changed in place.
         rank, alpha: see `LoRA`.
         names: which layers get an adapter: the last parts of their names, such as "query" and
-            "value"; None: all except "head".
+            "value"; None: all except "lm_head".
 
     Give the returned parameters to an optimizer that is made after this call.
     Raises ValueError for a model that has adapters already, a name that no linear layer has, a
@@ -180,7 +180,7 @@ def add_lora(
         raise ValueError("the model has adapters already: merge_lora(model) first")
     layers = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear) and name}
     known = {name.rpartition(".")[2] for name in layers}
-    wanted = known - {"head"} if names is None else set(names)
+    wanted = known - {"lm_head"} if names is None else set(names)
     if unknown := wanted - known:
         raise ValueError(f"no linear layer is called {sorted(unknown)}; there are {sorted(known)}")
     layers = {name: m for name, m in layers.items() if name.rpartition(".")[2] in wanted}

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from helpers.attention import KVCache, MultiHeadAttention
-from helpers.fast import FastDropout, FastLinear
+from helpers.kernels import Dropout, Linear
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
 
 
@@ -40,12 +40,12 @@ class FeedForward(nn.Module):
     ):
         super().__init__()
         hidden = 4 * n_embd if hidden is None else hidden
-        self.up = FastLinear(n_embd, hidden, bias=bias)
-        self.output = FastLinear(hidden, n_embd, bias=bias)
-        self.dropout = FastDropout(dropout)
+        self.up = Linear(n_embd, hidden, bias=bias)
+        self.down = Linear(hidden, n_embd, bias=bias)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(self.output(self.activation(self.up(x))))
+        return self.dropout(self.down(self.activation(self.up(x))))
 
     def activation(self, x: Tensor) -> Tensor:
         """The nonlinearity between the two linear maps, feature by feature."""
@@ -64,7 +64,7 @@ class SquaredReLU(FeedForward):
 
 
 class SwiGLU(nn.Module):
-    """Gated feed-forward network: output(silu(gate(x)) · up(x)), then dropout.
+    """Gated feed-forward network: down(silu(gate(x)) · up(x)), then dropout.
 
     Args:
         hidden: inner width; if None 8/3 · C, rounded up to a multiple of 8, which gives its three
@@ -80,13 +80,13 @@ class SwiGLU(nn.Module):
     ):
         super().__init__()
         hidden = 8 * math.ceil(n_embd / 3) if hidden is None else hidden
-        self.gate = FastLinear(n_embd, hidden, bias=bias)
-        self.up = FastLinear(n_embd, hidden, bias=bias)
-        self.output = FastLinear(hidden, n_embd, bias=bias)
-        self.dropout = FastDropout(dropout)
+        self.gate = Linear(n_embd, hidden, bias=bias)
+        self.up = Linear(n_embd, hidden, bias=bias)
+        self.down = Linear(hidden, n_embd, bias=bias)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(self.output(F.silu(self.gate(x)) * self.up(x)))
+        return self.dropout(self.down(F.silu(self.gate(x)) * self.up(x)))
 
 
 class Block(nn.Module):
@@ -294,12 +294,12 @@ class GPT(nn.Module):
         self._number = next(_numbers)
         self.token = nn.Embedding(config.vocab_size, config.n_embd)
         self.position = _added_position(config)
-        self.dropout = FastDropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.n_layer))
         self.norm = _norm(config)(config.n_embd)
-        self.head = FastLinear(config.n_embd, config.vocab_size, bias=False)
+        self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False)
         if config.tied:
-            self.head.weight = self.token.weight
+            self.lm_head.weight = self.token.weight
         self._init_weights()
 
     def forward(
@@ -321,7 +321,7 @@ class GPT(nn.Module):
         try:
             for i, block in enumerate(self.blocks):
                 x = block(x, None if cache is None else cache[i], padding)
-            return self.head(self.norm(x))
+            return self.lm_head(self.norm(x))
         except BaseException:  # an interrupt, say: all layers go back to the same tokens
             for layer, conv_state in before:
                 layer.length, layer.conv_state = start, conv_state
@@ -343,7 +343,7 @@ class GPT(nn.Module):
         for name, p in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(p)
-            elif name.endswith("output.weight"):
+            elif name.endswith(("output.weight", "down.weight")):
                 nn.init.normal_(p, std=0.02 / math.sqrt(2 * len(self.blocks)))
             elif p.dim() == 2:
                 nn.init.normal_(p, std=0.02)
@@ -411,3 +411,42 @@ def _added_position(config: GPTConfig) -> nn.Module | None:
     if config.position == "SinusoidalPosition":
         return SinusoidalPosition(config.n_embd)
     return None
+
+
+def fast_gpt(
+    vocab_size: int,
+    block_size: int,
+    n_layer: int,
+    n_head: int,
+    n_embd: int,
+    **settings: Any,
+) -> GPT:
+    """Return a GPT with rotary positions, QK norm, squared ReLU, short convolutions and no biases.
+
+    Args:
+        vocab_size, block_size, n_layer, n_head, n_embd: as in `GPTConfig`.
+        settings: its other settings, where they should differ from these.
+
+    The layers that add to the residual stream and the output head are initialised with zeros, so
+    that every block starts as the identity and all next tokens start equally likely.
+    Raises what `GPT` raises, and ValueError for tied=True: a head of zeros cannot share the weights
+    of the embedding. Jordan et al. 2024, "modded-nanogpt". Taught in: training_fast.
+    """
+    chosen = dict(
+        mlp="SquaredReLU", position="Rotary", qk_norm=True, convolution=4, bias=False, tied=False
+    )
+    sizes = (vocab_size, block_size, n_layer, n_head, n_embd)
+    model = GPT(GPTConfig(*sizes, **{**chosen, **settings}))
+    if model.config.tied:
+        raise ValueError(
+            "fast_gpt needs tied=False: its head starts at zero and cannot share weights"
+        )
+    for name, p in model.named_parameters():
+        if name.endswith(("output.weight", "down.weight", "lm_head.weight")):
+            nn.init.zeros_(p)
+        elif name == "token.weight":
+            nn.init.normal_(p)
+        elif p.dim() == 2:
+            bound = p.shape[1] ** -0.5
+            nn.init.uniform_(p, -bound, bound)
+    return model

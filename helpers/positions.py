@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 
-class LearnedPosition(nn.Module):
+class LearnedPosition(nn.Embedding):
     """Learned positions: a trained vector for every position, added to the token's embedding.
 
     Args:
@@ -22,18 +22,17 @@ class LearnedPosition(nn.Module):
     """
 
     def __init__(self, block_size: int, n_embd: int):
-        super().__init__()
-        self.table = nn.Embedding(block_size, n_embd)
+        super().__init__(block_size, n_embd)
 
     def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         positions, end = positions_from(start, x.shape[-2])
-        block_size = self.table.num_embeddings
+        block_size = self.num_embeddings
         if end > block_size:
             raise ValueError(
                 f"{end} tokens, but the table has positions 0 to {block_size - 1} only: "
                 f"crop the input to its last {block_size} tokens or train with a larger block_size"
             )
-        return x + self.table.weight[positions]
+        return x + self.weight[positions]
 
 
 def sinusoidal(T: int, n_embd: int, base: float = 10_000.0) -> Tensor:

@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.checkpoints import evaluating
 from helpers.checks import is_whole, to_device_of
 from helpers.gpt import GPT
+from helpers.training import evaluating
 
 
 def next_token_probabilities(

@@ -13,10 +13,10 @@ from pathlib import Path
 import torch
 
 from helpers import data
-from helpers.distributed import Processes, bytes_held
 from helpers.gpt import GPT, GPTConfig
+from helpers.runs.distributed import Processes, bytes_held
+from helpers.runs.trainer import Trainer
 from helpers.text import CharTokenizer
-from helpers.trainer import Trainer
 
 
 def train(processes, strategy, ids, steps, folder):

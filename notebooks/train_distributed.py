@@ -16,8 +16,8 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from helpers import data
-from helpers.distributed import bytes_held
 from helpers.gpt import GPT, GPTConfig
+from helpers.runs.distributed import bytes_held
 from helpers.text import CharTokenizer
 from helpers.training import get_batch, language_model_loss
 

@@ -35,7 +35,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from helpers.files import json_object, write_whole
+from helpers.formats.files import json_object, write_whole
 
 FOLDER = Path(__file__).resolve().parent
 Settings = Mapping[str, Any]

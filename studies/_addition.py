@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from helpers.gpt import GPT
+from helpers.gpt import GPT, fast_gpt
+from helpers.optimizers import fast_optimizers
 from helpers.rewards import (
     chosen_log_probs,
     completion_log_probs,
@@ -24,7 +25,7 @@ from helpers.rewards import (
     sample_completions,
 )
 from helpers.text import CharTokenizer
-from helpers.training import fast_gpt, fast_optimizers, learning_rates, wsd_schedule
+from helpers.training import learning_rates, wsd_schedule
 
 TOKENIZER = CharTokenizer("0123456789+=.")
 END = TOKENIZER.encode(".")[0]

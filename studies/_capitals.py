@@ -60,7 +60,7 @@ def logits_at(model: GPT, ids: Tensor, where: Tensor) -> Tensor:
     x = model.token(ids)
     for block in model.blocks:
         x = block(x)
-    return model.head(model.norm(x)[where])
+    return model.lm_head(model.norm(x)[where])
 
 
 @torch.no_grad()

@@ -3,8 +3,8 @@
 from functools import cache
 
 from helpers import data
+from helpers.formats.gguf import gguf
 from helpers.gpt import GPT
-from helpers.published import gguf
 from helpers.text import BPETokenizer
 
 

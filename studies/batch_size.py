@@ -11,7 +11,8 @@ import math
 import torch
 
 from helpers.gpt import GPT, GPTConfig
-from helpers.training import adamw, estimate_loss, get_batch, language_model_loss
+from helpers.optimizers import adamw
+from helpers.training import estimate_loss, get_batch, language_model_loss
 from studies import Study
 from studies._plays import plays
 

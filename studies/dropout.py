@@ -8,7 +8,9 @@ measured every 20 steps; training: after the last step, on the six articles, wit
 
 import torch
 
-from helpers.training import adamw, estimate_loss, fast_gpt, train
+from helpers.gpt import fast_gpt
+from helpers.optimizers import adamw
+from helpers.training import estimate_loss, train
 from studies import Study
 from studies._articles import articles, stream
 

@@ -13,9 +13,9 @@ from torch import nn
 
 from helpers import data
 from helpers.evaluation import bits_per_character, token_nll
+from helpers.formats.gguf import gguf
 from helpers.gpt import GPT
-from helpers.published import gguf
-from helpers.quantised import quantize
+from helpers.quantization import quantize
 from studies import Study
 from studies._real import openings, smollm2
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from helpers import data
-from helpers.checkpoints import load_checkpoint
 from helpers.finetuning import add_lora
+from helpers.formats.checkpoints import load_checkpoint
 from helpers.gpt import GPT
 from helpers.text import CharTokenizer
 from studies import Study

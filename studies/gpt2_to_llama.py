@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from helpers.gpt import GPT, GPTConfig
-from helpers.training import adamw, estimate_loss, train
+from helpers.optimizers import adamw
+from helpers.training import estimate_loss, train
 from studies import Study
 from studies._plays import plays
 

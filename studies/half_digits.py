@@ -8,14 +8,9 @@ computed in float32.
 
 import torch
 
-from helpers.training import (
-    estimate_loss,
-    fast_gpt,
-    fast_optimizers,
-    get_batch,
-    language_model_loss,
-    wsd_schedule,
-)
+from helpers.gpt import fast_gpt
+from helpers.optimizers import fast_optimizers
+from helpers.training import estimate_loss, get_batch, language_model_loss, wsd_schedule
 from studies import Study
 from studies._plays import plays
 

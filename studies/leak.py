@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
-from helpers.gpt import GPT
-from helpers.training import adamw, estimate_loss, fast_gpt, language_model_loss
+from helpers.gpt import GPT, fast_gpt
+from helpers.optimizers import adamw
+from helpers.training import estimate_loss, language_model_loss
 from studies import Study
 from studies._articles import articles, stream
 

@@ -32,7 +32,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.files import json_object, write_whole
+from helpers.formats.files import json_object, write_whole
 from helpers.gpt import GPT
 from helpers.rewards import completion_log_probs, completion_mask, kl_penalty
 from studies import FOLDER, Study
@@ -70,8 +70,8 @@ def trained_judge(seed: int) -> tuple[GPT, dict[str, float]]:
     right, wrong, _, _ = preference_pairs(model, train[:2200], seed)
     torch.manual_seed(seed)
     judge = copy.deepcopy(model)
-    judge.head = nn.Linear(judge.config.n_embd, 1, bias=False)  # type: ignore[assignment]
-    nn.init.zeros_(judge.head.weight)
+    judge.lm_head = nn.Linear(judge.config.n_embd, 1, bias=False)  # type: ignore[assignment]
+    nn.init.zeros_(judge.lm_head.weight)
     optimizer = torch.optim.AdamW(judge.parameters(), 0.001, betas=(0.9, 0.95), weight_decay=0.0)
     for _ in range(150):
         rows = torch.randint(len(right), (128,))

@@ -12,7 +12,9 @@ from functools import partial
 
 import torch
 
-from helpers.training import estimate_loss, fast_gpt, fast_optimizers, train, wsd_schedule
+from helpers.gpt import fast_gpt
+from helpers.optimizers import fast_optimizers
+from helpers.training import estimate_loss, train, wsd_schedule
 from studies import Study
 from studies._articles import articles, stream
 

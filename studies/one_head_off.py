@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from helpers.recording import ablate_heads
+from helpers.hooks import ablate_heads
 from studies import Study
 from studies._real import openings, smollm2
 
@@ -67,7 +67,9 @@ def run(arm: str, seed: int) -> dict[str, float]:
         for name in logits:
             for block in model.blocks[first:]:
                 logits[name] = block(logits[name])
-            logits[name] = model.head(model.norm(logits[name]))[:, : -1 if name != "verb" else None]
+            logits[name] = model.lm_head(model.norm(logits[name]))[
+                :, : -1 if name != "verb" else None
+            ]
     ids = inputs(seed)
     text, repeated = (
         F.cross_entropy(logits[name][0], ids[name][0, 1:], reduction="none")

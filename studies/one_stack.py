@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from helpers.attention import MultiHeadAttention
-from helpers.encoder_decoder import LETTERS, exact_match, fit, reversals
 from helpers.gpt import Block, FeedForward
 from helpers.positions import Rotary
+from helpers.seq2seq import LETTERS, exact_match, fit, reversals
 from studies import Study
 
 

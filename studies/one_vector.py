@@ -9,7 +9,7 @@ letter. 16 is longer than anything in training. `width`: of embeddings and state
 
 import torch
 
-from helpers.encoder_decoder import RNNSeq2Seq, exact_match, fit, reversals
+from helpers.seq2seq import RNNSeq2Seq, exact_match, fit, reversals
 from studies import Study
 
 SCORES = {"one vector": None, "additive": "additive", "dot product": "dot"}

@@ -11,7 +11,8 @@ import torch
 from torch.optim import SGD, AdamW, Optimizer
 
 from helpers.gpt import GPT, GPTConfig
-from helpers.training import Muon, estimate_loss, train, wsd_schedule
+from helpers.optimizers import Muon
+from helpers.training import estimate_loss, train, wsd_schedule
 from studies import Study
 from studies._plays import plays
 

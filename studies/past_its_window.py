@@ -61,7 +61,7 @@ def losses(seed: int, times: float, by: float, first: int) -> torch.Tensor:
         block.attention.rotary = rotary  # type: ignore[union-attr]
         x = block(x)
     pieces = zip(model.norm(x)[0].split(1024), ids[1:].split(1024), strict=True)
-    return torch.cat([F.cross_entropy(model.head(x), y, reduction="none") for x, y in pieces])
+    return torch.cat([F.cross_entropy(model.lm_head(x), y, reduction="none") for x, y in pieces])
 
 
 def run(arm: str, seed: int) -> dict[str, float]:

@@ -42,7 +42,7 @@ def untrained(arm: str, seed: int) -> CharModel:
     )
     if arm.startswith("learned"):
         model.position = LearnedPosition(T, C)
-        nn.init.normal_(model.position.table.weight, std=float(arm.split()[-1]))
+        nn.init.normal_(model.position.weight, std=float(arm.split()[-1]))
     return model
 
 

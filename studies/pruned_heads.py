@@ -11,7 +11,7 @@ from statistics import mean
 import torch
 
 from helpers.evaluation import token_nll
-from helpers.recording import ablate_heads
+from helpers.hooks import ablate_heads
 from studies import Study, results
 from studies._real import openings, smollm2
 

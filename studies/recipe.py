@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from helpers.gpt import GPT, GPTConfig
-from helpers.training import adamw, estimate_loss, fast_gpt, fast_optimizers, train, wsd_schedule
+from helpers.gpt import GPT, GPTConfig, fast_gpt
+from helpers.optimizers import adamw, fast_optimizers
+from helpers.training import estimate_loss, train, wsd_schedule
 from studies import Study
 from studies._plays import plays
 

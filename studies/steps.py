@@ -13,7 +13,8 @@ from functools import partial
 import torch
 
 from helpers.gpt import GPT, GPTConfig
-from helpers.training import adamw, cosine, estimate_loss, train
+from helpers.optimizers import adamw
+from helpers.training import cosine_schedule, estimate_loss, train
 from studies import Study
 from studies._plays import plays
 
@@ -27,7 +28,7 @@ def run(
     torch.manual_seed(seed)
     model = GPT(GPTConfig(tokenizer.vocab_size, T, 2, 4, C, tied=False))
     warmup = 40 if "warm-up" in arm else 0
-    schedule = partial(cosine, warmup=warmup, final=0.1 if "cosine" in arm else 1.0)
+    schedule = partial(cosine_schedule, warmup=warmup, final=0.1 if "cosine" in arm else 1.0)
     losses = train(
         model, ids[:characters], steps=steps, block_size=T, batch_size=32, schedule=schedule,
         optimizer=adamw(model, rate, weight_decay=1.0 if "weight decay" in arm else 0.0),
@@ -48,8 +49,8 @@ study = Study(
         "warm-up",
         "cosine",
         "warm-up, cosine",
-        "warm-up, cosine, clipping",
-        "warm-up, cosine, weight decay",
+        "warm-up, cosine_schedule, clipping",
+        "warm-up, cosine_schedule, weight decay",
     ],
     settings={"steps": 200, "rate": 0.06, "characters": None},
     variations=[{"rate": 0.01}, {"steps": 600}, {"rate": 0.02}, {"rate": 0.02, "characters": 4000}],

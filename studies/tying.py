@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from helpers.gpt import GPT, GPTConfig
-from helpers.training import adamw, cosine, estimate_loss, train
+from helpers.optimizers import adamw
+from helpers.training import cosine_schedule, estimate_loss, train
 from studies import Study
 from studies._plays import plays
 
@@ -24,11 +25,11 @@ def run(arm: str, seed: int, *, steps: int, start: float, width: int) -> dict[st
     model = GPT(GPTConfig(tokenizer.vocab_size, T, 2, 4, width))
     nn.init.normal_(model.token.weight, std=start)
     if arm == "untied":
-        model.head.weight = nn.Parameter(model.token.weight.detach().clone())
+        model.lm_head.weight = nn.Parameter(model.token.weight.detach().clone())
     train(
         model, ids, steps=steps, block_size=T, batch_size=32, grad_clip=1.0,
         optimizer=adamw(model, 0.01, weight_decay=0.0),
-        schedule=partial(cosine, warmup=40, final=0.1),
+        schedule=partial(cosine_schedule, warmup=40, final=0.1),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
     return {"loss": estimate_loss(model, held_out, block_size=T, batch_size=1024)}

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.encoder_decoder import END, LETTERS, START, RNNSeq2Seq
+from helpers.seq2seq import END, LETTERS, START, RNNSeq2Seq
 from studies import Study
 
 LONGEST, CHECK, RATE, SOLVED = 6, 250, 0.006, 0.99

@@ -12,7 +12,8 @@ import time
 import torch
 
 from helpers.gpt import GPT, GPTConfig
-from helpers.training import adamw, estimate_loss, get_batch, language_model_loss
+from helpers.optimizers import adamw
+from helpers.training import estimate_loss, get_batch, language_model_loss
 from studies import Study
 from studies._plays import plays
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from helpers import data
-from helpers.checkpoints import Checkpoint, load_checkpoint
+from helpers.formats.checkpoints import Checkpoint, load_checkpoint
 from helpers.gpt import GPT
 from helpers.sampling import generate
 from studies import Study

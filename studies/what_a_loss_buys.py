@@ -27,10 +27,12 @@ from torch import Tensor, nn
 
 from helpers import data
 from helpers.evaluation import bits_per_character, most_likely, token_nll
+from helpers.gpt import fast_gpt
+from helpers.optimizers import fast_optimizers
 from helpers.sampling import generate
 from helpers.text import BPETokenizer, encode_documents
 from helpers.text.bpe import END
-from helpers.training import fast_gpt, fast_optimizers, train, wsd_schedule
+from helpers.training import train, wsd_schedule
 from studies import Study
 
 KINDS = (

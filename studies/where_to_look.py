@@ -15,7 +15,7 @@ states.
 import torch
 from torch import Tensor
 
-from helpers.encoder_decoder import RNNSeq2Seq, dates, exact_match, fit, pairs_to_ids, reversals
+from helpers.seq2seq import RNNSeq2Seq, dates, exact_match, fit, pairs_to_ids, reversals
 from studies import Study
 
 SCORES = {"additive": "additive", "dot product": "dot"}

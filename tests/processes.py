@@ -9,18 +9,12 @@ from unittest.mock import patch
 import torch
 import torch.distributed as dist
 
-from helpers.checkpoints import save_checkpoint
-from helpers.distributed import Processes, full_tensor, map_across_ranks
-from helpers.gpt import GPT, GPTConfig
-from helpers.trainer import Trainer
-from helpers.training import (
-    adamw,
-    fast_gpt,
-    fast_optimizers,
-    language_model_loss,
-    orthogonal,
-    wsd_schedule,
-)
+from helpers.formats.checkpoints import save_checkpoint
+from helpers.gpt import GPT, GPTConfig, fast_gpt
+from helpers.optimizers import adamw, fast_optimizers, newton_schulz
+from helpers.runs.distributed import Processes, full_tensor, map_across_ranks
+from helpers.runs.trainer import Trainer
+from helpers.training import language_model_loss, wsd_schedule
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the same numbers on every machine
 
@@ -32,7 +26,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 
 CONTEXT.set_forkserver_preload(
     [
-        "helpers.trainer",
+        "helpers.runs.trainer",
         "torch._dynamo",  # which each optimizer would import
         "torch.distributed.fsdp",
         "torch.distributed.tensor.parallel",
@@ -100,7 +94,7 @@ class Stop(Exception):
 
 
 # bfloat16 would round each way of sharing otherwise, by more than is allowed between them.
-@patch("helpers.trainer.has_bf16", lambda device: False)
+@patch("helpers.runs.trainer.has_bf16", lambda device: False)
 @patch("helpers.training.has_bf16", lambda device: False)
 def trained(kind, strategy, folder=None, crash=None, data=DATA, batch_size=4, seed=0):
     """Losses, evaluations, whole weights, and how many numbers of them this process holds."""
@@ -156,7 +150,7 @@ def silenced(strategy):
 def shared_work(entries):
     with Processes.started():
         stack = torch.randn(entries, 6, 4, generator=torch.Generator().manual_seed(0))
-        return torch.equal(map_across_ranks(orthogonal, stack), orthogonal(stack))
+        return torch.equal(map_across_ranks(newton_schulz, stack), newton_schulz(stack))
 
 
 def uneven(strategy, what):

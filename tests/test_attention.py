@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.attention import Head, MultiHeadAttention, attention, causal_mask
-from helpers.fast import FastDropout, FastLinear
+from helpers.kernels import Dropout, Linear
 from helpers.positions import Rotary
 
 
@@ -236,7 +236,7 @@ def test_a_source_of_the_wrong_shape_is_explained(shape):
 def test_dropout_silences_that_share_and_keeps_the_mean(p, dtype):
     torch.manual_seed(0)
     x = torch.ones(999, 1001, dtype=dtype, requires_grad=True)  # a number of numbers that is odd
-    out = FastDropout(p)(x)
+    out = Dropout(p)(x)
     out.sum().backward()
     assert out.dtype == dtype and out.shape == x.shape
     assert abs((out == 0).double().mean().item() - p) < 0.002  # four standard errors of the widest
@@ -247,7 +247,7 @@ def test_dropout_silences_that_share_and_keeps_the_mean(p, dtype):
 
 
 def test_dropout_draws_anew_and_from_torchs_generator():
-    x, layer = numbers(4, 6, 10).transpose(1, 2), FastDropout(0.5)
+    x, layer = numbers(4, 6, 10).transpose(1, 2), Dropout(0.5)
     torch.manual_seed(1)
     first, second = layer(x), layer(x)
     torch.manual_seed(1)
@@ -257,7 +257,7 @@ def test_dropout_draws_anew_and_from_torchs_generator():
 
 def test_dropout_silences_each_place_alike():
     torch.manual_seed(0)  # four numbers come from one draw: none of the four is special
-    silenced = FastDropout(0.2)(torch.ones(100_000, 4)) == 0
+    silenced = Dropout(0.2)(torch.ones(100_000, 4)) == 0
     assert ((silenced.double().mean(0) - 0.2).abs() < 0.006).all()
     together = silenced.double().T.corrcoef() - torch.eye(4)
     assert together.abs().max() < 0.02
@@ -266,7 +266,7 @@ def test_dropout_silences_each_place_alike():
 @pytest.mark.parametrize("p", [0.0, 1.0])
 def test_dropout_at_its_ends_is_pytorchs(p):
     x = numbers(50)
-    assert torch.equal(FastDropout(p)(x), nn.Dropout(p)(x))
+    assert torch.equal(Dropout(p)(x), nn.Dropout(p)(x))
 
 
 def test_dropout_works_in_training_only():
@@ -298,7 +298,7 @@ def test_rotary_positions_turn_queries_and_keys_and_leave_the_values():
 def test_a_linear_map_gives_few_rows_the_numbers_of_pytorchs(sizes, bias):
     """Whether it is computed in halves or not: few rows or many, odd sizes, gradients or none."""
     torch.manual_seed(0)
-    ours = FastLinear(*sizes, bias=bias)
+    ours = Linear(*sizes, bias=bias)
     theirs = nn.Linear(*sizes, bias=bias)
     theirs.load_state_dict(ours.state_dict())
     for shape in [(1,), (1, 1), (4,), (2, 2), (1, 5), (3, 0), ()]:
@@ -315,14 +315,14 @@ def test_a_linear_map_reads_a_matrix_of_any_layout_or_type():
     torch.manual_seed(0)
     for weight in (torch.randn(384, 256).T, torch.randn(300, 500)[:256, 10:394],
                    torch.randn(256, 384).double(), torch.randn(256, 384).bfloat16()):  # fmt: skip
-        layer, x = FastLinear(384, 256), torch.randn(1, 2, 384).to(weight)
+        layer, x = Linear(384, 256), torch.randn(1, 2, 384).to(weight)
         layer.load_state_dict({"weight": weight, "bias": weight[:, 0].clone()}, assign=True)
         rounding = 0.5 if weight.dtype == torch.bfloat16 else 1e-4  # of sums of about 20
         assert near(layer(x), F.linear(x, weight, weight[:, 0]), rounding)
 
 
 def test_half_of_a_matrix_is_asked_for_at_a_time():
-    """Where a model writes: the point of `FastLinear`."""
+    """Where a model writes: the point of `Linear`."""
     with torch.no_grad(), torch.profiler.profile() as profile:
-        FastLinear(384, 384)(torch.randn(1, 1, 384))
+        Linear(384, 384)(torch.randn(1, 1, 384))
     assert "aten::bmm" in {event.key for event in profile.key_averages()}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from helpers import data
-from helpers.checkpoints import load_checkpoint, save_checkpoint
+from helpers.formats.checkpoints import load_checkpoint, save_checkpoint
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, encode_documents, split_words
 from helpers.text.bpe import ALPHABET, from_file, to_file

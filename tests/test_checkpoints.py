@@ -1,4 +1,4 @@
-"""helpers.checkpoints: what is saved comes back, and what is broken is told and never executed."""
+"""formats.checkpoints: what is saved comes back, and what is broken is told and never executed."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from conftest import ROOT
 from safetensors.torch import save_file
 from torch import nn
 
-from helpers.checkpoints import (
+from helpers.formats.checkpoints import (
     load_checkpoint,
     load_weights,
     read_tensors,
@@ -23,8 +23,8 @@ from helpers.checkpoints import (
     write_tensors,
 )
 from helpers.gpt import GPT, GPTConfig
+from helpers.runs.trainer import Trainer
 from helpers.text import BPETokenizer, CharTokenizer
-from helpers.trainer import Trainer
 
 
 def seeded(seed=0, **settings):
@@ -228,7 +228,7 @@ def rewritten(path, change):
             "1000000000 blocks, but holds weights of 2",
         ),
         (lambda w, a: a["config"].update(n_layer=1), "says 1 blocks, but holds weights of 2"),
-        (lambda w, a: a["config"].update(tied=False), "lacks 1 weights.*head.weight"),
+        (lambda w, a: a["config"].update(tied=False), "lacks 1 weights.*lm_head.weight"),
         (lambda w, a: w.pop("norm.weight"), "lacks 1 weights.*norm.weight"),
         (lambda w, a: w.update(more=torch.zeros(1)), "1 weights too many.*more"),
         *(
@@ -290,7 +290,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(saved, monkeypa
     def fails(*_):
         raise error
 
-    monkeypatch.setattr(f"helpers.files.os.{step}", fails)
+    monkeypatch.setattr(f"helpers.formats.files.os.{step}", fails)
     with pytest.raises(type(error)):
         save_checkpoint(saved, seeded(1))
     assert saved.read_bytes() == before
@@ -307,7 +307,7 @@ def test_a_full_disk_leaves_the_old_file(saved, monkeypatch):
         return open("/dev/full", "wb")
 
     with monkeypatch.context() as patched, pytest.raises(OSError, match="No space left"):
-        patched.setattr("helpers.files.Path.open", always_full)
+        patched.setattr("helpers.formats.files.Path.open", always_full)
         save_checkpoint(saved, seeded(1))
     assert full and saved.read_bytes() == before
     assert os.listdir(saved.parent) == [saved.name]
@@ -318,7 +318,7 @@ def test_a_process_that_is_killed_while_it_writes_leaves_the_old_file_whole(save
     script = """
         import os, signal, sys
         import torch
-        import helpers.checkpoints as checkpoints
+        import helpers.formats.checkpoints as checkpoints
 
         os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
         checkpoints.write_tensors(sys.argv[1], {"a": torch.zeros(1000)}, {})

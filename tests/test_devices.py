@@ -4,14 +4,14 @@ import pytest
 import torch
 from second_device import There, second_device
 
-from helpers.encoder_decoder import Transformer, greedy_decode
 from helpers.evaluation import bootstrap_means, most_likely, token_nll
 from helpers.finetuning import add_lora, completion_loss
 from helpers.gpt import GPT, GPTConfig
+from helpers.hooks import attention_maps
 from helpers.positions import Rotary
-from helpers.recording import attention_maps
 from helpers.rewards import completion_log_probs, policy_gradient_loss, sample_completions
 from helpers.sampling import generate
+from helpers.seq2seq import Transformer, greedy_decode
 from helpers.text import CharTokenizer
 from helpers.training import estimate_loss, train
 

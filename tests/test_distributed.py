@@ -24,8 +24,8 @@ from processes import (
     written,
 )
 
-from helpers.checkpoints import load_checkpoint, read_tensors
-from helpers.distributed import STRATEGIES, Processes, clip_gradients, torchrun
+from helpers.formats.checkpoints import load_checkpoint, read_tensors
+from helpers.runs.distributed import STRATEGIES, Processes, clip_gradients, torchrun
 
 close = partial(torch.testing.assert_close, rtol=2e-5, atol=0)
 
@@ -108,7 +108,7 @@ def test_two_processes_compute_the_same_whatever_gpus_there_are(gpus, tmp_path):
 import os, torch
 seen = os.environ.get("CUDA_VISIBLE_DEVICES")
 torch.cuda.device_count = lambda: {gpus} if seen is None else len(seen)
-from helpers.distributed import Processes
+from helpers.runs.distributed import Processes
 with Processes.started() as processes:
     print(processes.device, processes.any(processes.rank == 1))
 """
@@ -127,7 +127,9 @@ def test_more_processes_than_gpus_are_told_what_to_do(monkeypatch):
 def test_processes_that_are_alone_say_so_in_time():
     variables = dict(RANK="0", LOCAL_RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                      MASTER_PORT="1")  # fmt: skip
-    code = "from helpers.distributed import Processes\nwith Processes.started(minutes=0.02): ..."
+    code = (
+        "from helpers.runs.distributed import Processes\nwith Processes.started(minutes=0.02): ..."
+    )
     found = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **variables}, cwd=ROOT, text=True,
         capture_output=True, timeout=600,
@@ -158,9 +160,10 @@ def started(folder, text, *arguments):
 SCRIPT = """
 import os, signal, sys
 import torch
-from helpers.distributed import Processes, first_process
-from helpers.trainer import Trainer
-from helpers.training import fast_gpt, fast_optimizers
+from helpers.runs.distributed import Processes, first_process
+from helpers.runs.trainer import Trainer
+from helpers.gpt import fast_gpt
+from helpers.optimizers import fast_optimizers
 data = torch.arange(2000) % 11
 killed, *folders = sys.argv[1:]
 with Processes.started() as processes:
@@ -204,7 +207,7 @@ def test_processes_import_what_can_be_imported_here_wherever_here_is(tmp_path, m
     monkeypatch.setenv("PYTHONIOENCODING", "cp1252")
     script = """
 from only_here import WORDS
-from helpers.distributed import Processes
+from helpers.runs.distributed import Processes
 with Processes.started() as processes:
     print(WORDS)
 """
@@ -212,7 +215,7 @@ with Processes.started() as processes:
 
 
 def test_processes_that_do_not_end_are_stopped_with_a_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr("helpers.distributed.MINUTES", 0.02)
+    monkeypatch.setattr("helpers.runs.distributed.MINUTES", 0.02)
     said = "2 processes had not ended after 0.02 minutes and were stopped"
     with pytest.raises(RuntimeError, match=said):
         started(tmp_path, "import time; time.sleep(99)")

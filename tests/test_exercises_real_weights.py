@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from exercises import real_weights as check
-from helpers import published
+from helpers.formats import huggingface
 from tests.answers import accepted, refused
 
 llama = check.llama.right
@@ -30,7 +30,7 @@ def by_helpers(w, ids, n_head, n_kv_head, base):
         "rope_theta": base, "max_position_embeddings": 64, "tie_word_embeddings": True,
     }  # fmt: skip
     with torch.no_grad():
-        return published.llama(w, config)(ids[None])[0]
+        return huggingface.llama(w, config)(ids[None])[0]
 
 
 @pytest.mark.parametrize("given", check.llama.inputs)

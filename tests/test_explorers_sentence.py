@@ -14,7 +14,7 @@ from explorers.packed import file_of, name_of, packed, reason_against, rounded
 from explorers.sentence import LONGEST, MOST, SentenceExplorer
 from explorers.token import readable
 from helpers import data
-from helpers.checkpoints import load_checkpoint
+from helpers.formats.checkpoints import load_checkpoint
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, CharTokenizer
 
@@ -64,7 +64,7 @@ def test_the_file_holds_the_rounded_model_and_the_tokenizer():
     for name, tensor in twin.state_dict().items():
         assert torch.equal(tensors[name], tensor)
     assert about["config"]["n_layer"] == 2 and about["tokenizer"]["special"] == ["<|endoftext|>"]
-    assert not torch.equal(twin.head.weight, MODEL.head.weight)
+    assert not torch.equal(twin.lm_head.weight, MODEL.lm_head.weight)
 
 
 def test_eight_bits_cost_the_shipped_model_nearly_nothing(gptmini):

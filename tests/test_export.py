@@ -1,4 +1,4 @@
-"""helpers.export: what `transformers` opens computes and encodes the same as our own model."""
+"""formats.huggingface: what `transformers` opens computes and encodes the same as our own model."""
 
 import dataclasses
 import json
@@ -14,18 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import data, export
-from helpers.checkpoints import load_checkpoint
+from helpers import data
 from helpers.data import sources
-from helpers.export import to_gguf, to_huggingface
 from helpers.finetuning import add_lora, chat_text, merge_lora
-from helpers.gpt import GPT, GPTConfig
+from helpers.formats import huggingface
+from helpers.formats.checkpoints import load_checkpoint
+from helpers.formats.gguf import gguf, to_gguf
+from helpers.formats.huggingface import gpt2, llama, to_huggingface
+from helpers.gpt import GPT, GPTConfig, fast_gpt
+from helpers.optimizers import adamw
 from helpers.positions import Rotary
-from helpers.published import gguf, gpt2, llama
 from helpers.sampling import generate
 from helpers.text import BPETokenizer, CharTokenizer
 from helpers.text.bpe import END
-from helpers.training import adamw, fast_gpt, train
+from helpers.training import train
 
 LLAMA = {"norm": "RMSNorm", "mlp": "SwiGLU", "position": "Rotary"}
 PLAIN = {**LLAMA, "bias": False}
@@ -375,7 +377,7 @@ def relu(model):
 
 
 def untied(model):
-    model.head.weight = nn.Parameter(model.head.weight.detach().clone())
+    model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
 
 
 @pytest.mark.parametrize(
@@ -384,7 +386,7 @@ def untied(model):
         (slow, "blocks.1.attention.rotary is .*SlowRotary.*describes .*Rotary"),
         (other_base, r"blocks.1.attention.rotary is .*Rotary\(head_size=6, base=50.0\)"),
         (relu, "blocks.0.mlp is .*Sequential"),
-        (untied, r"the model has 1 weights too many: \['head.weight'\]"),
+        (untied, r"the model has 1 weights too many: \['lm_head.weight'\]"),
         (lambda model: setattr(model, "__class__", SoftCap), r"the model is .*SoftCap\("),
     ],
 )
@@ -443,7 +445,7 @@ def test_a_second_export_replaces_the_first(theirs, tmp_path):
 
 @pytest.mark.parametrize("fails", sorted(FILES))
 def test_an_interrupt_leaves_nothing_that_opens_and_can_be_repeated(monkeypatch, tmp_path, fails):
-    write = export.write_whole
+    write = huggingface.write_whole
     to_huggingface(made(PAIRS), PAIRS, tmp_path)
 
     def interrupted(path, content):
@@ -452,7 +454,7 @@ def test_an_interrupt_leaves_nothing_that_opens_and_can_be_repeated(monkeypatch,
         write(path, content)
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(export, "write_whole", interrupted)
+        patched.setattr(huggingface, "write_whole", interrupted)
         to_huggingface(made(CHARACTERS), CHARACTERS, tmp_path)
     assert not (tmp_path / "config.json").exists()
     to_huggingface(made(CHARACTERS), CHARACTERS, tmp_path)

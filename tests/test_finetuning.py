@@ -204,8 +204,8 @@ def test_only_adapters_get_gradients_and_change(model):
 
 def test_the_head_shares_the_token_table_and_gets_no_adapter(model):
     add_lora(model, 2)
-    assert model.head.weight is model.token.weight
-    assert not isinstance(model.head, LoRA)
+    assert model.lm_head.weight is model.token.weight
+    assert not isinstance(model.lm_head, LoRA)
 
 
 def test_named_layers_alone_get_adapters(model):

@@ -1,4 +1,4 @@
-"""helpers.gguf_file against the library `gguf`: files that it wrote, values that it reads."""
+"""helpers.formats.gguf against the library `gguf`: files that it wrote, values that it reads."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter
 from gguf.quants import quantize
 
-from helpers.gguf_file import read_gguf, write_gguf
+from helpers.formats.gguf import read_gguf, write_gguf
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from helpers.gpt import (
     SquaredReLU,
     SwiGLU,
 )
-from helpers.recording import attention_maps
+from helpers.hooks import attention_maps
 
 SIZES = {"vocab_size": 11, "block_size": 7, "n_layer": 2, "n_head": 4, "n_embd": 16}
 PARTS = {
@@ -76,16 +76,16 @@ ACTIVATIONS = {FeedForward: gelu, SquaredReLU: lambda x: F.relu(x) ** 2}
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_feed_forward_part_is_an_activation_between_two_linear_maps(mlp, bias):
     part, x = mlp(6, bias=bias), torch.randn(2, 3, 6)
-    assert part.up.weight.shape == (24, 6) and part.output.weight.shape == (6, 24)
+    assert part.up.weight.shape == (24, 6) and part.down.weight.shape == (6, 24)
     assert (part.up.bias is not None) is bias
-    assert near(part(x), part.output(ACTIVATIONS[mlp](part.up(x))))
+    assert near(part(x), part.down(ACTIVATIONS[mlp](part.up(x))))
     assert mlp(6, 10).up.weight.shape == (10, 6)
 
 
 def test_swiglu_is_gated():
     part, x = SwiGLU(6), torch.randn(2, 3, 6)
     gate = part.gate(x)
-    assert near(part(x), part.output(gate * gate.sigmoid() * part.up(x)))
+    assert near(part(x), part.down(gate * gate.sigmoid() * part.up(x)))
 
 
 @pytest.mark.parametrize("C", [24, 384])

@@ -9,8 +9,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from helpers.checkpoints import save_checkpoint
-from helpers.files import write_whole
+from helpers.formats.checkpoints import save_checkpoint
+from helpers.formats.files import write_whole
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, CharTokenizer, encode_documents
 

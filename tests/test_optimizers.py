@@ -9,17 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.gpt import GPT, GPTConfig
-from helpers.training import (
-    Muon,
-    adamw,
-    cosine,
-    fast_gpt,
-    fast_optimizers,
-    orthogonal,
-    train,
-    wsd_schedule,
-)
+from helpers.gpt import GPT, GPTConfig, fast_gpt
+from helpers.optimizers import Muon, adamw, fast_optimizers, newton_schulz
+from helpers.training import cosine_schedule, train, wsd_schedule
 
 
 def numbers(*shape, seed=0):
@@ -73,7 +65,7 @@ def test_adamw_steps_as_the_formula_says():
 @pytest.mark.parametrize("shape", [(8, 8), (4, 12), (6, 1), (64, 16)])
 def test_singular_values_come_near_one(shape):
     for seed in range(5):
-        values = torch.linalg.svdvals(orthogonal(numbers(*shape, seed=seed)))
+        values = torch.linalg.svdvals(newton_schulz(numbers(*shape, seed=seed)))
         assert values.min() > 0.5 and values.max() < 1.25
 
 
@@ -90,7 +82,7 @@ def test_the_polynomial_is_applied_to_the_singular_values(precise, shape):
     values = values / values.square().sum(-1, keepdim=True).sqrt()
     for _ in range(5):
         values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
-    torch.testing.assert_close(orthogonal(x), u * values[..., None, :] @ vh, rtol=0, atol=1e-4)
+    torch.testing.assert_close(newton_schulz(x), u * values[..., None, :] @ vh, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("able", [True, False])
@@ -98,23 +90,23 @@ def test_half_the_digits_are_taken_only_where_the_hardware_has_them(able, monkey
     monkeypatch.setattr("helpers.training.has_bf16", lambda device: able)
     x = numbers(6, 5)
     u, _, vh = torch.linalg.svd(x, full_matrices=False)
-    off = (turned := u.T @ orthogonal(x) @ vh.T) - turned.diag().diag()
-    assert orthogonal(x).dtype == torch.float32
+    off = (turned := u.T @ newton_schulz(x) @ vh.T) - turned.diag().diag()
+    assert newton_schulz(x).dtype == torch.float32
     assert (off.abs().max() < 1e-5) is not able  # rounding mixes the directions a little
 
 
 def test_nothing_stays_nothing():
-    assert (orthogonal(torch.zeros(2, 3, 4)) == 0).all()
+    assert (newton_schulz(torch.zeros(2, 3, 4)) == 0).all()
 
 
 def test_a_stack_is_its_matrices_one_by_one():
     x = numbers(2, 3, 6, 4)
-    whole = orthogonal(x)
+    whole = newton_schulz(x)
     assert whole.shape == x.shape and whole.dtype == x.dtype
     for i in range(2):
         for j in range(3):
-            assert (whole[i, j] - orthogonal(x[i, j])).abs().max() < 0.03
-    assert orthogonal(x.double()).dtype == torch.float64
+            assert (whole[i, j] - newton_schulz(x[i, j])).abs().max() < 0.03
+    assert newton_schulz(x.double()).dtype == torch.float64
 
 
 # --- Muon -----------------------------------------------------------------------------------------
@@ -166,17 +158,17 @@ def test_muon_refuses_what_is_no_matrix(shape):
 
 
 def test_cosine_at_its_corners():
-    shares = [cosine(step, 110, warmup=10, final=0.2) for step in range(111)]
+    shares = [cosine_schedule(step, 110, warmup=10, final=0.2) for step in range(111)]
     assert shares[0] == pytest.approx(0.1) and shares[9] == 1.0
     assert shares[10] == 1.0 and shares[60] == pytest.approx(0.6) and shares[110] == 0.2
     assert shares[:10] == sorted(shares[:10])
     assert shares[10:] == sorted(shares[10:], reverse=True)
-    assert cosine(500, 110, warmup=10, final=0.2) == 0.2  # and no rise again
-    assert cosine(0, 10) == 1.0
-    assert cosine(10, 10) == pytest.approx(0.1)
-    assert cosine(3, 4, warmup=4) == 1.0
-    assert cosine(3, 4, warmup=8) == 0.5
-    assert cosine(5, 10, final=0) == pytest.approx(0.5)
+    assert cosine_schedule(500, 110, warmup=10, final=0.2) == 0.2  # and no rise again
+    assert cosine_schedule(0, 10) == 1.0
+    assert cosine_schedule(10, 10) == pytest.approx(0.1)
+    assert cosine_schedule(3, 4, warmup=4) == 1.0
+    assert cosine_schedule(3, 4, warmup=8) == 0.5
+    assert cosine_schedule(5, 10, final=0) == pytest.approx(0.5)
 
 
 def test_wsd_at_its_corners():
@@ -200,9 +192,9 @@ def test_wsd_at_its_corners():
 def test_a_share_is_above_zero_and_at_most_one(steps, where, warmup, share):
     step = min(steps - 1, int(where * steps))
     assert 0 < wsd_schedule(step, steps, warmup, share) <= 1
-    assert 0 <= cosine(step, steps, warmup, share) <= 1
+    assert 0 <= cosine_schedule(step, steps, warmup, share) <= 1
     if step >= warmup:
-        assert cosine(step, steps, warmup, share) >= share - 1e-9
+        assert cosine_schedule(step, steps, warmup, share) >= share - 1e-9
 
 
 # --- the recipe -----------------------------------------------------------------------------------

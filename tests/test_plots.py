@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from helpers import plots
-from helpers.timing import milliseconds
+from helpers.evaluation import milliseconds
 
 
 def size(png):

@@ -33,7 +33,7 @@ def test_learned_positions_add_one_row_of_the_table_to_every_sequence():
     learned, x = LearnedPosition(8, 6), normal(3, 5, 6)
     for b in range(3):
         for t in range(5):
-            assert torch.equal(learned(x)[b, t], x[b, t] + learned.table.weight[t])
+            assert torch.equal(learned(x)[b, t], x[b, t] + learned.weight[t])
 
 
 def test_learned_positions_can_start_later():
@@ -50,7 +50,7 @@ def test_a_position_past_the_table_is_explained(T, start):
 def test_the_last_position_of_the_table_can_be_used_and_is_trained():
     learned = LearnedPosition(8, 6)
     learned(torch.zeros(2, 8, 6)).sum().backward()
-    assert torch.equal(learned.table.weight.grad, torch.full((8, 6), 2.0))
+    assert torch.equal(learned.weight.grad, torch.full((8, 6), 2.0))
 
 
 # --- sinusoidal -------------------------------------------------------------------------------

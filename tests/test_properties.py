@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.attention import attention
-from helpers.checkpoints import load_checkpoint, save_checkpoint
+from helpers.formats.checkpoints import load_checkpoint, save_checkpoint
 from helpers.gpt import GPT, GPTConfig
 from helpers.sampling import next_token_probabilities
 

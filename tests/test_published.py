@@ -1,4 +1,4 @@
-"""helpers.published against `transformers`: random weights in, the same logits out."""
+"""helpers.formats.huggingface against `transformers`: random weights in, the same logits out."""
 
 import json
 import pickle
@@ -10,8 +10,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from helpers.published import gguf, gpt2, llama
-from helpers.quantised import QuantizedLinear
+from helpers.formats.gguf import gguf
+from helpers.formats.huggingface import gpt2, llama
+from helpers.quantization import QuantizedLinear
 from helpers.sampling import generate
 from helpers.text.bpe import ALPHABET
 
@@ -158,7 +159,10 @@ def without(weights, name):
             lambda w: {**w, "transformer.h.0.mlp.c_fc.weight": torch.zeros(96, 24)},
             r"blocks.0.mlp.up.weight has shape \(24, 96\), but the model's has \(96, 24\)",
         ),
-        (lambda w: {**w, "lm_head.weight": torch.zeros(5, 24)}, r"head.weight has shape \(5, 24\)"),
+        (
+            lambda w: {**w, "lm_head.weight": torch.zeros(5, 24)},
+            r"lm_head.weight has shape \(5, 24\)",
+        ),
         (
             lambda w: {n: t for n, t in w.items() if ".h." not in n},
             "n_layer should be at least 1, but is 0",
@@ -696,7 +700,7 @@ def test_judging_the_sizes_does_not_load_the_compiler():
     program = """
 import sys
 from helpers.gpt import GPTConfig
-from helpers.published import _check_weights
+from helpers.formats.huggingface import _check_weights
 for position in ("LearnedPosition", "Rotary"):
     config = GPTConfig(9, 9, 2, 2, 8, norm="RMSNorm", mlp="SwiGLU", position=position)
     try:

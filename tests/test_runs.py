@@ -1,4 +1,4 @@
-"""helpers.trainer: runs that stop, are stopped, fail, and are resumed."""
+"""helpers.runs.trainer: runs that stop, are stopped, fail, and are resumed."""
 
 import math
 import os
@@ -17,11 +17,12 @@ from nbclient import NotebookClient
 from nbformat import v4
 from torch import nn
 
-from helpers.checkpoints import load_checkpoint, read_tensors, write_tensors
-from helpers.files import alone_in
-from helpers.gpt import GPT, GPTConfig
-from helpers.trainer import Interrupt, Run, Trainer
-from helpers.training import adamw, cosine, estimate_loss, fast_gpt, fast_optimizers
+from helpers.formats.checkpoints import load_checkpoint, read_tensors, write_tensors
+from helpers.formats.files import alone_in
+from helpers.gpt import GPT, GPTConfig, fast_gpt
+from helpers.optimizers import adamw, fast_optimizers
+from helpers.runs.trainer import Interrupt, Run, Trainer
+from helpers.training import cosine_schedule, estimate_loss
 
 DATA = torch.randint(7, (400,), generator=torch.Generator().manual_seed(0))
 VALIDATION = torch.randint(7, (60,), generator=torch.Generator().manual_seed(1))
@@ -59,7 +60,7 @@ def with_adamw(**settings):
 
     def run(**more):
         return fit(model, DATA, **SIZES, optimizer=adamw(model, 0.01), grad_clip=1.0,
-                     **{"schedule": cosine, "steps": 12, **settings, **more})  # fmt: skip
+                     **{"schedule": cosine_schedule, "steps": 12, **settings, **more})  # fmt: skip
 
     return model, run
 
@@ -69,7 +70,7 @@ def with_muon(**settings):
 
     def run(**more):
         return fit(model, DATA, **SIZES, optimizer=fast_optimizers(model),
-                     **{"schedule": cosine, "steps": 12, **settings, **more})  # fmt: skip
+                     **{"schedule": cosine_schedule, "steps": 12, **settings, **more})  # fmt: skip
 
     return model, run
 
@@ -249,7 +250,7 @@ def test_two_runs_in_one_folder_at_once_are_refused(resume, tmp_path):
 def test_a_process_that_was_killed_is_no_longer_in_its_folder(tmp_path):
     script = """
         import os, signal, sys
-        from helpers.files import alone_in
+        from helpers.formats.files import alone_in
 
         with alone_in(sys.argv[1]):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -279,7 +280,7 @@ def test_a_failing_write_leaves_the_state_before(tmp_path, monkeypatch):
     def fill(result):
         if result.step == 4:
             kept.append((tmp_path / "last.safetensors").read_bytes())
-            monkeypatch.setattr("helpers.files.os.fsync", full)
+            monkeypatch.setattr("helpers.formats.files.os.fsync", full)
 
     with pytest.raises(OSError, match="No space left"):
         run(generator=generator(), **evaluated(VALIDATION, every=4, callback=fill))
@@ -321,7 +322,7 @@ def refused(folder, model, message, **settings):
     last = (folder / "last.safetensors").read_bytes()
     random = torch.get_rng_state()
     same = {"steps": 2, "optimizer": adamw(model, 0.01), "generator": generator()}
-    settings = {**same, **SIZES, "grad_clip": 1.0, "schedule": cosine, **settings}
+    settings = {**same, **SIZES, "grad_clip": 1.0, "schedule": cosine_schedule, **settings}
     with pytest.raises(ValueError, match=message) as error:
         fit(model, DATA, folder=folder, resume=True, **settings)
     assert str(folder / "last.safetensors") in str(error.value)
@@ -518,7 +519,7 @@ def test_a_weight_that_the_validation_text_does_not_meet_is_looked_at(tmp_path):
 
     def spoil(step, steps):
         if step == 2:
-            model.position.table.weight.data[:] += 0  # the graph stays
+            model.position.weight.data[:] += 0  # the graph stays
             model.token.weight.data[6] = math.nan
         return 1.0
 
@@ -707,7 +708,7 @@ def test_a_real_interrupt_from_outside(tmp_path):
         import sys
         import torch
         from helpers.gpt import GPT, GPTConfig
-        from helpers.trainer import Trainer
+        from helpers.runs.trainer import Trainer
 
         torch.manual_seed(0)
         data = torch.randint(7, (400,))
@@ -747,7 +748,7 @@ def test_a_real_interrupt_from_outside(tmp_path):
 def test_progress_in_a_notebook_is_one_line_of_a_stream(tmp_path):
     source = """
         import torch
-        from helpers.trainer import Trainer
+        from helpers.runs.trainer import Trainer
         model = torch.nn.Embedding(7, 7)
         run = Trainer(model, torch.arange(100) % 7, steps=30, block_size=6, batch_size=4,
                 optimizer=torch.optim.Adam(model.parameters()), progress=True).fit()

@@ -17,16 +17,17 @@ from torch.testing import assert_close
 
 from helpers import (
     attention,
-    encoder_decoder,
     evaluation,
-    fast,
     finetuning,
     gpt,
+    hooks,
+    kernels,
+    optimizers,
     positions,
-    quantised,
-    recording,
+    quantization,
     rewards,
     sampling,
+    seq2seq,
     training,
 )
 from helpers.text import BPETokenizer, CharTokenizer, NGramModel, encode_documents
@@ -86,7 +87,7 @@ def same_gpt(GPT, n_parameters):
 def same_learned_position(PositionTable):
     for T, C in [(5, 4), (8, 6)]:
         mine, ours = PositionTable(8, C), positions.LearnedPosition(8, C)
-        ours.table.weight.copy_(mine.vectors.weight)
+        ours.weight.copy_(mine.vectors.weight)
         x = torch.randn(2, T, C)
         assert_close(ours(x), mine(x))
 
@@ -161,17 +162,17 @@ def same_cosine(cosine_schedule):
     for steps, warmup, final in [(250, 0, 0.1), (250, 40, 0.1), (90, 25, 0.0), (90, 25, 1.0)]:
         for n in range(steps):
             mine = cosine_schedule(n, steps, warmup, final)
-            assert math.isclose(mine, training.cosine(n, steps, warmup, final))
+            assert math.isclose(mine, training.cosine_schedule(n, steps, warmup, final))
 
 
 def same_adamw(adamw):
     model = gpt.GPT(gpt.GPTConfig(5, 4, 1, 2, 6))
-    mine, ours = adamw(model, 0.01, 0.5), training.adamw(model, 0.01, 0.5)
+    mine, ours = adamw(model, 0.01, 0.5), optimizers.adamw(model, 0.01, 0.5)
     for a, b in zip(mine.param_groups, ours.param_groups, strict=True):
         assert [id(p) for p in a["params"]] == [id(p) for p in b["params"]]
         for name in ("lr", "betas", "weight_decay", "eps"):
             assert a[name] == b[name]
-    assert adamw(model, 0.01).defaults["lr"] == training.adamw(model, 0.01).defaults["lr"]
+    assert adamw(model, 0.01).defaults["lr"] == optimizers.adamw(model, 0.01).defaults["lr"]
 
 
 def same_ngrams(interpolated):
@@ -219,7 +220,7 @@ def same_block(Block):
 def same_dropout(dropout):
     x = torch.randn(100_000) + 3
     for p in (0.1, 0.25, 0.5):
-        ours = fast.FastDropout(p)
+        ours = kernels.Dropout(p)
         for y in (dropout(x, p, training=True), ours(x)):
             assert_close((y == 0).float().mean().item(), p, atol=0.01, rtol=0)
             assert_close(y[y != 0], x[y != 0] / (1 - p), atol=1e-3, rtol=1e-4)
@@ -230,14 +231,16 @@ def same_dropout(dropout):
 def same_orthogonal(equal_stretches):
     for shape in [(2, 2), (5, 30), (30, 5), (20, 20)]:
         for matrix in (torch.randn(shape), torch.zeros(shape)):
-            assert_close(equal_stretches(matrix), training.orthogonal(matrix), atol=0.04, rtol=0)
+            assert_close(
+                equal_stretches(matrix), optimizers.newton_schulz(matrix), atol=0.04, rtol=0
+            )
 
 
 def same_muon(muon_step):
     for shape in [(12, 12), (48, 12), (12, 48)]:
         p, average = torch.randn(shape), torch.zeros(shape)
         parameter = torch.nn.Parameter(p.clone())
-        optimizer = training.Muon([parameter])
+        optimizer = optimizers.Muon([parameter])
         for size in (0, 1, 1, 0):  # a gradient of zeros, too
             parameter.grad = size * torch.randn(shape)
             muon_step(p, parameter.grad, average)
@@ -267,7 +270,7 @@ def same_short_convolution(short_convolution):
 def same_fast_gpt(make_fast_gpt):
     for sizes in [(69, 16, 2, 4, 32), (10, 5, 1, 1, 8)]:
         models = []
-        for make in (make_fast_gpt, training.fast_gpt):
+        for make in (make_fast_gpt, gpt.fast_gpt):
             torch.manual_seed(0)
             models.append(make(*sizes))
         mine, ours = models
@@ -277,9 +280,9 @@ def same_fast_gpt(make_fast_gpt):
 
 
 def same_fast_optimizers(make_optimizers):
-    model = training.fast_gpt(69, 16, 2, 4, 32)
+    model = gpt.fast_gpt(69, 16, 2, 4, 32)
     kept = {"lr", "momentum", "betas", "weight_decay"}
-    both = make_optimizers(model), training.fast_optimizers(model)
+    both = make_optimizers(model), optimizers.fast_optimizers(model)
     for mine, ours in zip(*both, strict=True):
         assert type(mine) is type(ours)
         for a, b in zip(mine.param_groups, ours.param_groups, strict=True):
@@ -363,20 +366,20 @@ def quantised_matrix():
 def same_quantize(quantize):
     matrix = quantised_matrix()
     for bits in (1, 2, 3, 4, 8):
-        mine, ours = quantize(matrix, bits), quantised.quantize(matrix, bits)
+        mine, ours = quantize(matrix, bits), quantization.quantize(matrix, bits)
         assert torch.equal(mine.codes, ours.codes)
         assert torch.equal(mine.matrix(), ours.matrix())
 
 
 def same_quantised_tensor(QuantizedTensor):
-    ours = quantised.quantize(quantised_matrix(), 4)
+    ours = quantization.quantize(quantised_matrix(), 4)
     mine = QuantizedTensor(ours.codes, ours.scale, ours.minimum)
     assert torch.equal(mine.matrix(), ours.matrix())
 
 
 def same_quantised_linear(Int4Linear):
-    blocks = quantised.quantize(quantised_matrix(), 4)
-    mine, ours = Int4Linear(blocks), quantised.QuantizedLinear(blocks, fast=False)
+    blocks = quantization.quantize(quantised_matrix(), 4)
+    mine, ours = Int4Linear(blocks), quantization.QuantizedLinear(blocks, fast=False)
     for shape in ((5, 96), (2, 3, 96), (96,)):
         x = torch.randn(shape)
         assert_close(mine(x), ours(x))
@@ -436,7 +439,7 @@ def same_ablate_heads(ablate_heads):
         whole = model(ids)
         with ablate_heads(model, heads):
             mine = model(ids)
-        with recording.ablate_heads(model, heads):
+        with hooks.ablate_heads(model, heads):
             assert_close(mine, model(ids))
         assert not torch.allclose(mine, whole) and torch.equal(model(ids), whole)
         with pytest.raises(KeyError), ablate_heads(model, heads):
@@ -448,18 +451,18 @@ PAIRS = [("abc", "cba"), ("3 May 1979", "1979-05-03")]
 
 
 def same_recurrent(WithAttention, OneVector):
-    source, decoder_input, _ = encoder_decoder.pairs_to_ids(PAIRS)
+    source, decoder_input, _ = seq2seq.pairs_to_ids(PAIRS)
     for C in (6, 32):
         for mine, score in ((OneVector(C), None), (WithAttention(C), "dot")):
-            ours = encoder_decoder.RNNSeq2Seq(C, score)
+            ours = seq2seq.RNNSeq2Seq(C, score)
             ours.load_state_dict(mine.state_dict())
             assert_close(mine(source, decoder_input), ours(source, decoder_input))
 
 
 def same_transformer(Transformer):
-    source, decoder_input, _ = encoder_decoder.pairs_to_ids(PAIRS)
+    source, decoder_input, _ = seq2seq.pairs_to_ids(PAIRS)
     for sizes in ((8, 2, 1), (32, 4, 2)):
-        mine, ours = Transformer(*sizes), encoder_decoder.Transformer(*sizes)
+        mine, ours = Transformer(*sizes), seq2seq.Transformer(*sizes)
         ours.load_state_dict(mine.state_dict())
         found = mine(source, decoder_input), ours(source, decoder_input)
         assert_close(*found, atol=1e-5, rtol=1e-5)
@@ -596,8 +599,8 @@ SAME_AS = {
     "training.get_batch": (same_batches, []),
     "training.language_model_loss": (same_loss, []),
     "training.train": (same_training, []),
-    "training.cosine": (same_cosine, []),
-    "training.adamw": (same_adamw, []),
+    "training.cosine_schedule": (same_cosine, []),
+    "optimizers.adamw": (same_adamw, []),
     "text.NGramModel": (same_ngrams, []),
     "text.split_words": (same_split_words, []),
     "text.BPETokenizer": (same_bpe, []),
@@ -609,7 +612,7 @@ SAME_AS = {
     "gpt.FeedForward": (same_feed_forward, []),
     "gpt.SwiGLU": (same_swiglu, []),
     "gpt.Block": (same_block, []),
-    "fast.FastDropout": (same_dropout, []),
+    "kernels.Dropout": (same_dropout, []),
     "sampling.next_token_probabilities": (same_probabilities, []),
     "sampling.apply_repetition_penalty": (same_penalty, []),
     "sampling.generate": (same_generate, []),
@@ -625,17 +628,17 @@ SAME_AS = {
     "positions.SinusoidalPosition": (same_sinusoidal, []),
     "positions.Rotary": (same_rotary, []),
     "positions.half_split": (same_half_split, []),
-    "training.orthogonal": (same_orthogonal, []),
-    "training.Muon": (same_muon, []),
+    "optimizers.newton_schulz": (same_orthogonal, []),
+    "optimizers.Muon": (same_muon, []),
     "training.wsd_schedule": (same_wsd, []),
     "gpt.ShortConvolution": (same_short_convolution, []),
-    "training.fast_gpt": (same_fast_gpt, []),
-    "training.fast_optimizers": (same_fast_optimizers, []),
+    "gpt.fast_gpt": (same_fast_gpt, []),
+    "optimizers.fast_optimizers": (same_fast_optimizers, []),
     "text.encode_documents": (same_stream, []),
-    "quantised.quantize": (same_quantize, []),
-    "quantised.QuantizedTensor": (same_quantised_tensor, []),
-    "quantised.QuantizedLinear": (same_quantised_linear, []),
-    "recording.ablate_heads": (same_ablate_heads, []),
+    "quantization.quantize": (same_quantize, []),
+    "quantization.QuantizedTensor": (same_quantised_tensor, []),
+    "quantization.QuantizedLinear": (same_quantised_linear, []),
+    "hooks.ablate_heads": (same_ablate_heads, []),
     "finetuning.chat_text": (same_chat_text, []),
     "finetuning.encode_chat": (same_encode_chat, []),
     "finetuning.completion_loss": (same_completion_loss, []),
@@ -650,8 +653,8 @@ SAME_AS = {
     "rewards.kl_penalty": (same_kl_penalty, []),
     "rewards.dpo_loss": (same_dpo_loss, []),
     "rewards.pass_at_k": (same_pass_at_k, []),
-    "encoder_decoder.RNNSeq2Seq": (same_recurrent, ["OneVector"]),
-    "encoder_decoder.Transformer": (same_transformer, []),
+    "seq2seq.RNNSeq2Seq": (same_recurrent, ["OneVector"]),
+    "seq2seq.Transformer": (same_transformer, []),
 }
 
 

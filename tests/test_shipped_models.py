@@ -9,8 +9,8 @@ import torch
 from conftest import ROOT
 
 from helpers import data
-from helpers.checkpoints import load_checkpoint
 from helpers.data import sources
+from helpers.formats.checkpoints import load_checkpoint
 from helpers.training import estimate_loss
 
 spec = importlib.util.spec_from_file_location("train_tool", ROOT / "tools" / "train.py")

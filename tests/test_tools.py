@@ -205,7 +205,7 @@ def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("helpers.files.os.replace", full)
+    monkeypatch.setattr("helpers.formats.files.os.replace", full)
     with pytest.raises(OSError, match="No space left"):
         tool.write(path, "new\n")
     assert path.read_text() == "old\n"

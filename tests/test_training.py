@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.fast import has_bf16, keep_freed_memory
-from helpers.trainer import Trainer
+from helpers.kernels import has_bf16, keep_freed_memory
+from helpers.runs.trainer import Trainer
 from helpers.training import (
     estimate_loss,
     get_batch,
@@ -417,7 +417,7 @@ def test_bfloat16_is_used_only_where_that_is_faster(abilities, faster, monkeypat
 
 @pytest.mark.parametrize("able", [True, False])
 def test_bfloat16_is_used_where_the_hardware_can(able, monkeypatch):
-    monkeypatch.setattr("helpers.trainer.has_bf16", lambda device: able)
+    monkeypatch.setattr("helpers.runs.trainer.has_bf16", lambda device: able)
 
     class Linear(nn.Module):
         def __init__(self):

@@ -26,7 +26,7 @@ try:
     from jupyter_client.kernelspec import KernelSpecManager
     from nbformat import NotebookNode
 
-    from helpers.files import json_object, write_whole
+    from helpers.formats.files import json_object, write_whole
 except ModuleNotFoundError as missing:
     sys.exit(
         f"{sys.executable} has no package {missing.name}: the course is not installed for this "

@@ -32,7 +32,7 @@ import renumber
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from helpers.files import write_whole
+from helpers.formats.files import write_whole
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 CHAPTERS = "[0-9][0-9]_*.ipynb"

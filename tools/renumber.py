@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from helpers.files import write_whole
+from helpers.formats.files import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = {".py", ".md", ".ipynb", ".toml", ".cff", ".yml", ".js", ".css", ""}

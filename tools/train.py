@@ -25,16 +25,17 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from helpers import data
-from helpers.checkpoints import Tokenizer, load_checkpoint, save_checkpoint
 from helpers.data import sources
-from helpers.distributed import STRATEGIES, Processes, first_process
-from helpers.fast import keep_freed_memory
-from helpers.files import write_whole
-from helpers.gpt import GPT
+from helpers.formats.checkpoints import load_checkpoint, save_checkpoint
+from helpers.formats.files import write_whole
+from helpers.gpt import GPT, fast_gpt
+from helpers.kernels import keep_freed_memory
+from helpers.optimizers import fast_optimizers
+from helpers.runs.distributed import STRATEGIES, Processes, first_process
+from helpers.runs.trainer import Trainer
 from helpers.text import BPETokenizer, CharTokenizer, encode_documents
 from helpers.text.bpe import END
-from helpers.trainer import Trainer
-from helpers.training import estimate_loss, fast_gpt, fast_optimizers, wsd_schedule
+from helpers.training import estimate_loss, wsd_schedule
 
 ROOT = Path(__file__).resolve().parent.parent
 BATCH = 16
@@ -49,7 +50,7 @@ class Recipe:
     """Everything that decides a run: steps of BATCH rows, whose length is the model's window."""
 
     what: str
-    tokenizer: Tokenizer
+    tokenizer: CharTokenizer | BPETokenizer
     training: Tensor
     validation: Tensor
     model: GPT

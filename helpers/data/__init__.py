@@ -177,7 +177,7 @@ def smollm2() -> Path:
 
 
 def checkpoint(name: str) -> Path:
-    """Return the path of a model of the course, for `helpers.checkpoints.load_checkpoint`.
+    """Return the path of a model of the course, for `helpers.formats.checkpoints.load_checkpoint`.
 
     Args:
         name: "shakespeare-gpt", a GPT of characters, trained on `shakespeare("train")`; or

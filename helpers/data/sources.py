@@ -25,7 +25,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from helpers.files import write_whole
+from helpers.formats.files import write_whole
 
 FOLDER = Path(__file__).resolve().parents[2] / "data"
 SOURCES = FOLDER / "sources"

@@ -4,8 +4,28 @@
 sequences of bytes that were frequent in its training text. `NGramModel` predicts tokens by counts.
 """
 
+from typing import Protocol
+
 from helpers.text.bpe import BPETokenizer, encode_documents, split_words
 from helpers.text.characters import CharTokenizer
-from helpers.text.counting import NGramModel
+from helpers.text.ngram import NGramModel
 
-__all__ = ["BPETokenizer", "CharTokenizer", "NGramModel", "encode_documents", "split_words"]
+__all__ = [
+    "BPETokenizer",
+    "CharTokenizer",
+    "NGramModel",
+    "Tokenizer",
+    "encode_documents",
+    "split_words",
+]
+
+
+class Tokenizer(Protocol):
+    """What a model reads and writes with: text to ids and back."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def decode(self, ids: list[int]) -> str: ...

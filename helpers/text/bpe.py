@@ -15,7 +15,7 @@ from typing import Any
 
 import regex
 
-from helpers.files import json_object, write_whole
+from helpers.formats.files import json_object, write_whole
 from helpers.text.characters import checked_ids
 
 Pair = tuple[int, int]

@@ -30,7 +30,7 @@ from playwright.sync_api import Browser, Page, expect
 from explorers import WordExplorer
 from explorers.packed import name_of, packed, rounded
 from helpers import data
-from helpers.checkpoints import load_checkpoint
+from helpers.formats.checkpoints import load_checkpoint
 
 # The explorers of each cell that has some.
 FILES = sorted((ROOT / "notebooks" / "states").glob("*.json"))

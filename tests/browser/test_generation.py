@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from helpers.plots import visible
 
 LOAD = """from helpers import data
-from helpers.checkpoints import load_checkpoint
+from helpers.formats.checkpoints import load_checkpoint
 from explorers.sampling import SamplingExplorer
 saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))"""
 PROMPT = "ROMEO:\\nBut soft, what l"

@@ -7,7 +7,7 @@ from lab import in_kernel
 from playwright.sync_api import expect
 
 LOAD = """from helpers import data
-from helpers.checkpoints import load_checkpoint
+from helpers.formats.checkpoints import load_checkpoint
 from explorers.sampling import SamplingExplorer
 saved = load_checkpoint(data.checkpoint("gptmini"))
 """

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from explorers.packed import packed, rounded
 from helpers import data
-from helpers.checkpoints import Checkpoint, load_checkpoint
+from helpers.formats.checkpoints import Checkpoint, load_checkpoint
 
 THIRTY = (
     "The city is the capital of the United States and was founded in 1850 by the king of the "
@@ -110,7 +110,7 @@ def test_the_page_cuts_texts_as_python_does(engine, saved):
 # --- the explorer ---------------------------------------------------------------------------------
 
 LOAD = """from helpers import data
-from helpers.checkpoints import load_checkpoint
+from helpers.formats.checkpoints import load_checkpoint
 from explorers.sentence import SentenceExplorer
 saved = load_checkpoint(data.checkpoint("gptmini"))
 """

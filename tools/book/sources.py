@@ -20,7 +20,7 @@ import explorers
 import notebooks
 from explorers.packed import name_of, packed, packed_words
 from helpers import data
-from helpers.checkpoints import load_checkpoint
+from helpers.formats.checkpoints import load_checkpoint
 from studies import FOLDER, Results, Table, results
 
 HERE = Path(__file__).resolve().parent

@@ -10,7 +10,7 @@ import nbformat
 from learn import cleared
 from nbformat import NotebookNode
 
-from helpers.files import write_whole
+from helpers.formats.files import write_whole
 from teaching.exercises_of import DETAILS, Task, chapter, read, tasks
 
 _ABOUT_HINTS = re.compile(r"[^.\n]*\b(?:[Hh]ints?|solution)\b[^.\n]*\.")

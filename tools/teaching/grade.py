@@ -34,7 +34,7 @@ from matplotlib.ticker import MaxNLocator
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from helpers.files import write_whole
+from helpers.formats.files import write_whole
 from teaching.exercises_of import NOTEBOOKS, Task, defined, read, statements, tasks
 
 ROOT = NOTEBOOKS.parent

@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm import tqdm
 
-from helpers.checkpoints import RunFolder, infinite_constants, not_finite
 from helpers.checks import check_optimizers, check_settings, check_stream, not_finite_message
-from helpers.distributed import Processes, clip_gradients, first_process, full_tensor
-from helpers.fast import has_bf16
-from helpers.files import alone_in
+from helpers.formats.files import alone_in
+from helpers.kernels import has_bf16
+from helpers.runs.distributed import Processes, clip_gradients, first_process, full_tensor
+from helpers.runs.state import RunFolder, infinite_constants, not_finite
 from helpers.training import (
     Schedule,
     estimate_loss,

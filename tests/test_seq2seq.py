@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from helpers.attention import MultiHeadAttention
-from helpers.encoder_decoder import (
+from helpers.gpt import FeedForward
+from helpers.seq2seq import (
     LETTERS,
     CrossBlock,
     RNNSeq2Seq,
@@ -18,7 +19,6 @@ from helpers.encoder_decoder import (
     pairs_to_ids,
     reversals,
 )
-from helpers.gpt import FeedForward
 
 MODELS = {
     "one vector": lambda: RNNSeq2Seq(16),

@@ -128,7 +128,7 @@ class Processes:
         )
 
         for block in blocks:
-            heads, hidden = block.attention.n_kv_head, block.mlp.output.in_features
+            heads, hidden = block.attention.n_kv_head, block.mlp.down.in_features
             if heads % self.world_size or hidden % self.world_size:
                 raise ValueError(
                     f"{heads} heads of keys and values and {hidden} hidden features cannot be "

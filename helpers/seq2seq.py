@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from helpers.attention import MultiHeadAttention, attention
 from helpers.checks import to_device_of
 from helpers.gpt import Block, FeedForward
+from helpers.optimizers import adamw
 from helpers.positions import SinusoidalPosition
 from helpers.text import CharTokenizer
-from helpers.training import adamw, wsd_schedule
+from helpers.training import wsd_schedule
 
 PADDING, START, END = "·<>"
 MONTHS = (

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers.gpt import GPT, GPTConfig
-from helpers.recording import AttentionRecorder, ablate_heads, attention_maps
+from helpers.hooks import AttentionRecorder, ablate_heads, attention_maps
 
 
 class SelfAttention(nn.Module):

@@ -1,4 +1,4 @@
-"""helpers.quantised: blocks of few bits, and layers that compute from them."""
+"""helpers.quantization: blocks of few bits, and layers that compute from them."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from gguf import GGMLQuantizationType
 from gguf.quants import dequantize
 from gguf.quants import quantize as gguf_quantize
 
-from helpers import published
-from helpers.quantised import (
+from helpers.formats import huggingface
+from helpers.quantization import (
     BLOCK,
     HalfEmbedding,
     HalfLinear,
@@ -66,11 +66,11 @@ def test_the_blocks_of_a_file_are_read_exactly():
     matrix = normal(48, 4 * BLOCK).numpy()
     kind = GGMLQuantizationType.Q4_1
     raw = gguf_quantize(matrix, kind)
-    blocks = published._in_blocks(torch.from_numpy(raw))
+    blocks = huggingface._in_blocks(torch.from_numpy(raw))
     assert np.array_equal(blocks.matrix().numpy(), dequantize(raw, kind))
     kind = GGMLQuantizationType.Q8_0
     raw = gguf_quantize(matrix, kind)
-    half = published._in_float16(torch.from_numpy(raw), kind.name)
+    half = huggingface._in_float16(torch.from_numpy(raw), kind.name)
     assert half.dtype == torch.float16
     assert torch.equal(half, torch.from_numpy(dequantize(raw, kind)).half())
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 
-class FastLinear(nn.Linear):
+class Linear(nn.Linear):
     """`nn.Linear`, faster for the few tokens at a time that a model processes while it generates.
 
     Multiplying one row by a large matrix takes as long as it takes to fetch the matrix from memory,
@@ -37,7 +37,7 @@ class FastLinear(nn.Linear):
         return out if self.bias is None else out + self.bias
 
 
-class FastDropout(nn.Dropout):
+class Dropout(nn.Dropout):
     """`nn.Dropout`, faster on a CPU: it draws 16 random bits per feature.
 
     The probability p is rounded to a multiple of 1/65,536. The bits come from torch's own generator

@@ -4,32 +4,35 @@ A setting that our GPT does not compute is refused by name, and so is one that i
 unless it asks for nothing: wrong weights still write text, which is only a little wrong.
 """
 
+import json
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
 import torch
+from safetensors.torch import save
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor, nn
 
-from helpers.checkpoints import (
-    Checkpoint,
+from helpers.formats.checkpoints import (
     SkipInit,
     check_layers,
     check_shapes,
+    config_of,
     n_layers,
     read_tensors,
     to_dtype,
     weight_shapes,
+    weights_in,
 )
-from helpers.files import json_object
-from helpers.gguf_file import Stored, read_gguf
+from helpers.formats.files import json_object, write_whole
 from helpers.gpt import GPT, GPTConfig
-from helpers.positions import half_split
-from helpers.quantised import HalfEmbedding, HalfLinear, QuantizedLinear, QuantizedTensor
-from helpers.text import BPETokenizer
-from helpers.text.bpe import tokenizer_from_vocabulary
+from helpers.quantization import HalfEmbedding, HalfLinear
+from helpers.text import BPETokenizer, CharTokenizer
+from helpers.text.bpe import END, tokenizer_json
 
 
 def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) -> GPT:
@@ -150,9 +153,9 @@ def _unfused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 GPT2_NAMES = {
-    "lm_head": "head",
+    "lm_head": "lm_head",
     "wte": "token",
-    "wpe": "position.table",
+    "wpe": "position",
     "ln_f": "norm",
     "h.": "blocks.",
     "ln_1": "attention_norm",
@@ -160,7 +163,7 @@ GPT2_NAMES = {
     "attn.c_proj": "attention.output",
     "attn.": "attention.",
     "mlp.c_fc": "mlp.up",
-    "mlp.c_proj": "mlp.output",
+    "mlp.c_proj": "mlp.down",
 }
 
 
@@ -240,7 +243,7 @@ LLAMA_NAMES = {
     "model.embed_tokens": "token",
     "model.layers.": "blocks.",
     "model.norm": "norm",
-    "lm_head": "head",
+    "lm_head": "lm_head",
     "input_layernorm": "attention_norm",
     "post_attention_layernorm": "mlp_norm",
     "self_attn.q_proj": "attention.query",
@@ -294,178 +297,6 @@ def _llama_config(**settings: Any) -> GPTConfig:
     return GPTConfig(norm="RMSNorm", mlp="SwiGLU", position="Rotary", **settings)
 
 
-# --- GGUF -----------------------------------------------------------------------------------------
-
-
-def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
-    """Return a Llama with its tokenizer from a GGUF file, the format of llama.cpp.
-
-    Args:
-        path: the file.
-        int4: whether matrices that the file holds in blocks of 4 bits (its Q4_1) stay in 4 bits,
-            with the token embedding in float16; otherwise all weights become float32.
-
-    Returns the model in evaluation mode, its tokenizer, and as notes what else the file says, by
-    the file's names: "tokenizer.chat_template", for example.
-
-    Raises FileNotFoundError, and ValueError for a damaged file, another architecture, another
-    pre-tokenizer, settings that this GPT does not compute, and int4 without such blocks.
-
-    https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Explained in: real_weights.
-    """
-    path = Path(path)
-    about, stored = read_gguf(path)
-    _expect_llama(about, path)
-    tokenizer = _gguf_tokenizer(about, path)
-    if int4 and not any(map(_in_four_bits, stored.values())):
-        raise ValueError(f"{path} holds no blocks of 4 bits (Q4_1)")
-    ours = renamed(stored, GGUF_NAMES)
-    shapes = {name: tensor.sizes for name, tensor in ours.items()}
-    config = _config(
-        path,
-        _llama_config,
-        **_sizes(about, GGUF_SIZES),
-        vocab_size=tokenizer.vocab_size,
-        bias=False,
-        tied="head.weight" not in ours,
-    )
-    _check_weights(config, shapes, path)
-    head_size = config.head_size or config.n_embd // config.n_head
-    _expect_computed(about, dict.fromkeys(_GGUF_HEADS, (head_size,)), about, path)
-    weights: dict[str, Tensor | nn.Module] = {}
-    for name, tensor in ours.items():
-        raw = torch.from_numpy(tensor.read())
-        if name.endswith(("attention.query.weight", "attention.key.weight")):
-            # llama.cpp rotates neighbouring features, our Rotary those of the two halves.
-            heads = config.n_kv_head if "key" in name else config.n_head
-            raw = half_split(raw, heads or config.n_head)
-        if int4 and _in_four_bits(tensor) and name != "token.weight":
-            weights[name] = QuantizedLinear(_in_blocks(raw))
-        elif int4 and name in ("token.weight", "head.weight"):
-            layer = HalfEmbedding if name == "token.weight" else HalfLinear
-            half = _in_float16(raw, tensor.kind)
-            if half.isinf().any():
-                raise ValueError(f"{path}: {name} holds numbers too large for torch.float16")
-            weights[name] = layer(half)
-        else:
-            weights[name] = _in_float32(raw, tensor.kind)
-    model = _filled(config, weights)
-    return Checkpoint(model, tokenizer, {n: v for n, v in about.items() if n not in _GGUF_TEXTS})
-
-
-_GGUF_SETTINGS = {
-    "general.architecture": ("llama",),
-    "llama.attention.causal": (None, True),
-    "llama.embedding_scale": (None, 0, 1),
-    "llama.logit_scale": (None, 0, 1),
-    "llama.residual_scale": (None, 0, 1),
-    "llama.rope.scaling.attn_factor": (None, 1),
-    "llama.rope.scaling.factor": (None, 0, 1),
-    "llama.rope.scaling.type": (None, "none", "linear"),  # linear: by the factor, 1
-    "llama.rope.scale_linear": (None, 0, 1),  # the older name of the factor
-    "llama.tensor_data_layout": (None, "Meta AI original pth"),
-    "tokenizer.ggml.model": ("gpt2",),
-    "tokenizer.ggml.pre": ("gpt-2", "smollm"),
-    "tokenizer.ggml.add_space_prefix": (False,),
-}
-GGUF_SIZES = {
-    "llama.context_length": "block_size",
-    "llama.block_count": "n_layer",
-    "llama.attention.head_count": "n_head",
-    "llama.embedding_length": "n_embd",
-    "llama.feed_forward_length": "hidden",
-    "llama.attention.head_count_kv": "n_kv_head",
-    "llama.attention.key_length": "head_size",
-    "llama.attention.layer_norm_rms_epsilon": "norm_eps",
-    "llama.rope.freq_base": "rotary_base",
-}
-_GGUF_TEXTS = [f"tokenizer.ggml.{name}" for name in ("tokens", "token_type", "merges")]
-_GGUF_HEADS = ("llama.attention.value_length", "llama.rope.dimension_count")  # as key_length
-GGUF_NAMES = {
-    "token_embd": "token",
-    "output_norm": "norm",
-    "output.weight": "head.weight",
-    "attn_norm": "attention_norm",
-    "attn_q": "attention.query",
-    "attn_k": "attention.key",
-    "attn_v": "attention.value",
-    "attn_output": "attention.output",
-    "ffn_norm": "mlp_norm",
-    "ffn_gate": "mlp.gate",
-    "ffn_up": "mlp.up",
-    "ffn_down": "mlp.output",
-    "blk.": "blocks.",
-}
-
-
-def _expect_llama(about: Mapping[str, Any], path: Path) -> None:
-    """Raise ValueError unless a file says what our GPT computes, and all that it needs."""
-    known = {*GGUF_SIZES, "llama.vocab_size", *_GGUF_HEADS}
-    # Other names do not concern a Llama, and 0 means "not used".
-    own = {n: v for n, v in about.items() if n in _GGUF_SETTINGS or (v and n.startswith("llama."))}
-    _expect_computed(own, _GGUF_SETTINGS, known, path)
-    needed = {
-        "llama.attention.layer_norm_rms_epsilon",
-        *_GGUF_TEXTS,
-        "tokenizer.ggml.model",
-        "tokenizer.ggml.pre",
-    }
-    if missing := sorted(needed - set(about)):
-        raise ValueError(f"{path} says nothing of {missing}")
-
-
-def _gguf_tokenizer(about: Mapping[str, Any], path: Path) -> BPETokenizer:
-    tokens, kinds, merges = (about[name] for name in _GGUF_TEXTS)
-    try:
-        return tokenizer_from_vocabulary(
-            {token: id for id, token in enumerate(tokens)},
-            [merge.split(" ") for merge in merges],
-            [token for token, kind in zip(tokens, kinds, strict=True) if kind != _NORMAL],
-            single_digits=about["tokenizer.ggml.pre"] == "smollm",
-        )
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-_NORMAL = 1  # of the kinds of tokens: control, user-defined, unused … are others
-
-
-def _in_four_bits(stored: Stored) -> bool:
-    return stored.kind == "Q4_1" and len(stored.shape) == 2
-
-
-def _in_float32(raw: Tensor, kind: str) -> Tensor:
-    """A tensor from the bytes in a file."""
-    if kind == "Q4_1":
-        return _in_blocks(raw).matrix()
-    if kind == "Q8_0":
-        return _of_8_bits(raw, torch.float32)
-    dtypes = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-    return raw.contiguous().view(dtypes[kind]).float()
-
-
-def _in_float16(raw: Tensor, kind: str) -> Tensor:
-    if kind == "Q8_0":  # straight from the blocks: a third of the memory
-        return _of_8_bits(raw, torch.float16)
-    return _in_float32(raw, kind).half()
-
-
-def _of_8_bits(raw: Tensor, dtype: torch.dtype) -> Tensor:
-    """Q8_0: for every 32 numbers a scale in float16, and 32 whole numbers of 8 bits."""
-    blocks = raw.unflatten(-1, (-1, 34))
-    numbers = blocks[..., 2:].view(torch.int8).to(dtype)
-    return numbers.mul_(blocks[..., :2].contiguous().view(torch.float16)).flatten(-2)
-
-
-def _in_blocks(raw: Tensor) -> QuantizedTensor:
-    """Q4_1: for every 32 numbers a scale and a minimum in float16, and 16 bytes, whose lower halves
-    are the first 16 numbers."""
-    blocks = raw.unflatten(-1, (-1, 20))
-    scale, minimum = blocks[..., :4].contiguous().view(torch.float16).float().unbind(-1)
-    numbers = torch.cat((blocks[..., 4:] & 15, blocks[..., 4:] >> 4), dim=-1)
-    return QuantizedTensor(numbers.flatten(-2), scale, minimum)
-
-
 # --- what they share ------------------------------------------------------------------------------
 
 
@@ -493,9 +324,9 @@ def _filled(config: GPTConfig, weights: Mapping[str, Any]) -> GPT:
         else:
             model.set_submodule(part, weight)
     if isinstance(model.token, HalfEmbedding) and config.tied:
-        model.set_submodule("head", HalfLinear(model.token.matrix))
+        model.set_submodule("lm_head", HalfLinear(model.token.matrix))
     elif config.tied:
-        model.head.weight = model.token.weight
+        model.lm_head.weight = model.token.weight
     return model.eval()
 
 
@@ -599,3 +430,230 @@ def _shapes(weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 
 def _equal(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and bool((a == b).all())
+
+
+# --- a model of ours for other programs --------------------------------------------------
+
+
+def to_huggingface(model: GPT, tokenizer: CharTokenizer | BPETokenizer, folder: str | Path) -> None:
+    """Write a model with its tokenizer as a folder that the library `transformers` opens.
+
+    Args:
+        model: a `GPT` whose parts are those of one layout; which one follows from its config.
+        tokenizer: the tokenizer with which the model was trained.
+        folder: made by this call, if needed; only files of an earlier call are replaced.
+
+    GPT-2's layout has norm="LayerNorm", mlp="FeedForward" and position="LearnedPosition", with as
+    many heads of keys and values as of queries, of size C / H. Biases that the model does not have
+    are written as zeros.
+
+    Llama's layout has norm="RMSNorm", mlp="SwiGLU" and position="Rotary", with or without biases
+    and grouped-query attention. n_head has to divide n_embd. Dropout, which a Llama does not have,
+    is left out; it matters only in training.
+
+    Either layout may be tied or untied. Neither has QK norm or convolutions.
+
+    The folder gets `config.json`, `generation_config.json`, `model.safetensors` (in float32),
+    `tokenizer.json` and `tokenizer_config.json`. `AutoModelForCausalLM.from_pretrained(folder)` and
+    `AutoTokenizer.from_pretrained(folder)` open it without a network; `gpt2` or
+    `llama` reads the model back. The special token "<|endoftext|>", if the tokenizer has it, begins
+    and ends a text; "<|im_end|>" ends one, too, and with "<|im_start|>" the tokenizer gets the
+    template of dialogues that `helpers.finetuning.chat_text` writes. Unlike our `encode`,
+    `transformers` recognises special tokens in every text.
+
+    Raises ValueError for a part that neither layout has, a part that was changed after the model
+    was made, a tokenizer with another vocabulary, and numbers too large for float32; TypeError for
+    another kind of model or tokenizer; FileExistsError for a folder that holds other files and none
+    of an earlier call.
+
+    Radford et al. 2019; Touvron et al. 2023. Explained in: real_weights.
+    """
+    config = _expect_plain(model, tokenizer)
+    layout = _layout(config)
+    special = tokenizer.special if isinstance(tokenizer, BPETokenizer) else {}
+    ends = [special[name] for name in (END, _END_OF_MESSAGE) if name in special]
+    ids = {  # where missing, they would mean other tokens
+        "bos_token_id": special.get(END),
+        "eos_token_id": ends if len(ends) > 1 else next(iter(ends), None),
+    }
+    weights = weights_in(torch.float32, model)
+    about, tensors = _gpt2(config, weights) if layout == "GPT-2" else _llama(config, weights)
+    tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    about_tokens = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": config.block_size,
+        "clean_up_tokenization_spaces": False,
+        # Versions of transformers before 5 would otherwise give a GPT-2 token types, which it adds.
+        "model_input_names": ["input_ids", "attention_mask"],
+        **({"bos_token": END, "eos_token": END} if END in special else {}),
+        **({"chat_template": _CHAT} if {"<|im_start|>", _END_OF_MESSAGE} <= {*special} else {}),
+        "made_by": _MARK,
+    }
+    folder = Path(folder)
+    mark = folder / "tokenizer_config.json"
+    if folder.exists() and any(folder.iterdir()):
+        if not mark.is_file() or not mark.read_bytes().endswith(_json({"made_by": _MARK})[1:]):
+            raise FileExistsError(
+                f"{folder} is not empty, and to_huggingface did not make it. Nothing of others is "
+                "overwritten: choose another folder, or move what is there"
+            )
+        (folder / "config.json").unlink(missing_ok=True)  # what is half new, nobody opens
+    write_whole(mark, _json(about_tokens))
+    write_whole(folder / "tokenizer.json", _tokenizer_file(tokenizer))
+    write_whole(folder / "model.safetensors", save(tensors, metadata={"format": "pt"}))
+    write_whole(folder / "generation_config.json", _json(ids))
+    write_whole(folder / "config.json", _json({**about, **ids, "dtype": "float32"}))
+
+
+# Where it ends a file, this module made the folder. Others may copy it, but sort what they write.
+_MARK = "helpers.formats.huggingface.to_huggingface"
+_END_OF_MESSAGE = "<|im_end|>"
+_CHAT = (  # Jinja, which turns \n into the end of a line
+    r"{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] }}"
+    r"{{ '<|im_end|>\n' }}{% endfor %}"
+    r"{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
+def _gpt2(config: GPTConfig, ours: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The config.json of a GPT-2, and its weights."""
+    about = {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        **_sizes_of(config, GPT2_SIZES),
+        "activation_function": "gelu_new",
+        "embd_pdrop": config.dropout,
+        "resid_pdrop": config.dropout,
+        "attn_pdrop": 0.0,
+    }
+    for name, weight in list(ours.items()):
+        if name.startswith("blocks.") and weight.dim() == 2:
+            ours.setdefault(name.replace(".weight", ".bias"), weight.new_zeros(len(weight)))
+    theirs = _fused(renamed(ours, _inverse(GPT2_NAMES)))
+    return about, {n if n[:2] == "lm" else f"transformer.{n}": t for n, t in theirs.items()}
+
+
+def _fused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Queries, keys and values in one matrix, and all matrices of linear layers transposed."""
+    result = {}
+    for name, tensor in weights.items():
+        if ".attn.key." in name or ".attn.value." in name:
+            continue
+        if ".attn.query." in name:
+            parts = [weights[name.replace("query", part)] for part in ("query", "key", "value")]
+            name, tensor = name.replace("query", "c_attn"), torch.cat(parts)
+        result[name] = tensor.T if ".c_" in name and tensor.dim() == 2 else tensor
+    return result
+
+
+def _llama(config: GPTConfig, ours: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The config.json of a Llama, and its weights."""
+    about = {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        **_sizes_of(config, LLAMA_SIZES),
+        "hidden_act": "silu",
+        "rope_theta": config.rotary_base,  # where versions of transformers before 5 look
+        "rope_parameters": {"rope_type": "default", "rope_theta": config.rotary_base},
+        "attention_bias": config.bias,
+        "mlp_bias": config.bias,
+    }
+    return about, renamed(ours, _inverse(LLAMA_NAMES))
+
+
+# --- tokenizers and files -------------------------------------------------------------------------
+
+
+def _tokenizer_file(tokenizer: CharTokenizer | BPETokenizer) -> bytes:
+    """The tokenizer.json. Of characters: each is a word by itself; an unknown one is an error."""
+    if isinstance(tokenizer, BPETokenizer):
+        return tokenizer_json(tokenizer)
+    ids = {symbol: id for id, symbol in enumerate(tokenizer.symbols)}
+    theirs = Tokenizer(models.WordLevel(ids, unk_token="<unknown>"))
+    theirs.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    theirs.decoder = decoders.Fuse()
+    return theirs.to_str(pretty=True).encode()
+
+
+# --- which layout ---------------------------------------------------------------------------------
+
+
+def _layout(config: GPTConfig) -> str:
+    """The name of the layout that has all parts of a model.
+
+    Raises ValueError that says, for each layout, which settings it does not have.
+    """
+    neither = {"qk_norm": False, "convolution": None}
+    of_one = config.n_embd // config.n_head
+    layouts: dict[str, dict[str, Any]] = {
+        "GPT-2": {
+            "norm": "LayerNorm", "mlp": "FeedForward", "position": "LearnedPosition", **neither,
+            "n_kv_head": config.n_head, "head_size": of_one, "n_embd": of_one * config.n_head,
+        },
+        "Llama": {
+            "norm": "RMSNorm", "mlp": "SwiGLU", "position": "Rotary", **neither,
+            "n_embd": of_one * config.n_head,
+        },
+    }  # fmt: skip
+    unlike = {}
+    for layout, settings in layouts.items():
+        unlike[layout] = [
+            f"{name}={wanted!r} instead of {getattr(config, name)!r}"
+            for name, wanted in settings.items()
+            if getattr(config, name) != wanted
+        ]
+        if not unlike[layout]:
+            return layout
+    needs = "; ".join(f"{layout}'s needs {', '.join(unlike[layout])}" for layout in layouts)
+    raise ValueError(
+        f"neither layout has all parts of this model: {needs}. Train a model with the settings of "
+        "one layout; save_checkpoint keeps this one for the course"
+    )
+
+
+def _expect_plain(model: Any, tokenizer: Any) -> GPTConfig:
+    """The config of a model, with every default filled in.
+
+    Raises TypeError and ValueError unless the model consists of the parts that its config names,
+    and the tokenizer fits.
+    """
+    config = getattr(model, "config", None)
+    if not isinstance(config, GPTConfig):
+        raise TypeError(
+            f"model should be a GPT of helpers.gpt, whose config names its parts, not a "
+            f"{type(model).__qualname__} of {type(model).__module__}: make one with the same "
+            "settings, and load your weights into it by its names"
+        )
+    if not isinstance(tokenizer, CharTokenizer | BPETokenizer):
+        raise TypeError(
+            "tokenizer should be a CharTokenizer or a BPETokenizer, not "
+            f"{type(tokenizer).__name__}: without it, nobody knows what the ids mean"
+        )
+    if tokenizer.vocab_size != config.vocab_size:
+        raise ValueError(
+            f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}: give "
+            "the tokenizer with which it was trained"
+        )
+    config_of(model)
+    block = model.blocks[0]
+    return replace(
+        config,
+        hidden=block.mlp.up.out_features,
+        n_kv_head=block.attention.n_kv_head,
+        head_size=block.attention.head_size,
+        norm_eps=torch.finfo(torch.float32).eps if model.norm.eps is None else model.norm.eps,
+    )
+
+
+def _sizes_of(config: GPTConfig, names: dict[str, str]) -> dict[str, Any]:
+    """The sizes of a config by their first name in the layout."""
+    return {theirs: getattr(config, ours) for ours, theirs in _inverse(names).items()}
+
+
+def _inverse(names: dict[str, str]) -> dict[str, str]:
+    """Our names → theirs; of two of theirs, the first."""
+    return {ours: theirs for theirs, ours in reversed(names.items())}
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False, indent=2).encode()

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from helpers.attention import MultiHeadAttention
-from helpers.checkpoints import evaluating
 from helpers.gpt import GPT
+from helpers.training import evaluating
 
 
 class AttentionRecorder(TorchFunctionMode):

@@ -1,0 +1,1 @@
+"""Models and tokenizers in files: ours, and those of other programs."""

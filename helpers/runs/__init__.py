@@ -1,0 +1,1 @@
+"""A training run that is operated: evaluations, interrupts, resuming, several processes."""
