@@ -231,10 +231,10 @@ def without_linear_layers(model):
     ("change", "settings", "message"),
     [
         (None, {"names": ["query", "q_proj"]}, r"\['q_proj'\].*'query'"),
-        (None, {"names": ["value", "head"]}, "head shares its weights .* tied=False"),
+        (None, {"names": ["value", "lm_head"]}, "lm_head shares its weights .* tied=False"),
         (in_two_places, {}, "blocks.0.attention.query shares its weights"),
         (weights_in_two_places, {}, "blocks.0.mlp.gate shares its weights"),
-        (without_linear_layers, {}, r"no nn.Linear is left .* \['head'\]"),
+        (without_linear_layers, {}, r"no nn.Linear is left .* \['lm_head'\]"),
         (None, {"names": []}, "no nn.Linear is left"),
         (None, {"alpha": float("nan")}, "alpha is a number above 0, or None, not nan"),
         (None, {"alpha": 0}, "alpha is a number above 0"),

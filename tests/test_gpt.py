@@ -217,7 +217,7 @@ def test_what_adds_to_the_stream_starts_smaller():
         if name.endswith("bias"):
             assert (p == 0).all(), name
         elif p.dim() == 2:
-            want = 0.02 / 4 if name.endswith("output.weight") else 0.02
+            want = 0.02 / 4 if name.endswith(("output.weight", "down.weight")) else 0.02
             assert p.std().item() == pytest.approx(want, rel=0.15), name
 
 

@@ -20,13 +20,12 @@ from test_same_as import SAME_AS, definitions
 import helpers
 from tests.solutions import solution
 
-# From the map in helpers/__init__.py: a module may import those above it there.
-MODULES = re.findall(r"^    (\w+) {2,}\S", helpers.__doc__, re.M)
-# A chapter teaches or explains every public name of all but the tools.
-TOOLS = {"files", "timing", "plots", "data", "fast", "checks", "gguf_file"}
-CONCEPTS = [module for module in MODULES if module not in TOOLS]
+# From the map in helpers/__init__.py. A chapter teaches or explains the public names of the first.
+FIRST, SECOND = (re.findall(r"^    (\w+) {2,}\S", floor, re.M)
+                 for floor in helpers.__doc__.split("The second floor"))  # fmt: skip
+CONCEPTS = [module for module in FIRST if module not in ("kernels", "checks")]
 # What a chapter uses and explains without building it, and does not say "Explained in: TOPIC." yet.
-MACHINERY = {"checkpoints", "training.learning_rates", "trainer"}
+MACHINERY = {"training.learning_rates", "training.evaluating", "evaluation.milliseconds"}
 LONGEST_CELL = 25
 NO_OUTPUT_CHECK = "nbval-ignore-output"
 TIMED = "perf_counter|process_time|milliseconds"
@@ -464,13 +463,11 @@ def imports(path):
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "helpers").rglob("*.py")), ids=lambda p: p.stem)
-def test_helpers_import_downwards_only(path: Path):
+def test_the_first_floor_of_helpers_stands_alone(path: Path):
     own = path.relative_to(ROOT / "helpers").parts[0].removesuffix(".py")
-    if own == "__init__":
-        return
     for package, name in imports(path):
         assert package == "helpers", f"{path.name} imports {package}, which stands above helpers"
-        assert MODULES.index(name) <= MODULES.index(own), f"{path.name} imports helpers.{name}"
+        assert own not in FIRST or name in FIRST, f"{path.name} imports helpers.{name}"
 
 
 @pytest.mark.parametrize("package", ["exercises", "explorers", "studies"])
@@ -481,7 +478,7 @@ def test_the_other_packages_stand_on_helpers_alone(package):
 
 def test_the_map_of_helpers_has_one_line_for_each_room():
     rooms = {p.stem for p in (ROOT / "helpers").iterdir() if not p.name.startswith("_")}
-    assert sorted(MODULES) == sorted(rooms)
+    assert sorted(FIRST + SECOND) == sorted(rooms)
 
 
 def test_every_chapter_has_its_exercises_by_topic():

@@ -252,7 +252,7 @@ LLAMA_NAMES = {
     "self_attn.o_proj": "attention.output",
     "gate_proj": "gate",
     "up_proj": "up",
-    "down_proj": "output",
+    "down_proj": "down",
 }
 
 
