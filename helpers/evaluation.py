@@ -92,5 +92,8 @@ def bootstrap_means(
 
 
 def milliseconds(function: Callable[..., Any], *arguments: Any, repeats: int = 20) -> float:
-    """The shortest of `repeats` calls, in milliseconds: other programs only ever add time."""
+    """The shortest of `repeats` calls, in milliseconds: other programs only ever add time.
+
+    Explained in: causal_averaging.
+    """
     return 1000 * min(timeit.repeat(lambda: function(*arguments), number=1, repeat=repeats))

@@ -25,7 +25,8 @@ FIRST, SECOND = (re.findall(r"^    (\w+) {2,}\S", floor, re.M)
                  for floor in helpers.__doc__.split("The second floor"))  # fmt: skip
 CONCEPTS = [module for module in FIRST if module not in ("kernels", "checks")]
 # What a chapter uses and explains without building it, and does not say "Explained in: TOPIC." yet.
-MACHINERY = {"training.learning_rates", "training.evaluating", "evaluation.milliseconds"}
+MACHINERY = {"training.learning_rates", "training.evaluating", "evaluation.milliseconds",
+             "text.Tokenizer"}  # fmt: skip
 LONGEST_CELL = 25
 NO_OUTPUT_CHECK = "nbval-ignore-output"
 TIMED = "perf_counter|process_time|milliseconds"

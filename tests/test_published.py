@@ -213,7 +213,7 @@ def test_another_name_of_the_activation_another_width_of_the_mlp_and_epsilon(the
     [
         ({"n_layer": 3}, "says 3 blocks, but holds weights of 2"),
         ({"n_embd": 32}, r"token.weight has shape \(37, 24\), but the model's has \(37, 32\)"),
-        ({"tie_word_embeddings": False}, r"lacks 1 weights of the model: \['head.weight"),
+        ({"tie_word_embeddings": False}, r"lacks 1 weights of the model: \['lm_head.weight"),
         ({"model_type": "imagegpt"}, "model_type 'imagegpt'"),
     ],
 )

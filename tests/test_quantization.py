@@ -66,7 +66,7 @@ def test_the_blocks_of_a_file_are_read_exactly():
     matrix = normal(48, 4 * BLOCK).numpy()
     kind = GGMLQuantizationType.Q4_1
     raw = gguf_quantize(matrix, kind)
-    blocks = huggingface._in_blocks(torch.from_numpy(raw))
+    blocks = gguf._in_blocks(torch.from_numpy(raw))
     assert np.array_equal(blocks.matrix().numpy(), dequantize(raw, kind))
     kind = GGMLQuantizationType.Q8_0
     raw = gguf_quantize(matrix, kind)
