@@ -87,7 +87,7 @@ def test_the_polynomial_is_applied_to_the_singular_values(precise, shape):
 
 @pytest.mark.parametrize("able", [True, False])
 def test_half_the_digits_are_taken_only_where_the_hardware_has_them(able, monkeypatch):
-    monkeypatch.setattr("helpers.training.has_bf16", lambda device: able)
+    monkeypatch.setattr("helpers.optimizers.has_bf16", lambda device: able)
     x = numbers(6, 5)
     u, _, vh = torch.linalg.svd(x, full_matrices=False)
     off = (turned := u.T @ newton_schulz(x) @ vh.T) - turned.diag().diag()
