@@ -24,11 +24,10 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     Taught in: language_modelling.
     """
     modes = {module: module.training for module in model.modules()}
+    model.eval()
     try:
-        model.eval()
         yield
     finally:
-        model.train(modes[model])
         for module, training in modes.items():
             module.training = training
 
@@ -71,10 +70,7 @@ def language_model_loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     x, y = to_device_of(model, x), to_device_of(model, y)
     logits = model(x)  # (B, T, V)
     if logits.dim() != 3 or logits.shape[:2] != y.shape:
-        raise ValueError(
-            f"the model should map ids of shape {tuple(x.shape)} to logits of shape "
-            f"(*{tuple(y.shape)}, V), but gave {tuple(logits.shape)}"
-        )
+        raise ValueError(f"logits should be (*{tuple(y.shape)}, V), but are {tuple(logits.shape)}")
     return F.cross_entropy(logits.flatten(0, 1), y.flatten())  # (B·T, V) and (B·T,)
 
 
