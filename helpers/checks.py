@@ -1,12 +1,13 @@
-"""Checks of the arguments of training and sampling, and where these arguments belong."""
+"""Checks of the arguments of training and sampling."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+
+from helpers.training import to_device_of as to_device_of
 
 
 def check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
@@ -29,32 +30,6 @@ def check_stream(data: Tensor, block_size: int, batch_size: int) -> None:
             f"one chunk needs block_size + 1 = {block_size + 1} tokens, but data has "
             f"{len(data)}. Use a smaller block_size or a longer text"
         )
-
-
-def to_device_of(model: Any, tensor: Tensor) -> Tensor:
-    """Return the tensor where the model is: data and ids follow the model to a GPU.
-
-    Draws do not: they are made on the CPU and then moved, so that a seed means the same everywhere.
-    """
-    weight = next(model.parameters(), tensor) if isinstance(model, nn.Module) else tensor
-    return tensor.to(weight.device)
-
-
-def check_shapes(**expected: tuple[Tensor, str]) -> None:
-    """Raise ValueError unless the tensors fit together, and would not be broadcast.
-
-    expected: name = (tensor, shape), where a shape is a letter per dimension: check_shapes(mask=
-    (mask, "BT"), rewards=(rewards, "B")).
-    """
-    sizes: dict[str, int] = {}
-    for tensor, shape in expected.values():
-        same = [sizes.setdefault(d, n) == n for d, n in zip(shape, tensor.shape, strict=False)]
-        if tensor.dim() != len(shape) or not all(same):
-            wanted = ", ".join(
-                f"{name} ({', '.join(shape)})" for name, (_, shape) in expected.items()
-            )
-            given = ", ".join(str(tuple(tensor.shape)) for tensor, _ in expected.values())
-            raise ValueError(f"the shapes should be {wanted}, but are {given}")
 
 
 def is_whole(value: Any) -> bool:
@@ -128,12 +103,6 @@ def _is_above_0(number: Any) -> bool:
         return bool(number > 0)
     except TypeError:
         return False
-
-
-def check_finite(losses: Sequence[float]) -> None:
-    """Raise FloatingPointError, with the likely causes, unless the last loss is finite."""
-    if not math.isfinite(losses[-1]):
-        raise FloatingPointError(not_finite_message(f"the loss is {losses[-1]}", losses[:-1]))
 
 
 def not_finite_message(what: str, losses: Sequence[float]) -> str:

@@ -9,35 +9,28 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.checks import to_device_of
 from helpers.text import Tokenizer
-from helpers.training import evaluating
+from helpers.training import evaluating, to_device_of
 
 
 @torch.no_grad()
 def token_nll(model: nn.Module, ids: Tensor, stride: int | None = None) -> Tensor:
-    """Per-token negative log-likelihood in nats, with a sliding window: ids (N,) → (N − 1,).
+    """Negative log-likelihood of each token of a text but the first, in nats: ids (N,) → (N − 1,).
 
-    Args:
-        model: maps ids (B, T) to logits (B, T, V), T up to block_size.
-        ids: the tokens of one text.
-        stride: distance between the starts of two windows; None: block_size. With less, windows
-            overlap; each token is scored once, in the first window that predicts it.
-
-    Dropout is off. Raises ValueError for ids of another shape and for a stride outside 1 …
-    block_size. Taught in: judging.
+    model: maps ids (B, T) to logits (B, T, V), T up to block_size. stride: distance between the
+    starts of two windows; None: block_size. With less, windows overlap; each token is scored once,
+    in the first window that predicts it. Taught in: judging.
     """
     window = int(model.block_size)  # type: ignore[arg-type]
     step = window if stride is None else stride
     if not 1 <= step <= window:
         raise ValueError(f"stride should be between 1 and block_size {window}, but is {stride}")
-    if ids.dim() != 1:
-        raise ValueError(f"ids should be those of one text, shape (N,), not {tuple(ids.shape)}")
+    (n,) = ids.shape  # one text
     ids = to_device_of(model, ids)
     found, done = [], 0  # how many tokens have been predicted
     with evaluating(model):
-        for start in range(0, len(ids), step):
-            if done >= len(ids) - 1:
+        for start in range(0, n, step):
+            if done >= n - 1:
                 break
             x, y = ids[:-1][start : start + window], ids[1:][start : start + window]
             here = F.cross_entropy(model(x[None])[0].float(), y, reduction="none")
@@ -59,13 +52,13 @@ def most_likely(
 ) -> str:
     """The option for which the text before + option + after is most likely.
 
-    Raises ValueError if they do not fit into the model's context together, or where there is no
-    text before, or an option and what follows it are empty. Taught in: judging.
+    The text before must not be empty: the first token of a text is not predicted.
+    Taught in: judging.
     """
     start, sums = tokenizer.encode(before), []
     for option in options:
         rest = tokenizer.encode(option + after)
-        if not start or not rest:  # the first token of a text is not predicted
+        if not start or not rest:
             raise ValueError("most_likely needs a text before, and one in each option or after it")
         if len(start + rest) > int(model.block_size) + 1:  # type: ignore[arg-type]
             raise ValueError(f"{len(start + rest)} tokens do not fit into {model.block_size}")
@@ -76,14 +69,10 @@ def most_likely(
 def bootstrap_means(
     values: Tensor, draws: int = 2000, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Bootstrap distribution of the mean: (n,) → (draws,).
+    """Bootstrap distribution of the mean: values (n,), one number per text, → (draws,).
 
-    Args:
-        values: one number per text; for two models, the difference.
-        draws: how many means, each of n values drawn with replacement.
-        generator: for the draws, on the CPU.
-
-    The quantiles 0.025 and 0.975 give a 95% interval.
+    For two models, the values are differences. Each mean is that of n values drawn with
+    replacement; the quantiles 0.025 and 0.975 give a 95% interval.
     Efron 1979, "Bootstrap methods". Taught in: judging.
     """
     n = len(values)

@@ -1,7 +1,7 @@
 """What turns gradients into steps: AdamW, Muon, and the two together."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -10,7 +10,6 @@ from torch.optim import AdamW, Optimizer
 
 from helpers.gpt import GPT
 from helpers.kernels import has_bf16
-from helpers.runs.distributed import full_tensor, map_across_ranks, shard_like
 
 
 def adamw(
@@ -19,19 +18,11 @@ def adamw(
     weight_decay: float = 0.1,
     betas: tuple[float, float] = (0.9, 0.95),
 ) -> AdamW:
-    """Return AdamW with weight decay for matrices and tables, but not for biases and norms.
+    """AdamW with weight decay for matrices and tables, but not for biases and norms.
 
-    Args:
-        model: whose parameters it steps.
-        learning_rate: the learning rate.
-        weight_decay: the fraction of itself, times learning_rate, that a weight loses per step.
-        betas: decay rates of the averages of the gradient and of its square.
-
-    Raises ValueError for numbers below 0.
+    betas: decay rates of the averages of the gradient and of its square.
     Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization". Taught in: training.
     """
-    if not weight_decay >= 0:  # torch looks at its own, not at those of the groups
-        raise ValueError(f"weight_decay should be 0 or more, but is {weight_decay}")
     matrices = [p for p in model.parameters() if p.dim() >= 2]
     vectors = [p for p in model.parameters() if p.dim() < 2]
     groups = [
@@ -48,87 +39,58 @@ def _can_be_fused(model: nn.Module) -> bool:
 
 
 class Muon(Optimizer):
-    """Muon: momentum whose step is made newton_schulz, for the matrices inside the blocks.
+    """Muon: momentum whose step is made orthogonal, for the matrices inside the blocks.
 
     The step U Σ Vᵀ becomes about U Vᵀ: every direction in which the gradient asks for a change gets
-    a step of the same size, not only the strongest ones.
-
-    Args:
-        matrices: parameters with two dimensions.
-        learning_rate: of a square matrix; one with more rows than columns gets √(rows / columns)
-            times as much.
-        momentum: decay rate of the average of the gradients.
-        weight_decay: as in AdamW.
-
-    Raises ValueError for parameters that are not matrices, for none, and for numbers below 0 or a
-    momentum of 1 or more.
-
-    Jordan et al. 2024, "Muon". Matrices of one shape are stepped together, which on a CPU is what
-    makes it fast; of processes that train together, each makes a part of the steps orthogonal.
-    Taught in: training_fast.
+    a step of the same size, not only the strongest ones. A matrix with more rows than columns gets
+    √(rows / columns) times the learning rate. Matrices of one shape are stepped together, which on
+    a CPU is what makes it fast. Jordan et al. 2024, "Muon". Taught in: training_fast.
     """
 
     def __init__(
         self,
-        matrices: list[nn.Parameter],
+        matrices: Iterable[nn.Parameter],
         learning_rate: float = 0.02,
         momentum: float = 0.95,
         weight_decay: float = 0.0,
     ):
-        matrices = list(matrices)
+        by_shape: dict[torch.Size, list[nn.Parameter]] = {}
         for p in matrices:
             if p.dim() != 2:
                 raise ValueError(f"Muon steps matrices; shape {tuple(p.shape)} belongs to AdamW")
-        for name, number in (("learning_rate", learning_rate), ("weight_decay", weight_decay)):
-            if not 0 <= number < math.inf:
-                raise ValueError(f"{name} should be 0 or more, but is {number}")
-        if not 0 <= momentum < 1:
-            raise ValueError(f"momentum should be at least 0 and below 1, but is {momentum}")
-        settings = dict(lr=learning_rate, momentum=momentum, weight_decay=weight_decay)
-        by_shape: dict[torch.Size, list[nn.Parameter]] = {}
-        for p in matrices:
             by_shape.setdefault(p.shape, []).append(p)
+        settings = dict(lr=learning_rate, momentum=momentum, weight_decay=weight_decay)
         super().__init__([{"params": group} for group in by_shape.values()], settings)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+    def step(self) -> None:  # type: ignore[override]
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             if not params:
                 continue
-            averages = []
-            for p in params:
-                state = self.state[p]
-                if not state:
-                    state["average"] = torch.zeros_like(p)
-                averages.append(state["average"])
             gradients = [p.grad for p in params]
+            for p in params:
+                if not self.state[p]:
+                    self.state[p]["average"] = torch.zeros_like(p)
+            averages = [self.state[p]["average"] for p in params]
             torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
             directions = torch._foreach_lerp(gradients, averages, group["momentum"])
-            steps = map_across_ranks(
-                newton_schulz, torch.stack([full_tensor(d) for d in directions])
-            )
+            steps = self.orthogonalize(torch.stack(directions))  # (n, rows, columns)
             rate = group["lr"] * math.sqrt(max(1.0, steps.shape[-2] / steps.shape[-1]))
             if group["weight_decay"]:
                 torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
-            own = [shard_like(step, p) for step, p in zip(steps, params, strict=True)]
-            torch._foreach_add_(params, own, alpha=-rate)
-        return loss
+            torch._foreach_add_(params, list(steps), alpha=-rate)
+
+    def orthogonalize(self, directions: Tensor) -> Tensor:
+        """(n, rows, columns) → the same; several processes can share this work."""
+        return newton_schulz(directions)
 
 
-def newton_schulz(matrices: Tensor, iterations: int = 5) -> Tensor:
-    """Return about the nearest matrices with orthogonal rows or columns: U Σ Vᵀ → U Σ' Vᵀ, Σ' ≈ 1.
+def newton_schulz(matrices: Tensor) -> Tensor:
+    """About the nearest matrices with orthogonal rows or columns: (..., m, n) → (..., m, n).
 
-    Args:
-        matrices: (..., m, n).
-        iterations: of Newton and Schulz. Each applies an odd polynomial to the singular values;
-            after five they are between about 0.7 and 1.2.
-
-    Taught in: training_fast.
+    Each round of Newton and Schulz applies an odd polynomial to the singular values; after five
+    they are between about 0.7 and 1.2. Taught in: training_fast.
     """
     a, b, c = 3.4445, -4.7750, 2.0315  # tuned by Jordan for a steep slope at 0
     # bfloat16 is enough here, and faster only where the hardware has it.
@@ -137,7 +99,7 @@ def newton_schulz(matrices: Tensor, iterations: int = 5) -> Tensor:
     tall = x.shape[-2] > x.shape[-1]
     x = x.mT if tall else x
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)  # singular values ≤ 1 to begin with
-    for _ in range(iterations):
+    for _ in range(5):
         gram = x @ x.mT
         # a X + (b G + c G²) X; what is added is added by the products' own kernels
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
@@ -151,16 +113,11 @@ def fast_optimizers(
     weight_decay: float = 0.0,
     momentum: float = 0.95,
 ) -> list[Optimizer]:
-    """Return Muon for the matrices in the blocks and AdamW for all other parameters.
+    """Muon for the matrices in the blocks, and AdamW (other_rate) for all other parameters.
 
-    Args:
-        matrix_rate: learning rate of Muon.
-        other_rate: learning rate of AdamW; the weights of convolutions, which grow from 0 to about
-            1, get ten times as much.
-        weight_decay, momentum: of Muon.
-
-    For short runs a higher matrix_rate and a lower momentum (0.05, 0.75) are better.
-    Taught in: training_fast.
+    weight_decay and momentum are Muon's. The weights of convolutions, which grow from 0 to about 1,
+    get ten times other_rate. For short runs a higher matrix_rate and a lower momentum (0.05, 0.75)
+    are better. Taught in: training_fast.
     """
     matrices = [p for p in model.blocks.parameters() if p.dim() == 2]
     convolutions = [p for p in model.blocks.parameters() if p.dim() > 2]

@@ -1,4 +1,4 @@
-"""Training of language models: batches, the loss and its estimate, optimizers, the loop.
+"""Training of language models: batches, the loss and its estimate, schedules, the loop.
 
 Every model of the course maps token ids of shape (B, T) to logits of shape (B, T, V): for each of
 the B rows and T positions, one number per symbol of the vocabulary for what may come next.
@@ -14,15 +14,6 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from helpers.checks import (
-    check_count,
-    check_finite,
-    check_optimizers,
-    check_settings,
-    check_stream,
-    to_device_of,
-)
-
 Schedule = Callable[[int, int], float]  # (step, steps) → the factor on the learning rates
 
 
@@ -33,13 +24,22 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     Taught in: language_modelling.
     """
     modes = {module: module.training for module in model.modules()}
+    model.eval()
     try:
-        model.eval()
         yield
     finally:
-        model.train(modes[model])
         for module, training in modes.items():
             module.training = training
+
+
+def to_device_of(model: nn.Module, tensor: Tensor) -> Tensor:
+    """The tensor where the model is: data and ids follow it to a GPU.
+
+    Draws do not: they are made on the CPU and then moved, so that a seed means the same everywhere.
+    Explained in: training.
+    """
+    weight = next(model.parameters(), tensor) if isinstance(model, nn.Module) else tensor
+    return tensor.to(weight.device)
 
 
 # --- what is read, and the loss ------------------------------------------------------------------
@@ -48,19 +48,11 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def get_batch(
     data: Tensor, block_size: int, batch_size: int, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return a random batch of the stream: inputs x and targets y, both of shape (B, T).
+    """A random batch of a stream of ids (N,): inputs x and targets y, both of shape (B, T).
 
-    Args:
-        data: token ids (N,), int64.
-        block_size: T, tokens per row.
-        batch_size: B, rows.
-        generator: draws where the rows start, on the CPU.
-
-    y is x shifted by one token: y[b, t] is the token that follows x[b, t].
-    Raises TypeError or ValueError if data is not a 1-D int64 tensor of at least T + 1 tokens.
-    Taught in: language_modelling.
+    y is x shifted by one token: y[b, t] is the token that follows x[b, t]. The generator draws
+    where the rows start, on the CPU. Taught in: language_modelling.
     """
-    check_stream(data, block_size, batch_size)
     # subtle: the last start is N − T − 1, so that the last target is the last token; randint's
     # upper bound is exclusive.
     high = len(data) - block_size
@@ -70,24 +62,15 @@ def get_batch(
 
 
 def language_model_loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """Return the cross-entropy of the model's next-token predictions in nats, a scalar.
+    """The mean cross-entropy in nats of predicting y (B, T), the tokens that follow x (B, T).
 
-    Args:
-        model: maps ids (B, T) to logits (B, T, V).
-        x: token ids (B, T).
-        y: the tokens that follow, (B, T).
-
-    The mean runs over all B·T positions.
     Raises ValueError unless the model gives logits of shape (B, T, V).
     Taught in: language_modelling.
     """
     x, y = to_device_of(model, x), to_device_of(model, y)
-    logits = model(x)
+    logits = model(x)  # (B, T, V)
     if logits.dim() != 3 or logits.shape[:2] != y.shape:
-        raise ValueError(
-            f"the model should map ids of shape {tuple(x.shape)} to logits of shape "
-            f"(*{tuple(y.shape)}, V), but gave {tuple(logits.shape)}"
-        )
+        raise ValueError(f"logits should be (*{tuple(y.shape)}, V), but are {tuple(logits.shape)}")
     return F.cross_entropy(logits.flatten(0, 1), y.flatten())  # (B·T, V) and (B·T,)
 
 
@@ -101,25 +84,18 @@ def estimate_loss(
     batches: int | None = None,
     generator: torch.Generator | None = None,
 ) -> float:
-    """Return the model's mean loss on `data` in nats, without training it.
+    """The model's mean loss on `data` in nats, in evaluation mode.
 
-    Args:
-        model, data, block_size, batch_size: as in `train`.
-        batches: how many random batches to draw with `generator`; None: go once through the whole
-            stream in chunks of block_size, so that each token but the first is predicted once.
-
-    The model runs in evaluation mode; afterwards each of its modules gets its own mode back.
-    Raises what `get_batch` raises. Explained in: language_modelling.
+    batches: how many random batches to draw with `generator`; None: go once through the whole
+    stream in rows of block_size, so that each token but the first is predicted once.
+    Explained in: language_modelling.
     """
-    check_stream(data, block_size, batch_size)
-    if batches is not None:
-        check_count("batches", batches)
-    total, count = 0.0, 0
     pairs: Iterable[tuple[Tensor, Tensor]] = (
         _whole_stream(data, block_size, batch_size)
         if batches is None
         else (get_batch(data, block_size, batch_size, generator) for _ in range(batches))
     )
+    total, count = 0.0, 0
     with evaluating(model):
         for x, y in pairs:
             total += language_model_loss(model, x, y).item() * y.numel()
@@ -130,27 +106,18 @@ def estimate_loss(
 def _whole_stream(data: Tensor, block_size: int, batch_size: int) -> list[tuple[Tensor, Tensor]]:
     """Every (input, target) of the stream once; the last row may be shorter. Views, no copies."""
     whole = (len(data) - 1) // block_size * block_size
-    x, y = data[:whole].view(-1, block_size), data[1 : whole + 1].view(-1, block_size)
+    x, y = (part.unflatten(0, (-1, block_size)) for part in (data[:whole], data[1 : whole + 1]))
     pairs = list(zip(x.split(batch_size), y.split(batch_size), strict=True))
     if whole < len(data) - 1:
         pairs.append((data[None, whole:-1], data[None, whole + 1 :]))
     return pairs
 
 
-# --- what turns gradients into steps --------------------------------------------------------------
-
-
-# Schedules.
+# --- schedules: the factor on the learning rate at a step, counted from 0 -------------------------
 
 
 def cosine_schedule(step: int, steps: int, warmup: int = 0, final: float = 0.1) -> float:
-    """Return the factor on the learning rate at a step: linear warm-up, then cosine decay.
-
-    Args:
-        step: counted from 0.
-        steps: of the whole run.
-        warmup: steps of the warm-up.
-        final: the factor at the end.
+    """Linear warm-up in `warmup` steps, then half a cosine from 1 down to `final`.
 
     Loshchilov and Hutter 2017, "SGDR". Taught in: training.
     """
@@ -161,13 +128,7 @@ def cosine_schedule(step: int, steps: int, warmup: int = 0, final: float = 0.1) 
 
 
 def wsd_schedule(step: int, steps: int, warmup: int = 10, decay_frac: float = 0.6) -> float:
-    """Return the factor on the learning rate at a step: warm-up, stable, linear decay to zero.
-
-    Args:
-        step: counted from 0.
-        steps: of the whole run.
-        warmup: steps of the linear warm-up.
-        decay_frac: the fraction of the run that decays; 0: no decay.
+    """Warm-up in `warmup` steps, stable, linear decay to zero in the fraction decay_frac of a run.
 
     Hu et al. 2024, "MiniCPM" (warmup–stable–decay). Taught in: training_fast.
     """
@@ -176,53 +137,45 @@ def wsd_schedule(step: int, steps: int, warmup: int = 10, decay_frac: float = 0.
     return max(0.0, min(1.0, up, down))
 
 
+def learning_rates(
+    optimizers: Sequence[Optimizer], schedule: Schedule | None, steps: int, start: int = 0
+) -> list[LambdaLR]:
+    """A `LambdaLR` per optimizer that multiplies its rates by schedule(step, steps).
+
+    start: the step that is taken first, above 0 in a resumed run. Without a schedule, none.
+    Taught in: training.
+    """
+    if schedule is None:
+        return []
+    # After the last step LambdaLR asks for the factor of one more.
+    last = steps - 1
+    return [LambdaLR(o, lambda n: schedule(min(start + n, last), steps)) for o in optimizers]
+
+
 # --- the loop ------------------------------------------------------------------------------------
 
 
-def train(
+def minimize(
+    loss_of: Callable[[int], Tensor],
     model: nn.Module,
-    data: Tensor,
-    *,
+    optimizers: Optimizer | Iterable[Optimizer],
     steps: int,
-    block_size: int,
-    batch_size: int,
-    optimizer: Optimizer | Sequence[Optimizer],
     schedule: Schedule | None = None,
     grad_clip: float | None = None,
-    generator: torch.Generator | None = None,
     callback: Callable[[int, float], None] | None = None,
 ) -> list[float]:
-    """Train a language model in place; returns the loss of each step's batch, in nats.
+    """The loop of every training: loss_of(step) is a scalar; returns the loss of each step.
 
-    Args:
-        model: maps ids (B, T) to logits (B, T, V).
-        data: the text as one stream of token ids, (N,), int64.
-        steps: number of optimizer steps.
-        block_size: T, tokens per row of a batch.
-        batch_size: B, rows per batch.
-        optimizer: one for all parameters of the model, or several for different ones.
-        schedule: schedule(step, steps) is the factor on the rates: `cosine_schedule`, say.
-        grad_clip: largest norm of the gradient; None: gradients are not clipped.
-        generator: draws the batches.
-        callback: called with the step's number and its loss after each step.
-
-    For a run with evaluations, checkpoints and interrupts use `helpers.runs.trainer.Trainer`.
-    Raises what `get_batch` raises; TypeError for what is not an optimizer; ValueError for settings
-    out of range and an optimizer of another model; FloatingPointError once the loss is not finite.
-    Taught in: language_modelling; schedule, grad_clip and several optimizers in: training.
+    The other arguments are those of `train`. Explained in: training.
     """
-    optimizers = check_optimizers(optimizer, model)
-    check_settings(steps=steps, grad_clip=grad_clip)
-    check_stream(data, block_size, batch_size)
-    data = to_device_of(model, data)
+    optimizers = [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
     schedulers = learning_rates(optimizers, schedule, steps)
     losses: list[float] = []
-    model.train()
     for step in range(steps):
-        x, y = get_batch(data, block_size, batch_size, generator)
-        loss = language_model_loss(model, x, y)
+        loss = loss_of(step)
         losses.append(loss.item())
-        check_finite(losses)
+        if not math.isfinite(losses[-1]):
+            raise FloatingPointError(f"the loss is {losses[-1]} at step {step}: a rate too high?")
         model.zero_grad()  # gradients add up: start each step from zero
         loss.backward()
         if grad_clip is not None:
@@ -236,19 +189,32 @@ def train(
     return losses
 
 
-def learning_rates(
-    optimizers: Sequence[Optimizer], schedule: Schedule | None, steps: int, start: int = 0
-) -> list[LambdaLR]:
-    """Return a `LambdaLR` per optimizer that multiplies its rates by schedule(step, steps).
+def train(
+    model: nn.Module,
+    data: Tensor,
+    *,
+    steps: int,
+    block_size: int,
+    batch_size: int,
+    optimizer: Optimizer | Iterable[Optimizer],
+    schedule: Schedule | None = None,
+    grad_clip: float | None = None,
+    generator: torch.Generator | None = None,
+    callback: Callable[[int, float], None] | None = None,
+) -> list[float]:
+    """Train a language model in place on a stream of ids (N,); returns each step's loss in nats.
 
-    start: the step that is taken first, above 0 in a resumed run. Without a schedule, none.
-    Taught in: training.
+    Each step takes batch_size random rows of block_size tokens. optimizer: one for all parameters,
+    or several for different ones. schedule(step, steps): the factor on the rates, for example
+    `cosine_schedule`. grad_clip: the largest norm of the gradient. callback(step, loss): called
+    after each step. For a run with evaluations, checkpoints and interrupts use
+    `helpers.runs.trainer.Trainer`.
+    Taught in: language_modelling; schedule, grad_clip and several optimizers in: training.
     """
-    if schedule is None:
-        return []
-    # After the last step LambdaLR asks for the factor of one more.
-    last = steps - 1
-    return [LambdaLR(o, lambda n: schedule(min(start + n, last), steps)) for o in optimizers]
+    data = to_device_of(model, data)
 
+    def loss_of(step: int) -> Tensor:
+        return language_model_loss(model, *get_batch(data, block_size, batch_size, generator))
 
-# --- a GPT that learns fast on a small machine: the selection that won (benchmarks/training.py) ---
+    model.train()
+    return minimize(loss_of, model, optimizer, steps, schedule, grad_clip, callback)

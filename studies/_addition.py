@@ -25,7 +25,7 @@ from helpers.rewards import (
     sample_completions,
 )
 from helpers.text import CharTokenizer
-from helpers.training import learning_rates, wsd_schedule
+from helpers.training import minimize, wsd_schedule
 
 TOKENIZER = CharTokenizer("0123456789+=.")
 END = TOKENIZER.encode(".")[0]
@@ -82,18 +82,13 @@ def _imitator(seed: int, steps: int) -> GPT:
     ids = demonstrations(problems(seed)[0], seed)
     torch.manual_seed(seed)
     model = fast_gpt(TOKENIZER.vocab_size, 16, n_layer=2, n_head=4, n_embd=64)
-    optimizers = fast_optimizers(model, 0.05, 0.02, momentum=0.9)
-    schedules = learning_rates(optimizers, wsd_schedule, steps)
-    for _ in range(steps):
+
+    def loss_of(step: int) -> Tensor:
         x = ids[torch.randint(len(ids), (128,))]
         mask = completion_mask(x[:, -N:], END)
-        loss = F.cross_entropy(model(x[:, :-1])[:, -N:][mask], x[:, -N:][mask])
-        for optimizer in optimizers:
-            optimizer.zero_grad()
-        loss.backward()
-        for optimizer, schedule in zip(optimizers, schedules, strict=True):
-            optimizer.step()
-            schedule.step()
+        return F.cross_entropy(model(x[:, :-1])[:, -N:][mask], x[:, -N:][mask])
+
+    minimize(loss_of, model, fast_optimizers(model, 0.05, 0.02, momentum=0.9), steps, wsd_schedule)
     return model
 
 
@@ -123,6 +118,10 @@ def accuracy(
     return is_right(ids, repeated).view(len(pairs), samples)
 
 
+def adam(model: GPT, rate: float) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.95), weight_decay=0.0)
+
+
 def train_policy(
     model: GPT,
     reference: GPT,
@@ -144,8 +143,8 @@ def train_policy(
     and after the last one.
     """
     generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.95), weight_decay=0.0)
-    for step in range(steps):
+
+    def loss_of(step: int) -> Tensor:
         if watch:
             watch(step)
         pairs = [pair for pair in rng.sample(train, 32) for _ in range(group)]
@@ -160,9 +159,8 @@ def train_policy(
             with torch.no_grad():
                 base = completion_log_probs(reference, ids, N)
             loss = loss + beta * kl_penalty(log_probs, base, mask)
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        return loss
+
+    minimize(loss_of, model, adam(model, rate), steps, grad_clip=1.0)
     if watch:
         watch(steps)

@@ -13,12 +13,11 @@ the number of steps × 3, and both together.
 """
 
 import torch
-import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from helpers import data
 from helpers.text import CharTokenizer
-from helpers.training import get_batch
+from helpers.training import get_batch, language_model_loss, minimize
 from studies import Study
 
 RATE = {"Adam": 0.2, "SGD": 100.0}
@@ -36,14 +35,13 @@ def run(arm: str, seed: int, steps: int, rate_times: float) -> dict[str, float]:
     table = nn.Embedding(V, V)
     kind = {"Adam": torch.optim.Adam, "SGD": torch.optim.SGD}[arm]
     generator = torch.Generator().manual_seed(seed)
+
+    def loss_of(step: int) -> Tensor:
+        return language_model_loss(table, *get_batch(ids, 256, 64, generator))
+
     for part, sixths in ((1.0, 3), (0.25, 2), (0.05, 1)):  # each with a new optimizer
         optimizer = kind(table.parameters(), lr=part * rate_times * RATE[arm])
-        for _ in range(steps * sixths // 6):
-            x, y = get_batch(ids, 256, 64, generator)
-            loss = F.cross_entropy(table(x).flatten(0, 1), y.flatten())
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+        minimize(loss_of, table, optimizer, steps * sixths // 6)
 
     logp = table.weight.detach().double().log_softmax(1)
     above = counts * (counted.log().nan_to_num(neginf=0) - logp) / counts.sum()  # of each pair

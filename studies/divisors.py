@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.training import estimate_loss, get_batch, language_model_loss
+from helpers.training import estimate_loss, get_batch, language_model_loss, minimize
 from studies import Study
 from studies._plays import plays
 
@@ -85,14 +85,13 @@ def run(
     chunks = held_out[: 400 * T].view(-1, T)
     numbers = {"perplexity at initialisation": perplexity(model, chunks)}
     generator = torch.Generator().manual_seed(seed)
-    step = getattr(torch.optim, optimizer)(model.parameters(), lr=rate)
-    for i in range(steps):
-        loss = language_model_loss(model, *get_batch(ids, T, 64, generator))
-        step.zero_grad()
-        loss.backward()
-        step.step()
-        if i == 19:
+
+    def loss_of(step: int) -> Tensor:
+        if step == 20:
             numbers["perplexity after 20 steps"] = perplexity(model, chunks)
+        return language_model_loss(model, *get_batch(ids, T, 64, generator))
+
+    minimize(loss_of, model, getattr(torch.optim, optimizer)(model.parameters(), lr=rate), steps)
     numbers["perplexity at the end"] = perplexity(model, chunks)
     final = estimate_loss(model, held_out[:100_001], block_size=T, batch_size=1024)
     return {"loss": final, **numbers, **spreads(model, chunks)}

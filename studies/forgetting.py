@@ -8,17 +8,17 @@ rates, 0.001 for all weights and 0.01 for LoRA, were chosen with one seed.
 """
 
 import copy
-from functools import cache
+from functools import cache, partial
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from helpers import data
 from helpers.finetuning import add_lora
 from helpers.formats.checkpoints import load_checkpoint
 from helpers.gpt import GPT
 from helpers.text import CharTokenizer
+from helpers.training import language_model_loss, minimize, wsd_schedule
 from studies import Study
 
 T = 96
@@ -53,35 +53,36 @@ def windows(ids: Tensor, starts: Tensor) -> Tensor:
 def held_out(model: GPT, name: str) -> float:
     ids = ids_of(name, "validation")
     x = windows(ids, torch.linspace(0, len(ids) - T - 1, 24).long())
-    return cross_entropy(model(x[:, :-1]).flatten(0, 1), x[:, 1:].flatten()).item()
+    return language_model_loss(model, x[:, :-1], x[:, 1:]).item()
 
 
 def run(arm: str, seed: int, *, steps: int, size: int) -> dict[str, float]:
     model = copy.deepcopy(shipped()[0])
     trained = 0
     if arm != "as it is":
-        torch.manual_seed(seed)
-        old = size // 4 if arm == "all weights, old text" else 0
-        if arm in RANKS:
-            parameters = add_lora(model, RANKS[arm])
-        else:
-            parameters = list(model.requires_grad_(True).parameters())
-        trained = sum(p.numel() for p in parameters)
         rate = 1e-2 if arm in RANKS else 1e-3
-        generator = torch.Generator().manual_seed(seed)  # the batches are alike in all arms
-        optimizer = torch.optim.AdamW(parameters, betas=(0.9, 0.95), weight_decay=0.0)
-        for step in range(steps):
-            x = batch(size, old, generator)
-            loss = cross_entropy(model(x[:, :-1]).flatten(0, 1), x[:, 1:].flatten())
-            optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-            # Warm-up in 4 steps, and decay in the second half.
-            factor = min(1, (step + 1) / 4, 2 * (steps - step) / steps)
-            optimizer.param_groups[0]["lr"] = rate * factor
-            optimizer.step()
+        old = size // 4 if arm == "all weights, old text" else 0
+        trained = train_on_articles(model, RANKS.get(arm), rate, seed, steps, size, old)
     losses = {name: held_out(model, name) for name in ("articles", "plays")}
     return {**losses, "parameters": trained}
+
+
+def train_on_articles(
+    model: GPT, rank: int | None, rate: float, seed: int, steps: int, size: int, old: int = 0
+) -> int:
+    """Train all weights or a LoRA of that rank; returns how many parameters are trained."""
+    torch.manual_seed(seed)
+    parameters = add_lora(model, rank) if rank else [*model.requires_grad_(True).parameters()]
+    generator = torch.Generator().manual_seed(seed)  # the batches are alike in all arms
+
+    def loss_of(step: int) -> Tensor:
+        x = batch(size, old, generator)
+        return language_model_loss(model, x[:, :-1], x[:, 1:])
+
+    optimizer = torch.optim.AdamW(parameters, rate, betas=(0.9, 0.95), weight_decay=0.0)
+    schedule = partial(wsd_schedule, warmup=4, decay_frac=0.5)
+    minimize(loss_of, model, optimizer, steps, schedule, grad_clip=1.0)
+    return sum(p.numel() for p in parameters)
 
 
 def batch(size: int, old: int, generator: torch.Generator) -> Tensor:

@@ -7,10 +7,17 @@ computed in float32.
 """
 
 import torch
+from torch import Tensor
 
 from helpers.gpt import fast_gpt
 from helpers.optimizers import fast_optimizers
-from helpers.training import estimate_loss, get_batch, language_model_loss, wsd_schedule
+from helpers.training import (
+    estimate_loss,
+    get_batch,
+    language_model_loss,
+    minimize,
+    wsd_schedule,
+)
 from studies import Study
 from studies._plays import plays
 
@@ -22,19 +29,14 @@ def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     torch.manual_seed(seed)
     model = fast_gpt(tokenizer.vocab_size, T, 2, 4, C)
     generator = torch.Generator().manual_seed(seed)
-    optimizers = fast_optimizers(model, matrix_rate=rate, momentum=0.85)
-    full = [[group["lr"] for group in o.param_groups] for o in optimizers]
-    for n in range(steps):
-        for optimizer, rates in zip(optimizers, full, strict=True):
-            for group, rate_of in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate_of * wsd_schedule(n, steps)
+
+    def loss_of(step: int) -> Tensor:
         x, y = get_batch(ids, T, 16, generator)
         with torch.autocast("cpu", torch.bfloat16, enabled=arm == "bf16"):
-            loss = language_model_loss(model, x, y)
-        model.zero_grad()
-        loss.backward()
-        for optimizer in optimizers:
-            optimizer.step()
+            return language_model_loss(model, x, y)
+
+    optimizers = fast_optimizers(model, matrix_rate=rate, momentum=0.85)
+    minimize(loss_of, model, optimizers, steps, wsd_schedule)
     return {"loss": estimate_loss(model, held_out, block_size=T, batch_size=512)}
 
 

@@ -7,7 +7,6 @@ loss: in nats a token; ln 2048 = 7.62 is that of a model that knows nothing.
 """
 
 from functools import cache
-from itertools import islice
 
 import torch
 from torch import Tensor
@@ -15,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset, random_split
 
 from helpers.gpt import GPT, fast_gpt
 from helpers.optimizers import adamw
-from helpers.training import estimate_loss, language_model_loss
+from helpers.training import estimate_loss, language_model_loss, minimize
 from studies import Study
 from studies._articles import articles, stream
 
@@ -33,15 +32,11 @@ def trained(
     known, held = random_split(windows, [0.9, 0.1], torch.Generator().manual_seed(seed))
     torch.manual_seed(seed)
     model = fast_gpt(V, T, n_layer=2, n_head=4, n_embd=64)
-    optimizer = adamw(model, rate, 0.0)
     order = torch.Generator().manual_seed(seed)
     loader = DataLoader(known, 32, shuffle=True, generator=order)
     batches = (batch for _ in iter(int, 1) for batch in loader)  # round after round
-    for x, y in islice(batches, steps):
-        loss = language_model_loss(model, x, y)
-        model.zero_grad()
-        loss.backward()
-        optimizer.step()
+    optimizer = adamw(model, rate, 0.0)
+    minimize(lambda step: language_model_loss(model, *next(batches)), model, optimizer, steps)
     judged = {"training windows": known[:2000:10], "held-out windows": held[::10]}
     return model, judged, others
 

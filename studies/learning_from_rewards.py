@@ -19,11 +19,13 @@ from torch import Tensor
 
 from helpers.gpt import GPT
 from helpers.rewards import pass_at_k
+from helpers.training import minimize
 from studies import Study
 from studies._addition import (
     N,
     Problem,
     accuracy,
+    adam,
     carries,
     draw,
     imitator,
@@ -43,15 +45,13 @@ def rejection_sampling(model: GPT, train: list[Problem], seed: int) -> None:
     kept = is_right(ids, repeated).bool()
     ids, mask = ids[kept], mask[kept]
     torch.manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), 0.001, betas=(0.9, 0.95), weight_decay=0.0)
-    for _ in range(60):
+
+    def loss_of(step: int) -> Tensor:
         rows = torch.randint(len(ids), (256,))
         x, m = ids[rows], mask[rows]
-        loss = F.cross_entropy(model(x[:, :-1])[:, -N:][m], x[:, -N:][m])
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        return F.cross_entropy(model(x[:, :-1])[:, -N:][m], x[:, -N:][m])
+
+    minimize(loss_of, model, adam(model, 0.001), 60, grad_clip=1.0)
 
 
 def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:

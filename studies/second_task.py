@@ -22,7 +22,6 @@ on the addition task.
 
 import copy
 import random
-from collections.abc import Callable
 from functools import cache
 
 import torch
@@ -40,8 +39,9 @@ from helpers.rewards import (
     sample_completions,
 )
 from helpers.text import CharTokenizer
-from helpers.training import learning_rates, wsd_schedule
+from helpers.training import minimize, wsd_schedule
 from studies import Study
+from studies._addition import adam
 
 LETTERS = "abcdefgh"
 TOKENIZER = CharTokenizer(LETTERS + "=.")
@@ -95,18 +95,13 @@ def imitator(seed: int) -> GPT:
     ids = demonstrations(words(seed)[0], seed)
     torch.manual_seed(seed)
     model = fast_gpt(TOKENIZER.vocab_size, 16, n_layer=2, n_head=4, n_embd=64)
-    optimizers = fast_optimizers(model, 0.05, 0.02, momentum=0.9)
-    schedules = learning_rates(optimizers, wsd_schedule, 250)
-    for _ in range(250):
+
+    def loss_of(step: int) -> Tensor:
         x = ids[torch.randint(len(ids), (128,))]
         mask = completion_mask(x[:, PROMPT:], END)
-        loss = -log_p(model, x, mask).sum() / mask.sum()
-        for optimizer in optimizers:
-            optimizer.zero_grad()
-        loss.backward()
-        for optimizer, schedule in zip(optimizers, schedules, strict=True):
-            optimizer.step()
-            schedule.step()
+        return -log_p(model, x, mask).sum() / mask.sum()
+
+    minimize(loss_of, model, fast_optimizers(model, 0.05, 0.02, momentum=0.9), 250, wsd_schedule)
     return model
 
 
@@ -130,16 +125,6 @@ def preference_pairs(rewards: Tensor) -> tuple[Tensor, Tensor]:
     return torch.tensor(good), torch.tensor(bad)
 
 
-def optimise(model: GPT, rate: float, steps: int, loss_of_batch: Callable[[], Tensor]) -> None:
-    optimizer = torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.95), weight_decay=0.0)
-    for _ in range(steps):
-        loss = loss_of_batch()
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-
-
 def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
     model = copy.deepcopy(imitator(seed))
     train, held_out = words(seed)
@@ -149,7 +134,7 @@ def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
     generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
     torch.manual_seed(seed)
 
-    def policy_gradient() -> Tensor:
+    def policy_gradient(step: int) -> Tensor:
         ids, mask, scores = draw(model, rng.sample(train, 32), 8, generator)
         if arm.endswith("rewards 4 and 5"):
             scores = scores + 4
@@ -157,21 +142,21 @@ def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
         chosen = chosen_log_probs(completion_log_probs(model, ids, N), ids)
         return policy_gradient_loss(chosen, mask, advantages)
 
-    def rejection_sampling() -> Tensor:
+    def rejection_sampling(step: int) -> Tensor:
         rows = right[torch.randint(len(right), (256,))]
         return -log_p(model, own[rows], masks[rows]).sum() / masks[rows].sum()
 
-    def preferences() -> Tensor:
+    def preferences(step: int) -> Tensor:
         i = torch.randint(len(good), (128,))
         r, w = (log_p(model, own[k], masks[k]) - base[k] for k in (good[i], bad[i]))
         return dpo_loss(r, w, 0.1)
 
     if arm == "rejection sampling":
-        optimise(model, 0.001, steps, rejection_sampling)
+        minimize(rejection_sampling, model, adam(model, 0.001), steps, grad_clip=1.0)
     elif arm == "DPO, β 0.1":
-        optimise(model, 0.001, steps, preferences)
+        minimize(preferences, model, adam(model, 0.001), steps, grad_clip=1.0)
     elif arm != "imitation":
-        optimise(model, 0.003, steps, policy_gradient)
+        minimize(policy_gradient, model, adam(model, 0.003), steps, grad_clip=1.0)
 
     hard = [word for word in held_out if is_hard(word)][:200]
     easy = [word for word in held_out if not is_hard(word)][:200]

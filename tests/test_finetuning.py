@@ -91,31 +91,12 @@ def test_special_tokens_of_a_user_are_ordinary_text(tokenizer):
     assert row.count(tokenizer.special["<|im_start|>"]) == 2  # of user and of assistant
 
 
-@pytest.mark.parametrize("messages", [[("robot", "hot?")], [("User", "hot?")]])
-def test_an_unknown_role_is_refused(tokenizer, messages):
-    with pytest.raises(ValueError, match=repr(messages[0][0])):
-        encode_chat(tokenizer, messages)
-    with pytest.raises(ValueError, match=repr(messages[0][0])):
-        chat_text(messages)
-
-
-def test_no_messages_and_a_tokenizer_without_the_template_are_refused(tokenizer):
-    with pytest.raises(ValueError, match="no messages"):
-        encode_chat(tokenizer, [])
-    with pytest.raises(ValueError, match=r"im_start.*special"):
-        encode_chat(BPETokenizer.train("hot cold", vocab_size=260), TALK)
-
-
 def test_rows_are_padded_at_the_end_where_nothing_is_learned():
     rows = [([1, 2, 3], [False, True, True]), ([4, 5], [False, True])]
     padded, mask = pad_rows(rows, pad=9)
     assert padded.tolist() == [[1, 2, 3], [4, 5, 9]] and padded.dtype == torch.int64
     assert mask.tolist() == [[False, True, True], [False, True, False]]
     assert rows[1] == ([4, 5], [False, True])  # as they were
-    with pytest.raises(ValueError, match="row 1 has 2 ids, but a mask of 3"):
-        pad_rows([rows[0], ([4, 5], [True] * 3)], pad=0)
-    with pytest.raises(ValueError, match="no rows"):
-        pad_rows([], pad=0)
 
 
 # --- the loss -------------------------------------------------------------------------------------
@@ -141,16 +122,9 @@ def test_padding_does_not_change_the_loss(model):
     assert_close(completion_loss(model, *pad_rows(rows, pad=49)), completion_loss(model, x, mask))
 
 
-def test_masks_that_cannot_be_meant_are_refused(model):
-    nothing = torch.zeros(3, 9, dtype=torch.bool)
-    with pytest.raises(ValueError, match="True nowhere"):
-        completion_loss(model, ids(), nothing)
+def test_a_mask_is_false_where_nothing_precedes(model):
     with pytest.raises(ValueError, match="position 0"):
-        completion_loss(model, ids(), ~nothing)
-    with pytest.raises(ValueError, match=r"\(3, 9\).*\(3, 8\)"):
-        completion_loss(model, ids(), nothing[:, 1:])
-    with pytest.raises(ValueError, match="int64"):
-        completion_loss(model, ids(), nothing.long())
+        completion_loss(model, ids(), torch.ones(3, 9, dtype=torch.bool))
 
 
 # --- LoRA -----------------------------------------------------------------------------------------
@@ -162,10 +136,10 @@ def test_at_first_adapters_change_nothing(model):
     assert torch.equal(model(ids()), before)
 
 
-@pytest.mark.parametrize(("rank", "alpha"), [(1, None), (4, None), (4, 8.0), (40, 1.0)])
-def test_merged_computes_what_beside_computed(model, rank, alpha):
+@pytest.mark.parametrize("rank", [1, 4, 40])
+def test_merged_computes_what_beside_computed(model, rank):
     before, names = model(ids()), list(model.state_dict())
-    trained(model, add_lora(model, rank, alpha))
+    trained(model, add_lora(model, rank))
     beside = model(ids())
     assert (beside - before).abs().max() > 0.01
     merged = merge_lora(model)
@@ -176,14 +150,11 @@ def test_merged_computes_what_beside_computed(model, rank, alpha):
     assert_close(fresh(ids()), beside, atol=1e-4, rtol=1e-4)
 
 
-def test_alpha_scales_what_the_adapter_adds():
+def test_an_adapter_adds_b_a():
     linear, x = nn.Linear(6, 5), torch.randn(2, 6)
-    one, two = LoRA(linear, 2, alpha=2), LoRA(linear, 2, alpha=4)
-    nn.init.normal_(one.B)
-    two.load_state_dict(one.state_dict())
-    assert_close(two(x) - linear(x), 2 * (one(x) - linear(x)))
-    A, B = one.A, one.B
-    assert_close(one(x), x @ (linear.weight + B @ A).T + linear.bias)
+    adapter = LoRA(linear, 2)
+    nn.init.normal_(adapter.B)
+    assert_close(adapter(x), x @ (linear.weight + adapter.B @ adapter.A).T + linear.bias)
 
 
 def test_only_adapters_get_gradients_and_change(model):
@@ -208,68 +179,10 @@ def test_the_head_shares_the_token_table_and_gets_no_adapter(model):
     assert not isinstance(model.lm_head, LoRA)
 
 
-def test_named_layers_alone_get_adapters(model):
-    adapters = add_lora(model, 2, names=["query", "value"])
-    found = {name for name, part in model.named_modules() if isinstance(part, LoRA)}
-    assert found == {f"blocks.{i}.attention.{n}" for i in (0, 1) for n in ("query", "value")}
-    assert sum(p.numel() for p in adapters) == 2 * 2 * ((32 + 32) + (32 + 16))
-
-
-def in_two_places(model):
-    model.blocks[1].attention.query = model.blocks[0].attention.query
-
-
-def weights_in_two_places(model):
-    model.blocks[1].mlp.up.weight = model.blocks[0].mlp.gate.weight
-
-
-def without_linear_layers(model):
-    model.blocks = nn.ModuleList()  # as a model of 4-bit layers
-
-
-@pytest.mark.parametrize(
-    ("change", "settings", "message"),
-    [
-        (None, {"names": ["query", "q_proj"]}, r"\['q_proj'\].*'query'"),
-        (None, {"names": ["value", "lm_head"]}, "lm_head shares its weights .* tied=False"),
-        (in_two_places, {}, "blocks.0.attention.query shares its weights"),
-        (weights_in_two_places, {}, "blocks.0.mlp.gate shares its weights"),
-        (without_linear_layers, {}, r"no nn.Linear is left .* \['lm_head'\]"),
-        (None, {"names": []}, "no nn.Linear is left"),
-        (None, {"alpha": float("nan")}, "alpha is a number above 0, or None, not nan"),
-        (None, {"alpha": 0}, "alpha is a number above 0"),
-        (None, {"rank": 0}, "rank is a whole number"),
-    ],
-)
-def test_what_cannot_be_adapted_is_refused_and_nothing_is_changed(model, change, settings, message):
-    if change is not None:
-        change(model)
-    before = list(model.state_dict())
-    with pytest.raises(ValueError, match=message):
-        add_lora(model, **{"rank": 2, **settings})
-    assert list(model.state_dict()) == before
-    assert all(p.requires_grad for p in model.parameters())
-
-
-def test_adding_twice_and_merging_nothing_are_refused(model):
-    with pytest.raises(ValueError, match="no adapters"):
-        merge_lora(model)
+def test_after_merging_there_can_be_new_ones(model):
+    merge_lora(model)  # there are none
     add_lora(model, 2)
-    with pytest.raises(ValueError, match="already"):
-        add_lora(model, 2)
-    merge_lora(model)
-    assert len(add_lora(model, 3)) == 28  # after merging, new ones
-
-
-@pytest.mark.parametrize("rank", [0, -1, 2.0, True, None])
-def test_a_rank_that_is_none_is_refused(rank):
-    with pytest.raises(ValueError, match="rank"):
-        LoRA(nn.Linear(3, 4), rank)
-
-
-def test_another_layer_is_refused():
-    with pytest.raises(TypeError, match="Embedding"):
-        LoRA(nn.Embedding(3, 4), 1)
+    assert len(add_lora(merge_lora(model), 3)) == 28
 
 
 def test_adapters_have_the_type_of_the_weights():

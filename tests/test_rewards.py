@@ -96,9 +96,6 @@ def test_advantages_by_hand_and_shifted():
     shift_of_a_group = torch.tensor([1.0, 2, 3]).repeat_interleave(8)
     by_group = rewards.group_advantages(given + shift_of_a_group, 8)
     assert torch.equal(by_group, rewards.group_advantages(given, 8))
-    for group in (0, 5, 48):
-        with pytest.raises(ValueError, match="groups"):
-            rewards.group_advantages(given, group)
 
 
 def test_the_group_mean_shortens_the_expected_gradient_by_one_in_a_group():
@@ -137,8 +134,8 @@ def test_the_tilted_reference_is_the_best_policy():
         assert objective((best.log() + 0.3 * torch.randn(5)).softmax(0)) < objective(best)
 
 
-B, N, BIG = torch.zeros(4), torch.zeros(4, 3), torch.zeros(4, 3, 5)
-MASK, LONG = N.bool(), torch.zeros(4, 6, dtype=torch.int64)
+B, N = torch.zeros(4), torch.zeros(4, 3)
+MASK = N.bool()
 
 
 @pytest.mark.parametrize(
@@ -149,19 +146,12 @@ MASK, LONG = N.bool(), torch.zeros(4, 6, dtype=torch.int64)
         (rewards.policy_gradient_loss, (N, MASK, B[0])),
         (rewards.policy_gradient_loss, (N, MASK[0], B)),
         (rewards.policy_gradient_loss, (N, MASK[:, :1], B)),
-        (rewards.kl_penalty, (BIG, BIG[:1], MASK)),
-        (rewards.kl_penalty, (BIG, BIG, MASK[0])),
         (rewards.dpo_loss, (B[:, None], B, 0.1)),
         (rewards.dpo_loss, (B, B[:1], 0.1)),
-        (rewards.group_advantages, (N[:, :2], 2)),
-        (rewards.chosen_log_probs, (BIG, LONG[:, :2])),
-        (rewards.chosen_log_probs, (BIG, LONG[:2])),
-        (rewards.completion_log_probs, (nn.Embedding(5, 5), LONG, 0)),
-        (rewards.completion_log_probs, (nn.Embedding(5, 5), LONG, 6)),
     ],
 )
-def test_shapes_that_would_be_broadcast_or_cut_are_refused(function, given):
-    with pytest.raises(ValueError, match=r"shapes should be|completions of"):
+def test_shapes_that_would_be_broadcast_are_refused(function, given):
+    with pytest.raises(ValueError, match=r"\(B, n\)|are pairs"):
         function(*given)
 
 
@@ -204,12 +194,6 @@ def test_pass_at_k_is_unbiased():
     assert math.isclose(found, 1 - (1 - p) ** k)
     plugged_in = sum(w * (1 - (1 - c / n) ** k) for c, w in enumerate(weights))
     assert plugged_in < found - 0.01
-
-
-@pytest.mark.parametrize("n, correct, k", [(4, 1, 5), (4, 5, 2), (4, -1, 2), (4, 1, 0)])
-def test_pass_at_k_of_what_cannot_be(n, correct, k):
-    with pytest.raises(ValueError, match="pass@"):
-        rewards.pass_at_k(n, correct, k)
 
 
 def test_completions_are_sampled_up_to_the_end_token():

@@ -86,34 +86,6 @@ def test_a_batch_is_a_copy():
     assert torch.equal(data, before)
 
 
-BAD_STREAMS = [
-    ([1, 2, 3], TypeError, "not a list"),
-    ("text", TypeError, "not a str"),
-    (torch.arange(6).view(2, 3), ValueError, r"shape \(N,\), but has shape \(2, 3\)"),
-    (torch.zeros(10), TypeError, r"torch.float32. Use data.long\(\)"),
-    (torch.zeros(10, dtype=torch.uint8), TypeError, "torch.uint8"),
-    (torch.arange(4), ValueError, r"block_size \+ 1 = 5 tokens, but data has 4"),
-    (torch.tensor([], dtype=torch.int64), ValueError, "but data has 0"),
-]
-
-
-@pytest.mark.parametrize(("data", "error", "message"), BAD_STREAMS)
-def test_a_bad_stream_is_named_everywhere(data, error, message):
-    sizes = {"block_size": 4, "batch_size": 2}
-    with pytest.raises(error, match=message):
-        get_batch(data, 4, 2)
-    with pytest.raises(error, match=message):
-        estimate_loss(Table(), data, **sizes)
-    with pytest.raises(error, match=message):
-        train(model := Table(), data, steps=1, optimizer=adam(model), **sizes)
-
-
-@pytest.mark.parametrize(("sizes", "name"), [((0, 2), "block_size"), ((4, 0), "batch_size")])
-def test_sizes_are_at_least_one(sizes, name):
-    with pytest.raises(ValueError, match=f"{name} should be at least 1, but is 0"):
-        get_batch(torch.arange(10), *sizes)
-
-
 # --- language_model_loss --------------------------------------------------------------------------
 
 
@@ -146,7 +118,7 @@ def test_a_uniform_model_loses_ln_v():
 )
 def test_a_model_with_other_shapes_is_named(wrong, shape):
     x = torch.zeros(2, 3, dtype=torch.int64)
-    with pytest.raises(ValueError, match=rf"\(\*\(2, 3\), V\), but gave {shape}"):
+    with pytest.raises(ValueError, match=rf"\(\*\(2, 3\), V\), but are {shape}"):
         language_model_loss(wrong, x, x)
 
 
@@ -207,9 +179,12 @@ def test_the_mode_comes_back_after_an_error():
     assert model.training
 
 
-def test_batches_are_at_least_one():
-    with pytest.raises(ValueError, match="batches should be at least 1, but is 0"):
-        estimate_loss(Table(), stream(20), block_size=4, batches=0)
+def test_rows_of_ids_are_no_stream():
+    rows = stream(90).view(9, 10)
+    with pytest.raises(ValueError, match="logits should be"):
+        estimate_loss(Table(), rows, block_size=4)
+    with pytest.raises(ValueError, match="logits should be"):
+        train_table(rows, steps=1)
 
 
 # --- train ----------------------------------------------------------------------------------------
@@ -274,60 +249,9 @@ def test_a_loss_that_is_not_finite_stops_the_training_before_the_step():
             return super().forward(ids) * (math.inf if len(calls) == 4 else 1)
 
     model = Breaks()
-    with pytest.raises(FloatingPointError) as error:
+    with pytest.raises(FloatingPointError, match="the loss is nan at step 3"):
         train_table(stream(200), model, steps=9)
-    message = str(error.value)
-    assert "the loss is nan at step 3 (the losses before it: " in message
-    assert message.count(",") >= 5  # three losses, and the causes
-    for cause in ("learning rate", "warm-up", "clipped", "mask", "logarithm"):
-        assert cause in message
     assert model.table.weight.isfinite().all()
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"steps": 0}, ValueError, "steps should be at least 1, but is 0"),
-        ({"steps": 2.5}, TypeError, "steps should be a whole number, but is 2.5"),
-        ({"steps": True}, TypeError, "steps should be"),
-        ({"batch_size": 2.5}, TypeError, "batch_size should be"),
-        ({"grad_clip": 0}, ValueError, "grad_clip should be above 0, or None"),
-        ({"optimizer": torch.optim.SGD}, TypeError, "should be an optimizer, but is <class"),
-        ({"optimizer": "Adam"}, TypeError, "one optimizer or several, not hold 'A'"),
-        ({"optimizer": []}, ValueError, "needs an optimizer, but the list of them is empty"),
-    ],
-)
-def test_settings_that_mean_nothing_are_refused_before_the_first_step(settings, error, message):
-    model = Table()
-    before = model.table.weight.detach().clone()
-    with pytest.raises(error, match=message):
-        train_table(stream(200), model, **{"steps": 3, **settings})
-    assert torch.equal(model.table.weight, before)
-
-
-def test_the_optimizers_of_another_model_are_refused():
-    """The usual cause: the cell that makes the model was run again."""
-    old, model = Table(), Table()
-    mixed = torch.optim.SGD([*model.parameters(), *old.parameters()], lr=0.1)
-    for optimizer, count in ((adam(old), "1 of the 1"), (mixed, "1 of the 2")):
-        with pytest.raises(ValueError, match=rf"{count} tensors .*not parameters of the model"):
-            train_table(stream(200), model, steps=3, optimizer=optimizer)
-
-
-def test_optimizers_that_leave_something_untrained_are_refused():
-    """The usual causes: it was made before add_lora; a layer was forgotten."""
-    model = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))
-    both, table = adam(model), adam(model[0])
-    with pytest.raises(ValueError, match=r"no optimizer steps 2 .* such as 1\.weight: give them"):
-        train_table(stream(200), model, steps=1, optimizer=table)
-    model[1].requires_grad_(False)
-    for optimizer in (both, table, [table, adam(model[0])]):
-        train_table(stream(200), model, steps=1, optimizer=optimizer)
-    model.requires_grad_(False)
-    added = nn.Linear(3, 5)
-    model.append(added)
-    with pytest.raises(ValueError, match="all 3 tensors that this Adam steps are frozen"):
-        train_table(stream(200), model, steps=1, optimizer=[both, adam(added)])
 
 
 def test_the_schedule_scales_every_group_of_every_optimizer():
