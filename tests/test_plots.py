@@ -305,6 +305,15 @@ def test_trees_stand_side_by_side_and_join_what_they_say():
     assert alone == [[3, 0]] and border[0][0] == 2.5
 
 
+def test_arrows_go_straight_up_or_round_two_corners():
+    places = {"x": (0, 0), "head 0": (0, 1), "head 1": (1, 1)}
+    fig = plots.diagram(places, "Two.", arrows=[("x", "head 0"), ("x", "head 1")])
+    straight, cornered = ways(fig.axes[0])
+    assert len(boxes(fig.axes[0])) == 3 and (len(straight), len(cornered)) == (2, 4)
+    assert straight[0][0] == straight[1][0] == cornered[1][0] < cornered[2][0] == cornered[3][0]
+    assert straight[1][1] == cornered[3][1] > cornered[2][1] == cornered[1][1] > straight[0][1]
+
+
 def test_an_arrow_of_a_stream_leaves_it_and_is_added_to_it():
     fig = plots.diagram(
         {"x": (0, 0), "norm#1": (1, 1), "norm#2": (1, 2), "out": (0, 3)},
