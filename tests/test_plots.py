@@ -243,8 +243,8 @@ def test_bars_of_several_names_stand_side_by_side():
     fig = plots.bars({"a": [1, 2], "b": [3, 4]}, "Four.", labels="xy", vertical=True)
     (ax,) = fig.axes
     assert [bar.get_height() for bar in ax.patches] == [1, 2, 3, 4]
-    centres = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
-    assert centres == pytest.approx([-0.2, 0.8, 0.2, 1.2]) and legend(ax) == ["a", "b"]
+    centers = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
+    assert centers == pytest.approx([-0.2, 0.8, 0.2, 1.2]) and legend(ax) == ["a", "b"]
 
 
 def test_seeds_are_dots_with_a_tick_at_their_mean():

@@ -14,29 +14,14 @@ import bz2
 import functools
 import json
 import zipfile
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from helpers.data import convert, sources
-from helpers.data.sources import DataError
+from helpers.data.sources import DataError as DataError
 
 if TYPE_CHECKING:
     import numpy as np
-
-__all__ = [
-    "DataError",
-    "DataStatus",
-    "analogies",
-    "checkpoint",
-    "fetched_files",
-    "glove",
-    "shakespeare",
-    "smollm2",
-    "status",
-    "wikipedia",
-    "word_similarity",
-]
 
 
 def glove() -> tuple[list[str], np.ndarray]:
@@ -81,7 +66,6 @@ def word_similarity(name: str) -> list[tuple[str, str, float]]:
     research without a named licence). Shipped (25 kB). Used in: words_as_vectors.
     """
     files = {"wordsim353": "wordsim353.tsv", "simlex999": "simlex999.txt"}
-    _choose("name", name, files)
     lines = sources.shipped(files[name]).read_text("utf-8").splitlines()
     rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return [(a.lower(), b.lower(), float(rating)) for a, b, rating in rows]
@@ -99,7 +83,6 @@ def shakespeare(split: str = "all") -> str:
     data included: losses on the two texts cannot be compared. Used in: words_as_vectors,
     language_modelling and wherever a small model is trained.
     """
-    _choose("split", split, ("all", "train", "validation"))
     text = _plays()
     cut = text.index("\n\n", len(text) * 9 // 10) + 2
     return {"all": text, "train": text[:cut], "validation": text[cut:]}[split]
@@ -122,7 +105,8 @@ def wikipedia(split: str = "train") -> list[tuple[str, str]]:
     CC BY-SA 3.0, from the tests of gensim 4.4.0; fetched at the first use (28 MB, of which 1.7 MB
     are kept). Used in: byte_pair_encoding, gptmini, judging.
     """
-    _choose("split", split, ("all", "train", "validation", "test"))
+    if split not in ("all", "train", "validation", "test"):
+        raise ValueError(f"the split is all, train, validation or test, not {split!r}")
 
     def make() -> bytes:
         with bz2.open(sources.fetch("enwiki-106-articles.xml.bz2")) as dump:
@@ -204,9 +188,3 @@ def status() -> list[DataStatus]:
 def fetched_files() -> list[str]:
     """Return the names of the files in the cache when it has all data that chapters may fetch."""
     return [files[0] for _, *files in _FILES.values() if files]
-
-
-def _choose(what: str, given: str, choices: Collection[str]) -> None:
-    if given not in choices:
-        names = ", ".join(map(repr, choices))
-        raise ValueError(f"{what} {given!r} is not known; choose one of {names}")

