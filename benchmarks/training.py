@@ -19,7 +19,8 @@ kernels   what the machine can do (matrix products in float32, and in bfloat16 w
           where the time of a step of `fast`, of `headline` and of GPTMini goes, which
           share of those GFLOP/s it reaches, and attention's kernel beside its formula in bfloat16.
 
-The text is tiny Shakespeare (see helpers.data.tiny_shakespeare); nanoGPT is cloned from
+The text is tiny Shakespeare (data/tinyshakespeare/input.txt of github.com/karpathy/char-rnn,
+1,115,394 characters, the last tenth for validation); nanoGPT is cloned from
 github.com/karpathy/nanoGPT; it is copied, and its checkout stays as it is. Peers run with as many
 threads as we do: set OMP_NUM_THREADS. Only seconds inside steps count: no start, no evaluation.
 Rates, momentum and lengths were chosen by the loss on this same validation split, in eighty runs

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from helpers.data import overview, sources
+from helpers.data import fetched_files, sources
 
 N_WORDS = 30_000  # the most frequent words of GloVe's 400,000; rare words are of no use to us
 TABLES = {
@@ -66,7 +66,7 @@ def same(ours: Path, built: bytes) -> bool:
 def fetch_all() -> int:
     """Fetch what chapters may fetch; report each file; return the number that could not be had."""
     failed = 0
-    for name in overview.fetched_files():
+    for name in fetched_files():
         try:
             print("ready ", sources.fetch(name))
         except sources.DataError as error:

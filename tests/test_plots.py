@@ -100,12 +100,6 @@ def test_labels_show_white_space_and_dollars_as_they_are():
     assert ax.get_xticklabels()[0].get_rotation() == 90
 
 
-@pytest.mark.parametrize("matrix", [[1.0, 2.0], [[[1.0]]]])
-def test_a_heat_map_of_something_else_is_refused(matrix):
-    with pytest.raises(ValueError, match="a matrix with 2 dimensions, not shape"):
-        plots.heatmap(matrix, "Wrong.")
-
-
 def test_a_colour_bar_has_its_label():
     fig = plots.heatmap([[1.0]], "One.", colorbar="weight", title="T", xlabel="key", ylabel="query")
     assert len(fig.axes) == 2 and fig.axes[1].get_ylabel() == "weight"
@@ -130,9 +124,9 @@ def test_curves_are_named_and_levels_too():
 
 def test_an_arrow_ends_at_its_vector_and_is_named():
     fig, ax = plots.picture("An arrow.")
-    plots.draw_arrow(ax, torch.tensor([2.0, 1.0]), "a", plots.BLUE, start=(1, 1))
+    plots.draw_arrow(ax, torch.tensor([2.0, 1.0]), "a", plots.BLUE)
     assert texts(fig) == ["", "a"]
-    assert tuple(ax.texts[1].xy) == (3.0, 2.0)
+    assert tuple(ax.texts[1].xy) == (2.0, 1.0)
 
 
 def legend(ax):
@@ -151,8 +145,8 @@ KINDS = {
     "bars": lambda: plots.bars({"a": [1, 2]}, "C.", labels="ab"),
     "seeds": lambda: plots.seeds({"a": [1, 2], "b": [2, 3]}, "D.", paired=True),
     "histograms": lambda: plots.histograms({"a": [1, 2, 2]}, "E.", marks={"m": 2}),
-    "trees": lambda: plots.trees([("n", ("e", "w")), "s"], "G."),
-    "diagram": lambda: plots.diagram(["a", "b"], "F."),
+    "trees": lambda: plots.trees([("e", "w"), "s"], "G.", heights={"ew": 1}),
+    "diagram": lambda: plots.diagram({"a": (0, 0), "b": (0, 1)}, "F.", arrows=["ab"]),
 }
 
 
@@ -192,8 +186,6 @@ def test_curves_have_styles_spans_and_marked_ticks_on_logarithmic_axes():
     assert (ax.lines[1].get_marker(), ax.lines[1].get_linestyle()) == ("o", "None")
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert tick_labels(ax.xaxis) == ["1", "2", "4"] and tick_labels(ax.yaxis) == ["ten"]
-    with pytest.raises(ValueError, match="styles names 'dot', which is none of dots"):
-        plots.curves({"dots": [1]}, "One.", **LABELS, styles={"dot": "o"})
 
 
 def test_a_legend_stands_where_there_is_something_to_tell_apart():
@@ -210,9 +202,6 @@ def test_a_smoothed_value_is_the_mean_of_its_neighbours_at_their_middle():
     steps, means = plots.smoothed(torch.tensor([1.0, 2.0, 6.0, 4.0]), 3)
     assert steps.tolist() == [1, 2] and means.tolist() == pytest.approx([3, 4])
     assert plots.smoothed([5, 7], 1)[1].tolist() == [5, 7]
-    for width in (0, 3):
-        with pytest.raises(ValueError, match=f"2 values have no mean of {width} neighbours"):
-            plots.smoothed([1, 2], width)
 
 
 def test_heat_maps_stand_side_by_side_with_options_for_all_or_for_one():
@@ -254,10 +243,8 @@ def test_bars_of_several_names_stand_side_by_side():
     fig = plots.bars({"a": [1, 2], "b": [3, 4]}, "Four.", labels="xy", vertical=True)
     (ax,) = fig.axes
     assert [bar.get_height() for bar in ax.patches] == [1, 2, 3, 4]
-    centres = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
-    assert centres == pytest.approx([-0.2, 0.8, 0.2, 1.2]) and legend(ax) == ["a", "b"]
-    with pytest.raises(ValueError, match="each of 2 labels"):
-        plots.bars({"a": [1, 2, 3]}, "Three.", labels="xy")
+    centers = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
+    assert centers == pytest.approx([-0.2, 0.8, 0.2, 1.2]) and legend(ax) == ["a", "b"]
 
 
 def test_seeds_are_dots_with_a_tick_at_their_mean():
@@ -270,14 +257,9 @@ def test_seeds_are_dots_with_a_tick_at_their_mean():
     assert tick_labels(ax.yaxis) == ["pre", "post"] and legend(ax) == ["one seed", "mean"]
 
 
-def test_seeds_can_be_paired_and_upright_settings_are_x():
-    fig = plots.seeds({1: [1, 2], 8: [3, 5]}, "Pairs.", paired=True, vertical=True, log="x")
-    fig.png()
-    (ax,) = fig.axes
-    assert [list(line.get_ydata()) for line in ax.lines[:3]] == [[1, 3], [2, 5], [1.5, 4]]
-    assert list(ax.lines[0].get_xdata()) == [1, 8] and tick_labels(ax.xaxis) == ["1", "8"]
-    with pytest.raises(ValueError, match=r"equally many seeds, not \[1, 2\]"):
-        plots.seeds({"a": [1], "b": [2, 3]}, "Odd.", paired=True)
+def test_dots_of_one_seed_can_be_joined():
+    (ax,) = plots.seeds({1: [1, 2], 8: [3, 5]}, "Pairs.", paired=True).axes
+    assert [list(line.get_xdata()) for line in ax.lines[:2]] == [[1, 3], [2, 5]]
 
 
 def test_histograms_share_their_bins_and_have_marks():
@@ -321,22 +303,15 @@ def test_trees_stand_side_by_side_and_join_what_they_say():
     assert inner == [[1, 0], [1, 1], [2, 1], [2, 0]]
     assert outer == [[0, 0], [0, 4], [1.5, 4], [1.5, 1]]
     assert alone == [[3, 0]] and border[0][0] == 2.5
-    levels = plots.trees([("n", ("e", "w"))], "One tree.").axes[0].lines[1].get_ydata()
-    assert list(levels) == [0, 2, 2, 1]
 
 
-def test_a_diagram_of_rows_stands_centred_and_flows_upwards():
-    fig = plots.diagram(["x", ["head 0", "head 1"], "concatenate"], "Two heads.")
-    assert [t for t in texts(fig) if t] == ["x", "head 0", "head 1", "concatenate"]
-    (ax,) = fig.axes
-    middles = {t.get_text(): t.get_position() for t in ax.texts if t.get_text()}
-    assert (
-        middles["x"][0]
-        == middles["concatenate"][0]
-        == pytest.approx((middles["head 0"][0] + middles["head 1"][0]) / 2)
-    )
-    assert len(boxes(ax)) == 4 and len(ways(ax)) == 4
-    assert all(way[-1][1] > way[0][1] for way in ways(ax))
+def test_arrows_go_straight_up_or_round_two_corners():
+    places = {"x": (0, 0), "head 0": (0, 1), "head 1": (1, 1)}
+    fig = plots.diagram(places, "Two.", arrows=[("x", "head 0"), ("x", "head 1")])
+    straight, cornered = ways(fig.axes[0])
+    assert len(boxes(fig.axes[0])) == 3 and (len(straight), len(cornered)) == (2, 4)
+    assert straight[0][0] == straight[1][0] == cornered[1][0] < cornered[2][0] == cornered[3][0]
+    assert straight[1][1] == cornered[3][1] > cornered[2][1] == cornered[1][1] > straight[0][1]
 
 
 def test_an_arrow_of_a_stream_leaves_it_and_is_added_to_it():
@@ -346,7 +321,7 @@ def test_an_arrow_of_a_stream_leaves_it_and_is_added_to_it():
         arrows=[("stream", "norm#1"), ("norm#1", "norm#2", "(B, T, C)"), ("norm#2", "stream")],
         streams={"stream": ("x", "out")},
         frames={"block": ["norm#1", "norm#2"]},
-        colours={"norm#1": plots.ORANGE},
+        colors={"norm#1": plots.ORANGE},
     )
     assert [t for t in texts(fig) if t] == ["block", "(B, T, C)", "+", "x", "norm", "norm", "out"]
     (ax,) = fig.axes
@@ -357,37 +332,9 @@ def test_an_arrow_of_a_stream_leaves_it_and_is_added_to_it():
     assert frame.x0 < stream[0][0] < frame.x1 and frame.y0 < read[0][1] < added[0][1] < frame.y1
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"arrows": [("a", "z")]},
-        {"streams": {"s": ("a", "z")}},
-        {"frames": {"f": ["z"]}},
-        {"colours": {"z": plots.RED}},
-    ],
-)
-def test_a_diagram_names_what_is_no_box(wrong):
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))} names 'z', which is none of a, b"):
-        plots.diagram(["a", "b"], "Two.", **wrong)
-
-
 def test_a_call_is_timed_by_its_shortest_run():
     calls = []
     assert milliseconds(calls.append, 1, repeats=3) >= 0 and calls == [1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("draw", "says"),
-    [
-        (lambda: plots.bars({"a": [1, 2]}, "x", labels=[1, 2], highlight=["3"]), "none of 1, 2"),
-        (lambda: plots.bars({c: [1] for c in "abcdefg"}, "x", labels=["p"]), "7 names"),
-        (lambda: plots.histograms({c: [1, 2] for c in "abcdefgh"}, "x"), "8 names"),
-        (lambda: plots.histograms({"a": [1]}, "x", marks=dict.fromkeys("abcd", 1)), "4 names"),
-    ],
-)
-def test_what_could_not_be_told_apart_or_found_is_refused(draw, says):
-    with pytest.raises(ValueError, match=says):
-        draw()
 
 
 def test_signs_that_the_font_lacks_are_boxes_without_ado():

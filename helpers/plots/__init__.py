@@ -26,11 +26,10 @@ All but `diagram` take these options, too:
 """
 
 import io
-import textwrap
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import chain, cycle, pairwise
+from contextlib import ContextDecorator, contextmanager
+from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
@@ -38,16 +37,13 @@ import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
-from matplotlib.path import Path
 
 # Okabe and Ito's palette (2008) without yellow: told apart with every kind of colour vision.
 _CYCLE = BLUE, ORANGE, GREEN, PINK, SKY, RED = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00",
 )  # fmt: skip
-GREY, _INK = "#6b7280", "#374151"
+GREY, INK = "#6b7280", "#374151"
 
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # ships with Matplotlib: the same glyphs on every machine
@@ -58,11 +54,11 @@ _STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": GREY,
-    "axes.labelcolor": _INK,
+    "axes.labelcolor": INK,
     "xtick.color": GREY,
     "ytick.color": GREY,
-    "xtick.labelcolor": _INK,
-    "ytick.labelcolor": _INK,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": "#e5e7eb",
@@ -70,7 +66,8 @@ _STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "axes.prop_cycle": cycler(color=_CYCLE),
 }
-_styled = mpl.rc_context(_STYLE)  # decorates what draws: the course's look, whoever calls
+# Decorates what draws: the course's look, whoever calls.
+styled: ContextDecorator = mpl.rc_context(_STYLE)
 
 
 class Picture(Figure):
@@ -103,23 +100,16 @@ class Picture(Figure):
 class _Axes(Axes):
     """Axes in the course's style, also for what is drawn after `picture()` has returned."""
 
-    set_title, legend = _styled(Axes.set_title), _styled(Axes.legend)
-    plot = _styled(Axes.plot)
+    set_title, legend = styled(Axes.set_title), styled(Axes.legend)
+    plot = styled(Axes.plot)
 
 
 def picture(
     alt: str, *, width: float = 7, height: float = 3.6, columns: int = 1, rows: int = 1, **axes: Any
 ) -> tuple[Picture, Any]:
-    """Return an empty picture and its axes in the course's style.
+    """Return an empty picture, and its axes in the course's style: one `Axes` or an array of them.
 
-    Args:
-        alt: the alternative text.
-        width, height: in inches.
-        columns, rows: numbers of axes.
-        axes: other options of `Figure.subplots`.
-
-    Returns (picture, axes); axes is one `Axes` or an array of them. Raises ValueError if alt is
-    empty.
+    `axes` are further options of `Figure.subplots`. Raises ValueError if alt is empty.
     """
     if not alt.strip():
         raise ValueError("a picture needs its alternative text: say in a sentence what it shows")
@@ -140,21 +130,6 @@ def visible(token: str) -> str:
     return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥")
 
 
-def _check_names(what: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Raise ValueError unless all names are known."""
-    for name in names:
-        if name not in known:
-            raise ValueError(
-                f"{what} names {name!r}, which is none of {', '.join(map(str, known))}"
-            )
-
-
-def _check_few(what: str, names: Collection[str], most: int = len(_CYCLE)) -> None:
-    """Raise ValueError for more names than colours."""
-    if len(names) > most:
-        raise ValueError(f"{what} has {len(names)} names; at most {most} can be told apart")
-
-
 def verbatim(text: Any) -> str:
     """Return text for a label, with $ escaped, which would begin a formula."""
     return str(text).replace("$", r"\$")
@@ -168,10 +143,10 @@ def _number(value: Any, form: str) -> str:
     return format(value, form).replace("inf", "∞").replace("-", "−")
 
 
-def _name(ax: Axes, place: Any, text: str, colour: str, **look: Any) -> None:
+def write_name(ax: Axes, place: Any, text: str, color: str, **look: Any) -> None:
     """Write a name beside a place (x, y)."""
     look = {"xytext": (5, 5), "textcoords": "offset points", **look}
-    ax.annotate(text, place, color=colour, **look)
+    ax.annotate(text, place, color=color, **look)
 
 
 def _places(ax: Axes, labels: Collection[Any], vertical: bool = False) -> np.ndarray:
@@ -242,12 +217,8 @@ def heatmap(
         values: a format such as ".2f" to write the numbers in, or a matrix of what to write.
         limits: (lowest, highest) of the colours.
         colorbar: the label of the colour bar; None: no colour bar.
-
-    Raises ValueError if the matrix does not have 2 dimensions.
     """
     data = np.asarray(matrix, dtype=float)
-    if data.ndim != 2:
-        raise ValueError(f"a heat map needs a matrix with 2 dimensions, not shape {data.shape}")
     with _drawn(alt, **({"width": 5, "height": 4} | options)) as ax:
         finite = data[np.isfinite(data)]  # a masked score is −∞: its cell stays white
         low, high = limits or (finite.min(initial=0.0), finite.max(initial=0.0))
@@ -313,10 +284,7 @@ def curves(
         lines: name → y values, or name → (x values, y values).
         styles: name → a format string of Matplotlib ("--", "o", "C0o--") or a mapping of options.
         axvspan: name → (from, to) in x, a grey span.
-
-    Raises ValueError if `styles` names a curve that does not exist.
     """
-    _check_names("styles", styles or {}, lines)
     with _drawn(alt, xlabel=xlabel, ylabel=ylabel, **options) as ax:
         for name, line in lines.items():
             pair = line if isinstance(line, tuple) else (range(len(line)), line)
@@ -331,12 +299,10 @@ def curves(
 def smoothed(values: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the moving average of values (n,), for `curves`: (steps, means), (n − width + 1,).
 
-    Each mean of `width` values stands at the middle of its steps. Raises ValueError if n < width.
+    Each mean of `width` values stands at the middle of its steps.
     """
     numbers = np.asarray(values, dtype=float)
-    if not 1 <= width <= len(numbers):
-        raise ValueError(f"{len(numbers)} values have no mean of {width} neighbours")
-    means = np.convolve(numbers, np.full(width, 1 / width), mode="valid")
+    means = np.lib.stride_tricks.sliding_window_view(numbers, width).mean(axis=1)
     return np.arange(len(means)) + (width - 1) / 2, means
 
 
@@ -358,25 +324,16 @@ def bars(
         values: a format such as ".2f" to write the lengths at the bars.
         highlight: the labels of the bars in another colour.
         vertical: whether the bars are vertical.
-
-    Raises ValueError if there are not n lengths, more than six series, or an unknown `highlight`.
     """
-    _check_names("highlight", highlight, labels)
-    _check_few("series", series)
     with _drawn(alt, vertical=vertical, **options) as ax:
         place, thick = _places(ax, labels, vertical), 0.8 / len(series)
         for i, (name, lengths) in enumerate(series.items()):
             at = place + thick * (i - (len(series) - 1) / 2)
             numbers = np.asarray(lengths, dtype=float)
-            if numbers.shape != (len(labels),):
-                raise ValueError(
-                    f"{name!r} should have a length for each of {len(labels)} labels, but has "
-                    f"shape {numbers.shape}"
-                )
             look = {"hatch": ("", "//", "..")[i % 3], "label": name if len(series) > 1 else ""}
-            colour = [ORANGE if label in highlight else _CYCLE[i] for label in labels]
+            color = [ORANGE if label in highlight else _CYCLE[i] for label in labels]
             draw = ax.bar if vertical else ax.barh
-            drawn = draw(at, numbers, thick, color=colour, edgecolor="white", **look)
+            drawn = draw(at, numbers, thick, color=color, edgecolor="white", **look)
             if values is not None:
                 ax.bar_label(drawn, [_number(v, values) for v in numbers], padding=3, fontsize=9)
                 ax.margins(**{"y" if vertical else "x": 0.15})  # room for the numbers
@@ -385,38 +342,25 @@ def bars(
 
 
 def seeds(
-    runs: Mapping, alt: str = "", paired: bool = False, vertical: bool = False, **options: Any
+    runs: Mapping[str, Any], alt: str = "", *, paired: bool = False, **options: Any
 ) -> Picture:
     """Draw a dot for each seed and a tick at the mean of each setting.
 
     Args:
         runs: setting → the results of its seeds.
         paired: whether to join the dots of one seed.
-        vertical: whether the settings are numbers: x, with the results as y and the means joined.
-
-    Raises ValueError if `paired` settings have different numbers of seeds.
     """
     results = [np.asarray(numbers, dtype=float) for numbers in runs.values()]
-    if paired and len(set(map(len, results))) > 1:
-        raise ValueError(f"paired settings need equally many seeds, not {[*map(len, results)]}")
-    means = [numbers.mean() for numbers in results]
-    defaults = {"height": 3, "xticks": list(runs) if vertical else None}
-    with _drawn(alt, vertical=vertical, **(defaults | options)) as ax:
-        place = list(runs) if vertical else _places(ax, runs)
-
-        def draw(at: Any, numbers: Any, *style: str, **look: Any) -> None:
-            ax.plot(*((at, numbers) if vertical else (numbers, at)), *style, **look)
-
+    with _drawn(alt, vertical=False, **({"height": 3} | options)) as ax:
+        place = _places(ax, runs)
         for one_seed in np.stack(results, axis=1) if paired else ():
-            draw(place, one_seed, color="#d1d5db", linewidth=1)
-        if vertical:
-            draw(place, means, color=BLUE, linewidth=1.5)
+            ax.plot(one_seed, place, color="#d1d5db", linewidth=1)
         every = np.repeat(place, [*map(len, results)])
         dot = {"color": SKY, "markersize": 8, "alpha": 0.8, "label": "one seed"}
-        draw(every, np.concatenate(results), "o", **dot)
+        ax.plot(np.concatenate(results), every, "o", **dot)
         if len(every) > len(place):
             tick = {"color": BLUE, "markersize": 14, "markeredgewidth": 2.5, "label": "mean"}
-            draw(place, means, "_" if vertical else "|", **tick)
+            ax.plot([numbers.mean() for numbers in results], place, "|", **tick)
         return ax.figure
 
 
@@ -436,56 +380,48 @@ def histograms(
         bins: number of bins.
         limits: (low, high) of the bins; None: the smallest and the largest number.
         marks: name → number, marked by a coloured line.
-
-    Raises ValueError for more than six names or three marks.
     """
-    _check_few("samples", samples)
-    _check_few("marks", marks or {}, most=3)
     with _drawn(alt, **options) as ax:
         numbers = [np.ravel(sample) for sample in samples.values()]
         edges = np.histogram_bin_edges(np.concatenate(numbers), bins, limits)
-        for colour, name, sample in zip(_CYCLE, samples, numbers, strict=False):
-            look = {"facecolor": (colour, 0.3), "edgecolor": colour, "linewidth": 1.5}
+        for color, name, sample in zip(cycle(_CYCLE), samples, numbers):
+            look = {"facecolor": (color, 0.3), "edgecolor": color, "linewidth": 1.5}
             ax.hist(sample, edges, histtype="stepfilled", label=name, **look)
-        for colour, (name, mark) in zip((RED, GREEN, PINK), (marks or {}).items(), strict=False):
-            ax.axvline(mark, color=colour, linewidth=2.5, label=name)
+        for color, (name, mark) in zip(cycle((RED, GREEN, PINK)), (marks or {}).items()):
+            ax.axvline(mark, color=color, linewidth=2.5, label=name)
         return ax.figure
 
 
 def trees(
-    roots: Sequence[Any],
-    alt: str = "",
-    *,
-    heights: Mapping[str, float] | None = None,
-    **options: Any,
+    roots: Sequence[Any], alt: str = "", *, heights: Mapping[str, float], **options: Any
 ) -> Picture:
     """Draw binary trees side by side, leaves at the bottom, one colour per tree.
 
     Args:
         roots: each a label, or a pair of subtrees: ("n", ("e", "w")).
-        heights: the joined labels under a node ("new") → its height; None: one above its subtrees.
+        heights: the joined labels under a node ("new") → its height.
     """
     leaves: list[str] = []
     paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # names stand before lines
 
-    def grow(tree: Any, colour: str) -> tuple[str, float, float]:
+    def grow(tree: Any, color: str) -> tuple[str, float, float]:
         """Draw a tree; returns its joined labels and the position (x, y) of its top."""
         if isinstance(tree, str):
             leaves.append(tree)
             return tree, len(leaves) - 1.0, 0.0
-        (left, x, low), (right, end, high) = (grow(half, colour) for half in tree)
-        top = heights[left + right] if heights else max(low, high) + 1
-        ax.plot((x, x, end, end), (low, top, top, high), color=colour)
+        (left, x, low), (right, end, high) = (grow(half, color) for half in tree)
+        top = heights[left + right]
+        ax.plot((x, x, end, end), (low, top, top, high), color=color)
         look: dict[str, Any] = {"xytext": (0, 4), "ha": "center", "weight": "bold", "bbox": paper}
-        _name(ax, ((x + end) / 2, top), verbatim(visible(left + right)), _INK, **look)
+        write_name(ax, ((x + end) / 2, top), verbatim(visible(left + right)), INK, **look)
         return left + right, (x + end) / 2, top
 
     with _drawn(alt, **options) as ax:
-        for root, colour in zip(roots, cycle(_CYCLE), strict=False):
+        for root, color in zip(roots, cycle(_CYCLE)):
             first = len(leaves)
-            _, x, top = grow(root, colour)
+            _, x, top = grow(root, color)
             if top == 0:
-                ax.plot(x, 0, "o", color=colour)
+                ax.plot(x, 0, "o", color=color)
             if first:
                 ax.axvline(first - 0.5, color="#d1d5db", linewidth=1, linestyle=":")
         ax.set_xticks(range(len(leaves)), _shown(map(visible, leaves)))
@@ -496,131 +432,23 @@ def trees(
         return ax.figure
 
 
-def draw_points(ax: Axes, points: Mapping[str, Any], colour: str = _INK, marker: str = "o") -> None:
+def draw_points(ax: Axes, points: Mapping[str, Any], color: str = INK, marker: str = "o") -> None:
     """Draw points (x, y) of a plane, each with its name beside it."""
     paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
     for name, point in points.items():
-        ax.plot(*point, marker, color=colour)
-        _name(ax, tuple(point), name, colour, bbox=paper)
+        ax.plot(*point, marker, color=color)
+        write_name(ax, tuple(point), name, color, bbox=paper)
 
 
-def draw_arrow(ax: Axes, vector: Any, name: str, colour: str, start: Any = (0.0, 0.0)) -> None:
-    """Draw a 2-D vector as an arrow from `start`, with its name beyond the tip."""
-    base, step = np.asarray(start, float), np.asarray(vector, float)
-    tip, (left, down) = tuple(base + step), step < 0
-    look = {"arrowstyle": "-|>", "color": colour, "linewidth": 2, "mutation_scale": 16}
-    ax.annotate("", tip, tuple(base), arrowprops={**look, "shrinkA": 0, "shrinkB": 0})
+def draw_arrow(ax: Axes, vector: Any, name: str, color: str) -> None:
+    """Draw a 2-D vector as an arrow from the origin, with its name beyond the tip."""
+    left, down = np.asarray(vector, float) < 0
+    tip = tuple(np.asarray(vector, float))
+    look = {"arrowstyle": "-|>", "color": color, "linewidth": 2, "mutation_scale": 16}
+    ax.annotate("", tip, (0, 0), arrowprops={**look, "shrinkA": 0, "shrinkB": 0})
     beyond = {"ha": "right" if left else "left", "va": "top" if down else "baseline"}
-    _name(ax, tip, name, colour, xytext=tuple(np.where(step < 0, -5, 5)), weight="bold", **beyond)
+    offset = -5 if left else 5, -5 if down else 5
+    write_name(ax, tip, name, color, xytext=offset, weight="bold", **beyond)
 
 
-_BOX, _RING = np.array([0.72, 0.26]), np.array([0.15, 0.15])  # half width and height, in inches
-_GRID, _ROUND = np.array([1.8, 0.85]), "round,pad=0,rounding_size=0.08"  # from box to box; corners
-
-
-@_styled
-def diagram(
-    boxes: Mapping[str, tuple[float, float]] | Sequence[str | Sequence[str]],
-    alt: str,
-    *,
-    arrows: Sequence[Sequence[str]] | None = None,
-    streams: Mapping[str, tuple[str, str]] | None = None,
-    frames: Mapping[str, Sequence[str]] | None = None,
-    colours: Mapping[str, str] | None = None,
-) -> Picture:
-    """Draw boxes and arrows, from the bottom to the top.
-
-    Args:
-        boxes: name → (column, row), row 0 at the bottom; or the rows from bottom to top, each a
-            name or a list of names. What follows a # is not shown, so that two boxes can have one
-            label; a symbol alone (×) stands in a circle.
-        arrows: (from, to) or (from, to, label); without, each box of a row points at all of the
-            next.
-        streams: name → (first box, last box) of one column, joined by a thick line like the
-            residual stream. An arrow from a stream starts on it beside the other box; an arrow to a
-            stream is added (+) there.
-        frames: label → the boxes that it surrounds.
-        colours: box → colour.
-
-    Raises ValueError for a box that does not exist.
-    """
-    if not isinstance(boxes, Mapping):
-        rows: list[Sequence[str]] = [[row] if isinstance(row, str) else row for row in boxes]
-        arrows = arrows or [(a, b) for low, high in pairwise(rows) for a in low for b in high]
-        boxes = {n: (i - len(row) / 2, j) for j, row in enumerate(rows) for i, n in enumerate(row)}
-    arrows, streams, frames, colours = arrows or (), streams or {}, frames or {}, colours or {}
-    _check_names("arrows", chain(*(arrow[:2] for arrow in arrows)), {**boxes, **streams})
-    _check_names("streams", chain(*streams.values()), boxes)
-    _check_names("frames", chain(*frames.values()), boxes)
-    _check_names("colours", colours, boxes)
-    at = {name: np.asarray(place) * _GRID for name, place in boxes.items()}
-    shown = {name: name.partition("#")[0].strip() for name in boxes}
-    half = {name: _BOX if shown[name][1:] or shown[name].isalnum() else _RING for name in boxes}
-
-    def end(name: str, other: str) -> tuple[np.ndarray, np.ndarray]:
-        """Centre and half size of a box, or of the point of a stream beside the other box."""
-        if name in streams:
-            return np.array([at[streams[name][0]][0], at[other][1]]), _RING
-        return at[name], half[name]
-
-    (left, bottom), (right, top) = _corners(at.values()) + _BOX * [[-1.5, -2.2], [1.5, 2.2]]
-    fig, ax = picture(alt, width=right - left, height=top - bottom)
-    ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
-    ax.axis("off")
-    for label, inside in frames.items():
-        joined = [end(b, a)[0] for a, b, *_ in arrows if a in inside and b in streams]
-        low, high = _corners([*(at[name] for name in inside), *joined])
-        _draw_box(ax, (low + high) / 2, (high - low) / 2 + _BOX + 0.13, GREY, linestyle="--")
-        _name(ax, high + _BOX + 0.13, label, GREY, xytext=(-2, 3), ha="right", weight="bold")
-    for first, last in streams.values():
-        _draw_path(ax, _route(at[first], at[last], half[first], half[last]), BLUE, 4)
-    for a, b, *note in arrows:
-        (start, size), (goal, goal_size) = end(a, b), end(b, a)
-        path = _route(start, goal, 0 * size if a in streams else size, goal_size)
-        _draw_path(ax, path, _INK, 1.4)
-        level = {"ha": "center", "xytext": (0, 4)} if start[1] == goal[1] else {"xytext": (5, -3)}
-        _name(ax, (path[-2] + path[-1]) / 2, "".join(note), _INK, fontsize=9, **level)
-        if b in streams:
-            _draw_ring(ax, goal, "+", BLUE)
-    for name, place in at.items():
-        colour = colours.get(name, GREY)
-        if half[name] is _RING:
-            _draw_ring(ax, place, shown[name], colour)
-        else:
-            _draw_box(ax, place, _BOX, colour, facecolor=0.15 * np.array(to_rgb(colour)) + 0.85)
-            ax.text(*place, textwrap.fill(shown[name], 17), ha="center", va="center")
-    return fig
-
-
-def _corners(points: Iterable[np.ndarray]) -> np.ndarray:
-    """The lower left and the upper right corner of the smallest rectangle around points."""
-    stacked = np.stack(list(points))
-    return np.stack([stacked.min(axis=0), stacked.max(axis=0)])
-
-
-def _route(start: Any, goal: Any, size: Any, goal_size: Any) -> np.ndarray:
-    """Points from the edge of one box to that of another: straight, or with two corners."""
-    across, up = np.sign(goal - start)
-    way = np.array([0, up] if up else [across, 0])
-    start, goal = start + way * size, goal - way * goal_size
-    if not (across and up):
-        return np.array([start, goal])
-    corner = goal[1] - up * (_GRID[1] / 2 - _BOX[1])
-    return np.array([start, (start[0], corner), (goal[0], corner), goal])
-
-
-def _draw_path(ax: Axes, points: np.ndarray, colour: str, width: float) -> None:
-    look: dict[str, Any] = {"color": colour, "linewidth": width, "mutation_scale": 8 + 3 * width}
-    ax.add_patch(FancyArrowPatch(path=Path(points), arrowstyle="-|>", joinstyle="round", **look))
-
-
-def _draw_box(ax: Axes, centre: Any, half: Any, colour: str, **look: Any) -> None:
-    look = {"facecolor": "none", "edgecolor": colour, "boxstyle": _ROUND, "linewidth": 1.4, **look}
-    ax.add_patch(FancyBboxPatch(centre - half, *(2 * half), **look))
-
-
-def _draw_ring(ax: Axes, centre: Any, sign: str, colour: str) -> None:
-    look = {"facecolor": "white", "edgecolor": colour, "linewidth": 1.8, "zorder": 3}
-    ax.add_patch(Circle(centre, _RING[0], **look))
-    middle: dict[str, Any] = {"xytext": (0, 0), "ha": "center", "va": "center_baseline"}
-    _name(ax, centre, sign, colour, fontsize=13, zorder=4, **middle)
+from helpers.plots.diagram import diagram as diagram  # noqa: E402 (it draws with the above)

@@ -21,9 +21,8 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-from helpers.data import DataError, overview, sources
+from helpers.data import DataError, fetched_files, sources
 
-NOT_NEEDED = {"tinyshakespeare.txt"}  # for benchmarks only, and not on the package index
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "dot-product-to-gpt"
 SYSTEM = f"{platform.system()}-{platform.machine()}".lower()
@@ -132,7 +131,7 @@ def _git(*arguments: str) -> str:
 def _data() -> list[Path]:
     """The files that chapters download; all that cannot be had are in one error."""
     files, missing = [], []
-    for name in set(overview.fetched_files()) - NOT_NEEDED:
+    for name in fetched_files():
         try:
             files.append(sources.fetch(name))
         except DataError as error:
