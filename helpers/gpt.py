@@ -170,8 +170,9 @@ class GPT(nn.Module):
     """A decoder-only transformer: token ids (B, T) → logits (B, T, V).
 
     Called with a cache (see `empty_cache`), ids are the tokens that follow those in the cache. With
-    padding (B,), the first padding[b] tokens of text b are padding, to which no token attends.
-    Radford et al. 2018, 2019. Taught in: gpt; cache and padding in: kv_cache.
+    padding (B,), the first padding[b] tokens of text b, those in the cache included, are padding:
+    no other token attends to them, and position 0 comes after them. Each call with the same cache
+    needs the same padding. Radford et al. 2018, 2019. Taught in: gpt.
     """
 
     def __init__(self, config: GPTConfig):

@@ -82,6 +82,7 @@ class Rotary(nn.Module):
     def __init__(self, head_size: int, base: float = 10_000.0):
         super().__init__()
         self.head_size, self.base = head_size, base
+        rotary_angles(0, head_size)  # an odd size is refused here
         self._cos = self._sin = torch.empty(0, device="cpu")
 
     def angles(self, T: int) -> Tensor:

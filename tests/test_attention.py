@@ -67,7 +67,6 @@ def test_attention_with_a_mask_is_pytorchs(shape):
     assert (weights[~wide] == 0).all()  # exactly
 
 
-sizes = st.integers(1, 6)
 PROPERTY = settings(max_examples=60, deadline=None)
 
 
