@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from helpers.attention import MultiHeadAttention
 from helpers.gpt import Block, FeedForward
 from helpers.positions import Rotary
-from helpers.seq2seq import LETTERS, exact_match, fit, reversals
+from helpers.seq2seq import LETTERS
 from studies import Study
+from studies._seq2seq import exact_match, fit, reversals
 
 
 class DecoderOnly(nn.Module):

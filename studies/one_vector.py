@@ -9,8 +9,9 @@ letter. 16 is longer than anything in training. `width`: of embeddings and state
 
 import torch
 
-from helpers.seq2seq import RNNSeq2Seq, exact_match, fit, reversals
+from helpers.seq2seq import RNNSeq2Seq
 from studies import Study
+from studies._seq2seq import exact_match, fit, reversals
 
 SCORES = {"one vector": None, "additive": "additive", "dot product": "dot"}
 

@@ -15,11 +15,11 @@ states.
 import torch
 from torch import Tensor
 
-from helpers.seq2seq import RNNSeq2Seq, dates, exact_match, fit, pairs_to_ids, reversals
+from helpers.seq2seq import RNNSeq2Seq
 from studies import Study
+from studies._seq2seq import Pairs, dates, exact_match, fit, pairs_to_ids, reversals
 
 SCORES = {"additive": "additive", "dot product": "dot"}
-Pairs = list[tuple[str, str]]
 
 
 def both_tasks(n: int, generator: torch.Generator) -> Pairs:

@@ -44,12 +44,6 @@ def test_a_token_may_use_itself_and_the_past(T):
     assert all(mask[i, j] == (j <= i) for i in range(T) for j in range(T))
 
 
-@pytest.mark.parametrize("T", [0, 2.0, torch.ones(3)])
-def test_a_wrong_number_of_tokens_is_explained(T):
-    with pytest.raises(ValueError, match="whole number of at least 1"):
-        causal_mask(T)
-
-
 # --- the formula ----------------------------------------------------------------------------------
 
 
@@ -73,43 +67,20 @@ def test_attention_with_a_mask_is_pytorchs(shape):
     assert (weights[~wide] == 0).all()  # exactly
 
 
-sizes = st.integers(1, 6)
 PROPERTY = settings(max_examples=60, deadline=None)
 
 
 @pytest.mark.parametrize(
-    ("q", "k", "v", "message"),
+    "mask",
     [
-        ((5, 4), (7, 3), (7, 2), "same last dimension"),
-        ((5, 4), (7, 4), (6, 2), "same number of rows"),
-        ((2, 5, 4), (3, 7, 4), (3, 7, 2), "before the last two"),
-        ((4,), (7, 4), (7, 2), "need rows"),
+        torch.ones(5, 7),
+        torch.ones(3, 5, 7) > 0,  # beside (B, H, T, S) it would broadcast silently when B == H
+        torch.arange(5)[:, None].expand(5, 7) != 2,
     ],
 )
-def test_shapes_that_do_not_fit_are_named(q, k, v, message):
-    with pytest.raises(ValueError, match=message) as error:
-        attention(torch.zeros(q), torch.zeros(k), torch.zeros(v))
-    assert all(str(shape) in str(error.value) for shape in (q, k, v))
-
-
-@pytest.mark.parametrize("mask", [torch.ones(5, 7), "causal"])
-def test_a_mask_that_is_not_bool_is_explained(mask):
-    with pytest.raises(ValueError, match="bool tensor, True where a query may attend, not"):
-        attention(*qkv(2), mask)
-
-
-@pytest.mark.parametrize("shape", [(7, 5), (7,), (3, 5, 7)])
-def test_a_mask_of_the_wrong_shape_is_explained(shape):
-    """(B, T, S) beside (B, H, T, S) would broadcast silently when B == H."""
-    with pytest.raises(ValueError, match=r"need a mask of shape \(5, 7\)"):
-        attention(*qkv(3, 3), torch.ones(shape, dtype=torch.bool))
-
-
-def test_a_query_with_nothing_to_look_at_is_explained():
-    mask = torch.ones(5, 7, dtype=torch.bool)
-    mask[2] = False
-    with pytest.raises(ValueError, match="no key to attend to"):
-        attention(*qkv(2), mask)
+def test_a_mask_is_bool_fits_and_leaves_each_query_a_key(mask):
+    with pytest.raises(ValueError, match="a mask is bool, has 2 or 4 dimensions and leaves"):
+        attention(*qkv(3, 3), mask)
 
 
 # --- one head -------------------------------------------------------------------------------------
@@ -125,15 +96,6 @@ def test_a_head_is_the_formula_on_its_projections(causal):
     assert near(head.weights(x), weights[:, None])
     assert near(head.weights(x)[:, 0] @ v, head(x))
     assert not [name for name, _ in head.named_parameters() if "bias" in name]
-
-
-@pytest.mark.parametrize("shape", [(2, 5, 7), (5, 6)])
-@pytest.mark.parametrize("method", ["forward", "weights"])
-@pytest.mark.parametrize("make", [lambda: Head(6, 4), lambda: MultiHeadAttention(6, 2)])
-def test_an_input_of_another_shape_is_explained(make, method, shape):
-    with pytest.raises(ValueError, match=r"of shape \(B, T, 6\), not") as error:
-        getattr(make(), method)(torch.zeros(shape))
-    assert str(shape) in str(error.value)
 
 
 # --- many heads -----------------------------------------------------------------------------------
@@ -216,19 +178,10 @@ def test_without_a_mask_the_order_is_kept_and_nothing_more(T, H, seed):
     assert near(layer(x[:, order]), layer(x)[:, order], 1e-5)
 
 
-@pytest.mark.parametrize("H", [4, 16, 0])
+@pytest.mark.parametrize("H", [4, 16])
 def test_heads_that_cannot_share_the_features_are_explained(H):
-    says = rf"n_embd 6 cannot be split evenly over {H} heads.*\[1, 2, 3, 6\]"
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=f"n_embd 6 cannot be split evenly over {H} heads"):
         MultiHeadAttention(6, H)
-
-
-@pytest.mark.parametrize("shape", [(2, 7, 6), (3, 7, 8)])
-def test_a_source_of_the_wrong_shape_is_explained(shape):
-    layer = MultiHeadAttention(8, 2)
-    for method in (layer, layer.weights):
-        with pytest.raises(ValueError, match=r"of shape|source of its own"):
-            method(torch.zeros(2, 5, 8), torch.zeros(shape))
 
 
 @pytest.mark.parametrize("p", [0.1, 0.9])

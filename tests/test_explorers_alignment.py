@@ -8,7 +8,8 @@ import torch
 
 from explorers.alignment import LONGEST_READ, LONGEST_WRITTEN, AlignmentExplorer
 from explorers.attention_maps import STEPS
-from helpers.seq2seq import RNNSeq2Seq, greedy_decode, pairs_to_ids
+from helpers.seq2seq import RNNSeq2Seq, greedy_decode
+from studies._seq2seq import pairs_to_ids
 
 PAIRS = [("abc", "cba"), ("3 May 1979", "1979-05-03")]
 

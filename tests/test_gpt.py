@@ -17,7 +17,6 @@ from helpers.attention import MultiHeadAttention
 from helpers.gpt import (
     GPT,
     Block,
-    ConvolutionBlock,
     FeedForward,
     GPTConfig,
     ShortConvolution,
@@ -123,7 +122,7 @@ def test_a_short_convolution_adds_a_weighted_sum_of_the_last_tokens(width):
 
 
 def test_only_the_mlp_reads_through_the_convolution():
-    block = ConvolutionBlock(MultiHeadAttention(8, 2), ShortConvolution(8, 3), FeedForward(8))
+    block = Block(MultiHeadAttention(8, 2), FeedForward(8), convolution=ShortConvolution(8, 3))
     nn.init.normal_(block.convolution.weight)
     x = torch.randn(2, 5, 8)
     y = x + block.attention(block.attention_norm(x))
@@ -286,20 +285,14 @@ def test_padding_at_the_left_changes_nothing(parts, padding, cuts, seed):
         assert near(logits[n:], model(text[None, n:])[0], 1e-4)
 
 
-@pytest.mark.parametrize(
-    ("padding", "says"),
-    [
-        (torch.tensor([1]), r"each of the 2 texts, \(2,\), int64, not \(1,\)"),
-        (torch.tensor([1.0, 2.0]), "int64, not .* of torch.float32"),
-        (torch.tensor([0, -1]), "0 or more, not -1"),
-    ],
-)
-def test_padding_that_does_not_fit_is_explained(padding, says):
-    model = seeded()
-    with pytest.raises(ValueError, match=says):
-        model(ids(), padding=padding)
-    with pytest.raises(ValueError, match="padding is for causal self-attention"):
-        MultiHeadAttention(16, 4, causal=False)(torch.zeros(2, 7, 16), padding=padding)
+def test_padding_is_for_causal_attention_and_a_mask_for_all_other():
+    x, padding = torch.zeros(2, 7, 16), torch.tensor([0, 1])
+    for causal, more in (
+        (False, {"padding": padding}),
+        (True, {"mask": x[:, None, :1, :7] > 1}),
+    ):
+        with pytest.raises(ValueError, match="padding is for causal self-attention, a mask for"):
+            MultiHeadAttention(16, 4, causal=causal)(x, **more)
 
 
 def test_a_cache_holds_the_shared_heads_only():
@@ -315,7 +308,7 @@ def test_a_cropped_cache_continues_from_there():
     cache = model.empty_cache()
     model(x, cache)
     for length in (-1, 8):
-        with pytest.raises(ValueError, match=f"holds 7 tokens, so not the first {length}"):
+        with pytest.raises(ValueError, match=f"of 7 tokens, the first {length}"):
             cache[0].crop(length)
     for layer in cache:
         layer.crop(3)
@@ -325,21 +318,8 @@ def test_a_cropped_cache_continues_from_there():
     model = seeded(convolution=4)
     cache = model.empty_cache()
     model(x, cache)
-    with pytest.raises(ValueError, match="with convolutions cannot be cropped"):
+    with pytest.raises(ValueError, match="of 7 tokens, the first 3"):
         cache[0].crop(3)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("convolution", [None, 3])
-def test_an_interrupted_call_leaves_the_cache_as_it_was(convolution, monkeypatch):
-    model, x = seeded(convolution=convolution), ids()
-    cache = model.empty_cache()
-    model(x[:, :3], cache)
-    with monkeypatch.context() as patch:
-        patch.setattr(model.blocks[1].mlp, "forward", lambda x: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            model(x[:, 3:], cache)
-    assert near(model(x[:, 3:], cache), model(x)[:, 3:], 1e-4)
 
 
 def test_a_cache_with_less_space_takes_no_more():
@@ -353,35 +333,20 @@ def test_a_cache_with_less_space_takes_no_more():
 # --- errors ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize("value", [0, -1])
-def test_sizes_are_at_least_one(name, value):
-    with pytest.raises(ValueError, match=f"{name} should be at least 1, but is {value}"):
-        GPTConfig(**{**SIZES, name: value})
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"n_head": 3}, "n_embd 16 cannot be split evenly over 3 heads"),
         ({"n_kv_head": 3}, "n_head 4 cannot be split evenly over 3 heads"),
         ({"n_kv_head": 8}, "n_head 4 cannot be split evenly over 8 heads"),
-        ({"n_head": 16, "position": "Rotary"}, "1 is not an even number"),
-        ({"dropout": 1.5}, "dropout"),
-        ({"convolution": 0}, "convolution should be at least 1, but is 0"),
-        ({"norm": nn.LayerNorm}, "one of .*'LayerNorm', .*, not <class"),
+        ({"norm": "BatchNorm"}, "norm should be one of .*'RMSNorm'.*, not 'BatchNorm'"),
+        ({"mlp": None}, "mlp should be one of .*'SwiGLU'.*, not None"),
+        ({"position": "learned"}, "position should be one of .*'Rotary', None.*, not 'learned'"),
     ],
 )
 def test_settings_that_do_not_fit_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         GPT(GPTConfig(**{**SIZES, **changes}))
-
-
-@pytest.mark.parametrize("wrong", [ids()[0], ids().int()])
-def test_ids_of_another_shape_or_type_are_explained(wrong):
-    with pytest.raises(ValueError, match=r"reads token ids \(B, T\), int64, not") as error:
-        seeded()(wrong)
-    assert str(tuple(wrong.shape)) in str(error.value) and str(wrong.dtype) in str(error.value)
 
 
 @pytest.mark.parametrize("position", ["LearnedPosition", "Rotary"])
@@ -397,41 +362,14 @@ def test_more_tokens_than_the_window_are_refused(position):
     assert model(ids(T=2), cache).shape == (2, 2, 11)
 
 
-@pytest.mark.parametrize("wrong", [11, -1])
-def test_an_id_outside_the_vocabulary_is_named(wrong):
-    low, high = min(0, wrong), max(10, wrong)
-    with pytest.raises(ValueError, match=f"0 to 10, but these are {low} to {high}"):
-        seeded()(torch.tensor([[0, 10], [wrong, 5]]))
-
-
 @torch.no_grad()
-def test_a_cache_of_another_model_or_batch_is_refused():
+def test_a_cache_of_another_batch_is_refused():
     model = seeded()
-    with pytest.raises(ValueError, match="3 caches, but 2 blocks"):
-        model(ids(), seeded(n_layer=3).empty_cache())
     cache = model.empty_cache()
     model(ids(2, 3), cache)
-    for other in (seeded(1), seeded(convolution=3)):
-        with pytest.raises(ValueError, match="the cache belongs to another model"):
-            other(ids(2, 3), cache)
     assert near(model(ids(2, 3), copy.deepcopy(cache)), model(ids(2, 3), cache))
-    with pytest.raises(ValueError, match="a batch of 2 texts, but 3 were given"):
-        model(ids(3, 1), cache)
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"depth": 3}, TypeError, "unexpected keyword argument 'depth'"),
-        ({"norm": "BatchNorm"}, ValueError, "norm should be one of .*'RMSNorm'.*, not 'BatchNorm'"),
-        ({"mlp": None}, ValueError, "mlp should be one of .*'SwiGLU'.*, not None"),
-        ({"n_head": "4"}, TypeError, "n_head should be a whole number, but is '4'"),
-        ({"tied": "no"}, TypeError, "tied should be True or False, but is 'no'"),
-    ],
-)
-def test_a_config_of_something_else_is_explained(changes, error, message):
-    with pytest.raises(error, match=message):
-        GPTConfig(**{**SIZES, **changes})
+    with pytest.raises(ValueError, match="the cache is of 2 texts, but these are 1"):
+        model(ids(1, 1), cache)
 
 
 def test_settings_reach_the_parts():

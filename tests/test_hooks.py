@@ -120,15 +120,10 @@ def test_weights_times_values_are_the_fused_output_with_shared_keys_a_scale_and_
 
 
 def test_what_cannot_be_shown_says_why(model):
-    with pytest.raises(ValueError, match=r"no call of F\.scaled_dot_product_attention"):
+    with pytest.raises(ValueError, match=r"0 calls of F\.scaled_dot_product_attention"):
         attention_maps(nn.Linear(3, 3), torch.randn(2, 3))
-    with pytest.raises(ValueError, match="one text"):
+    with pytest.raises(ValueError, match="run one text"):
         attention_maps(model, torch.stack([IDS, IDS]))
-    with AttentionRecorder() as seen:
-        model(IDS[None])
-        model(IDS[None, :3])
-    with pytest.raises(ValueError, match="equal shapes"):
-        _ = seen.maps
 
 
 # --- heads taken away -----------------------------------------------------------------------------
@@ -164,11 +159,3 @@ def test_heads_come_back_even_after_an_error(gpt):
     with ablate_heads(gpt, [(0, 0), (1, 1)]):
         assert torch.equal(gpt(ids), nested)
     assert torch.equal(gpt(ids), before)
-
-
-@pytest.mark.parametrize("head", [(2, 0), (0, 4), (-1, 0), (0, -1)])
-def test_a_head_that_is_not_there_is_named(gpt, head):
-    wanted = "layers go from 0 to 1, heads from 0 to 3"
-    with pytest.raises(ValueError, match=wanted), ablate_heads(gpt, [(0, 0), head]):
-        pass
-    assert not gpt.blocks[0].attention.output._forward_pre_hooks

@@ -205,11 +205,6 @@ def fast():
     return fast_gpt(11, 8, n_layer=2, n_head=2, n_embd=16)
 
 
-def test_a_tied_fast_model_is_refused():
-    with pytest.raises(ValueError, match="needs tied=False"):
-        fast_gpt(11, 8, n_layer=1, n_head=2, n_embd=16, tied=True)
-
-
 def test_the_fast_model_starts_as_a_guess_and_its_blocks_as_nothing():
     gpt = fast()
     ids = torch.arange(8)[None]

@@ -203,7 +203,7 @@ def test_half_split_only_moves_rows():
 # --- what cannot be done ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [0, 1, 7, -2])
+@pytest.mark.parametrize("size", [1, 7])
 @pytest.mark.parametrize(
     "make", [Rotary, lambda n: sinusoidal(4, n), lambda n: rotary_angles(4, n)]
 )
@@ -212,27 +212,10 @@ def test_an_odd_size_cannot_be_paired(make, size):
         make(size)
 
 
-@pytest.mark.parametrize("base", [0, -1.0, math.nan])
-def test_a_base_is_positive(base):
-    with pytest.raises(ValueError, match="above 0"):
-        rotary_angles(4, 8, base)
-
-
-def test_rotary_wants_its_own_size():
-    with pytest.raises(ValueError, match=r"Rotary\(8\).*size 6"):
-        Rotary(8)(torch.zeros(1, 1, 3, 6))
-
-
 @pytest.mark.parametrize("module", [LearnedPosition(8, 6), SinusoidalPosition(6), Rotary(6)])
 def test_positions_start_at_0(module):
     with pytest.raises(ValueError, match="0 or more, not -1"):
         module(torch.zeros(1, 3, 6), -1)
-
-
-@pytest.mark.parametrize(("rows", "n_head"), [(6, 2), (8, 3), (5, 1)])
-def test_heads_of_an_odd_size_cannot_be_reordered(rows, n_head):
-    with pytest.raises(ValueError, match=f"{rows} rows are not {n_head} heads"):
-        half_split(torch.zeros(rows, 4), n_head)
 
 
 def test_rotary_can_be_trained_after_it_was_used_without_gradients():

@@ -32,6 +32,7 @@ from helpers import (
 )
 from helpers.text import BPETokenizer, CharTokenizer, NGramModel, encode_documents
 from helpers.text import split_words as helpers_split_words
+from studies._seq2seq import pairs_to_ids
 from tests.solutions import names, needed
 
 
@@ -451,7 +452,7 @@ PAIRS = [("abc", "cba"), ("3 May 1979", "1979-05-03")]
 
 
 def same_recurrent(WithAttention, OneVector):
-    source, decoder_input, _ = seq2seq.pairs_to_ids(PAIRS)
+    source, decoder_input, _ = pairs_to_ids(PAIRS)
     for C in (6, 32):
         for mine, score in ((OneVector(C), None), (WithAttention(C), "dot")):
             ours = seq2seq.RNNSeq2Seq(C, score)
@@ -460,7 +461,7 @@ def same_recurrent(WithAttention, OneVector):
 
 
 def same_transformer(Transformer):
-    source, decoder_input, _ = seq2seq.pairs_to_ids(PAIRS)
+    source, decoder_input, _ = pairs_to_ids(PAIRS)
     for sizes in ((8, 2, 1), (32, 4, 2)):
         mine, ours = Transformer(*sizes), seq2seq.Transformer(*sizes)
         ours.load_state_dict(mine.state_dict())
