@@ -223,6 +223,14 @@ class KVCache:
             )
         self.length = length
 
+    def repeat(self, n: int) -> None:
+        """Repeat each row n times, for n texts that begin with the same tokens."""
+        k, v = (t.repeat_interleave(n, dim=0) for t in (self.keys, self.values))  # type: ignore[union-attr]
+        self.length, self._buffer = 0, None
+        self.append(k, v)
+        if self.conv_state is not None:
+            self.conv_state = self.conv_state.repeat_interleave(n, dim=0)
+
 
 class MultiHeadAttention(nn.Module):
     """Multi-head attention: several heads in one batched computation, and an output projection.

@@ -29,6 +29,7 @@ def sample_completions(
     n: int,
     end: int,
     *,
+    num_samples: int = 1,
     temperature: float = 1.0,
     generator: torch.Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -38,13 +39,15 @@ def sample_completions(
         prompts: (B, T).
         n: the largest length of a completion.
         end: the id of the end token; a shorter completion is padded with it.
-        temperature, generator: those of `generate`.
+        num_samples, temperature, generator: those of `stream`.
 
-    Returns prompts with completions (B, T + n), and the completion mask (B, n).
+    Returns prompts with completions (B, T + n), and the completion mask (B, n); with num_samples,
+    that many rows for each prompt, side by side.
     Explained in: learning_from_rewards.
     """
     T = prompts.shape[1]
-    ids = generate(model, prompts, n, stop=[end], temperature=temperature, generator=generator)
+    settings = dict(num_samples=num_samples, temperature=temperature, generator=generator)
+    ids = generate(model, prompts, n, stop=[end], **settings)
     ids = F.pad(ids, (0, T + n - ids.shape[1]), value=end)
     return ids, completion_mask(ids[:, T:], end)
 
