@@ -10,7 +10,6 @@ from torch.optim import AdamW, Optimizer
 
 from helpers.gpt import GPT
 from helpers.kernels import has_bf16
-from helpers.runs.distributed import full_tensor, map_across_ranks, shard_like
 
 
 def adamw(
@@ -64,7 +63,7 @@ class Muon(Optimizer):
     momentum of 1 or more.
 
     Jordan et al. 2024, "Muon". Matrices of one shape are stepped together, which on a CPU is what
-    makes it fast; of processes that train together, each makes a part of the steps orthogonal.
+    makes it fast.
     Taught in: training_fast.
     """
 
@@ -109,15 +108,16 @@ class Muon(Optimizer):
             gradients = [p.grad for p in params]
             torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
             directions = torch._foreach_lerp(gradients, averages, group["momentum"])
-            steps = map_across_ranks(
-                newton_schulz, torch.stack([full_tensor(d) for d in directions])
-            )
+            steps = self.orthogonalize(torch.stack(directions))  # (n, rows, columns)
             rate = group["lr"] * math.sqrt(max(1.0, steps.shape[-2] / steps.shape[-1]))
             if group["weight_decay"]:
                 torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
-            own = [shard_like(step, p) for step, p in zip(steps, params, strict=True)]
-            torch._foreach_add_(params, own, alpha=-rate)
+            torch._foreach_add_(params, list(steps), alpha=-rate)
         return loss
+
+    def orthogonalize(self, directions: Tensor) -> Tensor:
+        """(n, rows, columns) → the same; several processes can share this work."""
+        return newton_schulz(directions)
 
 
 def newton_schulz(matrices: Tensor, iterations: int = 5) -> Tensor:

@@ -21,6 +21,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from helpers.optimizers import Muon
+
 STRATEGIES = ("ddp", "fsdp", "tp")
 MINUTES = 10.0  # that `torchrun` waits for its processes
 _connected: list[bool] = []
@@ -30,25 +32,18 @@ _connected: list[bool] = []
 class Processes:
     """The processes that train one model together: only this one, unless torchrun started more.
 
-    Attributes:
-        rank: the number of this process, from 0.
-        world_size: how many processes there are.
-        strategy: how they divide the work:
-            "ddp": each has the whole model and a part of the batch's rows; gradients are averaged
-                (Li et al. 2020, `DistributedDataParallel`).
-            "fsdp": rows, weights, gradients and optimizer states are divided; the weights of a
-                block are gathered when needed (Rajbhandari et al. 2020, "ZeRO"; `fully_shard`).
-            "tp": the matrices in blocks are divided by heads and by hidden features, and all
-                processes compute on the same batch (Shoeybi et al. 2019, "Megatron-LM").
-        device: where this process computes.
-
-    Explained in: beyond_one_machine.
+    The strategy says how they divide the work. "ddp": each has the whole model and a part of the
+    batch's rows; gradients are averaged (Li et al. 2020, `DistributedDataParallel`). "fsdp": rows,
+    weights, gradients and optimizer states are divided; the weights of a block are gathered when
+    needed (Rajbhandari et al. 2020, "ZeRO"; `fully_shard`). "tp": the matrices in blocks are
+    divided by heads and by hidden features, and all processes compute on the same batch (Shoeybi et
+    al. 2019, "Megatron-LM"). Explained in: beyond_one_machine.
     """
 
-    rank: int = 0
-    world_size: int = 1
-    strategy: str = "ddp"
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    rank: int = 0  # the number of this process
+    world_size: int = 1  # how many processes there are
+    strategy: str = "ddp"  # or "fsdp" or "tp"
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))  # of this process
 
     @classmethod
     @contextmanager
@@ -142,7 +137,8 @@ class Processes:
             plan: dict[str, ParallelStyle] = {"attention": whole_input, "mlp": whole_input}
             for name, part in block.named_modules():
                 if isinstance(part, nn.Linear):
-                    plan[name] = RowwiseParallel() if "output" in name else ColwiseParallel()
+                    last = name.endswith(("output", "down"))
+                    plan[name] = RowwiseParallel() if last else ColwiseParallel()
             parallelize_module(block, mesh, plan)
 
     def wrap_ddp(self, model: nn.Module) -> nn.Module:
@@ -179,26 +175,20 @@ class Processes:
         dist.all_reduce(total)
         return total.item() / self.world_size
 
-    def any(self, *mine: bool) -> list[bool]:
-        """For each flag, whether any process has set it. Explained in: beyond_one_machine."""
-        if self.world_size == 1:
-            return list(mine)
-        flags = torch.tensor(mine, dtype=torch.int32, device=self.device)
-        dist.all_reduce(flags, op=dist.ReduceOp.MAX)
-        return flags.bool().tolist()
+    def any(self, mine: bool) -> bool:
+        """Whether the flag is set in any process. Explained in: beyond_one_machine."""
+        return self.mean(torch.tensor(float(mine), device=self.device)) > 0
 
-    def expect_same(self, **settings: Any) -> None:
+    def expect_same(self, **settings: int) -> None:
         """Raise ValueError unless the settings are the same in all processes.
 
         Explained in: beyond_one_machine.
         """
-        if self.world_size == 1:
-            return
         given: list[Any] = [None] * self.world_size
         dist.all_gather_object(given, settings)
         for name in settings:
-            if len({str(other[name]) for other in given}) > 1:
-                values = [other[name] for other in given]
+            values = [other[name] for other in given]
+            if len(set(values)) > 1:
                 raise ValueError(f"the processes were given different {name}, by rank: {values}")
 
     def seed_dropout(self) -> None:
@@ -232,20 +222,26 @@ def shard_like(tensor: Tensor, pattern: Tensor) -> Tensor:
     return distribute_tensor(here, like.device_mesh, like.placements, src_data_rank=None)
 
 
-def map_across_ranks(work: Callable[[Tensor], Tensor], stack: Tensor) -> Tensor:
-    """work(stack) for a stack (n, …) of tensors, of which each process computes a part.
+def own_part(tensor: Tensor) -> Tensor:
+    """This process's part of a tensor that may be divided. Explained in: beyond_one_machine."""
+    local: Callable[[], Tensor] | None = getattr(tensor, "to_local", None)
+    return tensor if local is None else local()
 
-    `work` has to treat the entries independently. Every process gets the whole result.
+
+class ShardedMuon(Muon):
+    """A `Muon` of which each process makes a part of the steps orthogonal; the steps are the same.
+
     Explained in: beyond_one_machine.
     """
-    if not dist.is_initialized():
-        return work(stack)
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    done = torch.zeros_like(stack)
-    if len(mine := stack[rank::world_size]):
-        done[rank::world_size] = work(mine)
-    dist.all_reduce(done)  # all others' entries are 0 here
-    return done
+
+    def orthogonalize(self, directions: Tensor) -> Tensor:
+        stack = full_tensor(directions)  # (n, rows, columns)
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        done = torch.zeros_like(stack)
+        if len(mine := stack[rank::world_size]):
+            done[rank::world_size] = super().orthogonalize(mine)
+        dist.all_reduce(done)  # all others' entries are 0 here
+        return shard_like(done, directions)
 
 
 def bytes_held(model: nn.Module, optimizers: Iterable[torch.optim.Optimizer]) -> int:
@@ -257,8 +253,7 @@ def bytes_held(model: nn.Module, optimizers: Iterable[torch.optim.Optimizer]) ->
     for optimizer in optimizers:
         for state in optimizer.state.values():
             tensors += [value for value in state.values() if isinstance(value, Tensor)]
-    own = [getattr(t, "to_local", lambda t=t: t)() for t in tensors]
-    return sum(t.numel() * t.element_size() for t in own)
+    return sum(own_part(t).nbytes for t in tensors)
 
 
 def first_process() -> bool:
