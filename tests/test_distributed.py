@@ -92,13 +92,17 @@ def test_shared_work_is_all_of_the_work(entries):
         (trained, ("fast", "ddp", None, None, 3), "3 rows cannot be divided evenly among 2"),
         (uneven, ("tp", "heads"), "3 heads of keys and values and 48 hidden features cannot"),
         (uneven, ("ddp", "no generator"), "give each a generator"),
-        (uneven, ("pipeline", None), "strategy should be one of"),
     ],
-    ids=["rows", "heads", "generator", "strategy"],
+    ids=["rows", "heads", "generator"],
 )
 def test_what_cannot_be_divided_is_said(work, arguments, words):
     for answer in together(work, *arguments):
         assert answer.startswith("ValueError") and words in answer
+
+
+def test_an_unknown_strategy_is_refused():
+    with pytest.raises(ValueError, match="strategy should be one of"):
+        Processes().with_strategy("pipeline")
 
 
 def test_processes_that_were_given_different_seeds_are_told():

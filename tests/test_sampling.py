@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.gpt import GPT, GPTConfig
+from helpers.rewards import sample_completions
 from helpers.sampling import apply_repetition_penalty, generate, next_token_probabilities, stream
 
 INF = math.inf
@@ -465,6 +466,13 @@ def test_samples_of_a_prompt_are_those_of_the_prompt_repeated(settings, padded, 
     assert len(got) == 6 and all(map(torch.equal, got, want))
     assert reads == [8, *processed[1:]] and processed[0] == 24
     assert len({tuple(text.tolist()) for text in got}) > 2
+
+
+def test_completions_are_samples_of_each_prompt():
+    ids = prompt(T=3)
+    want = sample_completions(seeded(), ids.repeat_interleave(4, 0), 3, 0, generator=generator())
+    got = sample_completions(seeded(), ids, 3, 0, num_samples=4, generator=generator())
+    assert all(map(torch.equal, got, want))
 
 
 def test_the_cache_saves_reading():

@@ -53,7 +53,6 @@ class Processes:
         minutes: how long a process waits for the others before it gives up. Raises RuntimeError if
         the processes do not find each other, and when a program calls it a second time: messages of
         the first connection could be taken for those of the second.
-        Explained in: beyond_one_machine.
         """
         gpus = torch.cuda.device_count()
         local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -85,10 +84,7 @@ class Processes:
             dist.destroy_process_group()
 
     def with_strategy(self, strategy: str) -> Self:
-        """The same processes with another strategy. Raises ValueError for an unknown one.
-
-        Explained in: beyond_one_machine.
-        """
+        """The same processes with another strategy. Raises ValueError for an unknown one."""
         if strategy not in STRATEGIES:
             raise ValueError(f"strategy should be one of {STRATEGIES}, but is {strategy!r}")
         return replace(self, strategy=strategy)
@@ -98,7 +94,6 @@ class Processes:
 
         All processes hold the same weights when they call this, before optimizers are made. Raises
         ValueError if heads or hidden features cannot be divided evenly.
-        Explained in: beyond_one_machine.
         """
         model.to(self.device)
         if self.world_size == 1 or self.strategy == "ddp":
@@ -142,10 +137,7 @@ class Processes:
             parallelize_module(block, mesh, plan)
 
     def wrap_ddp(self, model: nn.Module) -> nn.Module:
-        """The model to call in training: with "ddp", one that averages its gradients.
-
-        Explained in: beyond_one_machine.
-        """
+        """The model to call in training: with "ddp", one that averages its gradients."""
         if self.world_size == 1 or self.strategy != "ddp":
             return model
         from torch.nn.parallel import DistributedDataParallel
@@ -157,7 +149,7 @@ class Processes:
     def rows(self, batch: Tensor) -> Tensor:
         """This process's rows of a batch (B, …): every world_size-th, or all of them with "tp".
 
-        Raises ValueError if they cannot be divided evenly. Explained in: beyond_one_machine.
+        Raises ValueError if they cannot be divided evenly.
         """
         if self.strategy == "tp":
             return batch
@@ -168,7 +160,7 @@ class Processes:
         return batch[self.rank :: self.world_size]
 
     def mean(self, number: Tensor) -> float:
-        """The mean of a number over all processes. Explained in: beyond_one_machine."""
+        """The mean of a number over all processes."""
         if self.world_size == 1:
             return number.item()
         total = number.detach().clone()
@@ -176,14 +168,11 @@ class Processes:
         return total.item() / self.world_size
 
     def any(self, mine: bool) -> bool:
-        """Whether the flag is set in any process. Explained in: beyond_one_machine."""
+        """Whether the flag is set in any process."""
         return self.mean(torch.tensor(float(mine), device=self.device)) > 0
 
     def expect_same(self, **settings: int) -> None:
-        """Raise ValueError unless the settings are the same in all processes.
-
-        Explained in: beyond_one_machine.
-        """
+        """Raise ValueError unless the settings are the same in all processes."""
         given: list[Any] = [None] * self.world_size
         dist.all_gather_object(given, settings)
         for name in settings:
@@ -194,26 +183,20 @@ class Processes:
     def seed_dropout(self) -> None:
         """Seed the dropout of each process differently where their rows differ.
 
-        The random numbers of the first process stay as they are. Explained in: beyond_one_machine.
+        The random numbers of the first process stay as they are.
         """
         if self.rank and self.strategy != "tp":  # there all compute on the same rows
             torch.manual_seed(int(torch.randint(2**62, ())) + self.rank)
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """The whole of a tensor that may be divided among the processes; all must call this.
-
-    Explained in: beyond_one_machine.
-    """
+    """The whole of a tensor that may be divided among the processes; all must call this."""
     full: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
     return tensor if full is None else full()
 
 
 def shard_like(tensor: Tensor, pattern: Tensor) -> Tensor:
-    """A tensor that all processes hold, divided among them as `pattern` is, if it is.
-
-    Explained in: beyond_one_machine.
-    """
+    """A tensor that all processes hold, divided among them as `pattern` is, if it is."""
     if not hasattr(pattern, "device_mesh"):
         return tensor
     from torch.distributed.tensor import DTensor, distribute_tensor
@@ -223,16 +206,13 @@ def shard_like(tensor: Tensor, pattern: Tensor) -> Tensor:
 
 
 def own_part(tensor: Tensor) -> Tensor:
-    """This process's part of a tensor that may be divided. Explained in: beyond_one_machine."""
+    """This process's part of a tensor that may be divided."""
     local: Callable[[], Tensor] | None = getattr(tensor, "to_local", None)
     return tensor if local is None else local()
 
 
 class ShardedMuon(Muon):
-    """A `Muon` of which each process makes a part of the steps orthogonal; the steps are the same.
-
-    Explained in: beyond_one_machine.
-    """
+    """A `Muon` with the same steps, of which each process makes a part orthogonal."""
 
     def orthogonalize(self, directions: Tensor) -> Tensor:
         stack = full_tensor(directions)  # (n, rows, columns)
@@ -245,10 +225,7 @@ class ShardedMuon(Muon):
 
 
 def bytes_held(model: nn.Module, optimizers: Iterable[torch.optim.Optimizer]) -> int:
-    """Bytes of weights, gradients and optimizer states in the memory of this process.
-
-    Explained in: beyond_one_machine.
-    """
+    """Bytes of weights, gradients and optimizer states in the memory of this process."""
     tensors = [t for p in model.parameters() for t in (p, p.grad) if t is not None]
     for optimizer in optimizers:
         for state in optimizer.state.values():
@@ -257,15 +234,12 @@ def bytes_held(model: nn.Module, optimizers: Iterable[torch.optim.Optimizer]) ->
 
 
 def first_process() -> bool:
-    """Whether this process writes files and prints. Explained in: beyond_one_machine."""
+    """Whether this process writes files and prints."""
     return not dist.is_initialized() or dist.get_rank() == 0
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
-    """Clip the gradient to a norm of `length`, also where it is divided among processes.
-
-    Explained in: beyond_one_machine.
-    """
+    """Clip the gradient to a norm of `length`, also where it is divided among processes."""
     # As `nn.utils.clip_grad_norm_`, which takes no mixture of divided and whole tensors.
     gradients = [p.grad for p in parameters if p.grad is not None]
     total = torch.stack([full_tensor(g.norm()) for g in gradients]).norm()
@@ -283,12 +257,10 @@ def torchrun(script: str | Path, *arguments: str, processes: int = 2) -> str:
         arguments: the words after the script's name, as in a terminal.
         processes: how many to start.
 
-    Returns what they print, in the order of their ranks. Raises RuntimeError, with the
-    end of their messages, if a process fails, and if they have not ended after ten minutes;
-    ValueError for another number of processes than 1, 2, …. Explained in: beyond_one_machine.
+    Returns what they print, in the order of their ranks. Raises RuntimeError, with the end of their
+    messages, if a process fails, and if they have not ended after ten minutes.
+    Explained in: beyond_one_machine.
     """
-    if not isinstance(processes, int) or processes < 1:
-        raise ValueError(f"processes should be a whole number from 1 on, but is {processes!r}")
     with TemporaryDirectory() as folder:
         # By address: the name of this machine may lead nowhere, and waiting for it takes minutes.
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
