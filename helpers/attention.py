@@ -210,6 +210,14 @@ class KVCache:
         if self._buffer is not None:
             self.length, (self.keys, self.values) = length, self._buffer[:, :, :, :length]
 
+    def repeat(self, n: int) -> None:
+        """Repeat each row n times, for n texts that begin with the same tokens."""
+        k, v = (t.repeat_interleave(n, dim=0) for t in (self.keys, self.values))  # type: ignore[union-attr]
+        self.length, self._buffer = 0, None
+        self.append(k, v)
+        if self.conv_state is not None:
+            self.conv_state = self.conv_state.repeat_interleave(n, dim=0)
+
 
 def _left_padded_mask(padding: Tensor, start: int, S: int) -> Tensor:
     """(B, 1, T, S) for the queries `start` to S − 1: causal, without the first keys of a row.

@@ -29,16 +29,19 @@ def sample_completions(
     n: int,
     end: int,
     *,
+    num_samples: int = 1,
     temperature: float = 1.0,
     generator: torch.Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Continue each prompt (B, T) by at most n tokens, up to the end token.
 
     Returns prompts with completions (B, T + n), of which shorter ones are padded with the end
-    token, and the completion mask (B, n). Explained in: learning_from_rewards.
+    token, and the completion mask (B, n); with num_samples, so many neighbouring rows a prompt.
+    Explained in: learning_from_rewards.
     """
     T = prompts.shape[1]
-    ids = generate(model, prompts, n, stop=[end], temperature=temperature, generator=generator)
+    settings = dict(num_samples=num_samples, temperature=temperature, generator=generator)
+    ids = generate(model, prompts, n, stop=[end], **settings)
     ids = F.pad(ids, (0, T + n - ids.shape[1]), value=end)
     return ids, completion_mask(ids[:, T:], end)
 

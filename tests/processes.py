@@ -11,8 +11,8 @@ import torch.distributed as dist
 
 from helpers.formats.checkpoints import save_checkpoint
 from helpers.gpt import GPT, GPTConfig, fast_gpt
-from helpers.optimizers import adamw, fast_optimizers, newton_schulz
-from helpers.runs.distributed import Processes, full_tensor, map_across_ranks
+from helpers.optimizers import Muon, adamw, fast_optimizers
+from helpers.runs.distributed import Processes, ShardedMuon, full_tensor
 from helpers.runs.trainer import Trainer
 from helpers.training import language_model_loss, wsd_schedule
 
@@ -95,28 +95,30 @@ class Stop(Exception):
 
 # bfloat16 would round each way of sharing otherwise, by more than is allowed between them.
 @patch("helpers.runs.trainer.has_bf16", lambda device: False)
-@patch("helpers.training.has_bf16", lambda device: False)
-def trained(kind, strategy, folder=None, crash=None, data=DATA, batch_size=4, seed=0):
+@patch("helpers.optimizers.has_bf16", lambda device: False)
+def trained(kind, strategy, folder=None, crash=None, batch_size=4, seed=1, parts=1):
     """Losses, evaluations, whole weights, and how many numbers of them this process holds."""
     make, optimizers = MAKERS[kind]
 
-    def then(run):
-        if run.step == crash:
-            raise Stop
+    class Crashing(Trainer):
+        def evaluate(self):
+            super().evaluate()
+            if self.run.step == crash:
+                raise Stop
 
     with Processes.started() as started:
         processes = started.with_strategy(strategy)
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         model = make()
         processes.parallelize(model)
         arguments = dict(
             steps=9, block_size=8, batch_size=batch_size, optimizer=optimizers(model),
-            grad_clip=0.5,
+            grad_clip=0.5, accumulation_steps=parts,
             schedule=partial(wsd_schedule, warmup=2), processes=processes,
-            generator=torch.Generator().manual_seed(1), folder=folder,
-            eval_data=DATA[:200], eval_interval=3, eval_iters=2, callback=then,
+            generator=torch.Generator().manual_seed(seed), folder=folder,
+            eval_data=DATA[:200], eval_interval=3, eval_iters=2,
         )  # fmt: skip
-        trainer = Trainer(model, data, **arguments)
+        trainer = Crashing(model, DATA, **arguments)
         if crash is not None:
             try:
                 trainer.fit(resume=folder is not None)
@@ -150,13 +152,15 @@ def silenced(strategy):
 def shared_work(entries):
     with Processes.started():
         stack = torch.randn(entries, 6, 4, generator=torch.Generator().manual_seed(0))
-        return torch.equal(map_across_ranks(newton_schulz, stack), newton_schulz(stack))
+        matrix = torch.nn.Parameter(stack[0])
+        whole, shared = (kind([matrix]).orthogonalize(stack) for kind in (Muon, ShardedMuon))
+        return torch.equal(whole, shared)
 
 
 def uneven(strategy, what):
     with Processes.started() as started:
         processes = started.with_strategy(strategy)
-        torch.manual_seed(0)
+        started.any(False)  # both are connected before one ends
         if what == "heads":
             processes.parallelize(GPT(GPTConfig(11, 8, 1, 3, 12)))
         elif what == "no generator":
@@ -170,21 +174,15 @@ def with_biases():
     """A step of the fast recipe where some of what is stepped is divided, and some is not."""
     with Processes.started() as processes:
         model = fast_gpt(**SIZES, bias=True)
-        processes.with_strategy("tp").parallelize(model)
-        language_model_loss(model, DATA[None, :8], DATA[None, 1:9]).backward()
-        for optimizer in fast_optimizers(model):
-            optimizer.step()
+        tensor_parallel = processes.with_strategy("tp")
+        tensor_parallel.parallelize(model)
+        Trainer(model, DATA, steps=1, block_size=8, batch_size=4, optimizer=fast_optimizers(model),
+                generator=torch.Generator(), processes=tensor_parallel).fit()  # fmt: skip
         return "no error"
 
 
-def given_otherwise(name):
-    rank = int(os.environ["RANK"])
-    different = {
-        "tokens": {"data": DATA[: 2000 - rank]},
-        "text": {"data": (DATA + rank) % 11},
-        "weights": {"seed": rank},
-    }[name]
-    return trained("plain", "ddp", **different)
+def seeded_otherwise():
+    return trained("plain", "ddp", seed=int(os.environ["RANK"]))
 
 
 def sums(strategy):

@@ -10,10 +10,9 @@ import pytest
 import torch
 from conftest import ROOT
 from processes import (
-    DATA,
     MAKERS,
     fast,
-    given_otherwise,
+    seeded_otherwise,
     shared_work,
     silenced,
     sums,
@@ -41,6 +40,12 @@ def test_two_processes_have_the_losses_of_one_with_the_joint_batch(kind, strateg
     for name, weight in alone[2].items():
         np.testing.assert_allclose(first[2][name], weight, rtol=0, atol=2e-4)
     assert (first[3] < 0.8 * alone[3]) == (strategy != "ddp")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_two_processes_add_up_the_gradients_of_micro_batches(strategy):
+    for answer in together(trained, "plain", strategy, None, None, 8, 1, 2):
+        close(answer[0], trained("plain", "ddp", batch_size=8)[0])
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -84,22 +89,25 @@ def test_shared_work_is_all_of_the_work(entries):
 @pytest.mark.parametrize(
     ("work", "arguments", "words"),
     [
-        (trained, ("fast", "ddp", None, None, DATA, 3), "3 rows cannot be divided evenly among 2"),
+        (trained, ("fast", "ddp", None, None, 3), "3 rows cannot be divided evenly among 2"),
         (uneven, ("tp", "heads"), "3 heads of keys and values and 48 hidden features cannot"),
         (uneven, ("ddp", "no generator"), "give each a generator"),
-        (uneven, ("pipeline", None), "strategy should be one of"),
     ],
-    ids=["rows", "heads", "generator", "strategy"],
+    ids=["rows", "heads", "generator"],
 )
 def test_what_cannot_be_divided_is_said(work, arguments, words):
     for answer in together(work, *arguments):
         assert answer.startswith("ValueError") and words in answer
 
 
-@pytest.mark.parametrize("name", ["tokens", "text", "weights"])
-def test_processes_that_were_given_different_things_are_told(name):
-    for answer in together(given_otherwise, name):
-        assert f"the processes were given different {name}, by rank" in answer
+def test_an_unknown_strategy_is_refused():
+    with pytest.raises(ValueError, match="strategy should be one of"):
+        Processes().with_strategy("pipeline")
+
+
+def test_processes_that_were_given_different_seeds_are_told():
+    for answer in together(seeded_otherwise):
+        assert "the processes were given different seed, by rank" in answer
 
 
 @pytest.mark.parametrize("gpus", [0, 1, 2])
@@ -112,7 +120,7 @@ from helpers.runs.distributed import Processes
 with Processes.started() as processes:
     print(processes.device, processes.any(processes.rank == 1))
 """
-    assert started(tmp_path, script) == "cpu [True]\n" * 2
+    assert started(tmp_path, script) == "cpu True\n" * 2
 
 
 def test_more_processes_than_gpus_are_told_what_to_do(monkeypatch):
@@ -167,15 +175,17 @@ from helpers.optimizers import fast_optimizers
 data = torch.arange(2000) % 11
 killed, *folders = sys.argv[1:]
 with Processes.started() as processes:
-    def then(run):
-        if run.step == int(killed) and processes.rank == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
+    class Killed(Trainer):
+        def evaluate(self):
+            super().evaluate()
+            if self.run.step == int(killed) and processes.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
     for folder in folders:
         torch.manual_seed(0)
         model = fast_gpt(11, 8, n_layer=1, n_head=2, n_embd=16)
-        run = Trainer(model, data, steps=20, block_size=8, batch_size=4, folder=folder,
+        run = Killed(model, data, steps=20, block_size=8, batch_size=4, folder=folder,
                       optimizer=fast_optimizers(model), generator=torch.Generator().manual_seed(0),
-                      eval_data=data[:100], eval_interval=5, eval_iters=1, callback=then,
+                      eval_data=data[:100], eval_interval=5, eval_iters=1,
                       processes=processes).fit(resume=True)
         if first_process():
             print("losses", *run.losses)

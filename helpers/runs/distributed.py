@@ -21,6 +21,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from helpers.optimizers import Muon
+
 STRATEGIES = ("ddp", "fsdp", "tp")
 MINUTES = 10.0  # that `torchrun` waits for its processes
 _connected: list[bool] = []
@@ -30,25 +32,18 @@ _connected: list[bool] = []
 class Processes:
     """The processes that train one model together: only this one, unless torchrun started more.
 
-    Attributes:
-        rank: the number of this process, from 0.
-        world_size: how many processes there are.
-        strategy: how they divide the work:
-            "ddp": each has the whole model and a part of the batch's rows; gradients are averaged
-                (Li et al. 2020, `DistributedDataParallel`).
-            "fsdp": rows, weights, gradients and optimizer states are divided; the weights of a
-                block are gathered when needed (Rajbhandari et al. 2020, "ZeRO"; `fully_shard`).
-            "tp": the matrices in blocks are divided by heads and by hidden features, and all
-                processes compute on the same batch (Shoeybi et al. 2019, "Megatron-LM").
-        device: where this process computes.
-
-    Explained in: beyond_one_machine.
+    The strategy says how they divide the work. "ddp": each has the whole model and a part of the
+    batch's rows; gradients are averaged (Li et al. 2020, `DistributedDataParallel`). "fsdp": rows,
+    weights, gradients and optimizer states are divided; the weights of a block are gathered when
+    needed (Rajbhandari et al. 2020, "ZeRO"; `fully_shard`). "tp": the matrices in blocks are
+    divided by heads and by hidden features, and all processes compute on the same batch (Shoeybi et
+    al. 2019, "Megatron-LM"). Explained in: beyond_one_machine.
     """
 
-    rank: int = 0
-    world_size: int = 1
-    strategy: str = "ddp"
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    rank: int = 0  # the number of this process
+    world_size: int = 1  # how many processes there are
+    strategy: str = "ddp"  # or "fsdp" or "tp"
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))  # of this process
 
     @classmethod
     @contextmanager
@@ -58,7 +53,6 @@ class Processes:
         minutes: how long a process waits for the others before it gives up. Raises RuntimeError if
         the processes do not find each other, and when a program calls it a second time: messages of
         the first connection could be taken for those of the second.
-        Explained in: beyond_one_machine.
         """
         gpus = torch.cuda.device_count()
         local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -90,10 +84,7 @@ class Processes:
             dist.destroy_process_group()
 
     def with_strategy(self, strategy: str) -> Self:
-        """The same processes with another strategy. Raises ValueError for an unknown one.
-
-        Explained in: beyond_one_machine.
-        """
+        """The same processes with another strategy. Raises ValueError for an unknown one."""
         if strategy not in STRATEGIES:
             raise ValueError(f"strategy should be one of {STRATEGIES}, but is {strategy!r}")
         return replace(self, strategy=strategy)
@@ -103,7 +94,6 @@ class Processes:
 
         All processes hold the same weights when they call this, before optimizers are made. Raises
         ValueError if heads or hidden features cannot be divided evenly.
-        Explained in: beyond_one_machine.
         """
         model.to(self.device)
         if self.world_size == 1 or self.strategy == "ddp":
@@ -142,14 +132,12 @@ class Processes:
             plan: dict[str, ParallelStyle] = {"attention": whole_input, "mlp": whole_input}
             for name, part in block.named_modules():
                 if isinstance(part, nn.Linear):
-                    plan[name] = RowwiseParallel() if "output" in name else ColwiseParallel()
+                    last = name.endswith(("output", "down"))
+                    plan[name] = RowwiseParallel() if last else ColwiseParallel()
             parallelize_module(block, mesh, plan)
 
     def wrap_ddp(self, model: nn.Module) -> nn.Module:
-        """The model to call in training: with "ddp", one that averages its gradients.
-
-        Explained in: beyond_one_machine.
-        """
+        """The model to call in training: with "ddp", one that averages its gradients."""
         if self.world_size == 1 or self.strategy != "ddp":
             return model
         from torch.nn.parallel import DistributedDataParallel
@@ -161,7 +149,7 @@ class Processes:
     def rows(self, batch: Tensor) -> Tensor:
         """This process's rows of a batch (B, …): every world_size-th, or all of them with "tp".
 
-        Raises ValueError if they cannot be divided evenly. Explained in: beyond_one_machine.
+        Raises ValueError if they cannot be divided evenly.
         """
         if self.strategy == "tp":
             return batch
@@ -172,58 +160,43 @@ class Processes:
         return batch[self.rank :: self.world_size]
 
     def mean(self, number: Tensor) -> float:
-        """The mean of a number over all processes. Explained in: beyond_one_machine."""
+        """The mean of a number over all processes."""
         if self.world_size == 1:
             return number.item()
         total = number.detach().clone()
         dist.all_reduce(total)
         return total.item() / self.world_size
 
-    def any(self, *mine: bool) -> list[bool]:
-        """For each flag, whether any process has set it. Explained in: beyond_one_machine."""
-        if self.world_size == 1:
-            return list(mine)
-        flags = torch.tensor(mine, dtype=torch.int32, device=self.device)
-        dist.all_reduce(flags, op=dist.ReduceOp.MAX)
-        return flags.bool().tolist()
+    def any(self, mine: bool) -> bool:
+        """Whether the flag is set in any process."""
+        return self.mean(torch.tensor(float(mine), device=self.device)) > 0
 
-    def expect_same(self, **settings: Any) -> None:
-        """Raise ValueError unless the settings are the same in all processes.
-
-        Explained in: beyond_one_machine.
-        """
-        if self.world_size == 1:
-            return
+    def expect_same(self, **settings: int) -> None:
+        """Raise ValueError unless the settings are the same in all processes."""
         given: list[Any] = [None] * self.world_size
         dist.all_gather_object(given, settings)
         for name in settings:
-            if len({str(other[name]) for other in given}) > 1:
-                values = [other[name] for other in given]
+            values = [other[name] for other in given]
+            if len(set(values)) > 1:
                 raise ValueError(f"the processes were given different {name}, by rank: {values}")
 
     def seed_dropout(self) -> None:
         """Seed the dropout of each process differently where their rows differ.
 
-        The random numbers of the first process stay as they are. Explained in: beyond_one_machine.
+        The random numbers of the first process stay as they are.
         """
         if self.rank and self.strategy != "tp":  # there all compute on the same rows
             torch.manual_seed(int(torch.randint(2**62, ())) + self.rank)
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """The whole of a tensor that may be divided among the processes; all must call this.
-
-    Explained in: beyond_one_machine.
-    """
+    """The whole of a tensor that may be divided among the processes; all must call this."""
     full: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
     return tensor if full is None else full()
 
 
 def shard_like(tensor: Tensor, pattern: Tensor) -> Tensor:
-    """A tensor that all processes hold, divided among them as `pattern` is, if it is.
-
-    Explained in: beyond_one_machine.
-    """
+    """A tensor that all processes hold, divided among them as `pattern` is, if it is."""
     if not hasattr(pattern, "device_mesh"):
         return tensor
     from torch.distributed.tensor import DTensor, distribute_tensor
@@ -232,45 +205,41 @@ def shard_like(tensor: Tensor, pattern: Tensor) -> Tensor:
     return distribute_tensor(here, like.device_mesh, like.placements, src_data_rank=None)
 
 
-def map_across_ranks(work: Callable[[Tensor], Tensor], stack: Tensor) -> Tensor:
-    """work(stack) for a stack (n, …) of tensors, of which each process computes a part.
+def own_part(tensor: Tensor) -> Tensor:
+    """This process's part of a tensor that may be divided."""
+    local: Callable[[], Tensor] | None = getattr(tensor, "to_local", None)
+    return tensor if local is None else local()
 
-    `work` has to treat the entries independently. Every process gets the whole result.
-    Explained in: beyond_one_machine.
-    """
-    if not dist.is_initialized():
-        return work(stack)
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    done = torch.zeros_like(stack)
-    if len(mine := stack[rank::world_size]):
-        done[rank::world_size] = work(mine)
-    dist.all_reduce(done)  # all others' entries are 0 here
-    return done
+
+class ShardedMuon(Muon):
+    """A `Muon` with the same steps, of which each process makes a part orthogonal."""
+
+    def orthogonalize(self, directions: Tensor) -> Tensor:
+        stack = full_tensor(directions)  # (n, rows, columns)
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        done = torch.zeros_like(stack)
+        if len(mine := stack[rank::world_size]):
+            done[rank::world_size] = super().orthogonalize(mine)
+        dist.all_reduce(done)  # all others' entries are 0 here
+        return shard_like(done, directions)
 
 
 def bytes_held(model: nn.Module, optimizers: Iterable[torch.optim.Optimizer]) -> int:
-    """Bytes of weights, gradients and optimizer states in the memory of this process.
-
-    Explained in: beyond_one_machine.
-    """
+    """Bytes of weights, gradients and optimizer states in the memory of this process."""
     tensors = [t for p in model.parameters() for t in (p, p.grad) if t is not None]
     for optimizer in optimizers:
         for state in optimizer.state.values():
             tensors += [value for value in state.values() if isinstance(value, Tensor)]
-    own = [getattr(t, "to_local", lambda t=t: t)() for t in tensors]
-    return sum(t.numel() * t.element_size() for t in own)
+    return sum(own_part(t).nbytes for t in tensors)
 
 
 def first_process() -> bool:
-    """Whether this process writes files and prints. Explained in: beyond_one_machine."""
+    """Whether this process writes files and prints."""
     return not dist.is_initialized() or dist.get_rank() == 0
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
-    """Clip the gradient to a norm of `length`, also where it is divided among processes.
-
-    Explained in: beyond_one_machine.
-    """
+    """Clip the gradient to a norm of `length`, also where it is divided among processes."""
     # As `nn.utils.clip_grad_norm_`, which takes no mixture of divided and whole tensors.
     gradients = [p.grad for p in parameters if p.grad is not None]
     total = torch.stack([full_tensor(g.norm()) for g in gradients]).norm()
@@ -288,12 +257,10 @@ def torchrun(script: str | Path, *arguments: str, processes: int = 2) -> str:
         arguments: the words after the script's name, as in a terminal.
         processes: how many to start.
 
-    Returns what they print, in the order of their ranks. Raises RuntimeError, with the
-    end of their messages, if a process fails, and if they have not ended after ten minutes;
-    ValueError for another number of processes than 1, 2, …. Explained in: beyond_one_machine.
+    Returns what they print, in the order of their ranks. Raises RuntimeError, with the end of their
+    messages, if a process fails, and if they have not ended after ten minutes.
+    Explained in: beyond_one_machine.
     """
-    if not isinstance(processes, int) or processes < 1:
-        raise ValueError(f"processes should be a whole number from 1 on, but is {processes!r}")
     with TemporaryDirectory() as folder:
         # By address: the name of this machine may lead nowhere, and waiting for it takes minutes.
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
