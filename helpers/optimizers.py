@@ -85,10 +85,6 @@ class Muon(Optimizer):
         """(n, rows, columns) → the same; several processes can share this work."""
         return newton_schulz(directions)
 
-    def orthogonalize(self, directions: Tensor) -> Tensor:
-        """(n, rows, columns) → the same; several processes can share this work."""
-        return newton_schulz(directions)
-
 
 def newton_schulz(matrices: Tensor) -> Tensor:
     """About the nearest matrices with orthogonal rows or columns: (..., m, n) → (..., m, n).
