@@ -8,7 +8,7 @@ from gguf import GGMLQuantizationType
 from gguf.quants import dequantize
 from gguf.quants import quantize as gguf_quantize
 
-from helpers.formats import huggingface
+from helpers.formats import gguf
 from helpers.quantization import (
     BLOCK,
     HalfEmbedding,
@@ -66,11 +66,11 @@ def test_the_blocks_of_a_file_are_read_exactly():
     matrix = normal(48, 4 * BLOCK).numpy()
     kind = GGMLQuantizationType.Q4_1
     raw = gguf_quantize(matrix, kind)
-    blocks = huggingface._in_blocks(torch.from_numpy(raw))
+    blocks = gguf._in_blocks(torch.from_numpy(raw))
     assert np.array_equal(blocks.matrix().numpy(), dequantize(raw, kind))
     kind = GGMLQuantizationType.Q8_0
     raw = gguf_quantize(matrix, kind)
-    half = huggingface._in_float16(torch.from_numpy(raw), kind.name)
+    half = gguf._in_float16(torch.from_numpy(raw), kind.name)
     assert half.dtype == torch.float16
     assert torch.equal(half, torch.from_numpy(dequantize(raw, kind)).half())
 

@@ -53,7 +53,7 @@ def _is_finite(value: Any) -> bool:
 
 class RunFolder:
     """The files of a run: `last.safetensors`, from which the next step can be computed exactly, and
-    `best.safetensors`, the weights with the lowest validation loss.
+    `best`, the model with the lowest validation loss, as `save_checkpoint` writes it.
 
     Args:
         folder: made if needed.
@@ -75,7 +75,7 @@ class RunFolder:
         factors: Callable[[int], dict[str, str]],
     ):
         self.folder = Path(folder)
-        self.last, self.best = self.folder / "last.safetensors", self.folder / "best.safetensors"
+        self.last, self.best = self.folder / "last.safetensors", self.folder / "best"
         self.model, self.optimizers, self.generator = model, optimizers, generator
         self.factors = factors
         config = config_of(model)
@@ -145,7 +145,7 @@ class RunFolder:
         return run
 
     def save_best(self, notes: Mapping[str, Any]) -> None:
-        """Write `best.safetensors`: the weights as they are now."""
+        """Write `best`: the model as it is now."""
         save_checkpoint(self.best, self.model, notes=notes)
 
     def save(self, record: Mapping[str, Any]) -> None:

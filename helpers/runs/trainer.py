@@ -85,7 +85,7 @@ class Trainer:
         eval_iters: how many random batches an evaluation uses, always the same ones; None: all of
             eval_data.
         folder: gets `last.safetensors`, from which the run can be resumed, at each evaluation and
-            at the end, and `best.safetensors`, the weights with the lowest evaluation loss.
+            at the end, and `best`, the model with the lowest evaluation loss.
         bf16: whether to compute in bfloat16 where the hardware is faster with it.
         progress: whether to show a progress bar.
         processes: those that train the model together, each with a `Trainer` of its own; batch_size
@@ -227,7 +227,7 @@ class Trainer:
             raise FloatingPointError(self._what_failed(f"the validation loss is {loss}"))
         if self.folder is not None:
             self._expect_finite_weights()
-            if not run.evaluations:  # there is no best.safetensors without last.safetensors
+            if not run.evaluations:  # there is no best without last.safetensors
                 self.folder.save(asdict(run))
         best = loss < run.best
         run.evaluations.append((run.step, run.seconds, loss))
