@@ -398,7 +398,7 @@ def test_the_config_of_older_versions(their_llama):
         ({"num_attention_heads": None}, "missing .* 'n_head'"),
         (
             {"head_dim": 3, "num_attention_heads": 8, "num_key_value_heads": 4},
-            "does not describe a model: features are rotated in pairs: 3 is not an even number",
+            "does not describe a GPT: features are rotated in pairs: 3 is not an even number",
         ),
         ({"vocab_size": [37]}, r"vocab_size should be a whole number, but is \[37\]"),
     ],
@@ -439,7 +439,7 @@ def test_a_llama_from_one_file_needs_its_config(their_llama, tmp_path):
     model = their_llama()
     model.save_pretrained(tmp_path)
     file = tmp_path / "model.safetensors"
-    with pytest.raises(ValueError, match=r"does not describe a model: .*n_head"):
+    with pytest.raises(ValueError, match=r"does not describe a GPT: .*n_head"):
         llama(file)
     assert agree(llama(file, model.config.to_dict()), model)
 
@@ -603,7 +603,7 @@ def test_a_gguf_tokenizer_cuts_as_its_file_says(blocky, write_gguf, tmp_path):
         ({"tokens": []}, "says nothing of 'tokenizer.ggml.tokens'"),
         ({"more": {"llama.rope.scaling.type": "yarn"}}, "llama.rope.scaling.type 'yarn'"),
         ({"eps": False}, "says nothing of 'llama.attention.layer_norm_rms"),
-        ({"more": {"llama.rope.freq_base": 0.0}}, "does not describe a model: base .* above 0"),
+        ({"more": {"llama.rope.freq_base": 0.0}}, "does not describe a GPT: base .* above 0"),
         ({"more": {"llama.block_count": 3}}, "says 3 blocks, but holds weights of 2"),
         ({"more": {"llama.feed_forward_length": 64}}, r"has shape \(96, 64\), not \(64, 64\)"),
         ({"tokens": [*TOKENS[:2], *TOKENS[:1:-1]]}, "not numbered as here"),
@@ -646,7 +646,7 @@ def test_judging_the_sizes_does_not_load_the_compiler():
     """Which the device "meta" does for some operations: chapter 17 would begin seconds later."""
     program = """
 import sys
-from helpers.formats.huggingface import fitting_config
+from helpers.formats.checkpoints import fitting_config
 for position in ("LearnedPosition", "Rotary"):
     sizes = dict(vocab_size=9, block_size=9, n_layer=2, n_head=2, n_embd=8, position=position)
     try:

@@ -36,10 +36,7 @@ LAST_RELEASE = (  # names of weights: then, now
 
 @dataclass
 class Checkpoint:
-    """A model as it was saved, in evaluation mode and float32, with what belongs to it.
-
-    Taught in: training.
-    """
+    """A model as it was saved, in evaluation mode and float32, with what belongs to it."""
 
     model: GPT
     tokenizer: Tokenizer | None = None
@@ -62,8 +59,6 @@ def save_checkpoint(
         tokenizer: saved with it, if given.
         notes: anything else that JSON can hold.
         dtype: of the numbers, for example torch.float16 for half the size; None: as they are.
-
-    Taught in: training.
     """
     config = config_of(model)
     if config and tokenizer:
@@ -85,7 +80,7 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
     single file, as the last release wrote it.
 
     Raises FileNotFoundError, and ValueError for damaged files, pickles (which are never opened),
-    settings that GPT does not know, and missing or surplus weights. Taught in: training.
+    settings that GPT does not know, and missing or surplus weights.
     """
     path = Path(folder)
     if path.is_dir():
@@ -99,15 +94,11 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
         tokenizer = read_tokenizer(newest(path, "tokenizer.json")) if has_tokenizer else None
     else:
         tensors, about, tokenizer, notes = _last_release(path)
-    try:
-        config = GPTConfig(**about)
-        if tokenizer:
-            check_vocabulary(config, tokenizer)
-        check_layers(config, tensors)
-        with SkipInit():
-            model = GPT(config)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{path} does not describe a GPT of this course: {error}") from error
+    config = fitting_config(path, shapes_of(tensors), about)
+    if tokenizer:
+        check_vocabulary(config, tokenizer)
+    with SkipInit():
+        model = GPT(config)
     load_weights(model, tensors, path)
     return Checkpoint(model.eval(), tokenizer, notes)
 
@@ -119,7 +110,7 @@ def _last_release(
     tensors, about = read_tensors(path)
     if not about.get("config"):
         run = ", but the state of a run, which Trainer.fit(resume=True) continues"
-        raise ValueError(f"{path} does not describe a model{run if 'run' in about else ''}")
+        raise ValueError(f"{path} does not describe a GPT{run if 'run' in about else ''}")
     for old, now in LAST_RELEASE:
         tensors = {re.sub(old, now, name): tensor for name, tensor in tensors.items()}
     tokenizer: Tokenizer | None = None
@@ -141,7 +132,7 @@ def _last_release(
 def config_of(model: nn.Module) -> GPTConfig | None:
     """Return the config of a GPT, or of a model of your own that has its names; else None.
 
-    Raises ValueError if the weights of a GPT are not those of its config. Taught in: training.
+    Raises ValueError if the weights of a GPT are not those of its config.
     """
     if isinstance(getattr(model, "config", None), GPTConfig):
         return described(model)
@@ -156,31 +147,29 @@ def described(model: nn.Module) -> GPTConfig:
 
     Such a model computes what `GPT(GPTConfig(…))` does, with layer norms and learned positions, and
     has the same names for its parts; `blocks[0].attention.n_head` says how many heads it has.
-    Raises ValueError that names what is missing. Taught in: training.
+    Raises ValueError that names what is missing.
     """
-    shapes = _shapes(unique_state_dict(model))
-    config = getattr(model, "config", None)
-    if not isinstance(config, GPTConfig):
-        try:
-            V, C = shapes["token.weight"]
-            block: Any = model.get_submodule("blocks.0")
-            config = GPTConfig(
-                V,
-                len(model.get_parameter("position.weight")),
-                n_layers(shapes),
-                block.attention.n_head,
-                C,
-                norm_eps=block.mlp_norm.eps,
-                hidden=shapes["blocks.0.mlp.up.weight"][0],
-                bias="blocks.0.mlp.up.bias" in shapes,
-                tied="lm_head.weight" not in shapes,
-            )
-        except (AttributeError, KeyError) as error:
-            raise ValueError(
-                f"a {type(model).__name__} is no GPT, nor named as one: it lacks {error}"
-            ) from error
-    check_shapes(weight_shapes(config), shapes, "the model")
-    return config
+    shapes = shapes_of(unique_state_dict(model))
+    if isinstance(config := getattr(model, "config", None), GPTConfig):
+        return fitting_config("the model", shapes, asdict(config))
+    try:
+        vocab_size, n_embd = shapes["token.weight"]
+        block: Any = model.get_submodule("blocks.0")
+        settings = {
+            "vocab_size": vocab_size,
+            "block_size": shapes["position.weight"][0],
+            "n_layer": n_layers(shapes),
+            "n_head": block.attention.n_head,
+            "n_embd": n_embd,
+            "norm_eps": block.mlp_norm.eps,
+            "hidden": shapes["blocks.0.mlp.up.weight"][0],
+            "bias": "blocks.0.mlp.up.bias" in shapes,
+            "tied": "lm_head.weight" not in shapes,
+        }
+    except (AttributeError, LookupError) as error:
+        kind = type(model).__name__
+        raise ValueError(f"a {kind} is no GPT, nor named as one; missing: {error}") from error
+    return fitting_config("the model", shapes, settings)
 
 
 def check_vocabulary(config: GPTConfig, tokenizer: Tokenizer) -> None:
@@ -191,22 +180,26 @@ def check_vocabulary(config: GPTConfig, tokenizer: Tokenizer) -> None:
         )
 
 
-def check_layers(config: GPTConfig, names: Collection[str]) -> None:
-    """Raise ValueError unless as many blocks have weights as the config says; to be called before a
-    model is built, which could take all memory."""
-    if config.n_layer != n_layers(names):
-        raise ValueError(f"it says {config.n_layer} blocks, but holds weights of {n_layers(names)}")
+def fitting_config(source: str | Path, shapes: Shapes, settings: Mapping[str, Any]) -> GPTConfig:
+    """Return the config with these settings; ValueError unless its weights have these shapes."""
+    try:
+        config = GPTConfig(**settings)
+        if config.n_layer != n_layers(
+            shapes
+        ):  # before a model is built, which could take all memory
+            n = n_layers(shapes)
+            raise ValueError(f"it says {config.n_layer} blocks, but holds weights of {n}")
+        with SkipInit():  # memory that is never written to takes no space
+            planned = GPT(config)
+    except (TypeError, ValueError, RuntimeError, ArithmeticError) as error:
+        raise ValueError(f"{source} does not describe a GPT: {error}") from error
+    check_shapes(shapes_of(unique_state_dict(planned)), shapes, source)
+    return config
 
 
 def n_layers(names: Collection[str]) -> int:
     """Return how many blocks have weights of these names."""
     return len({name.split(".")[1] for name in names if name.startswith("blocks.")})
-
-
-def weight_shapes(config: GPTConfig) -> Shapes:
-    """Return the names and shapes of the weights of a GPT."""
-    with SkipInit():  # memory that is never written to takes no space
-        return _shapes(unique_state_dict(GPT(config)))
 
 
 class SkipInit(TorchFunctionMode):
@@ -251,13 +244,13 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
     other shapes, and what `to_dtype` refuses.
     """
     own = unique_state_dict(model)
-    check_shapes(_shapes(own), _shapes(tensors), source)
+    check_shapes(shapes_of(own), shapes_of(tensors), source)
     new = {n: to_dtype(tensors[n], p.dtype, f"{source}: {n}") for n, p in own.items()}
     for name, p in own.items():
         p.copy_(shard_like(new[name], p))
 
 
-def _shapes(tensors: Mapping[str, Tensor]) -> Shapes:
+def shapes_of(tensors: Mapping[str, Tensor]) -> Shapes:
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 

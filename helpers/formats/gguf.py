@@ -1,8 +1,8 @@
-"""A GGUF file, the format of llama.cpp: what it says by name, and the bytes of its tensors.
+"""GGUF files, the format of llama.cpp, and models in them.
 
-It holds, one after the other: a mark and a version, two counts, what it says (names with values),
-a line for each tensor (name, sizes, kind of its numbers, place), and the tensors themselves. All
-numbers are little-endian. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+A file holds, one after the other: a mark and a version, two counts, what it says (names with
+values), a line for each tensor (name, sizes, kind of its numbers, offset), and the tensors
+themselves. All numbers are little-endian. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 
 The library `gguf` reads the same, 150,000 texts one NumPy array each, which takes some seconds.
 """
@@ -19,14 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from helpers.formats.checkpoints import Checkpoint, weights_in
+from helpers.formats.checkpoints import Checkpoint, fitting_config, weights_in
 from helpers.formats.files import expect_no_pointer, write_whole
 from helpers.formats.huggingface import (
     LLAMA,
     expect_computed,
     exported_config,
     filled,
-    fitting_config,
     inverse,
     layout_of,
     renamed,
@@ -55,110 +54,81 @@ WRITTEN = {int: 4, float: 6, bool: 7}
 
 @dataclass
 class Stored:
-    """A tensor in a file. kind: of its numbers, by name ("Q4_1"); sizes: the shape of its numbers,
-    (N, C); shape: that of its bytes, row by row, (N, bytes a row)."""
+    """A tensor in a file."""
 
     path: Path
-    kind: str
-    sizes: tuple[int, ...]
-    shape: tuple[int, ...]
-    place: int
+    kind: str  # of its numbers, by name: "Q4_1"
+    sizes: tuple[int, ...]  # the shape of its numbers, (N, C)
+    shape: tuple[int, ...]  # that of its bytes, row by row, (N, bytes a row)
+    offset: int
 
     def read(self) -> np.ndarray:
         """Its bytes: uint8. Read, not mapped: what was mapped counts as memory of this process."""
-        return np.fromfile(self.path, np.uint8, math.prod(self.shape), offset=self.place).reshape(
-            self.shape
-        )
+        count = math.prod(self.shape)
+        return np.fromfile(self.path, np.uint8, count, offset=self.offset).reshape(self.shape)
 
 
 def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     """What a file says, and its tensors, both by their names in the file.
 
-    Names and descriptions of the model (`general.…`) may hold bytes that are not UTF-8, which are
-    then replaced; all other text has to be UTF-8.
-
-    Raises FileNotFoundError, and ValueError for what is no whole GGUF file, or holds numbers of
-    other kinds than KINDS.
+    In descriptions of the model (`general.…`), bytes that are not UTF-8 are replaced. Raises
+    FileNotFoundError, and ValueError for what is no whole GGUF file or has numbers of other KINDS.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no GGUF file at {path}")
     expect_no_pointer(path)
     try:
         with (
             path.open("rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
-            about, rows, start = _read_header(content)
+            return _read(path, _Header(content))
     except (struct.error, ValueError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is not a whole GGUF file: {error}") from error
-    stored = {}
-    for name, sizes, number, place in rows:
-        if number not in KINDS:
-            known = ", ".join(kind for kind, *_ in KINDS.values())
-            raise ValueError(
-                f"{path}: {name} has numbers of kind {number}; these are read: {known}"
-            )
-        kind, of_a_block, its_bytes = KINDS[number]
-        width, *others = sizes  # the innermost first
-        if width % of_a_block:
-            raise ValueError(f"{path}: {name} has rows of {width}, no multiple of {of_a_block}")
-        shape = (*reversed(others), width // of_a_block * its_bytes)
-        if name in stored or start + place + math.prod(shape) > path.stat().st_size:
-            raise ValueError(
-                f"{path} is not a whole GGUF file: {name} occurs twice, or ends after the file"
-            )
-        stored[name] = Stored(path, kind, (*reversed(sizes),), shape, start + place)
-    return about, stored
 
 
-def _read_header(
-    content: mmap.mmap,
-) -> tuple[dict[str, Any], list[tuple[str, tuple[int, ...], int, int]], int]:
-    """What a file says, (name, sizes, kind, place) of each tensor, and where the tensors begin."""
-    header = _Header(content)
+def _read(path: Path, header: "_Header") -> tuple[dict[str, Any], dict[str, Stored]]:
     mark, version = header.numbers("4sI")
-    if mark != b"GGUF":
-        raise ValueError(f"it begins with {mark!r}, not with b'GGUF'")
-    if int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS:
-        raise ValueError("its numbers are big-endian, but only little-endian files can be read")
-    if version not in VERSIONS:
-        raise ValueError(f"it is of version {version}, but only {VERSIONS} can be read")
+    if mark != b"GGUF" or version not in VERSIONS:
+        raise ValueError(
+            f"it begins with {mark!r} and version {version}, not with one of {VERSIONS}"
+        )
     n_tensors, n_values = header.numbers("QQ")
-    about = {}
+    about: dict[str, Any] = {}
     for _ in range(n_values):
         name = header.text()
-        if name in about:
-            raise ValueError(f"{name} occurs twice")
         header.errors = "replace" if name.startswith("general.") else "strict"
-        try:
-            about[name] = header.value(*header.numbers("I"))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{name} holds text that is not UTF-8: {error}") from error
-    header.errors = "strict"
+        about[name] = header.value(*header.numbers("I"))
+        header.errors = "strict"
     rows = []
     for _ in range(n_tensors):
-        name = header.text()
-        sizes = header.numbers(f"{header.numbers('I')[0]}Q")
-        if not sizes:
-            raise ValueError(f"{name} has no dimensions")
-        rows.append((name, sizes, *header.numbers("IQ")))
+        name, (n_sizes,) = header.text(), header.numbers("I")
+        rows.append((name, header.numbers(f"{n_sizes}Q"), *header.numbers("IQ")))
     aligned = about.get("general.alignment", 32)
-    if not isinstance(aligned, int) or aligned < 1:
-        raise ValueError(f"its tensors are aligned to {aligned!r} bytes")
-    return about, rows, math.ceil(header.place / aligned) * aligned
+    start = math.ceil(header.offset / aligned) * aligned
+    stored = {}
+    for name, (width, *others), number, offset in rows:  # the innermost size first
+        if number not in KINDS:
+            known = ", ".join(kind for kind, *_ in KINDS.values())
+            raise ValueError(f"{name} has numbers of kind {number}; these are read: {known}")
+        kind, of_a_block, its_bytes = KINDS[number]
+        sizes = (*reversed(others), width)
+        shape = (*reversed(others), width // of_a_block * its_bytes)
+        if start + offset + math.prod(shape) > path.stat().st_size:
+            raise ValueError(f"{name} ends after the file")
+        stored[name] = Stored(path, kind, sizes, shape, start + offset)
+    return about, stored
 
 
 class _Header:
     """Reads numbers, texts and values, one after the other."""
 
     def __init__(self, content: mmap.mmap):
-        self.content, self.place = content, 0
+        self.content, self.offset = content, 0
         self.errors = "strict"  # what to do with bytes that are not UTF-8
 
     def numbers(self, form: str) -> tuple[Any, ...]:
-        found = struct.unpack_from(f"<{form}", self.content, self.place)
-        self.place += struct.calcsize(f"<{form}")
+        found = struct.unpack_from(f"<{form}", self.content, self.offset)
+        self.offset += struct.calcsize(f"<{form}")
         return found
 
     def text(self) -> str:
@@ -182,20 +152,17 @@ def write_gguf(
 ) -> None:
     """Write a file that `read_gguf` reads, wholly or not at all.
 
-    Args:
-        path: the file; one that exists is replaced.
-        about: what it says by name: texts, numbers, and lists of texts or of whole numbers.
-        tensors: name → float32.
+    about: texts, numbers, and lists of texts or of whole numbers, by name; tensors: float32.
     """
     header = [struct.pack("<4sIQQ", b"GGUF", VERSIONS[-1], len(tensors), len(about))]
     header += [_text(name) + _value(value) for name, value in about.items()]
-    place, contents = 0, []
+    offset, contents = 0, []
     for name, tensor in tensors.items():
         sizes = tensor.shape[::-1]  # the innermost first
-        row = struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, 0, place)  # 0: F32
+        row = struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, 0, offset)  # 0: F32
         header.append(_text(name) + row)
         contents.append(_aligned(tensor.astype("<f4").tobytes()))
-        place += len(contents[-1])
+        offset += len(contents[-1])
     write_whole(path, b"".join([_aligned(b"".join(header)), *contents]))
 
 
@@ -256,7 +223,7 @@ def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
     the file's names: "tokenizer.chat_template", for example.
 
     Raises FileNotFoundError, and ValueError for a damaged file and settings that this GPT does not
-    compute. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Explained in: real_weights.
+    compute. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
     """
     about, stored = read_gguf(path)
     expect_computed(about, GGUF_COMPUTED, path)
@@ -291,15 +258,11 @@ def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
         if int4 and name in ("token.weight", "lm_head.weight"):
             layer = HalfEmbedding if name == "token.weight" else HalfLinear
             weights[name] = layer(_in_float16(raw, tensor.kind))
-        elif int4 and _in_four_bits(tensor):
+        elif int4 and tensor.kind == "Q4_1" and raw.dim() == 2:
             weights[name] = QuantizedLinear(_in_blocks(raw))
         else:
             weights[name] = _in_float32(raw, tensor.kind)
     return Checkpoint(filled(config, weights), tokenizer, about)
-
-
-def _in_four_bits(stored: Stored) -> bool:
-    return stored.kind == "Q4_1" and len(stored.shape) == 2
 
 
 def _in_float32(raw: Tensor, kind: str) -> Tensor:
@@ -344,7 +307,7 @@ def to_gguf(model: nn.Module, tokenizer: BPETokenizer, path: str | Path) -> None
         path: the file, written wholly or not at all; one that exists is replaced.
 
     `gguf` reads it back. Raises ValueError for other parts and another tokenizer.
-    https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Explained in: real_weights.
+    https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
     """
     config = exported_config(model, tokenizer)
     if layout_of(config) != "Llama" or config.bias:

@@ -14,18 +14,16 @@ import torch
 from torch import Tensor, nn
 
 from helpers.formats.checkpoints import (
-    Shapes,
     SkipInit,
-    check_layers,
-    check_shapes,
     check_vocabulary,
     described,
+    fitting_config,
     n_layers,
     read_tensors,
+    shapes_of,
     to_bytes,
     to_dtype,
     to_json,
-    weight_shapes,
     weights_in,
 )
 from helpers.formats.files import json_object, write_folder
@@ -76,6 +74,7 @@ LLAMA_COMPUTED = {
     "type": ("default",),  # of the angles; the older name
     "partial_rotary_factor": (1,),
 }
+GPT2: dict[str, Any] = dict(norm="LayerNorm", mlp="FeedForward", position="LearnedPosition")
 LLAMA: dict[str, Any] = dict(norm="RMSNorm", mlp="SwiGLU", position="Rotary")
 
 
@@ -88,7 +87,7 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
         n_head: heads per block; None: as in `config.json`, or else C / 64, as in all published.
 
     Raises FileNotFoundError, and ValueError for weights of another layout and for settings that
-    this GPT does not compute. Radford et al. 2019. Explained in: gpt.
+    this GPT does not compute. Radford et al. 2019.
     """
     source, tensors, said = _open(weights)
     expect_computed(said or {}, GPT2_COMPUTED, source)
@@ -142,7 +141,7 @@ def llama(
         weights: as in `gpt2`.
         config: the content of `config.json`; None: read from the folder.
 
-    Raises what `gpt2` raises. Touvron et al. 2023. Explained in: real_weights.
+    Raises what `gpt2` raises. Touvron et al. 2023.
     """
     source, tensors, found = _open(weights)
     said = dict(found or {} if config is None else config)
@@ -161,10 +160,7 @@ def llama(
 
 
 def renamed(tensors: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the tensors with each part of a name that `names` holds replaced: part → new part.
-
-    Explained in: real_weights.
-    """
+    """Return the tensors with each part of a name that `names` holds replaced: part → new part."""
     parts = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
     return {parts.sub(lambda part: names[part[0]], name): t for name, t in tensors.items()}
 
@@ -183,18 +179,6 @@ def expect_computed(
             raise ValueError(
                 f"{source}: {name} {said[name]!r} is not what this GPT computes: {known}"
             )
-
-
-def fitting_config(source: str | Path, shapes: Shapes, settings: Mapping[str, Any]) -> GPTConfig:
-    """The config with these settings; ValueError unless its weights have these shapes."""
-    try:
-        config = GPTConfig(**settings)
-        check_layers(config, shapes)
-        planned = weight_shapes(config)
-    except (TypeError, ValueError, RuntimeError, ArithmeticError) as error:
-        raise ValueError(f"{source} does not describe a model: {error}") from error
-    check_shapes(planned, shapes, source)
-    return config
 
 
 def filled(config: GPTConfig, weights: Mapping[str, Tensor | nn.Module]) -> GPT:
@@ -218,8 +202,7 @@ def filled(config: GPTConfig, weights: Mapping[str, Tensor | nn.Module]) -> GPT:
 def _model(source: str | Path, ours: dict[str, Tensor], settings: dict[str, Any]) -> GPT:
     if settings["tied"]:
         ours.pop("lm_head.weight", None)
-    shapes = {name: tuple(tensor.shape) for name, tensor in ours.items()}
-    return filled(fitting_config(source, shapes, settings), ours)
+    return filled(fitting_config(source, shapes_of(ours), settings), ours)
 
 
 def _open(
@@ -256,22 +239,19 @@ def to_huggingface(
 
     Args:
         model: a `GPT` whose parts are those of one layout, or a model of your own with the names of
-            GPT-2's layout here (`helpers.formats.checkpoints.described`).
+            GPT-2's (`helpers.formats.checkpoints.described`).
         tokenizer: the tokenizer with which the model was trained.
         folder: made if needed; files of the same names are replaced.
 
     GPT-2's layout has norm="LayerNorm", mlp="FeedForward" and position="LearnedPosition", with as
     many heads of keys and values as of queries, of size C / H; missing biases are written as zeros.
-    Llama's has norm="RMSNorm", mlp="SwiGLU" and position="Rotary", with or without biases and
-    grouped-query attention, and no dropout. Neither has QK norm or convolutions.
-
-    `AutoModelForCausalLM.from_pretrained(folder)` and `AutoTokenizer.from_pretrained(folder)` open
-    it without a network; `gpt2` or `llama` reads the model back. The special token "<|endoftext|>",
-    if the tokenizer has it, begins and ends a text; "<|im_end|>" ends one, too, and with
-    "<|im_start|>" the tokenizer gets the template of `helpers.finetuning.chat_text`.
+    Llama's has norm="RMSNorm", mlp="SwiGLU" and position="Rotary". Neither has QK norm or
+    convolutions. `gpt2` or `llama` reads the model back. "<|endoftext|>", if the tokenizer has it,
+    begins and ends a text; "<|im_end|>" ends one, too, and with "<|im_start|>" the tokenizer gets
+    the template of `helpers.finetuning.chat_text`.
 
     Raises ValueError for a part that neither layout has and a tokenizer with another vocabulary.
-    Radford et al. 2019; Touvron et al. 2023. Explained in: real_weights.
+    Radford et al. 2019; Touvron et al. 2023.
     """
     config = exported_config(model, tokenizer)
     write = _as_gpt2 if layout_of(config) == "GPT-2" else _as_llama
@@ -326,19 +306,23 @@ def layout_of(config: GPTConfig) -> str:
     """The name of the layout that has all parts of a model; ValueError says what others lack."""
     of_one = config.n_embd // config.n_head
     both = {"qk_norm": False, "convolution": None, "n_embd": of_one * config.n_head}
-    heads = {"n_kv_head": config.n_head, "head_size": of_one}
-    gpt2_parts = {"norm": "LayerNorm", "mlp": "FeedForward", "position": "LearnedPosition", **heads}
-    unlike = {}
-    for layout, parts in {"GPT-2": gpt2_parts, "Llama": LLAMA}.items():
-        unlike[layout] = [
+    layouts = {
+        "GPT-2": {**GPT2, "n_kv_head": config.n_head, "head_size": of_one, **both},
+        "Llama": {**LLAMA, **both},
+    }
+    needs = {
+        layout: ", ".join(
             f"{name}={wanted!r} instead of {getattr(config, name)!r}"
-            for name, wanted in {**parts, **both}.items()
+            for name, wanted in parts.items()
             if getattr(config, name) != wanted
-        ]
-        if not unlike[layout]:
+        )
+        for layout, parts in layouts.items()
+    }
+    for layout, unlike in needs.items():
+        if not unlike:
             return layout
-    needs = "; ".join(f"{layout}'s needs {', '.join(parts)}" for layout, parts in unlike.items())
-    raise ValueError(f"neither layout has all parts of this model: {needs}")
+    said = "; ".join(f"{layout}'s needs {unlike}" for layout, unlike in needs.items())
+    raise ValueError(f"neither layout has all parts of this model: {said}")
 
 
 def _as_gpt2(

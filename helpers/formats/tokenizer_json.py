@@ -22,7 +22,7 @@ _ADDED = dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
 _MODEL = {
     "type": "BPE",
     **dict.fromkeys(("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")),
-    **dict.fromkeys(("byte_fallback", "ignore_merges"), False),
+    **dict.fromkeys(("fuse_unk", "byte_fallback", "ignore_merges"), False),
 }
 
 
@@ -79,24 +79,21 @@ def write_tokenizer(path: str | Path, tokenizer: BPETokenizer | CharTokenizer) -
 
 def tokenizer_json(tokenizer: BPETokenizer | CharTokenizer) -> bytes:
     """Return what a `tokenizer.json` of this tokenizer holds."""
-    split: dict[str, Any]
-    model: dict[str, Any]
-    added: list[dict[str, Any]] = []
+    content: dict[str, Any] = {"version": "1.0", **_TOP, "added_tokens": [], "post_processor": None}
     if isinstance(tokenizer, CharTokenizer):  # each character is a word; unknown ones are errors
         ids = {symbol: id for id, symbol in enumerate(tokenizer.symbols)}
-        model = {"type": "WordLevel", "vocab": ids, "unk_token": "<unknown>"}
-        split, decoder = _EACH, {"type": "Fuse"}
+        content["pre_tokenizer"], content["decoder"] = _EACH, {"type": "Fuse"}
+        content["model"] = {"type": "WordLevel", "vocab": ids, "unk_token": "<unknown>"}
     else:
-        settings = {**_ADDED, "normalized": False, "special": True}
-        added = [{"id": i, "content": name, **settings} for name, i in tokenizer.special.items()]
+        bytes_ = {**_BYTE_LEVEL, "trim_offsets": True}
+        both = {"type": "Sequence", "pretokenizers": [_DIGITS, bytes_]}
         merges = [[to_file(left), to_file(right)] for left, right in tokenizer.merges]
-        model = {**_MODEL, "fuse_unk": False, "vocab": vocabulary(tokenizer), "merges": merges}
-        split = {**_BYTE_LEVEL, "trim_offsets": True}
-        decoder = dict(split)
-        if tokenizer.single_digits:
-            split = {"type": "Sequence", "pretokenizers": [_DIGITS, split]}
-    parts = {"pre_tokenizer": split, "post_processor": None, "decoder": decoder, "model": model}
-    content = {"version": "1.0", **_TOP, "added_tokens": added, **parts}
+        content["pre_tokenizer"] = both if tokenizer.single_digits else bytes_
+        content["decoder"] = bytes_
+        content["model"] = {**_MODEL, "vocab": vocabulary(tokenizer), "merges": merges}
+        for name, id in tokenizer.special.items():
+            token = {"id": id, "content": name, **_ADDED, "normalized": False, "special": True}
+            content["added_tokens"].append(token)
     return json.dumps(content, ensure_ascii=False, indent=1).encode()
 
 
