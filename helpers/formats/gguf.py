@@ -212,18 +212,13 @@ NORMAL, CONTROL = 1, 3  # kinds of tokens
 
 
 def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
-    """Return a Llama with its tokenizer from a GGUF file, the format of llama.cpp.
+    """Return a Llama from a GGUF file, its tokenizer, and as notes what else the file says.
 
-    Args:
-        path: the file.
-        int4: whether matrices that the file holds in blocks of 4 bits (its Q4_1) stay in 4 bits,
-            with the token embedding in float16; otherwise all weights become float32.
-
-    Returns the model in evaluation mode, its tokenizer, and as notes what else the file says, by
-    the file's names: "tokenizer.chat_template", for example.
+    int4: whether matrices that the file holds in blocks of 4 bits (its Q4_1) stay in 4 bits, with
+    the token embedding in float16; otherwise all weights become float32.
 
     Raises FileNotFoundError, and ValueError for a damaged file and settings that this GPT does not
-    compute. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+    compute.
     """
     about, stored = read_gguf(path)
     expect_computed(about, GGUF_COMPUTED, path)
@@ -298,16 +293,11 @@ def _in_blocks(raw: Tensor) -> QuantizedTensor:
 
 
 def to_gguf(model: nn.Module, tokenizer: BPETokenizer, path: str | Path) -> None:
-    """Write a model with its tokenizer to a GGUF file, the format of llama.cpp, in float32.
+    """Write a model with its tokenizer to a GGUF file, in float32; `gguf` reads it back.
 
-    Args:
-        model: a `GPT` in Llama's layout (see `to_huggingface`), without biases.
-        tokenizer: the byte-pair tokenizer with which it was trained, with the special token
-            "<|endoftext|>", without which llama.cpp takes token 11 for the end.
-        path: the file, written wholly or not at all; one that exists is replaced.
-
-    `gguf` reads it back. Raises ValueError for other parts and another tokenizer.
-    https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+    model: a `GPT` in Llama's layout (see `to_huggingface`), without biases. tokenizer: that with
+    which it was trained, with the special token "<|endoftext|>", without which llama.cpp takes
+    token 11 for the end.
     """
     config = exported_config(model, tokenizer)
     if layout_of(config) != "Llama" or config.bias:

@@ -26,7 +26,7 @@ from helpers.formats.checkpoints import (
     to_json,
     weights_in,
 )
-from helpers.formats.files import json_object, write_folder
+from helpers.formats.files import json_object, newest, write_folder
 from helpers.formats.tokenizer_json import tokenizer_json
 from helpers.gpt import GPT, GPTConfig
 from helpers.quantization import HalfEmbedding, HalfLinear
@@ -106,15 +106,11 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
         "n_embd": C,
         "tied": head is None or torch.equal(head, ours["token.weight"]),
     }
-    if said is None and n_head is None and C % 64:
-        raise ValueError(f"{source} is {C} wide, no multiple of 64: give n_head, too")
     if said is not None:  # the defaults of transformers, and what is said
-        settings |= {
-            "n_head": 12,
-            "norm_eps": 1e-5,
-            "tied": True,
-            **renamed_sizes(said, GPT2_SIZES),
-        }
+        defaults = {"n_head": 12, "norm_eps": 1e-5, "tied": True}
+        settings |= defaults | renamed_sizes(said, GPT2_SIZES)
+    elif n_head is None and C % 64:
+        raise ValueError(f"{source} is {C} wide, no multiple of 64: give n_head, too")
     return _model(source, ours, settings | ({"n_head": n_head} if n_head else {}))
 
 
@@ -214,7 +210,7 @@ def _open(
     path = Path(weights)
     if not path.is_dir():
         return path, read_tensors(path)[0], None
-    pieces, tensors = [path / "model.safetensors"], dict[str, Tensor]()
+    pieces, tensors = [newest(path, "model.safetensors")], dict[str, Tensor]()
     if not pieces[0].exists():
         pieces = sorted(path.glob("model-*-of-*.safetensors")) or pieces
     for piece in pieces:
@@ -222,7 +218,7 @@ def _open(
         if twice := sorted(new.keys() & tensors.keys()):
             raise ValueError(f"{twice[0]} is in {path} twice: are these pieces of two models?")
         tensors |= new
-    file = path / "config.json"
+    file = newest(path, "config.json")
     try:
         return path, tensors, json_object(file.read_bytes()) if file.exists() else None
     except ValueError as error:
