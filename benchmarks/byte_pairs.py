@@ -25,8 +25,9 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from helpers import data
+from helpers.formats.tokenizer_json import to_file
 from helpers.text import BPETokenizer
-from helpers.text.bpe import WORDS, to_file
+from helpers.text.bpe import WORDS
 
 VOCAB_SIZE = 1024
 MINBPE_MERGES = 30

@@ -17,7 +17,6 @@ from the second:
     quantization  weights in blocks of few bits, and layers that compute from them
     seq2seq       from one text to another: recurrent, with attention, 2017's transformer
     hooks         the attention maps of a model that hands out none, and a model without some heads
-    checks        arguments of training
 
 The second floor is what surrounds them:
 

@@ -152,6 +152,20 @@ def learning_rates(
     return [LambdaLR(o, lambda n: schedule(min(start + n, last), steps)) for o in optimizers]
 
 
+def expect_all_stepped(optimizers: Sequence[Optimizer], model: nn.Module) -> None:
+    """Without a word, an optimizer of another model, or of frozen weights, would train nothing.
+
+    Explained in: fine_tuning.
+    """
+    stepped = {p for o in optimizers for group in o.param_groups for p in group["params"]}
+    for name, p in model.named_parameters():
+        if p.requires_grad and p not in stepped:
+            raise ValueError(
+                f"no optimizer steps {name}. Make the optimizer after the model and its adapters, "
+                "and freeze what is not to be trained with requires_grad_(False)"
+            )
+
+
 # --- the loop ------------------------------------------------------------------------------------
 
 
@@ -212,9 +226,11 @@ def train(
     Taught in: language_modelling; schedule, grad_clip and several optimizers in: training.
     """
     data = to_device_of(model, data)
+    optimizers = [optimizer] if isinstance(optimizer, Optimizer) else list(optimizer)
+    expect_all_stepped(optimizers, model)
 
     def loss_of(step: int) -> Tensor:
         return language_model_loss(model, *get_batch(data, block_size, batch_size, generator))
 
     model.train()
-    return minimize(loss_of, model, optimizer, steps, schedule, grad_clip, callback)
+    return minimize(loss_of, model, optimizers, steps, schedule, grad_clip, callback)

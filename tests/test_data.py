@@ -72,8 +72,11 @@ SHIPPED = sorted(
 def test_every_file_in_the_readme_is_known_by_its_sha256():
     table = (sources.FOLDER / "README.md").read_text("utf-8").split("## Fetched")[0]
     named = re.findall(r"^\| `(.+?)`", table, flags=re.MULTILINE)
-    logs = {name.replace(".safetensors", ".json") for name in named if "checkpoints/" in name}
-    assert SHIPPED == sorted({*named, *logs})
+    files = {file for file in named if not file.endswith("/")}
+    for folder in {*named} - files:
+        parts = ("config.json", "model.safetensors", "tokenizer.json")
+        files |= {f"{folder[:-1]}.json", *(folder + part for part in parts)}
+    assert SHIPPED == sorted(files)
 
 
 READERS = {
@@ -81,17 +84,17 @@ READERS = {
     "questions-words.txt": data.analogies,
     "wordsim353.tsv": lambda: data.word_similarity("wordsim353"),
     "simlex999.txt": lambda: data.word_similarity("simlex999"),
-    "checkpoints/gptmini": lambda: data.checkpoint("gptmini"),
-    "checkpoints/shakespeare-gpt": lambda: data.checkpoint("shakespeare-gpt"),
 }
 
 
 @pytest.mark.parametrize("file", SHIPPED)
 def test_a_shipped_file_that_has_changed_is_not_used(file, tmp_path, monkeypatch):
-    read = READERS.get(file) or READERS[file.rsplit(".", 1)[0]]
-    (tmp_path / "checkpoints").mkdir()
-    for beside in sources.FOLDER.glob(file.rsplit(".", 1)[0] + ".*"):
-        shutil.copy(beside, tmp_path / beside.relative_to(sources.FOLDER))
+    name = file.split("/")[1].removesuffix(".json") if "/" in file else ""
+    read = READERS.get(file) or (lambda: data.checkpoint(name))
+    if name:
+        shutil.copytree(sources.FOLDER / "checkpoints", tmp_path / "checkpoints")
+    else:
+        shutil.copy(sources.FOLDER / file, tmp_path)
     monkeypatch.setattr(sources, "FOLDER", tmp_path)
     read()
     whole = (sources.FOLDER / file).read_bytes()
@@ -126,10 +129,8 @@ def test_a_checkpoint_is_found_or_the_message_says_how_to_make_it(tmp_path, monk
     monkeypatch.setattr(sources, "FOLDER", tmp_path)
     with pytest.raises(data.DataError, match=r"`make train` makes .* at hand: none"):
         data.checkpoint("shakespeare-gpt")
-    (tmp_path / "checkpoints").mkdir()
-    file = tmp_path / "checkpoints" / "shakespeare-gpt.safetensors"
-    file.touch()
-    file.with_suffix(".json").touch()
+    (tmp_path / "checkpoints" / "shakespeare-gpt").mkdir(parents=True)
+    (tmp_path / "checkpoints" / "shakespeare-gpt.json").touch()
     with pytest.raises(data.DataError, match="is damaged"):
         data.checkpoint("shakespeare-gpt")
     with pytest.raises(data.DataError, match="at hand: shakespeare-gpt"):

@@ -56,15 +56,15 @@ def test_a_run_passes_from_one_process_to_two_and_back(kind, strategy, tmp_path)
     passed = trained(kind, "ddp", tmp_path)
     close(passed[0], trained(kind, "ddp")[0])
     assert len(passed[0]) == 9
-    tensors, _ = read_tensors(tmp_path / "best.safetensors")
+    tensors, _ = read_tensors(tmp_path / "best" / "model.safetensors")
     assert {name: t.shape for name, t in tensors.items()} == {
         name: p.shape for name, p in passed[2].items()
     }
 
 
 def test_what_is_divided_is_written_whole(tmp_path):
-    together(written, tmp_path / "model.safetensors")
-    model = load_checkpoint(tmp_path / "model.safetensors").model
+    together(written, tmp_path / "model")
+    model = load_checkpoint(tmp_path / "model").model
     torch.manual_seed(0)
     pairs = zip(model.parameters(), fast().parameters(), strict=True)
     assert all(torch.equal(theirs, mine) for theirs, mine in pairs)

@@ -53,7 +53,7 @@ def test_values_and_bytes_are_those_that_the_library_reads(path):
 
 def test_no_file_that_ends_early_is_read(path):
     whole = path.read_bytes()
-    end = max(one.place + math.prod(one.shape) for one in read_gguf(path)[1].values())
+    end = max(one.offset + math.prod(one.shape) for one in read_gguf(path)[1].values())
     for length in [*range(0, end, 37), end - 1]:  # behind the last tensor is nothing but padding
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError, match="not a whole GGUF file"):
@@ -64,7 +64,7 @@ def test_no_file_that_ends_early_is_read(path):
     ("place", "changed", "message"),
     [
         (0, b"GGML", "begins with b'GGML'"),
-        (4, b"\x01", "version 1"),
+        (4, b"\x01", "version 1,"),
         (16, b"\xff" * 8, "not a whole GGUF file"),  # more values than there are bytes
         (24 + 8 + 20, b"\x63", "not a whole GGUF file: 99"),  # a value of an unknown kind
     ],
@@ -97,18 +97,13 @@ def test_a_git_lfs_pointer_is_explained(path):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        ("größer", b"gr\xf6\xdfer  ", "words holds text that is not UTF-8"),
-        ("Ġthe", b"\xff\xfethe", "texts holds text that is not UTF-8"),
-        ("exact", b"small", "small occurs twice"),
-    ],
+    ("before", "after"), [("größer", b"gr\xf6\xdfer  "), ("Ġthe", b"\xff\xfethe")]
 )
-def test_names_and_texts_have_to_be_exact(path, before, after, message):
+def test_texts_have_to_be_exact(path, before, after):
     whole = path.read_bytes()
     assert whole.count(before.encode()) == 1 and len(before.encode()) == len(after)
     path.write_bytes(whole.replace(before.encode(), after))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="not a whole GGUF file: 'utf-8' codec can't decode"):
         read_gguf(path)
 
 

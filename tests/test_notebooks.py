@@ -23,7 +23,7 @@ from tests.solutions import solution
 # From the map in helpers/__init__.py. A chapter teaches or explains the public names of the first.
 FIRST, SECOND = (re.findall(r"^    (\w+) {2,}\S", floor, re.M)
                  for floor in helpers.__doc__.split("The second floor"))  # fmt: skip
-CONCEPTS = [module for module in FIRST if module not in ("kernels", "checks")]
+CONCEPTS = [module for module in FIRST if module != "kernels"]
 # What a chapter uses and explains without building it, and does not say "Explained in: TOPIC." yet.
 MACHINERY = {"training.learning_rates", "training.evaluating", "evaluation.milliseconds",
              "text.Tokenizer"}  # fmt: skip

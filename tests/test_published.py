@@ -12,9 +12,9 @@ from safetensors.torch import save_file
 
 from helpers.formats.gguf import gguf
 from helpers.formats.huggingface import gpt2, llama
+from helpers.formats.tokenizer_json import ALPHABET
 from helpers.quantization import QuantizedLinear
 from helpers.sampling import generate
-from helpers.text.bpe import ALPHABET
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 SMALL = {"vocab_size": 37, "n_positions": 12, "n_embd": 24, "n_layer": 2, "n_head": 4}
@@ -105,16 +105,11 @@ def test_a_folder_of_several_pieces(theirs, tmp_path):
     model.save_pretrained(tmp_path, max_shard_size="10KB")
     pieces = sorted(tmp_path.glob("*.safetensors"))
     assert len(pieces) > 2 and same(gpt2(tmp_path), model)
-    last = pieces[-1].rename(tmp_path / "last")
-    with pytest.raises(ValueError, match="pieces are missing"):
+    pieces[-1].unlink()
+    with pytest.raises(ValueError, match=r"lacks \d+ weights"):
         gpt2(tmp_path)
-    others = pieces[-1].with_name(pieces[-1].name.replace(f"of-{len(pieces):05}", "of-00099"))
-    last.rename(others)
-    with pytest.raises(ValueError, match="or are of two models"):
-        gpt2(tmp_path)
-    others.unlink()
     pieces[-1].write_bytes(pieces[0].read_bytes())
-    with pytest.raises(ValueError, match="is there twice: are these files of two models"):
+    with pytest.raises(ValueError, match="twice: are these pieces of two models"):
         gpt2(tmp_path)
 
 
@@ -146,8 +141,6 @@ def without(weights, name):
         (lambda w: without(w, "transformer.wpe.weight"), "not in the layout"),
         (lambda w: without(w, "transformer.h.1.ln_1.bias"), r"lacks 1 .*blocks.1.attention_norm"),
         (lambda w: {**w, "score.weight": torch.zeros(2, 24)}, "1 weights too many: .*score"),
-        (lambda w: {**w, "wpe.weight": torch.zeros(12, 24)}, "weight wpe.weight is there twice"),
-        (lambda w: {**w, "h.0.attn.key.bias": torch.zeros(24)}, "h.0.attn.key.bias is there twice"),
         (
             lambda w: {
                 **w,
@@ -157,7 +150,7 @@ def without(weights, name):
         ),
         (
             lambda w: {**w, "transformer.h.0.mlp.c_fc.weight": torch.zeros(96, 24)},
-            r"blocks.0.mlp.up.weight has shape \(24, 96\), but the model's has \(96, 24\)",
+            r"blocks.0.mlp.up.weight has shape \(24, 96\), not \(96, 24\)",
         ),
         (
             lambda w: {**w, "lm_head.weight": torch.zeros(5, 24)},
@@ -182,7 +175,7 @@ def test_a_linear_layout_is_not_taken_for_gpt2s(good):
 
 
 def test_an_odd_width_wants_the_number_of_heads(good):
-    with pytest.raises(ValueError, match="24 wide, not a multiple of 64: give n_head"):
+    with pytest.raises(ValueError, match="24 wide, no multiple of 64: give n_head"):
         gpt2(good)
     with pytest.raises(ValueError, match="cannot be split evenly over 5 heads"):
         gpt2(good, n_head=5)
@@ -193,7 +186,6 @@ def test_an_odd_width_wants_the_number_of_heads(good):
     [
         ({"activation_function": "relu"}, "activation_function 'relu' is not what this GPT"),
         ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx True"),
-        ({"add_cross_attention": True}, "add_cross_attention True is a setting that is not known"),
     ],
 )
 def test_settings_that_our_model_does_not_compute_are_refused(theirs, tmp_path, changes, message):
@@ -212,7 +204,7 @@ def test_another_name_of_the_activation_another_width_of_the_mlp_and_epsilon(the
     ("said", "message"),
     [
         ({"n_layer": 3}, "says 3 blocks, but holds weights of 2"),
-        ({"n_embd": 32}, r"token.weight has shape \(37, 24\), but the model's has \(37, 32\)"),
+        ({"n_embd": 32}, r"token.weight has shape \(37, 24\), not \(37, 32\)"),
         ({"tie_word_embeddings": False}, r"lacks 1 weights of the model: \['lm_head.weight"),
         ({"model_type": "imagegpt"}, "model_type 'imagegpt'"),
     ],
@@ -221,15 +213,6 @@ def test_a_config_that_does_not_describe_the_weights_is_refused(good, tmp_path, 
     save_file(without(good, "lm_head.weight"), tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps({"n_head": 4, **said}))
     with pytest.raises(ValueError, match=message):
-        gpt2(tmp_path)
-
-
-def test_the_head_is_the_table_unless_the_config_says_otherwise(theirs, tmp_path):
-    model = theirs(tie_word_embeddings=False)
-    model.save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": True}))
-    with pytest.raises(ValueError, match=r"lm_head.weight differs from wte.weight"):
         gpt2(tmp_path)
 
 
@@ -263,24 +246,10 @@ def test_what_stands_in_place_of_the_files_is_explained(good, tmp_path, read):
         read(tmp_path)
 
 
-def numpy_arrays(weights):
-    return {name: tensor.numpy() for name, tensor in weights.items()}
-
-
-def whole_numbers(weights):
-    return {name: tensor.to(torch.int8) for name, tensor in weights.items()}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (numpy_arrays, "a state dict holds tensors by name, but under .* ndarray"),
-        (whole_numbers, "holds torch.int8, which is not read as torch.float32"),
-    ],
-)
-def test_a_state_dict_of_something_else_is_explained(good, change, message):
-    with pytest.raises(ValueError, match=message):
-        gpt2(change(without(good, "lm_head.weight")), n_head=4)
+def test_whole_numbers_are_no_weights(good):
+    whole = {name: tensor.to(torch.int8) for name, tensor in good.items()}
+    with pytest.raises(ValueError, match=r"holds torch.int8, which is not read as torch.float32"):
+        gpt2(whole, n_head=4)
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"n_head": 0}'])
@@ -420,31 +389,18 @@ def test_the_config_of_older_versions(their_llama):
     [
         ({"model_type": "mistral"}, "model_type 'mistral' is not what this GPT computes"),
         ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4}}, "rope_type 'llama3'"),
-        (
-            {"rope_parameters": {"type": "linear", "factor": 4.0}},
-            "rope_parameters .* type 'linear'",
-        ),
-        (
-            {"rope_parameters": {"full_attention": {"rope_theta": 1e4}}},
-            "full_attention .*not known",
-        ),
-        ({"sliding_window": 4}, "sliding_window 4 is a setting that is not known"),
-        ({"attn_logit_softcapping": 50.0}, "attn_logit_softcapping 50.0"),
-        ({"quantization_config": {"bits": 4}}, "quantization_config .*'bits': 4"),
-        ({"is_causal": False}, "is_causal False"),
-        ({"from_next_year": 1}, "from_next_year 1 is a setting that is not known here"),
+        ({"rope_parameters": {"type": "linear", "factor": 4.0}}, "type 'linear'"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor 0.5"),
         ({"num_hidden_layers": 3}, "says 3 blocks, but holds weights of 2"),
-        ({"intermediate_size": 41}, r"has shape \(40, 24\), but the model's has \(41, 24\)"),
-        ({"num_key_value_heads": 4}, r"has shape \(12, 24\), but the model's has \(24, 24\)"),
+        ({"intermediate_size": 41}, r"has shape \(40, 24\), not \(41, 24\)"),
+        ({"num_key_value_heads": 4}, r"has shape \(12, 24\), not \(24, 24\)"),
         ({"num_attention_heads": 5}, "cannot be split"),
         ({"num_attention_heads": None}, "missing .* 'n_head'"),
         (
             {"head_dim": 3, "num_attention_heads": 8, "num_key_value_heads": 4},
-            "does not describe a model: features are rotated in pairs: 3 is not an even number",
+            "does not describe a GPT: features are rotated in pairs: 3 is not an even number",
         ),
         ({"vocab_size": [37]}, r"vocab_size should be a whole number, but is \[37\]"),
-        ({"mlp_bias": True}, "biases in attention and mlp, or in neither"),
-        ({"tie_word_embeddings": True}, "true, but lm_head.weight differs"),
     ],
 )
 def test_what_our_llama_would_not_compute_is_refused(their_llama, changes, message):
@@ -483,17 +439,13 @@ def test_a_llama_from_one_file_needs_its_config(their_llama, tmp_path):
     model = their_llama()
     model.save_pretrained(tmp_path)
     file = tmp_path / "model.safetensors"
-    with pytest.raises(ValueError, match=r"give its config, too, or the folder"):
+    with pytest.raises(ValueError, match=r"does not describe a GPT: .*n_head"):
         llama(file)
     assert agree(llama(file, model.config.to_dict()), model)
-    with pytest.raises(ValueError, match=r"config should be .* a dict, not LlamaConfig"):
-        llama(file, model.config)
 
 
 def test_a_llama_without_its_config_or_in_another_layout(their_llama, good, tmp_path):
     model = their_llama()
-    with pytest.raises(ValueError, match="say nothing of heads and angles"):
-        llama(weights(model))
     with pytest.raises(ValueError, match=r"not in the layout of Llama: .*transformer"):
         llama({n: t for n, t in good.items() if "wte" not in n}, model.config.to_dict())
     with pytest.raises(FileNotFoundError, match=r"no checkpoint at"):
@@ -648,16 +600,12 @@ def test_a_gguf_tokenizer_cuts_as_its_file_says(blocky, write_gguf, tmp_path):
         ({"pre": "llama-bpe"}, "tokenizer.ggml.pre 'llama-bpe' is not what this GPT computes"),
         ({"cutting": "llama"}, "tokenizer.ggml.model 'llama'"),
         ({"turned": 16}, "llama.rope.dimension_count 16 is not what this GPT computes"),
-        ({"tokens": []}, r"says nothing of \['tokenizer.ggml.tokens'\]"),
+        ({"tokens": []}, "says nothing of 'tokenizer.ggml.tokens'"),
         ({"more": {"llama.rope.scaling.type": "yarn"}}, "llama.rope.scaling.type 'yarn'"),
-        ({"more": {"llama.attention.sliding_window": 4}}, "llama.attention.sliding_window 4"),
-        ({"more": {"llama.attention.causal": False}}, "llama.attention.causal False"),
-        ({"more": {"llama.expert_count": 8}}, "llama.expert_count 8 is a setting"),
-        ({"more": {"llama.from_next_year": 1}}, "llama.from_next_year 1 is a setting .* not known"),
-        ({"eps": False}, r"says nothing of \['llama.attention.layer_norm_rms_epsilon'\]"),
-        ({"more": {"llama.rope.freq_base": 0.0}}, "does not describe a model: base .* above 0"),
+        ({"eps": False}, "says nothing of 'llama.attention.layer_norm_rms"),
+        ({"more": {"llama.rope.freq_base": 0.0}}, "does not describe a GPT: base .* above 0"),
         ({"more": {"llama.block_count": 3}}, "says 3 blocks, but holds weights of 2"),
-        ({"more": {"llama.feed_forward_length": 64}}, r"has shape \(96, 64\), .* \(64, 64\)"),
+        ({"more": {"llama.feed_forward_length": 64}}, r"has shape \(96, 64\), not \(64, 64\)"),
         ({"tokens": [*TOKENS[:2], *TOKENS[:1:-1]]}, "not numbered as here"),
     ],
 )
@@ -671,7 +619,6 @@ def test_a_gguf_file_that_asks_for_more_is_refused(blocky, write_gguf, tmp_path,
     "more",
     [
         {"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 1.0},
-        {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 0.0},
         {"llama.rope.scaling.finetuned": False, "llama.attention.sliding_window": 0},
         {"llama.expert_count": 0, "llama.expert_used_count": 0, "llama.attention.causal": True},
         {"llama.attention.value_length": 32, "llama.vocab_size": len(TOKENS)},
@@ -699,12 +646,11 @@ def test_judging_the_sizes_does_not_load_the_compiler():
     """Which the device "meta" does for some operations: chapter 17 would begin seconds later."""
     program = """
 import sys
-from helpers.gpt import GPTConfig
-from helpers.formats.huggingface import _check_weights
+from helpers.formats.checkpoints import fitting_config
 for position in ("LearnedPosition", "Rotary"):
-    config = GPTConfig(9, 9, 2, 2, 8, norm="RMSNorm", mlp="SwiGLU", position=position)
+    sizes = dict(vocab_size=9, block_size=9, n_layer=2, n_head=2, n_embd=8, position=position)
     try:
-        _check_weights(config, {"blocks.0.a": (1,), "blocks.1.a": (1,)}, "an empty file")
+        fitting_config("an empty file", {"blocks.0.a": (1,), "blocks.1.a": (1,)}, sizes)
     except ValueError as error:
         print(error)
 assert "sympy" not in sys.modules and "torch._inductor" not in sys.modules
@@ -716,8 +662,6 @@ assert "sympy" not in sys.modules and "torch._inductor" not in sys.modules
 
 def test_a_file_that_is_no_gguf(blocky, write_gguf, tmp_path):
     path = write_gguf(tmp_path / "a.gguf", blocky(), matrices="F16")
-    with pytest.raises(ValueError, match="holds no blocks of 4 bits"):
-        gguf(path, int4=True)
     whole = path.read_bytes()
     for length in (0, 3, 40, len(whole) // 2, len(whole) - 9):
         path.write_bytes(whole[:length])

@@ -233,12 +233,12 @@ def test_the_best_is_the_best(tmp_path):
         states.setdefault(run.step, [p.detach().clone() for p in model.parameters()])))  # fmt: skip
     best_step = min(result.evaluations, key=lambda e: e[2])[0]
     assert 0 < best_step < 200, "the test wants a best that is not the last"
-    best = load_checkpoint(tmp_path / "best.safetensors")
+    best = load_checkpoint(tmp_path / "best")
     assert best.notes == {"step": best_step, "validation_loss": result.best}
     for p, want in zip(best.model.parameters(), states[best_step], strict=True):
         assert torch.equal(p, want)
     assert estimate_loss(best.model, VALIDATION, block_size=6) == result.best
-    assert sorted(os.listdir(tmp_path)) == ["best.safetensors", "last.safetensors"]
+    assert sorted(os.listdir(tmp_path)) == ["best", "last.safetensors"]
 
 
 def test_a_best_from_before_the_crash_stays_the_best(tmp_path):
@@ -247,7 +247,7 @@ def test_a_best_from_before_the_crash_stays_the_best(tmp_path):
         run(generator=generator(), **evaluated(VALIDATION, every=10, callback=crash_at(100)))
     _, run = with_adamw(folder=tmp_path, **evaluated(VALIDATION, every=10), steps=200)
     result = run(generator=generator(), resume=True)
-    notes = load_checkpoint(tmp_path / "best.safetensors").notes
+    notes = load_checkpoint(tmp_path / "best").notes
     assert notes["validation_loss"] == result.best == min(x for _, _, x in result.evaluations)
 
 
@@ -315,7 +315,7 @@ def test_a_failing_write_leaves_the_state_before(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         run(generator=generator(), **evaluated(VALIDATION, every=4, callback=fill))
     assert (tmp_path / "last.safetensors").read_bytes() == kept[0]
-    assert sorted(os.listdir(tmp_path)) == ["best.safetensors", "last.safetensors"]
+    assert sorted(os.listdir(tmp_path)) == ["best", "last.safetensors"]
     monkeypatch.undo()
     _, run = with_adamw(**watch, resume=True)
     assert run(generator=generator()).losses == undisturbed()
@@ -502,7 +502,7 @@ def test_a_ruined_step_never_replaces_a_good_state(end, resumed, tmp_path):
     _, run = with_adamw(folder=tmp_path, steps=4, schedule=None, **watch)
     if resumed:
         run(generator=generator())
-    before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+    before = {p.name: p.read_bytes() for p in tmp_path.rglob("*.safetensors")}
 
     asked = []
 
@@ -515,10 +515,10 @@ def test_a_ruined_step_never_replaces_a_good_state(end, resumed, tmp_path):
     _, run = with_adamw(folder=tmp_path, resume=resumed, schedule=schedule)
     with pytest.raises(FloatingPointError, match=r"NaN or infinity|loss is nan") as error:
         run(generator=generator(), **{**watch, **ENDS[end]})
-    after = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+    after = {p.name: p.read_bytes() for p in tmp_path.rglob("*.safetensors")}
     assert after == before or (end == "evaluation" and finite(tmp_path / "last.safetensors"))
     assert ("resume=True continues" in str(error.value)) == ("last.safetensors" in after)
-    assert all(finite(tmp_path / name) for name in after)
+    assert all(map(finite, tmp_path.rglob("*.safetensors")))
 
 
 def test_a_weight_that_the_validation_text_does_not_meet_is_looked_at(tmp_path):
@@ -535,7 +535,7 @@ def test_a_weight_that_the_validation_text_does_not_meet_is_looked_at(tmp_path):
     with pytest.raises(FloatingPointError, match=r"token\.weight holds NaN or infinity at step"):
         fit(model, data, **SIZES, steps=9, rate=0.01, folder=tmp_path, schedule=spoil,
               **evaluated(data, every=3))  # fmt: skip
-    assert finite(tmp_path / "last.safetensors") and finite(tmp_path / "best.safetensors")
+    assert finite(tmp_path / "last.safetensors") and finite(tmp_path / "best" / "model.safetensors")
 
 
 def test_an_optimiser_that_remembers_no_number_counts_as_ruined(tmp_path):
@@ -614,7 +614,7 @@ def test_a_truncated_state_and_a_checkpoint_are_refused(finished, tmp_path):
     refused(tmp_path, plain(), "not a whole safetensors file")
     model, run = with_adamw(**evaluated(VALIDATION), folder=tmp_path / "other", steps=1)
     run()
-    shutil.copy(tmp_path / "other" / "best.safetensors", last)
+    shutil.copy(tmp_path / "other" / "best" / "model.safetensors", last)
     refused(tmp_path, model, "is not the state of a training run")
 
 
@@ -750,7 +750,7 @@ def test_a_real_interrupt_from_outside(tmp_path):
     assert stopped == "interrupted" and usable == "True"
     _, about = read_tensors(tmp_path / "last.safetensors")
     assert len(about["run"]["losses"]) == int(steps) >= 40
-    assert load_checkpoint(tmp_path / "best.safetensors").notes["step"] <= int(steps)
+    assert load_checkpoint(tmp_path / "best").notes["step"] <= int(steps)
 
 
 # --- the line of progress, and a run's words ------------------------------------------------------

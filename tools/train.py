@@ -4,8 +4,8 @@
     python tools/train.py gptmini              articles of Wikipedia, in byte pairs
 
 An interrupted run is taken up again by the same command. The log (steps, seconds, tokens, losses,
-the machine) is written beside the checkpoint. Several processes share the work under torchrun
-and resume each other's runs, whatever their number:
+the machine) is written beside the checkpoint's folder. Several processes share the work under
+torchrun and resume each other's runs, whatever their number:
 
     torchrun --standalone --nproc-per-node=2 tools/train.py gptmini
 """
@@ -109,9 +109,7 @@ def main() -> None:
     parser.add_argument("name", choices=RECIPES)
     parser.add_argument("--steps", type=int, help="fewer or more than the recipe's")
     parser.add_argument("--folder", type=Path, help="of the run; runs/NAME if not given")
-    parser.add_argument(
-        "--output", type=Path, help="data/checkpoints/NAME.safetensors if not given"
-    )
+    parser.add_argument("--output", type=Path, help="folder; data/checkpoints/NAME if not given")
     parser.add_argument(
         "--strategy",
         choices=STRATEGIES,
@@ -125,7 +123,7 @@ def main() -> None:
 
 def make(given: argparse.Namespace, processes: Processes) -> None:
     """Train, save, and judge what was saved."""
-    output = given.output or ROOT / "data" / "checkpoints" / f"{given.name}.safetensors"
+    output = given.output or ROOT / "data" / "checkpoints" / given.name
     torch.manual_seed(0)
     recipe = RECIPES[given.name]()
     model, block_size = recipe.model, recipe.model.block_size
@@ -177,8 +175,9 @@ def make(given: argparse.Namespace, processes: Processes) -> None:
     )
     write_whole(output.with_suffix(".json"), f"{json.dumps(log)}\n".encode())
     if not given.output:  # what is shipped is verified at every use
-        for file in (output, output.with_suffix(".json")):
-            sources.note(f"checkpoints/{file.name}", file.read_bytes())
+        for file in (output.with_suffix(".json"), *output.iterdir()):
+            name = file.relative_to(output.parent).as_posix()
+            sources.note(f"checkpoints/{name}", file.read_bytes())
     print(f"validation loss {log['validation_loss']:.4f} on the whole validation text")
 
 

@@ -132,25 +132,26 @@ def smollm2() -> Path:
 
 
 def checkpoint(name: str) -> Path:
-    """Return the path of a model of the course, for `helpers.formats.checkpoints.load_checkpoint`.
+    """Return the folder of a model of the course, for `formats.checkpoints.load_checkpoint`.
 
     Args:
         name: "shakespeare-gpt", a GPT of characters, trained on `shakespeare("train")`; or
             "gptmini", a GPT of byte pairs, trained on `wikipedia("train")`.
 
     The log of its run is beside it, with the suffix .json. Shipped with the course, under its
-    licence (MIT); `make train` trains both again. Do not write to the file. Raises `DataError` if
-    it or its log is missing or damaged. Used in: generation, gptmini, judging.
+    licence (MIT); `make train` trains both again. Do not write to the folder. Raises `DataError` if
+    a file is missing or damaged. Used in: generation, gptmini, judging.
     """
     folder = sources.FOLDER / "checkpoints"
-    if not (folder / f"{name}.safetensors").is_file():
-        here = sorted(file.stem for file in folder.glob("*.safetensors"))
+    if not (folder / name).is_dir():
+        here = sorted(path.name for path in folder.glob("*/"))
         raise DataError(
             f"there is no checkpoint {name!r} in {folder}. `make train` makes those of the course; "
             f"at hand: {', '.join(here) or 'none'}."
         )
-    sources.shipped(f"checkpoints/{name}.json")
-    return sources.shipped(f"checkpoints/{name}.safetensors")
+    for file in (".json", "/config.json", "/model.safetensors", "/tokenizer.json"):
+        sources.shipped(f"checkpoints/{name}{file}")
+    return folder / name
 
 
 class DataStatus(NamedTuple):

@@ -3,10 +3,11 @@
 import glob
 import json
 import os
+import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,7 @@ FORGOTTEN = 3600  # seconds after which nobody can still be writing a file
 def write_whole(path: str | Path, content: bytes) -> None:
     """Write a file and its folders; a crash leaves the old file or the new one, never a part.
 
-    Args:
-        path: the file; of a link, the file that it leads to.
-        content: all bytes of the file.
-
-    Removes what killed processes left of the same file. Raises OSError if it cannot be written.
+    Of a link, the file that it leads to. Removes what killed processes left of the same file.
     """
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,13 +39,42 @@ def write_whole(path: str | Path, content: bytes) -> None:
         raise
 
 
+def write_folder(folder: str | Path, files: Mapping[str, bytes]) -> None:
+    """Write files of a folder together; after a crash, `newest` finds all old ones or all new ones.
+
+    Files of other names stay.
+    """
+    part, new = Path(folder) / ".part", Path(folder) / ".new"
+    _take_over(new)  # what a crash left
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        for name, content in files.items():
+            write_whole(part / name, content)
+        part.rename(new)  # from this moment on, the new ones count
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    _take_over(new)
+
+
+def _take_over(new: Path) -> None:
+    if new.exists():
+        for file in new.iterdir():
+            file.replace(new.parent / file.name)
+        new.rmdir()
+
+
+def newest(folder: str | Path, name: str) -> Path:
+    """Return the path of a file that `write_folder` wrote."""
+    new = Path(folder) / ".new" / name
+    return new if new.exists() else Path(folder) / name
+
+
 @contextmanager
 def alone_in(folder: str | Path) -> Iterator[None]:
     """Make a folder, and keep all others out of `alone_in` of it while the `with` block lasts.
 
-    Raises FileExistsError if somebody is in already, OSError where no file can be made. The
-    system forgets a process that has ended, however it ended. Where folders cannot be locked, as on
-    Windows, nobody is kept out.
+    Raises FileExistsError if somebody is in already. The system forgets a process that has ended,
+    however it ended. Where folders cannot be locked, as on Windows, nobody is kept out.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     tempfile.TemporaryFile(dir=folder).close()  # not only after hours

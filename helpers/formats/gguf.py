@@ -1,13 +1,12 @@
-"""A GGUF file, the format of llama.cpp: what it says by name, and the bytes of its tensors.
+"""GGUF files, the format of llama.cpp, and models in them.
 
-It holds, one after the other: a mark and a version, two counts, what it says (names with values),
-a line for each tensor (name, sizes, kind of its numbers, place), and the tensors themselves. All
-numbers are little-endian. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+A file holds, one after the other: a mark and a version, two counts, what it says (names with
+values), a line for each tensor (name, sizes, kind of its numbers, offset), and the tensors
+themselves. All numbers are little-endian. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 
 The library `gguf` reads the same, 150,000 texts one NumPy array each, which takes some seconds.
 """
 
-import json
 import math
 import mmap
 import struct
@@ -20,26 +19,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from helpers.formats.checkpoints import Checkpoint, weights_in
+from helpers.formats.checkpoints import Checkpoint, fitting_config, weights_in
 from helpers.formats.files import expect_no_pointer, write_whole
 from helpers.formats.huggingface import (
-    _check_weights,
-    _config,
-    _expect_computed,
-    _expect_plain,
-    _filled,
-    _inverse,
-    _layout,
-    _llama_config,
-    _sizes,
-    _sizes_of,
+    LLAMA,
+    expect_computed,
+    exported_config,
+    filled,
+    inverse,
+    layout_of,
     renamed,
+    renamed_sizes,
+    sizes_of,
 )
-from helpers.gpt import GPT
+from helpers.formats.tokenizer_json import to_file, tokenizer_from_vocabulary, vocabulary
 from helpers.positions import half_split
 from helpers.quantization import HalfEmbedding, HalfLinear, QuantizedLinear, QuantizedTensor
 from helpers.text import BPETokenizer
-from helpers.text.bpe import END, to_file, tokenizer_from_vocabulary, tokenizer_json
+from helpers.text.bpe import END
 
 VERSIONS = (2, 3)
 KINDS = {  # of numbers, as a file calls them: name, numbers a block, bytes a block
@@ -57,110 +54,81 @@ WRITTEN = {int: 4, float: 6, bool: 7}
 
 @dataclass
 class Stored:
-    """A tensor in a file. kind: of its numbers, by name ("Q4_1"); sizes: the shape of its numbers,
-    (N, C); shape: that of its bytes, row by row, (N, bytes a row)."""
+    """A tensor in a file."""
 
     path: Path
-    kind: str
-    sizes: tuple[int, ...]
-    shape: tuple[int, ...]
-    place: int
+    kind: str  # of its numbers, by name: "Q4_1"
+    sizes: tuple[int, ...]  # the shape of its numbers, (N, C)
+    shape: tuple[int, ...]  # that of its bytes, row by row, (N, bytes a row)
+    offset: int
 
     def read(self) -> np.ndarray:
         """Its bytes: uint8. Read, not mapped: what was mapped counts as memory of this process."""
-        return np.fromfile(self.path, np.uint8, math.prod(self.shape), offset=self.place).reshape(
-            self.shape
-        )
+        count = math.prod(self.shape)
+        return np.fromfile(self.path, np.uint8, count, offset=self.offset).reshape(self.shape)
 
 
 def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     """What a file says, and its tensors, both by their names in the file.
 
-    Names and descriptions of the model (`general.…`) may hold bytes that are not UTF-8, which are
-    then replaced; all other text has to be UTF-8.
-
-    Raises FileNotFoundError, and ValueError for what is no whole GGUF file, or holds numbers of
-    other kinds than KINDS.
+    In descriptions of the model (`general.…`), bytes that are not UTF-8 are replaced. Raises
+    FileNotFoundError, and ValueError for what is no whole GGUF file or has numbers of other KINDS.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no GGUF file at {path}")
     expect_no_pointer(path)
     try:
         with (
             path.open("rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
-            about, rows, start = _read_header(content)
+            return _read(path, _Header(content))
     except (struct.error, ValueError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is not a whole GGUF file: {error}") from error
-    stored = {}
-    for name, sizes, number, place in rows:
-        if number not in KINDS:
-            known = ", ".join(kind for kind, *_ in KINDS.values())
-            raise ValueError(
-                f"{path}: {name} has numbers of kind {number}; these are read: {known}"
-            )
-        kind, of_a_block, its_bytes = KINDS[number]
-        width, *others = sizes  # the innermost first
-        if width % of_a_block:
-            raise ValueError(f"{path}: {name} has rows of {width}, no multiple of {of_a_block}")
-        shape = (*reversed(others), width // of_a_block * its_bytes)
-        if name in stored or start + place + math.prod(shape) > path.stat().st_size:
-            raise ValueError(
-                f"{path} is not a whole GGUF file: {name} occurs twice, or ends after the file"
-            )
-        stored[name] = Stored(path, kind, (*reversed(sizes),), shape, start + place)
-    return about, stored
 
 
-def _read_header(
-    content: mmap.mmap,
-) -> tuple[dict[str, Any], list[tuple[str, tuple[int, ...], int, int]], int]:
-    """What a file says, (name, sizes, kind, place) of each tensor, and where the tensors begin."""
-    header = _Header(content)
+def _read(path: Path, header: "_Header") -> tuple[dict[str, Any], dict[str, Stored]]:
     mark, version = header.numbers("4sI")
-    if mark != b"GGUF":
-        raise ValueError(f"it begins with {mark!r}, not with b'GGUF'")
-    if int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS:
-        raise ValueError("its numbers are big-endian, but only little-endian files can be read")
-    if version not in VERSIONS:
-        raise ValueError(f"it is of version {version}, but only {VERSIONS} can be read")
+    if mark != b"GGUF" or version not in VERSIONS:
+        raise ValueError(
+            f"it begins with {mark!r} and version {version}, not with one of {VERSIONS}"
+        )
     n_tensors, n_values = header.numbers("QQ")
-    about = {}
+    about: dict[str, Any] = {}
     for _ in range(n_values):
         name = header.text()
-        if name in about:
-            raise ValueError(f"{name} occurs twice")
         header.errors = "replace" if name.startswith("general.") else "strict"
-        try:
-            about[name] = header.value(*header.numbers("I"))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{name} holds text that is not UTF-8: {error}") from error
-    header.errors = "strict"
+        about[name] = header.value(*header.numbers("I"))
+        header.errors = "strict"
     rows = []
     for _ in range(n_tensors):
-        name = header.text()
-        sizes = header.numbers(f"{header.numbers('I')[0]}Q")
-        if not sizes:
-            raise ValueError(f"{name} has no dimensions")
-        rows.append((name, sizes, *header.numbers("IQ")))
+        name, (n_sizes,) = header.text(), header.numbers("I")
+        rows.append((name, header.numbers(f"{n_sizes}Q"), *header.numbers("IQ")))
     aligned = about.get("general.alignment", 32)
-    if not isinstance(aligned, int) or aligned < 1:
-        raise ValueError(f"its tensors are aligned to {aligned!r} bytes")
-    return about, rows, math.ceil(header.place / aligned) * aligned
+    start = math.ceil(header.offset / aligned) * aligned
+    stored = {}
+    for name, (width, *others), number, offset in rows:  # the innermost size first
+        if number not in KINDS:
+            known = ", ".join(kind for kind, *_ in KINDS.values())
+            raise ValueError(f"{name} has numbers of kind {number}; these are read: {known}")
+        kind, of_a_block, its_bytes = KINDS[number]
+        sizes = (*reversed(others), width)
+        shape = (*reversed(others), width // of_a_block * its_bytes)
+        if start + offset + math.prod(shape) > path.stat().st_size:
+            raise ValueError(f"{name} ends after the file")
+        stored[name] = Stored(path, kind, sizes, shape, start + offset)
+    return about, stored
 
 
 class _Header:
     """Reads numbers, texts and values, one after the other."""
 
     def __init__(self, content: mmap.mmap):
-        self.content, self.place = content, 0
+        self.content, self.offset = content, 0
         self.errors = "strict"  # what to do with bytes that are not UTF-8
 
     def numbers(self, form: str) -> tuple[Any, ...]:
-        found = struct.unpack_from(f"<{form}", self.content, self.place)
-        self.place += struct.calcsize(f"<{form}")
+        found = struct.unpack_from(f"<{form}", self.content, self.offset)
+        self.offset += struct.calcsize(f"<{form}")
         return found
 
     def text(self) -> str:
@@ -184,20 +152,17 @@ def write_gguf(
 ) -> None:
     """Write a file that `read_gguf` reads, wholly or not at all.
 
-    Args:
-        path: the file; one that exists is replaced.
-        about: what it says by name: texts, numbers, and lists of texts or of whole numbers.
-        tensors: name → float32.
+    about: texts, numbers, and lists of texts or of whole numbers, by name; tensors: float32.
     """
     header = [struct.pack("<4sIQQ", b"GGUF", VERSIONS[-1], len(tensors), len(about))]
     header += [_text(name) + _value(value) for name, value in about.items()]
-    place, contents = 0, []
+    offset, contents = 0, []
     for name, tensor in tensors.items():
         sizes = tensor.shape[::-1]  # the innermost first
-        row = struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, 0, place)  # 0: F32
+        row = struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, 0, offset)  # 0: F32
         header.append(_text(name) + row)
         contents.append(_aligned(tensor.astype("<f4").tobytes()))
-        place += len(contents[-1])
+        offset += len(contents[-1])
     write_whole(path, b"".join([_aligned(b"".join(header)), *contents]))
 
 
@@ -224,41 +189,60 @@ def _value(value: Any) -> bytes:
 # --- a model in a GGUF file -----------------------------------------------------------------------
 
 
+GGUF_SIZES = {
+    "llama.context_length": "block_size", "llama.block_count": "n_layer",
+    "llama.attention.head_count": "n_head", "llama.embedding_length": "n_embd",
+    "llama.feed_forward_length": "hidden", "llama.attention.head_count_kv": "n_kv_head",
+    "llama.attention.key_length": "head_size",
+    "llama.attention.layer_norm_rms_epsilon": "norm_eps", "llama.rope.freq_base": "rotary_base",
+}  # fmt: skip
+GGUF_NAMES = {
+    "token_embd": "token", "output_norm": "norm", "output.weight": "lm_head.weight",
+    "attn_norm": "attention_norm", "attn_q": "attention.query", "attn_k": "attention.key",
+    "attn_v": "attention.value", "attn_output": "attention.output", "ffn_norm": "mlp_norm",
+    "ffn_gate": "mlp.gate", "ffn_up": "mlp.up", "ffn_down": "mlp.down", "blk.": "blocks.",
+}  # fmt: skip
+GGUF_COMPUTED = {
+    "general.architecture": ("llama",),
+    "llama.rope.scaling.type": ("none",),
+    "tokenizer.ggml.model": ("gpt2",),
+    "tokenizer.ggml.pre": ("gpt-2", "smollm"),
+}
+NORMAL, CONTROL = 1, 3  # kinds of tokens
+
+
 def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
-    """Return a Llama with its tokenizer from a GGUF file, the format of llama.cpp.
+    """Return a Llama from a GGUF file, its tokenizer, and as notes what else the file says.
 
-    Args:
-        path: the file.
-        int4: whether matrices that the file holds in blocks of 4 bits (its Q4_1) stay in 4 bits,
-            with the token embedding in float16; otherwise all weights become float32.
+    int4: whether matrices that the file holds in blocks of 4 bits (its Q4_1) stay in 4 bits, with
+    the token embedding in float16; otherwise all weights become float32.
 
-    Returns the model in evaluation mode, its tokenizer, and as notes what else the file says, by
-    the file's names: "tokenizer.chat_template", for example.
-
-    Raises FileNotFoundError, and ValueError for a damaged file, another architecture, another
-    pre-tokenizer, settings that this GPT does not compute, and int4 without such blocks.
-
-    https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Explained in: real_weights.
+    Raises FileNotFoundError, and ValueError for a damaged file and settings that this GPT does not
+    compute.
     """
-    path = Path(path)
     about, stored = read_gguf(path)
-    _expect_llama(about, path)
-    tokenizer = _gguf_tokenizer(about, path)
-    if int4 and not any(map(_in_four_bits, stored.values())):
-        raise ValueError(f"{path} holds no blocks of 4 bits (Q4_1)")
+    expect_computed(about, GGUF_COMPUTED, path)
+    try:
+        tokens, kinds, merges = (
+            about.pop(f"tokenizer.ggml.{name}") for name in ("tokens", "token_type", "merges")
+        )
+        tokenizer = tokenizer_from_vocabulary(
+            {token: id for id, token in enumerate(tokens)},
+            [merge.split(" ") for merge in merges],
+            [token for token, kind in zip(tokens, kinds, strict=True) if kind != NORMAL],
+            single_digits=about["tokenizer.ggml.pre"] == "smollm",
+        )
+        norm_eps = about["llama.attention.layer_norm_rms_epsilon"]
+    except KeyError as error:
+        raise ValueError(f"{path} says nothing of {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
     ours = renamed(stored, GGUF_NAMES)
-    shapes = {name: tensor.sizes for name, tensor in ours.items()}
-    config = _config(
-        path,
-        _llama_config,
-        **_sizes(about, GGUF_SIZES),
-        vocab_size=tokenizer.vocab_size,
-        bias=False,
-        tied="lm_head.weight" not in ours,
-    )
-    _check_weights(config, shapes, path)
+    sizes = {"vocab_size": tokenizer.vocab_size, "norm_eps": norm_eps, "bias": False}
+    sizes |= {"tied": "lm_head.weight" not in ours, **renamed_sizes(about, GGUF_SIZES)}
+    config = fitting_config(path, {name: one.sizes for name, one in ours.items()}, LLAMA | sizes)
     head_size = config.head_size or config.n_embd // config.n_head
-    _expect_computed(about, dict.fromkeys(_GGUF_HEADS, (head_size,)), about, path)
+    expect_computed(about, {"llama.rope.dimension_count": (head_size,)}, path)
     weights: dict[str, Tensor | nn.Module] = {}
     for name, tensor in ours.items():
         raw = torch.from_numpy(tensor.read())
@@ -266,99 +250,14 @@ def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
             # llama.cpp rotates neighbouring features, our Rotary those of the two halves.
             heads = config.n_kv_head if "key" in name else config.n_head
             raw = half_split(raw, heads or config.n_head)
-        if int4 and _in_four_bits(tensor) and name != "token.weight":
-            weights[name] = QuantizedLinear(_in_blocks(raw))
-        elif int4 and name in ("token.weight", "lm_head.weight"):
+        if int4 and name in ("token.weight", "lm_head.weight"):
             layer = HalfEmbedding if name == "token.weight" else HalfLinear
-            half = _in_float16(raw, tensor.kind)
-            if half.isinf().any():
-                raise ValueError(f"{path}: {name} holds numbers too large for torch.float16")
-            weights[name] = layer(half)
+            weights[name] = layer(_in_float16(raw, tensor.kind))
+        elif int4 and tensor.kind == "Q4_1" and raw.dim() == 2:
+            weights[name] = QuantizedLinear(_in_blocks(raw))
         else:
             weights[name] = _in_float32(raw, tensor.kind)
-    model = _filled(config, weights)
-    return Checkpoint(model, tokenizer, {n: v for n, v in about.items() if n not in _GGUF_TEXTS})
-
-
-_GGUF_SETTINGS = {
-    "general.architecture": ("llama",),
-    "llama.attention.causal": (None, True),
-    "llama.embedding_scale": (None, 0, 1),
-    "llama.logit_scale": (None, 0, 1),
-    "llama.residual_scale": (None, 0, 1),
-    "llama.rope.scaling.attn_factor": (None, 1),
-    "llama.rope.scaling.factor": (None, 0, 1),
-    "llama.rope.scaling.type": (None, "none", "linear"),  # linear: by the factor, 1
-    "llama.rope.scale_linear": (None, 0, 1),  # the older name of the factor
-    "llama.tensor_data_layout": (None, "Meta AI original pth"),
-    "tokenizer.ggml.model": ("gpt2",),
-    "tokenizer.ggml.pre": ("gpt-2", "smollm"),
-    "tokenizer.ggml.add_space_prefix": (False,),
-}
-GGUF_SIZES = {
-    "llama.context_length": "block_size",
-    "llama.block_count": "n_layer",
-    "llama.attention.head_count": "n_head",
-    "llama.embedding_length": "n_embd",
-    "llama.feed_forward_length": "hidden",
-    "llama.attention.head_count_kv": "n_kv_head",
-    "llama.attention.key_length": "head_size",
-    "llama.attention.layer_norm_rms_epsilon": "norm_eps",
-    "llama.rope.freq_base": "rotary_base",
-}
-_GGUF_TEXTS = [f"tokenizer.ggml.{name}" for name in ("tokens", "token_type", "merges")]
-_GGUF_HEADS = ("llama.attention.value_length", "llama.rope.dimension_count")  # as key_length
-GGUF_NAMES = {
-    "token_embd": "token",
-    "output_norm": "norm",
-    "output.weight": "lm_head.weight",
-    "attn_norm": "attention_norm",
-    "attn_q": "attention.query",
-    "attn_k": "attention.key",
-    "attn_v": "attention.value",
-    "attn_output": "attention.output",
-    "ffn_norm": "mlp_norm",
-    "ffn_gate": "mlp.gate",
-    "ffn_up": "mlp.up",
-    "ffn_down": "mlp.down",
-    "blk.": "blocks.",
-}
-
-
-def _expect_llama(about: Mapping[str, Any], path: Path) -> None:
-    """Raise ValueError unless a file says what our GPT computes, and all that it needs."""
-    known = {*GGUF_SIZES, "llama.vocab_size", *_GGUF_HEADS}
-    # Other names do not concern a Llama, and 0 means "not used".
-    own = {n: v for n, v in about.items() if n in _GGUF_SETTINGS or (v and n.startswith("llama."))}
-    _expect_computed(own, _GGUF_SETTINGS, known, path)
-    needed = {
-        "llama.attention.layer_norm_rms_epsilon",
-        *_GGUF_TEXTS,
-        "tokenizer.ggml.model",
-        "tokenizer.ggml.pre",
-    }
-    if missing := sorted(needed - set(about)):
-        raise ValueError(f"{path} says nothing of {missing}")
-
-
-def _gguf_tokenizer(about: Mapping[str, Any], path: Path) -> BPETokenizer:
-    tokens, kinds, merges = (about[name] for name in _GGUF_TEXTS)
-    try:
-        return tokenizer_from_vocabulary(
-            {token: id for id, token in enumerate(tokens)},
-            [merge.split(" ") for merge in merges],
-            [token for token, kind in zip(tokens, kinds, strict=True) if kind != _NORMAL],
-            single_digits=about["tokenizer.ggml.pre"] == "smollm",
-        )
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-_NORMAL = 1  # of the kinds of tokens: control, user-defined, unused … are others
-
-
-def _in_four_bits(stored: Stored) -> bool:
-    return stored.kind == "Q4_1" and len(stored.shape) == 2
+    return Checkpoint(filled(config, weights), tokenizer, about)
 
 
 def _in_float32(raw: Tensor, kind: str) -> Tensor:
@@ -393,48 +292,35 @@ def _in_blocks(raw: Tensor) -> QuantizedTensor:
     return QuantizedTensor(numbers.flatten(-2), scale, minimum)
 
 
-def to_gguf(model: GPT, tokenizer: BPETokenizer, path: str | Path) -> None:
-    """Write a model with its tokenizer to a GGUF file, the format of llama.cpp.
+def to_gguf(model: nn.Module, tokenizer: BPETokenizer, path: str | Path) -> None:
+    """Write a model with its tokenizer to a GGUF file, in float32; `gguf` reads it back.
 
-    Args:
-        model: a `GPT` in Llama's layout (see `to_huggingface`), without biases.
-        tokenizer: the byte-pair tokenizer with which it was trained, with the special token
-            "<|endoftext|>".
-        path: the file, written wholly or not at all; one that exists is replaced.
-
-    The file is in float32. `helpers.formats.gguf.gguf` reads it back.
-
-    Raises ValueError for other parts, a part that was changed after the model was made, numbers too
-    large for float32, and a tokenizer that llama.cpp does not have; TypeError for another kind of
-    model or tokenizer.
-
-    https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Explained in: real_weights.
+    model: a `GPT` in Llama's layout (see `to_huggingface`), without biases. tokenizer: that with
+    which it was trained, with the special token "<|endoftext|>", without which llama.cpp takes
+    token 11 for the end.
     """
-    config = _expect_plain(model, tokenizer)
-    if _layout(config) != "Llama" or config.bias:
+    config = exported_config(model, tokenizer)
+    if layout_of(config) != "Llama" or config.bias:
         raise ValueError(
             "to_gguf writes a Llama without biases (norm='RMSNorm', mlp='SwiGLU', "
             f"position='Rotary', bias=False), but this model has {config.norm!r}, {config.mlp!r}, "
-            f"{config.position!r} and bias={config.bias}: train one with these settings"
+            f"{config.position!r} and bias={config.bias}"
         )
     if not isinstance(tokenizer, BPETokenizer) or END not in tokenizer.special:
-        raise ValueError(
-            f"the tokenizer should be a BPETokenizer with the special token {END!r}: llama.cpp has "
-            "no tokenizer of characters, and without that token it takes token 11 for the end. "
-            f"BPETokenizer.train(text, vocab_size, special=[{END!r}]), then train with it"
-        )
-    tokens = json.loads(tokenizer_json(tokenizer))["model"]["vocab"]
-    kinds = [_CONTROL if token in tokenizer.special else _NORMAL for token in tokens]
+        raise ValueError(f"the tokenizer should be a BPETokenizer with the special token {END!r}")
+    tokens = [*vocabulary(tokenizer)]
     about = {
         "general.architecture": "llama",
-        **_sizes_of(config, GGUF_SIZES),
+        **sizes_of(config, GGUF_SIZES),
         "llama.rope.dimension_count": config.head_size,
         "llama.attention.value_length": config.head_size,
         "llama.rope.freq_base": float(config.rotary_base),
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "smollm" if tokenizer.single_digits else "gpt-2",
-        "tokenizer.ggml.tokens": [*tokens],
-        "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": [
+            CONTROL if t in tokenizer.special else NORMAL for t in tokens
+        ],
         "tokenizer.ggml.merges": [f"{to_file(a)} {to_file(b)}" for a, b in tokenizer.merges],
         "tokenizer.ggml.bos_token_id": tokenizer.special[END],
         "tokenizer.ggml.eos_token_id": tokenizer.special[END],
@@ -446,7 +332,4 @@ def to_gguf(model: GPT, tokenizer: BPETokenizer, path: str | Path) -> None:
             heads = config.n_kv_head if "key" in name else config.n_head
             tensor = tensor.unflatten(0, (heads, 2, -1)).transpose(1, 2).flatten(0, 2)
         tensors[name] = tensor.cpu().numpy()
-    write_gguf(path, about, renamed(tensors, _inverse(GGUF_NAMES)))
-
-
-_NORMAL, _CONTROL = 1, 3  # kinds of tokens
+    write_gguf(path, about, renamed(tensors, inverse(GGUF_NAMES)))

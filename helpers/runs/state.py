@@ -25,7 +25,7 @@ WAYS = ("params", "foreach", "fused", "capturable", "differentiable", "initial_l
 
 class RunFolder:
     """The files of a run: `last.safetensors`, from which the next step can be computed exactly, and
-    `best.safetensors`, the weights with the lowest validation loss.
+    `best`, the model with the lowest validation loss, as `save_checkpoint` writes it.
 
     Args:
         folder: made if needed.
@@ -45,7 +45,7 @@ class RunFolder:
         settings: Callable[[int], dict[str, Any]],
     ):
         self.folder = Path(folder)
-        self.last, self.best = self.folder / "last.safetensors", self.folder / "best.safetensors"
+        self.last, self.best = self.folder / "last.safetensors", self.folder / "best"
         self.model, self.optimizers, self.generator = model, optimizers, generator
         self.settings, self.validation = settings, None
 

@@ -29,6 +29,7 @@ from helpers.runs.state import RunFolder, not_finite
 from helpers.training import (
     Schedule,
     estimate_loss,
+    expect_all_stepped,
     get_batch,
     language_model_loss,
     learning_rates,
@@ -71,9 +72,9 @@ class Trainer:
     """Trains a language model in place, as `helpers.training.train` does, and operates the run.
 
     The folder gets `last.safetensors`, from which the run can be resumed, at each evaluation and at
-    the end, and `best.safetensors`, the weights with the lowest evaluation loss. Each of the
-    processes that train a model together has a `Trainer` of its own. To do more at an evaluation,
-    override `evaluate`. Taught in: training.
+    the end, and `best`, the model with the lowest evaluation loss. Each of the processes that
+    train a model together has a `Trainer` of its own. To do more at an evaluation, override
+    `evaluate`. Taught in: training.
     """
 
     model: nn.Module  # maps ids (B, T) to logits (B, T, V)
@@ -98,6 +99,7 @@ class Trainer:
     def __post_init__(self) -> None:
         given = self.optimizer
         self.optimizers = [given] if isinstance(given, Optimizer) else list(given)
+        expect_all_stepped(self.optimizers, self.model)
         for optimizer in self.optimizers:
             if self.processes.world_size > 1 and isinstance(optimizer, Muon):
                 optimizer.__class__ = ShardedMuon

@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Tokenizer(Protocol):
-    """What a model reads and writes with: text to ids and back. Taught in: language_modelling."""
+    """Text to ids and back. Explained in: language_modelling."""
 
     @property
     def vocab_size(self) -> int: ...

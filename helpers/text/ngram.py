@@ -7,13 +7,8 @@ from torch import Tensor
 class NGramModel:
     """N-gram language models with contexts of 0, 1, …, `max_context` tokens.
 
-    Args:
-        ids: the tokens to count, (N,), int64.
-        vocab_size: V.
-        max_context: length of the longest context: n − 1 for n-grams.
-
-    Raises ValueError for a text that is not longer than max_context, and where the numbers of the
-    n-grams do not fit into 64 bits: V to the power of max_context + 1 must be below 2⁶³.
+    ids (N,), int64: the tokens to count, of V = vocab_size. n-grams have contexts of up to n − 1.
+    Raises ValueError where their numbers do not fit into 64 bits.
 
     Witten and Bell 1991, "The zero-frequency problem": smoothing by interpolation with shorter
     contexts. Taught in: language_modelling.
@@ -21,11 +16,7 @@ class NGramModel:
 
     def __init__(self, ids: Tensor, vocab_size: int, max_context: int):
         if vocab_size ** (max_context + 1) >= 2**63:
-            raise ValueError(
-                f"{vocab_size} symbols and contexts of {max_context} tokens: too many n-grams"
-            )
-        if len(ids) <= max_context:
-            raise ValueError(f"{len(ids)} tokens are too few for contexts of {max_context}")
+            raise ValueError(f"too many n-grams of {vocab_size} tokens after {max_context} others")
         self.vocab_size, self.max_context = vocab_size, max_context
         self._tables = [self._counted(ids, back) for back in range(max_context + 1)]
 

@@ -290,7 +290,7 @@ def write_explorers(folder: Path) -> None:
 def weights() -> dict[str, bytes]:
     """The shipped models and word vectors, by the names that explorers know them by."""
     files = [packed_words(*data.glove())]
-    for path in sorted((ROOT / "data" / "checkpoints").glob("*.safetensors")):
+    for path in sorted((ROOT / "data" / "checkpoints").glob("*/")):
         saved = load_checkpoint(path)
         assert saved.tokenizer is not None, path
         files.append(packed(saved.model, saved.tokenizer))
