@@ -75,9 +75,7 @@ def same_multi_head(ManyHeads):
 @torch.no_grad()
 def same_gpt(GPT, n_parameters):
     for V, T, L, H, C in [(5, 4, 1, 2, 6), (69, 16, 2, 4, 32), (100, 7, 3, 2, 10)]:
-        mine, ours = GPT(V, T, L, H, C), gpt.GPT(gpt.GPTConfig(V, T, L, H, C))
-        for p, q in zip(mine.parameters(), ours.parameters(), strict=True):
-            q.copy_(p.normal_(std=0.3))  # no parameter is 0 or 1 any more
+        mine, ours = same_parameters(GPT(V, T, L, H, C), gpt.GPT(gpt.GPTConfig(V, T, L, H, C)))
         ids = torch.randint(V, (3, T))
         assert_close(mine(ids), ours(ids), atol=1e-4, rtol=1e-4)
         assert ours.n_parameters() == n_parameters(V, T, L, C)
@@ -188,10 +186,12 @@ def same_ngrams(interpolated):
 
 
 def same_parameters(mine, ours):
-    """Give both modules the same random parameters, in the order in which they were made."""
+    """Give both modules the same random parameters, under the same names in the same order."""
     with torch.no_grad():
-        for p, q in zip(mine.parameters(), ours.parameters(), strict=True):
-            q.copy_(p.normal_(std=0.3))
+        for p in mine.parameters():  # so that none is 0 or 1
+            p.normal_(std=0.3)
+    assert [*mine.state_dict()] == [*ours.state_dict()]
+    ours.load_state_dict(mine.state_dict())
     return mine, ours
 
 
@@ -695,6 +695,21 @@ def test_what_a_chapter_defines_does_the_same_as_the_helper(what):
         beside = [defined(notebook, i, n) for i, n in zip(places, others, strict=True)]
         torch.manual_seed(0)
         compare(defined(notebook, at, name), *beside)
+
+
+@torch.no_grad()
+def test_the_llama_of_a_chapter_is_the_gpt_with_its_switches():
+    """The same names for the same weights, and the same logits."""
+    (path,) = (path for path in CHAPTERS if path.stem.endswith("real_weights"))
+    notebook = nbformat.read(path, as_version=4)
+    (at,) = (i for i, cell in enumerate(notebook.cells) if "Llama" in definitions(cell))
+    switches = {"norm": "RMSNorm", "norm_eps": 1e-5, "mlp": "SwiGLU", "hidden": 24, "bias": False,
+                "position": "Rotary", "rotary_base": 100.0, "n_kv_head": 2}  # fmt: skip
+    ours = gpt.GPT(gpt.GPTConfig(50, 16, n_layer=2, n_head=4, n_embd=32, **switches))
+    mine = defined(notebook, at, "Llama")(50, 16, 2, 32, 4, 2, 24, 100.0)
+    mine, ours = same_parameters(mine, ours)
+    ids = torch.randint(50, (3, 16))
+    assert_close(mine(ids), ours(ids), atol=1e-4, rtol=1e-4)
 
 
 def tagged_as(what, cell):
