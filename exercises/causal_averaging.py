@@ -293,7 +293,7 @@ def leaking(output, token, strength):
     return mix
 
 
-ONE_BOOL = "hears_the_future should return True or False."
+ONE_BOOL = "leaks_the_future should return True or False."
 ONE = "Change one token at a time, in a fresh copy, and compare only the outputs before it."
 EACH = "For each t, up to the last, compare all outputs before t; one that differs is enough."
 DRAWN = "Change it to random numbers, `torch.randn_like(x[t])`."
@@ -363,15 +363,15 @@ PAIRS = [(output, token, 7) for token in range(1, 7) for output in range(token)]
 
 
 @checked
-def hears_the_future(answer):
-    """hears_the_future(mix, x): does any output of mix change when a later token changes?"""
+def leaks_the_future(answer):
+    """leaks_the_future(mix, x): does any output of mix change when a later token changes?"""
 
     def ask(mix, leaks, x, what, advice):
-        name = "hears_the_future(mix, x)" + " for an x of one token" * (len(x) == 1)
+        name = "leaks_the_future(mix, x)" + " for an x of one token" * (len(x) == 1)
         name += " for an x, and weights of the mix, in float64" * (x.dtype == torch.float64)
         got = call(answer, mix, x, name=name)
         expect(not isinstance(got, (str, list, tuple)), ONE_BOOL)
-        got = tensor(got, "hears_the_future(mix, x)")
+        got = tensor(got, "leaks_the_future(mix, x)")
         expect(got.dim() == 0 and float(got) in (0.0, 1.0), ONE_BOOL)
         said = f"Your tester says {not leaks} for {what}. {advice}"
         if bool(got) != leaks:

@@ -126,8 +126,8 @@ COPIED = (
     hidden=lambda rng: [(rng.choices("abcd", k=9), rng.choices("abcd", k=9), n) for n in (1, 2, 3)],
     on_success="Every word in a common run, each counted once.",
 )
-def copied_share(some, text, n):
-    """copied_share(some, text, n): the fraction of words in runs of n that the text has, too."""
+def copied_fraction(some, text, n):
+    """copied_fraction(some, text, n): the fraction of words in runs of n that the text has, too."""
     runs = {tuple(text[i : i + n]) for i in range(len(text) - n + 1)}
     found = set()
     for i in range(len(some) - n + 1):
@@ -167,60 +167,60 @@ def jumping(some, text, n):
     return words / len(some)
 
 
-copied_share.mistake(
+copied_fraction.mistake(
     "That is the fraction of the *runs*. Mark the words that are in a run, and count them.",
     lambda some, text, n: len(common(some, text, n)) / (len(some) - n + 1),
 )
-copied_share.mistake(
+copied_fraction.mistake(
     "You mark words. Mark positions: the same word may occur twice in `some`, in a run or outside "
     "of one.",
     lambda some, text, n: len(words_in_runs(some, text, n)) / len(some),
     lambda some, text, n: sum(w in words_in_runs(some, text, n) for w in some) / len(some),
 )
-copied_share.mistake(
+copied_fraction.mistake(
     "You counted words that occur anywhere in `text`. They must be in a run of n neighbours that "
     "`text` has in the same order.",
     lambda some, text, n: sum(word in text for word in some) / len(some),
 )
-copied_share.mistake(
+copied_fraction.mistake(
     "You count only one word of each run. Mark all its n words, positions i to i + n − 1.",
     lambda some, text, n: len(common(some, text, n)) / len(some),
 )
-copied_share.mistake(
+copied_fraction.mistake(
     "Words in overlapping runs count twice or more (the fraction can exceed 1). Mark positions, "
     "in a set for example, and count each once.",
     lambda some, text, n: n * len(common(some, text, n)) / len(some),
 )
-copied_share.mistake(
+copied_fraction.mistake(
     "Parts of words count in your search: *the end* is found inside *the endless*. Compare "
     "lists or tuples of words, not text.",
     share_found(lambda run, text, n: " ".join(run) in " ".join(text)),
 )
-copied_share.mistake(
+copied_fraction.mistake(
     "You jump past each run that is found. The next run may overlap it: move by one word.", jumping
 )
-copied_share.mistake(
+copied_fraction.mistake(
     "You forgot the last run of `some`, of `text` or of both. It begins at len(…) − n, and the end "
     "of a range does not belong to it.",
     share_found(last=0),
     share_found(lambda run, text, n: run in runs_of(text[:-1], n), last=0),
 )
-copied_share.mistake(
+copied_fraction.mistake(
     "Your fraction is 0 where runs are found. Is a list compared with a tuple (`[1, 2] == (1, 2)` "
     "is False), or divided with `//`?",
     lambda some, text, n: 0.0,
 )
-copied_share.mistake(
+copied_fraction.mistake(
     "A list cannot be in a set. Make each run a tuple: tuple(text[i : i + n]).",
     lambda some, text, n: {text[i : i + n] for i in range(len(text) - n + 1)},
 )
 
 
-@copied_share.also
+@copied_fraction.also
 def of_short_lists(answer):
     short = ("now", "now", 2), ("a b", "c a b", 3), ("a b c", "a b", 3), ("", "a b", 2), ("", "", 1)
     for a, b, n in short:
-        what = f"copied_share({a.split()}, {b.split()}, {n})"
+        what = f"copied_fraction({a.split()}, {b.split()}, {n})"
         rule = "A list shorter than n gives the fraction 0.0" + (
             "." if a else ", the empty one, too: divide only if there are words."
         )

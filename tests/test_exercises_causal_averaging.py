@@ -8,9 +8,9 @@ from tests.answers import accepted, refused
 
 
 def probe(change=torch.randn_like, same=torch.allclose, tokens=range, outputs=lambda t: slice(t)):
-    """A hears_the_future; change: what becomes of a token; outputs: those that are compared."""
+    """A leaks_the_future; change: what becomes of a token; outputs: those that are compared."""
 
-    def hears_the_future(mix, x):
+    def leaks_the_future(mix, x):
         before = mix(x)
         for t in tokens(len(x)):
             changed = x.clone()
@@ -19,7 +19,7 @@ def probe(change=torch.randn_like, same=torch.allclose, tokens=range, outputs=la
                 return True
         return False
 
-    return hears_the_future
+    return leaks_the_future
 
 
 def cut_off(mix, x):
@@ -62,9 +62,9 @@ test_there_is_more_than_one_right_answer = accepted(
     (check.mean_by_speaker, with_totals),
     (check.fading_mean, in_numpy),
     (check.how_far_back, [{8: torch.tensor(2.42), 4: 2.38, 2: 2.32}, 2]),
-    (check.hears_the_future, cut_off),
-    (check.hears_the_future, probe(same=torch.equal)),
-    (check.hears_the_future, probe(lambda token: token + 0.1 * torch.randn_like(token))),
+    (check.leaks_the_future, cut_off),
+    (check.leaks_the_future, probe(same=torch.equal)),
+    (check.leaks_the_future, probe(lambda token: token + 0.1 * torch.randn_like(token))),
 )
 
 
@@ -82,7 +82,7 @@ def compare(measure):
     return probe(same=lambda a, b: not len(a) or torch.allclose(measure(a), measure(b), atol=1e-6))
 
 
-HEARS = check.hears_the_future
+HEARS = check.leaks_the_future
 
 
 test_a_wrong_answer_is_told_what_is_wrong = refused(

@@ -8,7 +8,7 @@ import torch
 from exercises import judging as check
 from tests.answers import accepted, refused
 
-copied_share = check.copied_share.right
+copied_fraction = check.copied_fraction.right
 mean, low, high = check.COUNTERS
 
 
@@ -39,7 +39,7 @@ def by_means(a, b):
 
 
 test_other_right_answers_are_right = accepted(
-    (check.copied_share, by_spaces),
+    (check.copied_fraction, by_spaces),
     (check.counters, [torch.tensor(mean), low + 0.002, high - 0.002, check.RIGHT]),
     (check.counters, (round(mean, 2), round(low, 2), round(high, 2), check.RIGHT)),
     (check.by_chance, by_sets),
@@ -48,16 +48,16 @@ test_other_right_answers_are_right = accepted(
 
 
 def divided_by_none(some, text, n):
-    return len(some) * copied_share(some, text, n) / len(some)
+    return len(some) * copied_fraction(some, text, n) / len(some)
 
 
 def short_runs(some, text, n):
-    return copied_share(some, text, min(n, len(some)))
+    return copied_fraction(some, text, min(n, len(some)))
 
 
 test_other_mistakes_are_told_by_what_differs = refused(
-    (check.copied_share, divided_by_none, "division by zero. A list shorter than n gives"),
-    (check.copied_share, short_runs, "shorter than n gives"),
+    (check.copied_fraction, divided_by_none, "division by zero. A list shorter than n gives"),
+    (check.copied_fraction, short_runs, "shorter than n gives"),
     (check.counters, (mean, low, high), "four things"),
     (check.counters, (-mean, -high, -low, check.RIGHT), "The sign"),
     (check.counters, (mean, mean - 0.3, mean + 0.3, check.RIGHT), "the interval is not"),

@@ -41,17 +41,17 @@ def same_causal_mask(causal_mask):
         assert torch.equal(causal_mask(T), attention.causal_mask(T))
 
 
-def same_attention(attend):
+def same_attention(mine):
     for shape in [(5, 4), (3, 5, 4), (2, 3, 16, 8)]:
         q, k, v = torch.randn(3, *shape)
         for mask in (None, attention.causal_mask(shape[-2])):
-            assert_close(attend(q, k, v, mask), attention.attention(q, k, v, mask))
+            assert_close(mine(q, k, v, mask), attention.attention(q, k, v, mask))
 
 
-def same_head(SingleHead):
+def same_head(Head):
     x = torch.randn(2, 5, 50)
     for causal in (True, False):
-        mine = SingleHead(50, 16, causal=causal)
+        mine = Head(50, 16, causal=causal)
         ours = attention.Head(50, 16, causal=causal)
         ours.load_state_dict(mine.state_dict())
         assert_close(mine(x), ours(x))
@@ -60,15 +60,15 @@ def same_head(SingleHead):
         assert_close(ours.weights(x)[:, 0], weights)
 
 
-def same_multi_head(ManyHeads):
+def same_multi_head(MultiHeadAttention):
     x = torch.randn(2, 5, 12)
     for n_head in (1, 3, 12):
-        mine, ours = ManyHeads(12, n_head), attention.MultiHeadAttention(12, n_head)
+        mine, ours = MultiHeadAttention(12, n_head), attention.MultiHeadAttention(12, n_head)
         ours.load_state_dict(mine.state_dict())
         assert_close(mine(x), ours(x))
         assert_close(mine.weights(x), ours.weights(x))
         assert_close(mine.merge(mine.split(x)), x)
-    for layer in (ManyHeads, attention.MultiHeadAttention):
+    for layer in (MultiHeadAttention, attention.MultiHeadAttention):
         with pytest.raises(ValueError, match=r"30.* 4 heads"):
             layer(30, 4)
 
@@ -76,26 +76,23 @@ def same_multi_head(ManyHeads):
 @torch.no_grad()
 def same_gpt(GPT, n_parameters):
     for V, T, L, H, C in [(5, 4, 1, 2, 6), (69, 16, 2, 4, 32), (100, 7, 3, 2, 10)]:
-        mine, ours = GPT(V, T, L, H, C), gpt.GPT(gpt.GPTConfig(V, T, L, H, C))
-        for p, q in zip(mine.parameters(), ours.parameters(), strict=True):
-            q.copy_(p.normal_(std=0.3))  # no parameter is 0 or 1 any more
+        mine, ours = same_parameters(GPT(V, T, L, H, C), gpt.GPT(gpt.GPTConfig(V, T, L, H, C)))
         ids = torch.randint(V, (3, T))
         assert_close(mine(ids), ours(ids), atol=1e-4, rtol=1e-4)
         assert ours.n_parameters() == n_parameters(V, T, L, C)
 
 
 @torch.no_grad()
-def same_learned_position(PositionTable):
+def same_learned_position(LearnedPosition):
     for T, C in [(5, 4), (8, 6)]:
-        mine, ours = PositionTable(8, C), positions.LearnedPosition(8, C)
-        ours.weight.copy_(mine.vectors.weight)
+        mine, ours = same_parameters(LearnedPosition(8, C), positions.LearnedPosition(8, C))
         x = torch.randn(2, T, C)
         assert_close(ours(x), mine(x))
 
 
-def same_rotary_angles(all_angles):
+def same_rotary_angles(rotary_angles):
     for T, size, base in [(5, 6, 100.0), (40, 64, 10_000.0), (300, 2, 10.0)]:
-        assert_close(all_angles(T, size, base), positions.rotary_angles(T, size, base))
+        assert_close(rotary_angles(T, size, base), positions.rotary_angles(T, size, base))
 
 
 def same_sinusoidal(sinusoidal):
@@ -113,10 +110,10 @@ def same_rotary(rotate):
             assert_close(rotate(x, base, start), ours, atol=1e-5, rtol=1e-4)
 
 
-def same_half_split(reorder):
+def same_half_split(half_split):
     for H, hs, C in [(1, 4, 3), (2, 8, 12), (3, 6, 5)]:
         weight = torch.randn(H * hs, C)
-        assert_close(reorder(weight, H), positions.half_split(weight, H))
+        assert_close(half_split(weight, H), positions.half_split(weight, H))
 
 
 def same_tokenizer(decode, encode):
@@ -189,10 +186,12 @@ def same_ngrams(interpolated):
 
 
 def same_parameters(mine, ours):
-    """Give both modules the same random parameters, in the order in which they were made."""
+    """Give both modules the same random parameters, under the same names in the same order."""
     with torch.no_grad():
-        for p, q in zip(mine.parameters(), ours.parameters(), strict=True):
-            q.copy_(p.normal_(std=0.3))
+        for p in mine.parameters():  # so that none is 0 or 1
+            p.normal_(std=0.3)
+    assert [*mine.state_dict()] == [*ours.state_dict()]
+    ours.load_state_dict(mine.state_dict())
     return mine, ours
 
 
@@ -229,12 +228,10 @@ def same_dropout(dropout):
         assert torch.equal(ours.eval()(x), x)
 
 
-def same_orthogonal(equal_stretches):
+def same_orthogonal(newton_schulz):
     for shape in [(2, 2), (5, 30), (30, 5), (20, 20)]:
         for matrix in (torch.randn(shape), torch.zeros(shape)):
-            assert_close(
-                equal_stretches(matrix), optimizers.newton_schulz(matrix), atol=0.04, rtol=0
-            )
+            assert_close(newton_schulz(matrix), optimizers.newton_schulz(matrix), atol=0.04, rtol=0)
 
 
 def same_muon(muon_step):
@@ -249,10 +246,12 @@ def same_muon(muon_step):
         assert_close(p, parameter.detach(), atol=0.01, rtol=0)
 
 
-def same_wsd(schedule):
+def same_wsd(wsd_schedule):
     for steps, options in [(300, {}), (72, {"warmup": 1, "decay_frac": 0.8})]:
         for step in range(steps):
-            assert schedule(step, steps, **options) == training.wsd_schedule(step, steps, **options)
+            assert wsd_schedule(step, steps, **options) == training.wsd_schedule(
+                step, steps, **options
+            )
 
 
 @torch.no_grad()
@@ -268,10 +267,10 @@ def same_short_convolution(short_convolution):
     assert reached.nonzero().flatten().tolist() == [4, 5, 6, 7]
 
 
-def same_fast_gpt(make_fast_gpt):
+def same_fast_gpt(fast_gpt):
     for sizes in [(69, 16, 2, 4, 32), (10, 5, 1, 1, 8)]:
         models = []
-        for make in (make_fast_gpt, gpt.fast_gpt):
+        for make in (fast_gpt, gpt.fast_gpt):
             torch.manual_seed(0)
             models.append(make(*sizes))
         mine, ours = models
@@ -280,10 +279,10 @@ def same_fast_gpt(make_fast_gpt):
             assert torch.equal(p, q)
 
 
-def same_fast_optimizers(make_optimizers):
+def same_fast_optimizers(fast_optimizers):
     model = gpt.fast_gpt(69, 16, 2, 4, 32)
     kept = {"lr", "momentum", "betas", "weight_decay"}
-    both = make_optimizers(model), optimizers.fast_optimizers(model)
+    both = fast_optimizers(model), optimizers.fast_optimizers(model)
     for mine, ours in zip(*both, strict=True):
         assert type(mine) is type(ours)
         for a, b in zip(mine.param_groups, ours.param_groups, strict=True):
@@ -302,18 +301,18 @@ DECODING = (
 )
 
 
-def same_probabilities(next_token_probs):
+def same_probabilities(next_token_probabilities):
     rows = 3 * torch.randn(300, 50)
     for settings in DECODING:
-        mine = torch.stack([next_token_probs(row, **settings) for row in rows])
+        mine = torch.stack([next_token_probabilities(row, **settings) for row in rows])
         assert_close(mine, sampling.next_token_probabilities(rows, **settings), atol=1e-6, rtol=0)
 
 
-def same_penalty(penalise):
+def same_penalty(apply_repetition_penalty):
     logits, ids = 3 * torch.randn(300, 50), torch.randint(50, (300, 7))
     seen = torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids, True)
     ours = sampling.apply_repetition_penalty(logits, ids, 1.2)
-    assert torch.equal(penalise(logits, seen, 1.2), ours)
+    assert torch.equal(apply_repetition_penalty(logits, seen, 1.2), ours)
 
 
 def same_generate(generate):
@@ -352,10 +351,10 @@ def same_bpe(Tokenizer):
         assert mine.decode(ids[:-1]) == ours.decode(ids[:-1])
 
 
-def same_stream(stream_of):
+def same_stream(mine):
     documents = ["A cat sat.", "", "It spells <|endoftext|>, an end that is none."]
     tokenizer = BPETokenizer.train(documents, vocab_size=270, special=["<|endoftext|>"])
-    assert stream_of(tokenizer, documents).tolist() == encode_documents(tokenizer, documents)
+    assert mine(tokenizer, documents).tolist() == encode_documents(tokenizer, documents)
 
 
 def quantised_matrix():
@@ -378,9 +377,9 @@ def same_quantised_tensor(QuantizedTensor):
     assert torch.equal(mine.matrix(), ours.matrix())
 
 
-def same_quantised_linear(Int4Linear):
+def same_quantised_linear(QuantizedLinear):
     blocks = quantization.quantize(quantised_matrix(), 4)
-    mine, ours = Int4Linear(blocks), quantization.QuantizedLinear(blocks, fast=False)
+    mine, ours = QuantizedLinear(blocks), quantization.QuantizedLinear(blocks, fast=False)
     for shape in ((5, 96), (2, 3, 96), (96,)):
         x = torch.randn(shape)
         assert_close(mine(x), ours(x))
@@ -409,8 +408,8 @@ def same_bootstrap(bootstrap_means):
     assert_close(bootstrap_means(values, 500), ours)
 
 
-def same_choice(choose):
-    model, tokenizer = small_model(), choose.__globals__["tokenizer"]
+def same_choice(most_likely):
+    model, tokenizer = small_model(), most_likely.__globals__["tokenizer"]
 
     def nll(ids):
         return evaluation.token_nll(model, torch.tensor(ids))
@@ -418,7 +417,7 @@ def same_choice(choose):
     options = [" is", " are", " was", " will be"]
     for before, after in [("The cities", ""), ("A river", " long and"), ("In", " the")]:
         ours = evaluation.most_likely(model, tokenizer, before, options, after)
-        assert choose(nll, before, options, after) == ours
+        assert most_likely(nll, before, options, after) == ours
 
 
 def same_cache(Cache):
@@ -451,10 +450,10 @@ def same_ablate_heads(ablate_heads):
 PAIRS = [("abc", "cba"), ("3 May 1979", "1979-05-03")]
 
 
-def same_recurrent(WithAttention, OneVector):
+def same_recurrent(RNNSeq2Seq, OneVector):
     source, decoder_input, _ = pairs_to_ids(PAIRS)
     for C in (6, 32):
-        for mine, score in ((OneVector(C), None), (WithAttention(C), "dot")):
+        for mine, score in ((OneVector(C), None), (RNNSeq2Seq(C), "dot")):
             ours = seq2seq.RNNSeq2Seq(C, score)
             ours.load_state_dict(mine.state_dict())
             assert_close(mine(source, decoder_input), ours(source, decoder_input))
@@ -659,6 +658,21 @@ SAME_AS = {
 }
 
 
+# What has another name in its chapter: a function where the helper is a class, the model without
+# its settings, and the class that stands beside the helper's.
+OTHER_NAMES = {
+    "text.CharTokenizer": "decode",
+    "text.NGramModel": "interpolated",
+    "text.BPETokenizer": "Tokenizer",
+    "kernels.Dropout": "dropout",
+    "gpt.GPTConfig": "GPT",
+    "gpt.ShortConvolution": "short_convolution",
+    "positions.SinusoidalPosition": "sinusoidal",
+    "positions.Rotary": "rotate",
+    "optimizers.Muon": "muon_step",
+}
+
+
 def definitions(cell):
     """{name: code} of the functions and classes that a code cell defines."""
     if cell.cell_type != "code" or cell.source.startswith("%%"):
@@ -691,11 +705,27 @@ def test_what_a_chapter_defines_does_the_same_as_the_helper(what):
     compare, others = SAME_AS[what]
     for notebook, at in tagged:
         *_, name = definitions(notebook.cells[at])  # the last one, which may use the others
+        assert name == OTHER_NAMES.get(what, what.partition(".")[2])
         places = [next(i for i, c in enumerate(notebook.cells) if n in definitions(c))
                   for n in others]  # fmt: skip
         beside = [defined(notebook, i, n) for i, n in zip(places, others, strict=True)]
         torch.manual_seed(0)
         compare(defined(notebook, at, name), *beside)
+
+
+@torch.no_grad()
+def test_the_llama_of_a_chapter_is_the_gpt_with_its_switches():
+    """The same names for the same weights, and the same logits."""
+    (path,) = (path for path in CHAPTERS if path.stem.endswith("real_weights"))
+    notebook = nbformat.read(path, as_version=4)
+    (at,) = (i for i, cell in enumerate(notebook.cells) if "Llama" in definitions(cell))
+    switches = {"norm": "RMSNorm", "norm_eps": 1e-5, "mlp": "SwiGLU", "hidden": 24, "bias": False,
+                "position": "Rotary", "rotary_base": 100.0, "n_kv_head": 2}  # fmt: skip
+    ours = gpt.GPT(gpt.GPTConfig(50, 16, n_layer=2, n_head=4, n_embd=32, **switches))
+    mine = defined(notebook, at, "Llama")(50, 16, 2, 32, 4, 2, 24, 100.0)
+    mine, ours = same_parameters(mine, ours)
+    ids = torch.randint(50, (3, 16))
+    assert_close(mine(ids), ours(ids), atol=1e-4, rtol=1e-4)
 
 
 def tagged_as(what, cell):
