@@ -384,6 +384,23 @@ def test_another_model_or_tokenizer_is_explained(tmp_path):
 # --- the folder -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
+@pytest.mark.parametrize("save", [to_huggingface, lambda m, t, f: save_checkpoint(f, m, t)])
+def test_a_folder_of_others_is_left_alone(tmp_path, name, save):
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(FileExistsError, match=f"{name} in .* is not of this course"):
+        save(made(CHARACTERS), CHARACTERS, tmp_path)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "{}")]
+
+
+def test_what_others_make_of_an_export_is_left_alone(theirs, tmp_path):
+    to_huggingface(made(CHARACTERS), CHARACTERS, tmp_path / "out")
+    theirs(tmp_path / "out").model.save_pretrained(tmp_path / "theirs")
+    assert "made_with" in (tmp_path / "theirs" / "config.json").read_text()
+    with pytest.raises(FileExistsError, match="not of this course"):
+        to_huggingface(made(CHARACTERS), CHARACTERS, tmp_path / "theirs")
+
+
 def test_a_second_export_replaces_the_first(theirs, tmp_path):
     folder = tmp_path / "deep" / "out"
     to_huggingface(made(PAIRS), PAIRS, folder)

@@ -18,7 +18,14 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from helpers.formats.files import expect_no_pointer, json_object, newest, write_folder, write_whole
+from helpers.formats.files import (
+    MADE,
+    expect_no_pointer,
+    json_object,
+    newest,
+    write_folder,
+    write_whole,
+)
 from helpers.formats.tokenizer_json import from_file, read_tokenizer, tokenizer_json
 from helpers.gpt import GPT, GPTConfig
 from helpers.runs.distributed import first_process, full_tensor, shard_like
@@ -68,7 +75,8 @@ def save_checkpoint(
         "tokenizer_class": type(tokenizer).__name__ if tokenizer else None,
         "notes": dict(notes or {}),
     }
-    files = {"config.json": to_json(about), "model.safetensors": to_bytes(weights_in(dtype, model))}
+    weights = to_bytes(weights_in(dtype, model))
+    files = {"config.json": config_json(about), "model.safetensors": weights}
     if tokenizer:
         files["tokenizer.json"] = tokenizer_json(tokenizer)
     if first_process():
@@ -90,6 +98,7 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
             about = json_object(file.read_bytes())
         except ValueError as error:
             raise ValueError(f"{file} is damaged: {error}") from error
+        about.pop("made_with", None)
         has_tokenizer, notes = about.pop("tokenizer_class", None), about.pop("notes", {})
         tokenizer = read_tokenizer(newest(path, "tokenizer.json")) if has_tokenizer else None
     else:
@@ -273,6 +282,11 @@ def check_shapes(expected: Shapes, found: Shapes, source: str | Path) -> None:
 
 def to_json(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, indent=2).encode()
+
+
+def config_json(content: Mapping[str, Any]) -> bytes:
+    """The config.json of a folder that `write_folder` may replace."""
+    return to_json(content)[:-2] + b",\n  " + MADE
 
 
 def to_bytes(tensors: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) -> bytes:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+MADE = b'"made_with": "From the Dot Product to GPT"\n}'
 FORGOTTEN = 3600  # seconds after which nobody can still be writing a file
 
 
@@ -42,10 +43,15 @@ def write_whole(path: str | Path, content: bytes) -> None:
 def write_folder(folder: str | Path, files: Mapping[str, bytes]) -> None:
     """Write files of a folder together; after a crash, `newest` finds all old ones or all new ones.
 
-    Files of other names stay.
+    Files of other names stay. Raises FileExistsError if some are there that this did not write: a
+    config.json of ours ends with `MADE`, which other programs copy, but not to the end.
     """
     part, new = Path(folder) / ".part", Path(folder) / ".new"
     _take_over(new)  # what a crash left
+    config = Path(folder) / "config.json"
+    theirs = [name for name in files if (Path(folder) / name).exists()]
+    if theirs and not (config.exists() and config.read_bytes().endswith(MADE)):
+        raise FileExistsError(f"{theirs[0]} in {folder} is not of this course: choose another one")
     shutil.rmtree(part, ignore_errors=True)
     try:
         for name, content in files.items():

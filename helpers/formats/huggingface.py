@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from helpers.formats.checkpoints import (
     SkipInit,
     check_vocabulary,
+    config_json,
     described,
     fitting_config,
     n_layers,
@@ -268,7 +269,7 @@ def to_huggingface(
         **({"chat_template": _CHAT} if {"<|im_start|>", _END_OF_MESSAGE} <= {*special} else {}),
     }
     files = {
-        "config.json": to_json({**about, **ids, "dtype": "float32"}),
+        "config.json": config_json({**about, **ids, "dtype": "float32"}),
         "generation_config.json": to_json(ids),
         "model.safetensors": to_bytes(tensors),
         "tokenizer.json": tokenizer_json(tokenizer),
