@@ -142,6 +142,8 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self.project(x, source)  # (B, H, T, hs), (B, n_kv_head, S, hs) twice
         k, v = (t.repeat_interleave(self.n_head // self.n_kv_head, dim=1) for t in (k, v))
         if self.causal and source is None:
+            if mask is not None:
+                raise ValueError("causal self-attention takes no mask")
             mask = causal_mask(x.shape[1], x.device)
         return attention(q, k, v, mask)[1]
 

@@ -262,7 +262,7 @@ def fast_gpt(
     n_embd: int,
     **settings: Any,
 ) -> GPT:
-    """A GPT with rotary positions, QK norm, squared ReLU, short convolutions and no biases.
+    """An untied GPT with rotary positions, QK norm, squared ReLU and short convolutions.
 
     settings: of `GPTConfig`, where they should differ. What adds to the residual stream and the
     output head start with zeros, so that every block starts as the identity and all next tokens

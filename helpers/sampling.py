@@ -33,8 +33,9 @@ def next_token_probabilities(
     Fan et al. 2018 (top-k), Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"
     (top-p), Nguyen et al. 2024, "Turning Up the Heat" (min-p). Taught in: generation.
     """
-    if temperature < 0 or (top_p or 0) > 1:
-        raise ValueError("temperature is 0 (greedy) or more, and top_p at most 1")
+    in_range = temperature >= 0 and (top_k is None or top_k >= 1)
+    if not (in_range and 0 < (1 if top_p is None else top_p) <= 1 and 0 <= (min_p or 0) <= 1):
+        raise ValueError("temperature is at least 0, top_k at least 1; top_p and min_p reach to 1")
     largest = logits.amax(-1, keepdim=True)  # (..., 1)
     if not (largest > -math.inf).all():  # NaN is not larger than anything
         raise ValueError("there are logits of NaN, or a row of −∞ that leaves nothing to choose")

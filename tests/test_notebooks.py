@@ -471,6 +471,12 @@ def test_the_first_floor_of_helpers_stands_alone(path: Path):
         assert own not in FIRST or name in FIRST, f"{path.name} imports helpers.{name}"
 
 
+def test_the_first_floor_of_helpers_stays_small():
+    files = [path for path in (ROOT / "helpers").rglob("*.py")
+             if path.relative_to(ROOT / "helpers").parts[0].removesuffix(".py") in FIRST]  # fmt: skip
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= 2500
+
+
 @pytest.mark.parametrize("package", ["exercises", "explorers", "studies"])
 def test_the_other_packages_stand_on_helpers_alone(package):
     for path in (ROOT / package).glob("*.py"):
