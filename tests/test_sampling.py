@@ -200,8 +200,10 @@ def test_a_low_temperature_comes_near_the_greedy_choice(row):
     assert near(double(row, top_k=1), double(row, temperature=0))
 
 
-@pytest.mark.parametrize("settings", [{"temperature": -0.1}, {"temperature": math.nan}, {"top_p": 90}, {"top_p": 0}, {"top_k": 0},
-                                      {"top_k": -1}, {"min_p": 2}])  # fmt: skip
+OUTSIDE = {"temperature": (-0.1, math.nan), "top_k": (0, -1), "top_p": (0, 90), "min_p": (-1, 2)}
+
+
+@pytest.mark.parametrize("settings", [{name: x} for name, xs in OUTSIDE.items() for x in xs])
 def test_settings_that_would_draw_from_something_else_are_refused(settings):
     with pytest.raises(ValueError, match="temperature is at least 0"):
         probabilities(HALVES, **settings)
