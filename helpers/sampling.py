@@ -51,8 +51,8 @@ def next_token_probabilities(
         probs[..., top_k:] = 0
     if top_p is not None and top_p < 1:
         probs = probs / probs.sum(-1, keepdim=True)
-        before = F.pad(probs.cumsum(-1)[..., :-1], (1, 0))  # of all more likely tokens
-        probs = probs.masked_fill(before >= top_p, 0)  # the first always stays
+        before = probs.cumsum(-1)[..., :-1]  # of all tokens that are more likely than the second, …
+        probs[..., 1:] = probs[..., 1:].masked_fill(before >= top_p, 0)  # the first always stays
     if min_p:
         probs = probs.masked_fill(probs < min_p * probs[..., :1], 0)
     probs = probs / probs.sum(-1, keepdim=True)
