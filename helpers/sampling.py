@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, overload
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from helpers.training import evaluating
