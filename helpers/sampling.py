@@ -40,8 +40,8 @@ def next_token_probabilities(
         raise ValueError("there are logits of NaN, or a row of −∞ that leaves nothing to choose")
     if temperature == 0:
         return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)
-    # Less the largest logit, so that no temperature makes infinities.
-    scaled = torch.where(logits == largest, 0.0, (logits - largest) / temperature)
+    # Less the largest logit, so that no temperature makes infinities; −∞ / ∞ would be no number.
+    scaled = torch.where(logits == largest, 0.0, (logits - largest) / min(temperature, 1e30))
     probs = scaled.softmax(-1)
     if top_k is None and top_p in (None, 1) and not min_p:
         return probs
