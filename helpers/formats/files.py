@@ -114,6 +114,14 @@ def expect_no_pointer(path: Path) -> None:
             )
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file. Raises ValueError, with its name, for any other content."""
+    try:
+        return json_object(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
 def json_object(text: str | bytes) -> dict[str, Any]:
     """Return the object that a JSON text holds. Raises ValueError for any other text."""
     try:
