@@ -38,12 +38,9 @@ from helpers.text.bpe import END
 
 VERSIONS = (2, 3)
 KINDS = {  # of numbers, as a file calls them: name, numbers a block, bytes a block
-    0: ("F32", 1, 4),
-    1: ("F16", 1, 2),
-    3: ("Q4_1", 32, 20),
-    8: ("Q8_0", 32, 34),
+    0: ("F32", 1, 4), 1: ("F16", 1, 2), 3: ("Q4_1", 32, 20), 8: ("Q8_0", 32, 34),
     30: ("BF16", 1, 2),
-}
+}  # fmt: skip
 TEXT, ARRAY = 8, 9  # kinds of values; the others are numbers, as `struct` calls them
 NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 WHOLE = 5  # the kind of whole numbers in a list that is written
@@ -146,10 +143,7 @@ class _Header:
 def write_gguf(
     path: str | Path, about: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
 ) -> None:
-    """Write a file that `read_gguf` reads, wholly or not at all.
-
-    about: texts, numbers, and lists of texts or of whole numbers, by name; tensors: float32.
-    """
+    """Write float32 tensors and texts, numbers, lists of texts or of whole numbers, by name."""
     header = [struct.pack("<4sIQQ", b"GGUF", VERSIONS[-1], len(tensors), len(about))]
     header += [_text(name) + _value(value) for name, value in about.items()]
     offset, contents = 0, []

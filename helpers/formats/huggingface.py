@@ -115,13 +115,11 @@ def _unfused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Transpose their matrices, and split those that hold queries, keys and values."""
     result = {}
     for name, tensor in weights.items():
-        if ".c_" in name and tensor.dim() == 2:
-            tensor = tensor.T
-        if ".c_attn." in name:
-            for part, piece in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
-                result[name.replace("c_attn", part)] = piece
-        else:
-            result[name] = tensor
+        turned = tensor.T if ".c_" in name and tensor.dim() == 2 else tensor
+        fused = ".c_attn." in name
+        parts = ("query", "key", "value") if fused else ("c_attn",)
+        for part, piece in zip(parts, turned.chunk(len(parts)), strict=True):
+            result[name.replace("c_attn", part)] = piece
     return result
 
 
@@ -234,8 +232,29 @@ def to_huggingface(
     and with "<|im_start|>" brings the template of `helpers.finetuning.chat_text`.
     """
     config = exported_config(model, tokenizer)
-    write = _as_gpt2 if layout_of(config) == "GPT-2" else _as_llama
-    about, tensors = write(config, weights_in(torch.float32, model))
+    weights = weights_in(torch.float32, model)
+    if layout_of(config) == "GPT-2":
+        tensors = _as_gpt2(weights)
+        about = {
+            "model_type": "gpt2",
+            "architectures": ["GPT2LMHeadModel"],
+            **sizes_of(config, GPT2_SIZES),
+            "activation_function": "gelu_new",
+            "embd_pdrop": config.dropout,
+            "resid_pdrop": config.dropout,
+            "attn_pdrop": 0.0,
+        }
+    else:
+        tensors = renamed(weights, inverse(LLAMA_NAMES))
+        about = {
+            "model_type": "llama",
+            "architectures": ["LlamaForCausalLM"],
+            **sizes_of(config, LLAMA_SIZES),
+            # Where transformers 5 looks for angles; older versions look among the sizes.
+            "rope_parameters": {"rope_type": "default", "rope_theta": config.rotary_base},
+            "hidden_act": "silu",
+            "mlp_bias": config.bias,
+        }
     special = tokenizer.special if isinstance(tokenizer, BPETokenizer) else {}
     ends = [special[name] for name in (END, _END_OF_MESSAGE) if name in special]
     ids = {  # where missing, they would mean other tokens
@@ -300,52 +319,17 @@ def layout_of(config: GPTConfig) -> str:
     raise ValueError(f"neither layout has all parts of this model: {'; '.join(said)}")
 
 
-def _as_gpt2(
-    config: GPTConfig, ours: dict[str, Tensor]
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The config.json of a GPT-2, and its weights."""
-    about = {
-        "model_type": "gpt2",
-        "architectures": ["GPT2LMHeadModel"],
-        **sizes_of(config, GPT2_SIZES),
-        "activation_function": "gelu_new",
-        "embd_pdrop": config.dropout,
-        "resid_pdrop": config.dropout,
-        "attn_pdrop": 0.0,
-    }
+def _as_gpt2(ours: dict[str, Tensor]) -> dict[str, Tensor]:
+    """By their names: with all biases, and what `_unfused` undoes."""
     for name, weight in list(ours.items()):
         if name.startswith("blocks.") and weight.dim() == 2:
             ours.setdefault(name.replace(".weight", ".bias"), weight.new_zeros(len(weight)))
-    theirs = _fused(renamed(ours, inverse(GPT2_NAMES)))
-    return about, {n if n[:2] == "lm" else f"transformer.{n}": t for n, t in theirs.items()}
-
-
-def _fused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Queries, keys and values in one matrix, and all matrices of linear layers transposed."""
-    result = {}
-    for name, tensor in weights.items():
-        if ".attn.key." in name or ".attn.value." in name:
-            continue
-        if ".attn.query." in name:
-            parts = [weights[name.replace("query", part)] for part in ("query", "key", "value")]
-            name, tensor = name.replace("query", "c_attn"), torch.cat(parts)
-        result[name] = tensor.T if ".c_" in name and tensor.dim() == 2 else tensor
-    return result
-
-
-def _as_llama(
-    config: GPTConfig, ours: dict[str, Tensor]
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The config.json of a Llama, and its weights."""
-    about = {
-        "model_type": "llama",
-        "architectures": ["LlamaForCausalLM"],
-        **sizes_of(config, LLAMA_SIZES),  # versions of transformers before 5 look for angles here
-        "hidden_act": "silu",
-        "rope_parameters": {"rope_type": "default", "rope_theta": config.rotary_base},
-        "mlp_bias": config.bias,
-    }
-    return about, renamed(ours, inverse(LLAMA_NAMES))
+    theirs = renamed(ours, inverse(GPT2_NAMES))
+    for name in [name for name in theirs if ".attn.query." in name]:
+        parts = [theirs.pop(name.replace("query", part)) for part in ("query", "key", "value")]
+        theirs[name.replace("query", "c_attn")] = torch.cat(parts)
+    turned = {n: t.T if ".c_" in n and t.dim() == 2 else t for n, t in theirs.items()}
+    return {n if n[:2] == "lm" else f"transformer.{n}": t for n, t in turned.items()}
 
 
 def sizes_of(config: GPTConfig, names: Mapping[str, str]) -> dict[str, Any]:
