@@ -35,11 +35,9 @@ from helpers.text import BPETokenizer, CharTokenizer
 Tokenizer = CharTokenizer | BPETokenizer
 Shapes = Mapping[str, Sequence[int]]  # of weights, by name
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-LAST_RELEASE = (  # names of weights: then, now
-    ("^head", "lm_head"),
-    (r"^position\.table", "position"),
-    (r"mlp\.output", "mlp.down"),
-)
+LAST_RELEASE = {  # names of weights: then, now
+    "^head": "lm_head", r"^position\.table": "position", r"mlp\.output": "mlp.down",
+}  # fmt: skip
 
 
 @dataclass
@@ -110,16 +108,16 @@ def _last_release(
     if not about.get("config"):
         run = ", but the state of a run, which Trainer.fit(resume=True) continues"
         raise ValueError(f"{path} does not describe a GPT{run if 'run' in about else ''}")
-    for old, now in LAST_RELEASE:
+    for old, now in LAST_RELEASE.items():
         tensors = {re.sub(old, now, name): tensor for name, tensor in tensors.items()}
     tokenizer: Tokenizer | None = None
     if "merges" in about:
-        known = ("special_first", "single_digits")
+        known = ("special", "special_first", "single_digits")
         layout: dict[str, Any] = {name: about[name] for name in known if name in about}
         if "alphabet" in about:
             layout["alphabet"] = map(from_file, about["alphabet"])
         merges = [(from_file(left), from_file(right)) for left, right in about["merges"]]
-        tokenizer = BPETokenizer(merges, about.get("special", ()), **layout)
+        tokenizer = BPETokenizer(merges, **layout)
     elif about.get("symbols"):
         tokenizer = CharTokenizer(about["symbols"])
     return tensors, about["config"], tokenizer, about.get("notes", {})
@@ -141,8 +139,8 @@ def config_of(model: nn.Module) -> GPTConfig | None:
 def described(model: nn.Module) -> GPTConfig:
     """Return the config of a GPT; of a model without one, that of a GPT with the same weights.
 
-    Such a model computes what `GPT(GPTConfig(…))` does, with layer norms and learned positions, and
-    has the same names for its parts; `blocks[0].attention.n_head` says how many heads it has.
+    Such a model has layer norms, learned positions and the names of a GPT's parts;
+    `blocks[0].attention.n_head` says how many heads it has.
     """
     shapes = shapes_of(unique_state_dict(model))
     if isinstance(config := getattr(model, "config", None), GPTConfig):
@@ -249,11 +247,9 @@ def check_shapes(expected: Shapes, found: Shapes, source: str | Path) -> None:
     if surplus := sorted(set(found) - set(expected)):
         raise ValueError(f"{source} has {len(surplus)} weights too many: {surplus[:3]} …")
     for name, shape in expected.items():
-        if tuple(shape) != tuple(found[name]):
-            raise ValueError(
-                f"{source}: {name} has shape {tuple(found[name])}, not {tuple(shape)}: was it "
-                "trained with other settings?"
-            )
+        if (other := tuple(found[name])) != tuple(shape):
+            wrong = f"{source}: {name} has shape {other}, not {tuple(shape)}"
+            raise ValueError(f"{wrong}: was it trained with other settings?")
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -207,11 +207,11 @@ def heatmap(
         if column_labels is not None and max(map(len, map(str, column_labels)), default=0) > 2:
             ax.tick_params(axis="x", rotation=90)
         if values is not None:
+            written = np.asarray(values)
             for (i, j), value in np.ndenumerate(data):
                 r, g, b, _ = image.cmap(image.norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
                 ink = "black" if 0.3 * r + 0.59 * g + 0.11 * b > 0.5 else "white"
-                form = isinstance(values, str)
-                text = _number(value, values) if form else str(np.asarray(values)[i, j])
+                text = _number(value, values) if isinstance(values, str) else str(written[i, j])
                 ax.text(j, i, text, ha="center", va="center", color=ink, fontsize=9)
         if colorbar is not None:
             bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=colorbar)
