@@ -157,7 +157,7 @@ def test_notes_that_json_cannot_hold_are_refused_and_nothing_is_written(saved):
 
 def test_a_missing_file_and_a_folder(tmp_path):
     for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(FileNotFoundError, match="no checkpoint at") as error:
+        with pytest.raises(FileNotFoundError) as error:
             load_checkpoint(path)
         assert str(path) in str(error.value)
 
@@ -266,7 +266,7 @@ def test_weights_of_which_one_does_not_fit_are_not_loaded():
 @pytest.mark.parametrize("about", ["[1]", "{"])
 def test_a_damaged_description_is_explained(path, about):
     save_file({"a": torch.zeros(1)}, path, metadata={"about": about})
-    with pytest.raises(ValueError, match=r"the description in .* is damaged"):
+    with pytest.raises(ValueError, match="not a whole safetensors file"):
         load_checkpoint(path)
 
 

@@ -45,7 +45,7 @@ LOSSES = {1: 2.3, 4: 2.4, 16: 2.6}
     [
         (check.token_nll, surprises_by_loops),
         (check.token_nll, lambda z, i: F.cross_entropy(z[:, :-1].mT, i[:, 1:], reduction="none")),
-        (check.gpt2, lambda w, ids, n_head: huggingface.gpt2(w, n_head=n_head)(ids)),
+        (check.gpt2, lambda w, ids, n_head: huggingface.gpt2(w, {"n_head": n_head})(ids)),
         (check.gpt2, gpt2_text_by_text),
         (check.deep_or_wide, (LOSSES, 1)),
         (check.deep_or_wide, [{k: torch.tensor(x) for k, x in LOSSES.items()}, 1.0]),

@@ -67,7 +67,7 @@ def weights(model):
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_logits_are_those_of_transformers(theirs, sizes, tied):
     model = theirs(**sizes, tie_word_embeddings=tied)
-    ours = gpt2(weights(model), n_head=model.config.n_head)
+    ours = gpt2(weights(model), {"n_head": model.config.n_head})
     assert same(ours, model)
     assert ours.config.tied is tied and not ours.training
     assert ours.n_parameters() == model.num_parameters()
@@ -87,17 +87,17 @@ def test_names_without_a_prefix_and_masks_among_the_weights(theirs):
     for layer in range(2):
         bare[f"h.{layer}.attn.bias"] = torch.ones(1, 1, 12, 12).tril()
         bare[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
-    assert same(gpt2(bare, n_head=4), model)
+    assert same(gpt2(bare, {"n_head": 4}), model)
 
 
 def test_a_file_and_a_folder(theirs, tmp_path):
     model = theirs(tie_word_embeddings=False)
     model.save_pretrained(tmp_path)
     assert same(gpt2(tmp_path), model)  # n_head from config.json
-    assert same(gpt2(str(tmp_path / "model.safetensors"), n_head=4), model)
-    assert not same(gpt2(tmp_path, n_head=2), model)  # what was asked for counts
+    assert same(gpt2(str(tmp_path / "model.safetensors"), {"n_head": 4}), model)
+    assert not same(gpt2(tmp_path, {"n_head": 2}), model)  # what was asked for counts
     (tmp_path / "config.json").unlink()
-    assert same(gpt2(tmp_path, n_head=4), model)
+    assert same(gpt2(tmp_path, {"n_head": 4}), model)
 
 
 def test_a_folder_of_several_pieces(theirs, tmp_path):
@@ -156,29 +156,25 @@ def without(weights, name):
             lambda w: {**w, "lm_head.weight": torch.zeros(5, 24)},
             r"lm_head.weight has shape \(5, 24\)",
         ),
-        (
-            lambda w: {n: t for n, t in w.items() if ".h." not in n},
-            "n_layer should be at least 1, but is 0",
-        ),
     ],
 )
 def test_another_layout_is_explained(good, change, message):
     with pytest.raises(ValueError, match=message):
-        gpt2(change(good), n_head=4)
+        gpt2(change(good), {"n_head": 4})
 
 
 def test_a_linear_layout_is_not_taken_for_gpt2s(good):
     """nn.Linear's matrices stand the other way round than those of GPT-2."""
     turned = {n: t.T.contiguous() if ".c_" in n and t.dim() == 2 else t for n, t in good.items()}
     with pytest.raises(ValueError, match="has shape"):
-        gpt2(turned, n_head=4)
+        gpt2(turned, {"n_head": 4})
 
 
 def test_an_odd_width_wants_the_number_of_heads(good):
-    with pytest.raises(ValueError, match="24 wide, no multiple of 64: give n_head"):
+    with pytest.raises(ValueError, match="24 wide, no multiple of 64: say n_head"):
         gpt2(good)
     with pytest.raises(ValueError, match="cannot be split evenly over 5 heads"):
-        gpt2(good, n_head=5)
+        gpt2(good, {"n_head": 5})
 
 
 @pytest.mark.parametrize(
@@ -249,14 +245,14 @@ def test_what_stands_in_place_of_the_files_is_explained(good, tmp_path, read):
 def test_whole_numbers_are_no_weights(good):
     whole = {name: tensor.to(torch.int8) for name, tensor in good.items()}
     with pytest.raises(ValueError, match=r"holds torch.int8, which is not read as torch.float32"):
-        gpt2(whole, n_head=4)
+        gpt2(whole, {"n_head": 4})
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"n_head": 0}'])
 def test_a_damaged_config_is_explained(good, tmp_path, text):
     save_file(without(good, "lm_head.weight"), tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(text)
-    with pytest.raises(ValueError, match=r"config\.json|n_head"):
+    with pytest.raises(ValueError, match=r"config\.json|does not describe a GPT"):
         gpt2(tmp_path)
 
 
@@ -400,7 +396,7 @@ def test_the_config_of_older_versions(their_llama):
             {"head_dim": 3, "num_attention_heads": 8, "num_key_value_heads": 4},
             "does not describe a GPT: features are rotated in pairs: 3 is not an even number",
         ),
-        ({"vocab_size": [37]}, r"vocab_size should be a whole number, but is \[37\]"),
+        ({"vocab_size": [37]}, "does not describe a GPT"),
     ],
 )
 def test_what_our_llama_would_not_compute_is_refused(their_llama, changes, message):
@@ -448,7 +444,7 @@ def test_a_llama_without_its_config_or_in_another_layout(their_llama, good, tmp_
     model = their_llama()
     with pytest.raises(ValueError, match=r"not in the layout of Llama: .*transformer"):
         llama({n: t for n, t in good.items() if "wte" not in n}, model.config.to_dict())
-    with pytest.raises(FileNotFoundError, match=r"no checkpoint at"):
+    with pytest.raises(FileNotFoundError, match=r"model\.safetensors"):
         llama(tmp_path)
 
 
@@ -603,7 +599,6 @@ def test_a_gguf_tokenizer_cuts_as_its_file_says(blocky, write_gguf, tmp_path):
         ({"tokens": []}, "says nothing of 'tokenizer.ggml.tokens'"),
         ({"more": {"llama.rope.scaling.type": "yarn"}}, "llama.rope.scaling.type 'yarn'"),
         ({"eps": False}, "says nothing of 'llama.attention.layer_norm_rms"),
-        ({"more": {"llama.rope.freq_base": 0.0}}, "does not describe a GPT: base .* above 0"),
         ({"more": {"llama.block_count": 3}}, "says 3 blocks, but holds weights of 2"),
         ({"more": {"llama.feed_forward_length": 64}}, r"has shape \(96, 64\), not \(64, 64\)"),
         ({"tokens": [*TOKENS[:2], *TOKENS[:1:-1]]}, "not numbered as here"),

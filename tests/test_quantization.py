@@ -64,7 +64,7 @@ def test_the_blocks_of_a_file_are_read_exactly():
     assert np.array_equal(blocks.matrix().numpy(), dequantize(raw, kind))
     kind = GGMLQuantizationType.Q8_0
     raw = gguf_quantize(matrix, kind)
-    half = gguf._in_float16(torch.from_numpy(raw), kind.name)
+    half = gguf._numbers(torch.from_numpy(raw), kind.name, torch.float16)
     assert half.dtype == torch.float16
     assert torch.equal(half, torch.from_numpy(dequantize(raw, kind)).half())
 

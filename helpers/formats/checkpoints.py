@@ -23,6 +23,7 @@ from helpers.formats.files import (
     expect_no_pointer,
     json_object,
     newest,
+    read_json,
     write_folder,
     write_whole,
 )
@@ -34,11 +35,9 @@ from helpers.text import BPETokenizer, CharTokenizer
 Tokenizer = CharTokenizer | BPETokenizer
 Shapes = Mapping[str, Sequence[int]]  # of weights, by name
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-LAST_RELEASE = (  # names of weights: then, now
-    ("^head", "lm_head"),
-    (r"^position\.table", "position"),
-    (r"mlp\.output", "mlp.down"),
-)
+LAST_RELEASE = {  # names of weights: then, now
+    "^head": "lm_head", r"^position\.table": "position", r"mlp\.output": "mlp.down",
+}  # fmt: skip
 
 
 @dataclass
@@ -54,18 +53,13 @@ def save_checkpoint(
     folder: str | Path,
     model: nn.Module,
     tokenizer: Tokenizer | None = None,
-    notes: Mapping[str, Any] | None = None,
-    dtype: torch.dtype | None = None,
+    notes: Mapping[str, Any] | None = None,  # anything else that JSON can hold
+    dtype: torch.dtype | None = None,  # float16 for half the size; None: as the numbers are
 ) -> None:
     """Write a model to a folder, wholly or not at all; its files there are replaced.
 
-    Args:
-        folder: made if needed.
-        model: a `GPT`, or a model of your own with its names (see `config_of`), which
-            `load_checkpoint` opens; of another module only the weights are written.
-        tokenizer: saved with it, if given.
-        notes: anything else that JSON can hold.
-        dtype: of the numbers, for example torch.float16 for half the size; None: as they are.
+    A `GPT`, or a model of your own with its names (see `described`), comes back from
+    `load_checkpoint`; of another module only the weights are written.
     """
     config = config_of(model)
     if config and tokenizer:
@@ -84,20 +78,14 @@ def save_checkpoint(
 
 
 def load_checkpoint(folder: str | Path) -> Checkpoint:
-    """Return the model that `save_checkpoint` wrote, with its tokenizer and notes; also one in a
-    single file, as the last release wrote it.
+    """Return the model that `save_checkpoint` wrote, or the last release in a single file.
 
-    Raises FileNotFoundError, and ValueError for damaged files, pickles (which are never opened),
-    settings that GPT does not know, and missing or surplus weights.
+    ValueError for damaged files, pickles (which are never opened) and weights that do not fit.
     """
     path = Path(folder)
     if path.is_dir():
-        file = newest(path, "config.json")
         tensors, _ = read_tensors(newest(path, "model.safetensors"))
-        try:
-            about = json_object(file.read_bytes())
-        except ValueError as error:
-            raise ValueError(f"{file} is damaged: {error}") from error
+        about = read_json(newest(path, "config.json"))
         about.pop("made_with", None)
         has_tokenizer, notes = about.pop("tokenizer_class", None), about.pop("notes", {})
         tokenizer = read_tokenizer(newest(path, "tokenizer.json")) if has_tokenizer else None
@@ -120,16 +108,16 @@ def _last_release(
     if not about.get("config"):
         run = ", but the state of a run, which Trainer.fit(resume=True) continues"
         raise ValueError(f"{path} does not describe a GPT{run if 'run' in about else ''}")
-    for old, now in LAST_RELEASE:
+    for old, now in LAST_RELEASE.items():
         tensors = {re.sub(old, now, name): tensor for name, tensor in tensors.items()}
     tokenizer: Tokenizer | None = None
     if "merges" in about:
-        known = ("special_first", "single_digits")
+        known = ("special", "special_first", "single_digits")
         layout: dict[str, Any] = {name: about[name] for name in known if name in about}
         if "alphabet" in about:
             layout["alphabet"] = map(from_file, about["alphabet"])
         merges = [(from_file(left), from_file(right)) for left, right in about["merges"]]
-        tokenizer = BPETokenizer(merges, about.get("special", ()), **layout)
+        tokenizer = BPETokenizer(merges, **layout)
     elif about.get("symbols"):
         tokenizer = CharTokenizer(about["symbols"])
     return tensors, about["config"], tokenizer, about.get("notes", {})
@@ -139,24 +127,20 @@ def _last_release(
 
 
 def config_of(model: nn.Module) -> GPTConfig | None:
-    """Return the config of a GPT, or of a model of your own that has its names; else None.
-
-    Raises ValueError if the weights of a GPT are not those of its config.
-    """
-    if isinstance(getattr(model, "config", None), GPTConfig):
-        return described(model)
+    """Return the config of a GPT, or of a model of your own that has its names; else None."""
     try:
         return described(model)
     except ValueError:
+        if isinstance(getattr(model, "config", None), GPTConfig):
+            raise  # its weights are not those of its config
         return None
 
 
 def described(model: nn.Module) -> GPTConfig:
     """Return the config of a GPT; of a model without one, that of a GPT with the same weights.
 
-    Such a model computes what `GPT(GPTConfig(…))` does, with layer norms and learned positions, and
-    has the same names for its parts; `blocks[0].attention.n_head` says how many heads it has.
-    Raises ValueError that names what is missing.
+    Such a model has layer norms, learned positions and the names of a GPT's parts;
+    `blocks[0].attention.n_head` says how many heads it has.
     """
     shapes = shapes_of(unique_state_dict(model))
     if isinstance(config := getattr(model, "config", None), GPTConfig):
@@ -193,10 +177,8 @@ def fitting_config(source: str | Path, shapes: Shapes, settings: Mapping[str, An
     """Return the config with these settings; ValueError unless its weights have these shapes."""
     try:
         config = GPTConfig(**settings)
-        if config.n_layer != n_layers(
-            shapes
-        ):  # before a model is built, which could take all memory
-            n = n_layers(shapes)
+        # Before a model is built, which could take all memory.
+        if config.n_layer != (n := n_layers(shapes)):
             raise ValueError(f"it says {config.n_layer} blocks, but holds weights of {n}")
         with SkipInit():  # memory that is never written to takes no space
             planned = GPT(config)
@@ -236,8 +218,7 @@ def weights_in(dtype: torch.dtype | None, model: nn.Module) -> dict[str, Tensor]
 
 
 def to_dtype(tensor: Tensor, dtype: torch.dtype, name: str) -> Tensor:
-    """Return a tensor in a dtype. Raises ValueError, with its name, if a number becomes infinite,
-    and if only one of the two dtypes keeps fractions."""
+    """Return a tensor in a dtype; ValueError if a number becomes infinite or loses its fraction."""
     if (tensor.dtype in FLOATS) != (dtype in FLOATS):
         raise ValueError(f"{name} holds {tensor.dtype}, which is not read as {dtype}")
     result = tensor.to(dtype)
@@ -247,11 +228,7 @@ def to_dtype(tensor: Tensor, dtype: torch.dtype, name: str) -> Tensor:
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
-    """Copy tensors into the weights of the same names; if one does not fit, none is copied.
-
-    source: where they come from, for messages. Raises ValueError for missing or surplus names,
-    other shapes, and what `to_dtype` refuses.
-    """
+    """Copy tensors into the weights of the same names; if one does not fit, none is copied."""
     own = unique_state_dict(model)
     check_shapes(shapes_of(own), shapes_of(tensors), source)
     new = {n: to_dtype(tensors[n], p.dtype, f"{source}: {n}") for n, p in own.items()}
@@ -270,11 +247,9 @@ def check_shapes(expected: Shapes, found: Shapes, source: str | Path) -> None:
     if surplus := sorted(set(found) - set(expected)):
         raise ValueError(f"{source} has {len(surplus)} weights too many: {surplus[:3]} …")
     for name, shape in expected.items():
-        if tuple(shape) != tuple(found[name]):
-            raise ValueError(
-                f"{source}: {name} has shape {tuple(found[name])}, not {tuple(shape)}: was it "
-                "trained with other settings?"
-            )
+        if (other := tuple(found[name])) != tuple(shape):
+            wrong = f"{source}: {name} has shape {other}, not {tuple(shape)}"
+            raise ValueError(f"{wrong}: was it trained with other settings?")
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -300,10 +275,7 @@ def to_bytes(tensors: Mapping[str, Tensor], about: Mapping[str, Any] | None = No
 def write_tensors(
     path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]
 ) -> None:
-    """Write a safetensors file with a description that JSON can hold, replaced in one step.
-
-    Of several processes all must call this; the first writes.
-    """
+    """Write a safetensors file with a description; of several processes all must call this."""
     content = to_bytes(tensors, metadata)
     if first_process():
         write_whole(path, content)
@@ -312,22 +284,16 @@ def write_tensors(
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors in a safetensors file, and the description that `write_tensors` wrote.
 
-    Raises FileNotFoundError, and ValueError for a file that is damaged or of another kind.
+    ValueError for a file that is damaged or of another kind.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no checkpoint at {path}")
     expect_no_pointer(path)
     try:
         with safe_open(path, framework="pt") as file:
-            about = (file.metadata() or {}).get("about", "{}")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+            return tensors, json_object((file.metadata() or {}).get("about", "{}"))
+    except (SafetensorError, ValueError) as error:
         raise ValueError(
             f"{path} is not a whole safetensors file ({error}). It may be truncated, or a pickle "
             "(.pt, .pth), which this course never opens: get or train it again"
         ) from error
-    try:
-        return tensors, json_object(about)
-    except ValueError as error:
-        raise ValueError(f"the description in {path} is damaged: {error}") from error

@@ -43,13 +43,13 @@ def write_whole(path: str | Path, content: bytes) -> None:
 def write_folder(folder: str | Path, files: Mapping[str, bytes]) -> None:
     """Write files of a folder together; after a crash, `newest` finds all old ones or all new ones.
 
-    Files of other names stay. Raises FileExistsError if some are there that this did not write: a
-    config.json of ours ends with `MADE`, which other programs copy, but not to the end.
+    FileExistsError if some are there that this did not write: a config.json of ours ends with
+    `MADE`, which other programs copy, but not to the end.
     """
-    part, new = Path(folder) / ".part", Path(folder) / ".new"
+    folder = Path(folder)
+    part, new, config = folder / ".part", folder / ".new", folder / "config.json"
     _take_over(new)  # what a crash left
-    config = Path(folder) / "config.json"
-    theirs = [name for name in files if (Path(folder) / name).exists()]
+    theirs = [name for name in files if (folder / name).exists()]
     if theirs and not (config.exists() and config.read_bytes().endswith(MADE)):
         raise FileExistsError(f"{theirs[0]} in {folder} is not of this course: choose another one")
     shutil.rmtree(part, ignore_errors=True)
@@ -79,8 +79,7 @@ def newest(folder: str | Path, name: str) -> Path:
 def alone_in(folder: str | Path) -> Iterator[None]:
     """Make a folder, and keep all others out of `alone_in` of it while the `with` block lasts.
 
-    Raises FileExistsError if somebody is in already. The system forgets a process that has ended,
-    however it ended. Where folders cannot be locked, as on Windows, nobody is kept out.
+    FileExistsError if somebody is in. On Windows, which locks no folders, nobody is kept out.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     tempfile.TemporaryFile(dir=folder).close()  # not only after hours
@@ -112,6 +111,14 @@ def expect_no_pointer(path: Path) -> None:
                 f"{path} is a Git LFS pointer, a few lines of text in place of the file itself: "
                 "fetch the file with `git lfs pull`, or download it from the project's page"
             )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file. Raises ValueError, with its name, for any other content."""
+    try:
+        return json_object(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
 
 
 def json_object(text: str | bytes) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 A file holds, one after the other: a mark and a version, two counts, what it says (names with
 values), a line for each tensor (name, sizes, kind of its numbers, offset), and the tensors
 themselves. All numbers are little-endian. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
-
-The library `gguf` reads the same, 150,000 texts one NumPy array each, which takes some seconds.
 """
 
 import math
@@ -40,12 +38,9 @@ from helpers.text.bpe import END
 
 VERSIONS = (2, 3)
 KINDS = {  # of numbers, as a file calls them: name, numbers a block, bytes a block
-    0: ("F32", 1, 4),
-    1: ("F16", 1, 2),
-    3: ("Q4_1", 32, 20),
-    8: ("Q8_0", 32, 34),
+    0: ("F32", 1, 4), 1: ("F16", 1, 2), 3: ("Q4_1", 32, 20), 8: ("Q8_0", 32, 34),
     30: ("BF16", 1, 2),
-}
+}  # fmt: skip
 TEXT, ARRAY = 8, 9  # kinds of values; the others are numbers, as `struct` calls them
 NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 WHOLE = 5  # the kind of whole numbers in a list that is written
@@ -71,8 +66,8 @@ class Stored:
 def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     """What a file says, and its tensors, both by their names in the file.
 
-    In descriptions of the model (`general.…`), bytes that are not UTF-8 are replaced. Raises
-    FileNotFoundError, and ValueError for what is no whole GGUF file or has numbers of other KINDS.
+    In descriptions of the model (`general.…`), bytes that are not UTF-8 are replaced. ValueError
+    for what is no whole GGUF file or has numbers of other KINDS.
     """
     path = Path(path)
     expect_no_pointer(path)
@@ -89,9 +84,7 @@ def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
 def _read(path: Path, header: "_Header") -> tuple[dict[str, Any], dict[str, Stored]]:
     mark, version = header.numbers("4sI")
     if mark != b"GGUF" or version not in VERSIONS:
-        raise ValueError(
-            f"it begins with {mark!r} and version {version}, not with one of {VERSIONS}"
-        )
+        raise ValueError(f"it begins with {mark!r} and version {version}, not one of {VERSIONS}")
     n_tensors, n_values = header.numbers("QQ")
     about: dict[str, Any] = {}
     for _ in range(n_values):
@@ -111,11 +104,11 @@ def _read(path: Path, header: "_Header") -> tuple[dict[str, Any], dict[str, Stor
             known = ", ".join(kind for kind, *_ in KINDS.values())
             raise ValueError(f"{name} has numbers of kind {number}; these are read: {known}")
         kind, of_a_block, its_bytes = KINDS[number]
-        sizes = (*reversed(others), width)
-        shape = (*reversed(others), width // of_a_block * its_bytes)
+        rest = (*reversed(others),)
+        shape = (*rest, width // of_a_block * its_bytes)
+        stored[name] = Stored(path, kind, (*rest, width), shape, start + offset)
         if start + offset + math.prod(shape) > path.stat().st_size:
             raise ValueError(f"{name} ends after the file")
-        stored[name] = Stored(path, kind, sizes, shape, start + offset)
     return about, stored
 
 
@@ -150,10 +143,7 @@ class _Header:
 def write_gguf(
     path: str | Path, about: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
 ) -> None:
-    """Write a file that `read_gguf` reads, wholly or not at all.
-
-    about: texts, numbers, and lists of texts or of whole numbers, by name; tensors: float32.
-    """
+    """Write float32 tensors and texts, numbers, lists of texts or of whole numbers, by name."""
     header = [struct.pack("<4sIQQ", b"GGUF", VERSIONS[-1], len(tensors), len(about))]
     header += [_text(name) + _value(value) for name, value in about.items()]
     offset, contents = 0, []
@@ -209,20 +199,21 @@ GGUF_COMPUTED = {
     "tokenizer.ggml.pre": ("gpt-2", "smollm"),
 }
 NORMAL, CONTROL = 1, 3  # kinds of tokens
+# Whose features llama.cpp rotates by neighbours, our Rotary the first half with the second.
+ROTATED = ("attention.query.weight", "attention.key.weight")
 
 
 def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
     """Return a Llama from a GGUF file, its tokenizer, and as notes what else the file says.
 
     int4: whether matrices that the file holds in blocks of 4 bits (its Q4_1) stay in 4 bits, with
-    the token embedding in float16; otherwise all weights become float32.
-
-    Raises FileNotFoundError, and ValueError for a damaged file and settings that this GPT does not
-    compute.
+    the token embedding in float16; otherwise all weights become float32. ValueError for a damaged
+    file and settings that this GPT does not compute.
     """
     about, stored = read_gguf(path)
     expect_computed(about, GGUF_COMPUTED, path)
     try:
+        norm_eps = about["llama.attention.layer_norm_rms_epsilon"]
         tokens, kinds, merges = (
             about.pop(f"tokenizer.ggml.{name}") for name in ("tokens", "token_type", "merges")
         )
@@ -232,13 +223,12 @@ def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
             [token for token, kind in zip(tokens, kinds, strict=True) if kind != NORMAL],
             single_digits=about["tokenizer.ggml.pre"] == "smollm",
         )
-        norm_eps = about["llama.attention.layer_norm_rms_epsilon"]
     except KeyError as error:
         raise ValueError(f"{path} says nothing of {error}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     ours = renamed(stored, GGUF_NAMES)
-    sizes = {"vocab_size": tokenizer.vocab_size, "norm_eps": norm_eps, "bias": False}
+    sizes = {"vocab_size": len(tokens), "norm_eps": norm_eps, "bias": False}
     sizes |= {"tied": "lm_head.weight" not in ours, **renamed_sizes(about, GGUF_SIZES)}
     config = fitting_config(path, {name: one.sizes for name, one in ours.items()}, LLAMA | sizes)
     head_size = config.head_size or config.n_embd // config.n_head
@@ -246,41 +236,29 @@ def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
     weights: dict[str, Tensor | nn.Module] = {}
     for name, tensor in ours.items():
         raw = torch.from_numpy(tensor.read())
-        if name.endswith(("attention.query.weight", "attention.key.weight")):
-            # llama.cpp rotates neighbouring features, our Rotary those of the two halves.
-            heads = config.n_kv_head if "key" in name else config.n_head
-            raw = half_split(raw, heads or config.n_head)
-        if int4 and name in ("token.weight", "lm_head.weight"):
-            layer = HalfEmbedding if name == "token.weight" else HalfLinear
-            weights[name] = layer(_in_float16(raw, tensor.kind))
+        if name.endswith(ROTATED):
+            raw = half_split(raw, raw.shape[0] // head_size)
+        if int4 and name == "token.weight":
+            weights[name] = HalfEmbedding(_numbers(raw, tensor.kind, torch.float16))
+        elif int4 and name == "lm_head.weight":
+            weights[name] = HalfLinear(_numbers(raw, tensor.kind, torch.float16))
         elif int4 and tensor.kind == "Q4_1" and raw.dim() == 2:
             weights[name] = QuantizedLinear(_in_blocks(raw))
         else:
-            weights[name] = _in_float32(raw, tensor.kind)
+            weights[name] = _numbers(raw, tensor.kind, torch.float32)
     return Checkpoint(filled(config, weights), tokenizer, about)
 
 
-def _in_float32(raw: Tensor, kind: str) -> Tensor:
+def _numbers(raw: Tensor, kind: str, dtype: torch.dtype) -> Tensor:
     """A tensor from the bytes in a file."""
     if kind == "Q4_1":
-        return _in_blocks(raw).matrix()
-    if kind == "Q8_0":
-        return _of_8_bits(raw, torch.float32)
-    dtypes = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-    return raw.contiguous().view(dtypes[kind]).float()
-
-
-def _in_float16(raw: Tensor, kind: str) -> Tensor:
-    if kind == "Q8_0":  # straight from the blocks: a third of the memory
-        return _of_8_bits(raw, torch.float16)
-    return _in_float32(raw, kind).half()
-
-
-def _of_8_bits(raw: Tensor, dtype: torch.dtype) -> Tensor:
-    """Q8_0: for every 32 numbers a scale in float16, and 32 whole numbers of 8 bits."""
-    blocks = raw.unflatten(-1, (-1, 34))
-    numbers = blocks[..., 2:].view(torch.int8).to(dtype)
-    return numbers.mul_(blocks[..., :2].contiguous().view(torch.float16)).flatten(-2)
+        return _in_blocks(raw).matrix().to(dtype)
+    if kind == "Q8_0":  # for every 32 numbers a scale in float16, and 32 whole numbers of 8 bits
+        blocks = raw.unflatten(-1, (-1, 34))
+        numbers = blocks[..., 2:].view(torch.int8).to(dtype)  # in place: a third of the memory
+        return numbers.mul_(blocks[..., :2].contiguous().view(torch.float16)).flatten(-2)
+    stored = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[kind]
+    return raw.contiguous().view(stored).to(dtype)
 
 
 def _in_blocks(raw: Tensor) -> QuantizedTensor:
@@ -295,25 +273,24 @@ def _in_blocks(raw: Tensor) -> QuantizedTensor:
 def to_gguf(model: nn.Module, tokenizer: BPETokenizer, path: str | Path) -> None:
     """Write a model with its tokenizer to a GGUF file, in float32; `gguf` reads it back.
 
-    model: a `GPT` in Llama's layout (see `to_huggingface`), without biases. tokenizer: that with
-    which it was trained, with the special token "<|endoftext|>", without which llama.cpp takes
-    token 11 for the end.
+    model: a `GPT` in Llama's layout (see `to_huggingface`), without biases. tokenizer: with the
+    special token "<|endoftext|>", without which llama.cpp takes token 11 for the end.
     """
     config = exported_config(model, tokenizer)
     if layout_of(config) != "Llama" or config.bias:
         raise ValueError(
-            "to_gguf writes a Llama without biases (norm='RMSNorm', mlp='SwiGLU', "
-            f"position='Rotary', bias=False), but this model has {config.norm!r}, {config.mlp!r}, "
-            f"{config.position!r} and bias={config.bias}"
+            f"to_gguf writes a Llama without biases, but this model has {config.norm!r}, "
+            f"{config.mlp!r}, {config.position!r} and bias={config.bias}"
         )
     if not isinstance(tokenizer, BPETokenizer) or END not in tokenizer.special:
         raise ValueError(f"the tokenizer should be a BPETokenizer with the special token {END!r}")
     tokens = [*vocabulary(tokenizer)]
+    head_size = config.head_size or config.n_embd // config.n_head
     about = {
         "general.architecture": "llama",
         **sizes_of(config, GGUF_SIZES),
-        "llama.rope.dimension_count": config.head_size,
-        "llama.attention.value_length": config.head_size,
+        "llama.rope.dimension_count": head_size,
+        "llama.attention.value_length": head_size,
         "llama.rope.freq_base": float(config.rotary_base),
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "smollm" if tokenizer.single_digits else "gpt-2",
@@ -325,11 +302,10 @@ def to_gguf(model: nn.Module, tokenizer: BPETokenizer, path: str | Path) -> None
         "tokenizer.ggml.bos_token_id": tokenizer.special[END],
         "tokenizer.ggml.eos_token_id": tokenizer.special[END],
     }
-    tensors = {}
-    for name, tensor in weights_in(torch.float32, model).items():
-        if name.endswith(("attention.query.weight", "attention.key.weight")):
-            # Our Rotary rotates features of two halves, llama.cpp neighbouring ones.
-            heads = config.n_kv_head if "key" in name else config.n_head
-            tensor = tensor.unflatten(0, (heads, 2, -1)).transpose(1, 2).flatten(0, 2)
-        tensors[name] = tensor.cpu().numpy()
+    weights = weights_in(torch.float32, model)
+    for name, weight in weights.items():
+        if name.endswith(ROTATED):
+            halves = weight.unflatten(0, (-1, 2, head_size // 2))  # (H, 2, half, C)
+            weights[name] = halves.transpose(1, 2).flatten(0, 2)
+    tensors = {name: weight.cpu().numpy() for name, weight in weights.items()}
     write_gguf(path, about, renamed(tensors, inverse(GGUF_NAMES)))

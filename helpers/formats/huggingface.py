@@ -27,7 +27,7 @@ from helpers.formats.checkpoints import (
     to_json,
     weights_in,
 )
-from helpers.formats.files import json_object, newest, write_folder
+from helpers.formats.files import newest, read_json, write_folder
 from helpers.formats.tokenizer_json import tokenizer_json
 from helpers.gpt import GPT, GPTConfig
 from helpers.quantization import HalfEmbedding, HalfLinear
@@ -79,19 +79,17 @@ GPT2: dict[str, Any] = dict(norm="LayerNorm", mlp="FeedForward", position="Learn
 LLAMA: dict[str, Any] = dict(norm="RMSNorm", mlp="SwiGLU", position="Rotary")
 
 
-def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) -> GPT:
+def gpt2(
+    weights: str | Path | Mapping[str, Tensor], config: Mapping[str, Any] | None = None
+) -> GPT:
     """Return GPT-2, in the layout of `transformers`, as a GPT of this course.
 
-    Args:
-        weights: a folder with `config.json` and `model.safetensors` (or its pieces,
-            model-00001-of-00002.safetensors …), a safetensors file, or a state dict.
-        n_head: heads per block; None: as in `config.json`, or else C / 64, as in all published.
-
-    Raises FileNotFoundError, and ValueError for weights of another layout and for settings that
-    this GPT does not compute. Radford et al. 2019.
+    weights: a folder with `config.json` and `model.safetensors` (or its pieces), a safetensors
+    file, or a state dict. config: the content of `config.json`; None: read from the folder, or else
+    heads are 64 wide, as in all published. ValueError for weights of another layout and settings
+    that this GPT does not compute. Radford et al. 2019.
     """
-    source, tensors, said = _open(weights)
-    expect_computed(said or {}, GPT2_COMPUTED, source)
+    source, tensors, said = _open(weights, config, GPT2_COMPUTED)
     # With a language model's head the names begin with "transformer."; the masks are no weights.
     theirs = {n.removeprefix("transformer."): t for n, t in tensors.items()}
     masks = (".attn.bias", ".masked_bias")
@@ -99,33 +97,29 @@ def gpt2(weights: str | Path | Mapping[str, Tensor], n_head: int | None = None) 
     if not {"token.weight", "position.weight"} <= set(ours):
         raise ValueError(f"{source} is not in the layout of GPT-2: it has {sorted(tensors)[:4]} …")
     (V, C), head = ours["token.weight"].shape, ours.get("lm_head.weight")
-    settings = {
+    if not said and C % 64:
+        raise ValueError(f"{source} is {C} wide, no multiple of 64: say n_head in config")
+    sizes = {
         "vocab_size": V,
         "block_size": len(ours["position.weight"]),
         "n_layer": n_layers(ours),
-        "n_head": C // 64,
+        "n_head": 12 if said else C // 64,  # the default of transformers
         "n_embd": C,
+        "norm_eps": 1e-5,
         "tied": head is None or torch.equal(head, ours["token.weight"]),
     }
-    if said is not None:  # the defaults of transformers, and what is said
-        defaults = {"n_head": 12, "norm_eps": 1e-5, "tied": True}
-        settings |= defaults | renamed_sizes(said, GPT2_SIZES)
-    elif n_head is None and C % 64:
-        raise ValueError(f"{source} is {C} wide, no multiple of 64: give n_head, too")
-    return _model(source, ours, settings | ({"n_head": n_head} if n_head else {}))
+    return _model(source, ours, sizes | renamed_sizes(said, GPT2_SIZES))
 
 
 def _unfused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Transpose their matrices, and split those that hold queries, keys and values."""
     result = {}
     for name, tensor in weights.items():
-        if ".c_" in name and tensor.dim() == 2:
-            tensor = tensor.T
-        if ".c_attn." in name:
-            for part, piece in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
-                result[name.replace("c_attn", part)] = piece
-        else:
-            result[name] = tensor
+        turned = tensor.T if ".c_" in name and tensor.dim() == 2 else tensor
+        fused = ".c_attn." in name
+        parts = ("query", "key", "value") if fused else ("c_attn",)
+        for part, piece in zip(parts, turned.chunk(len(parts)), strict=True):
+            result[name.replace("c_attn", part)] = piece
     return result
 
 
@@ -134,17 +128,9 @@ def llama(
 ) -> GPT:
     """Return a Llama, in the layout of `transformers`, as a GPT of this course.
 
-    Args:
-        weights: as in `gpt2`.
-        config: the content of `config.json`; None: read from the folder.
-
-    Raises what `gpt2` raises. Touvron et al. 2023.
+    Takes and raises what `gpt2` does. Touvron et al. 2023.
     """
-    source, tensors, found = _open(weights)
-    said = dict(found or {} if config is None else config)
-    for name in ("rope_scaling", "rope_parameters"):  # where versions of transformers have angles
-        said |= said.get(name) or {}
-    expect_computed(said, LLAMA_COMPUTED, source)
+    source, tensors, said = _open(weights, config, LLAMA_COMPUTED)
     ours = renamed({n: t for n, t in tensors.items() if "inv_freq" not in n}, LLAMA_NAMES)
     if "token.weight" not in ours:
         raise ValueError(f"{source} is not in the layout of Llama: it has {sorted(tensors)[:4]} …")
@@ -204,26 +190,32 @@ def _model(source: str | Path, ours: dict[str, Tensor], settings: dict[str, Any]
 
 def _open(
     weights: str | Path | Mapping[str, Tensor],
-) -> tuple[str | Path, dict[str, Tensor], dict[str, Any] | None]:
-    """Where weights come from, the weights, and what config.json says, if there is one."""
+    config: Mapping[str, Any] | None,
+    computed: Mapping[str, tuple[Any, ...]],
+) -> tuple[str | Path, dict[str, Tensor], dict[str, Any]]:
+    """Where weights come from, the weights, and what config.json says."""
+    source: str | Path
+    tensors, found = dict[str, Tensor](), dict[str, Any]()
     if isinstance(weights, Mapping):
-        return "the state dict", {name: t.clone() for name, t in weights.items()}, None
-    path = Path(weights)
-    if not path.is_dir():
-        return path, read_tensors(path)[0], None
-    pieces, tensors = [newest(path, "model.safetensors")], dict[str, Tensor]()
-    if not pieces[0].exists():
-        pieces = sorted(path.glob("model-*-of-*.safetensors")) or pieces
-    for piece in pieces:
-        new, _ = read_tensors(piece)
-        if twice := sorted(new.keys() & tensors.keys()):
-            raise ValueError(f"{twice[0]} is in {path} twice: are these pieces of two models?")
-        tensors |= new
-    file = newest(path, "config.json")
-    try:
-        return path, tensors, json_object(file.read_bytes()) if file.exists() else None
-    except ValueError as error:
-        raise ValueError(f"{file} is damaged: {error}") from error
+        source, tensors = "the state dict", {name: t.clone() for name, t in weights.items()}
+    elif not (source := Path(weights)).is_dir():
+        tensors, _ = read_tensors(source)
+    else:
+        whole, file = newest(source, "model.safetensors"), newest(source, "config.json")
+        pieces = [] if whole.exists() else sorted(source.glob("model-*-of-*.safetensors"))
+        for piece in pieces or [whole]:
+            new, _ = read_tensors(piece)
+            if twice := sorted(new.keys() & tensors.keys()):
+                raise ValueError(
+                    f"{twice[0]} is in {source} twice: are these pieces of two models?"
+                )
+            tensors |= new
+        found = read_json(file) if file.exists() else {}
+    said = dict(found if config is None else config)
+    for name in ("rope_scaling", "rope_parameters"):  # where versions of transformers have angles
+        said |= said.get(name) or {}
+    expect_computed(said, computed, source)
+    return source, tensors, said
 
 
 # --- a model of ours for other programs -----------------------------------------------------------
@@ -234,25 +226,35 @@ def to_huggingface(
 ) -> None:
     """Write a model with its tokenizer as a folder that the library `transformers` opens.
 
-    Args:
-        model: a `GPT` whose parts are those of one layout, or a model of your own with the names of
-            GPT-2's (`helpers.formats.checkpoints.described`).
-        tokenizer: the tokenizer with which the model was trained.
-        folder: made if needed; files of the same names are replaced.
-
-    GPT-2's layout has norm="LayerNorm", mlp="FeedForward" and position="LearnedPosition", with as
-    many heads of keys and values as of queries, of size C / H; missing biases are written as zeros.
-    Llama's has norm="RMSNorm", mlp="SwiGLU" and position="Rotary". Neither has QK norm or
-    convolutions. `gpt2` or `llama` reads the model back. "<|endoftext|>", if the tokenizer has it,
-    begins and ends a text; "<|im_end|>" ends one, too, and with "<|im_start|>" the tokenizer gets
-    the template of `helpers.finetuning.chat_text`.
-
-    Raises ValueError for a part that neither layout has and a tokenizer with another vocabulary.
-    Radford et al. 2019; Touvron et al. 2023.
+    GPT-2's layout has norm="LayerNorm", mlp="FeedForward" and position="LearnedPosition"; missing
+    biases become zeros. Llama's has norm="RMSNorm", mlp="SwiGLU" and position="Rotary". ValueError
+    for parts that neither has. "<|endoftext|>" begins and ends a text; "<|im_end|>" ends one, too,
+    and with "<|im_start|>" brings the template of `helpers.finetuning.chat_text`.
     """
     config = exported_config(model, tokenizer)
-    write = _as_gpt2 if layout_of(config) == "GPT-2" else _as_llama
-    about, tensors = write(config, weights_in(torch.float32, model))
+    weights = weights_in(torch.float32, model)
+    if layout_of(config) == "GPT-2":
+        tensors = _as_gpt2(weights)
+        about = {
+            "model_type": "gpt2",
+            "architectures": ["GPT2LMHeadModel"],
+            **sizes_of(config, GPT2_SIZES),
+            "activation_function": "gelu_new",
+            "embd_pdrop": config.dropout,
+            "resid_pdrop": config.dropout,
+            "attn_pdrop": 0.0,
+        }
+    else:
+        tensors = renamed(weights, inverse(LLAMA_NAMES))
+        about = {
+            "model_type": "llama",
+            "architectures": ["LlamaForCausalLM"],
+            **sizes_of(config, LLAMA_SIZES),
+            # Where transformers 5 looks for angles; older versions look among the sizes.
+            "rope_parameters": {"rope_type": "default", "rope_theta": config.rotary_base},
+            "hidden_act": "silu",
+            "mlp_bias": config.bias,
+        }
     special = tokenizer.special if isinstance(tokenizer, BPETokenizer) else {}
     ends = [special[name] for name in (END, _END_OF_MESSAGE) if name in special]
     ids = {  # where missing, they would mean other tokens
@@ -303,71 +305,31 @@ def layout_of(config: GPTConfig) -> str:
     """The name of the layout that has all parts of a model; ValueError says what others lack."""
     of_one = config.n_embd // config.n_head
     both = {"qk_norm": False, "convolution": None, "n_embd": of_one * config.n_head}
-    layouts = {
-        "GPT-2": {**GPT2, "n_kv_head": config.n_head, "head_size": of_one, **both},
-        "Llama": {**LLAMA, **both},
-    }
-    needs = {
-        layout: ", ".join(
+    gpt2s = {**GPT2, "n_kv_head": config.n_head, "head_size": of_one}
+    said = []
+    for layout, parts in {"GPT-2": gpt2s, "Llama": LLAMA}.items():
+        unlike = [
             f"{name}={wanted!r} instead of {getattr(config, name)!r}"
-            for name, wanted in parts.items()
+            for name, wanted in {**parts, **both}.items()
             if getattr(config, name) != wanted
-        )
-        for layout, parts in layouts.items()
-    }
-    for layout, unlike in needs.items():
+        ]
         if not unlike:
             return layout
-    said = "; ".join(f"{layout}'s needs {unlike}" for layout, unlike in needs.items())
-    raise ValueError(f"neither layout has all parts of this model: {said}")
+        said.append(f"{layout}'s needs {', '.join(unlike)}")
+    raise ValueError(f"neither layout has all parts of this model: {'; '.join(said)}")
 
 
-def _as_gpt2(
-    config: GPTConfig, ours: dict[str, Tensor]
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The config.json of a GPT-2, and its weights."""
-    about = {
-        "model_type": "gpt2",
-        "architectures": ["GPT2LMHeadModel"],
-        **sizes_of(config, GPT2_SIZES),
-        "activation_function": "gelu_new",
-        "embd_pdrop": config.dropout,
-        "resid_pdrop": config.dropout,
-        "attn_pdrop": 0.0,
-    }
+def _as_gpt2(ours: dict[str, Tensor]) -> dict[str, Tensor]:
+    """By their names: with all biases, and what `_unfused` undoes."""
     for name, weight in list(ours.items()):
         if name.startswith("blocks.") and weight.dim() == 2:
             ours.setdefault(name.replace(".weight", ".bias"), weight.new_zeros(len(weight)))
-    theirs = _fused(renamed(ours, inverse(GPT2_NAMES)))
-    return about, {n if n[:2] == "lm" else f"transformer.{n}": t for n, t in theirs.items()}
-
-
-def _fused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Queries, keys and values in one matrix, and all matrices of linear layers transposed."""
-    result = {}
-    for name, tensor in weights.items():
-        if ".attn.key." in name or ".attn.value." in name:
-            continue
-        if ".attn.query." in name:
-            parts = [weights[name.replace("query", part)] for part in ("query", "key", "value")]
-            name, tensor = name.replace("query", "c_attn"), torch.cat(parts)
-        result[name] = tensor.T if ".c_" in name and tensor.dim() == 2 else tensor
-    return result
-
-
-def _as_llama(
-    config: GPTConfig, ours: dict[str, Tensor]
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The config.json of a Llama, and its weights."""
-    about = {
-        "model_type": "llama",
-        "architectures": ["LlamaForCausalLM"],
-        **sizes_of(config, LLAMA_SIZES),  # versions of transformers before 5 look for angles here
-        "hidden_act": "silu",
-        "rope_parameters": {"rope_type": "default", "rope_theta": config.rotary_base},
-        "mlp_bias": config.bias,
-    }
-    return about, renamed(ours, inverse(LLAMA_NAMES))
+    theirs = renamed(ours, inverse(GPT2_NAMES))
+    for name in [name for name in theirs if ".attn.query." in name]:
+        parts = [theirs.pop(name.replace("query", part)) for part in ("query", "key", "value")]
+        theirs[name.replace("query", "c_attn")] = torch.cat(parts)
+    turned = {n: t.T if ".c_" in n and t.dim() == 2 else t for n, t in theirs.items()}
+    return {n if n[:2] == "lm" else f"transformer.{n}": t for n, t in turned.items()}
 
 
 def sizes_of(config: GPTConfig, names: Mapping[str, str]) -> dict[str, Any]:

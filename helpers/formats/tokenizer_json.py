@@ -49,9 +49,8 @@ def tokenizer_from_vocabulary(
     special: Sequence[str],
     single_digits: bool = False,
 ) -> BPETokenizer:
-    """Return the tokenizer with this vocabulary (token → id) and these pairs, as files write them.
-
-    Raises ValueError if the ids are in an order that `BPETokenizer` does not have.
+    """Return the tokenizer with this vocabulary (token → id) and these pairs, as files write them;
+    ValueError if the ids are in an order that `BPETokenizer` does not have.
     """
     tokens = sorted(ids, key=ids.__getitem__)
     try:
@@ -100,16 +99,13 @@ def tokenizer_json(tokenizer: BPETokenizer | CharTokenizer) -> bytes:
 def read_tokenizer(path: str | Path) -> BPETokenizer | CharTokenizer:
     """Read a `tokenizer.json` that `write_tokenizer` wrote, or another of byte-level BPE.
 
-    Raises FileNotFoundError, and ValueError for a damaged file and for one that asks for what our
-    tokenizers do not do.
+    ValueError for a damaged file and for one that asks for what our tokenizers do not do.
     """
-    content = Path(path).read_bytes()
     try:
-        return _tokenizer(json_object(content))
-    except (LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a tokenizer of this course: it lacks {error}") from error
-    except ValueError as error:
-        raise ValueError(f"{path} is not a tokenizer of this course: {error}") from error
+        return _tokenizer(json_object(Path(path).read_bytes()))
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        lacks = "" if isinstance(error, ValueError) else "it lacks "
+        raise ValueError(f"{path} is not a tokenizer of this course: {lacks}{error}") from error
 
 
 def _tokenizer(content: dict[str, Any]) -> BPETokenizer | CharTokenizer:

@@ -47,25 +47,14 @@ GREY, INK = "#6b7280", "#374151"
 
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # ships with Matplotlib: the same glyphs on every machine
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": INK,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e5e7eb",
-    "lines.linewidth": 2,
-    "legend.frameon": False,
+    "font.size": 10, "legend.frameon": False, "lines.linewidth": 2,
+    "axes.titlesize": 11, "axes.titleweight": "bold", "axes.titlelocation": "left",
+    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": GREY,
+    "axes.labelcolor": INK, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
+    "xtick.color": GREY, "ytick.color": GREY,
+    "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e5e7eb",
     "axes.prop_cycle": cycler(color=_CYCLE),
-}
+}  # fmt: skip
 # Decorates what draws: the course's look, whoever calls.
 styled: ContextDecorator = mpl.rc_context(_STYLE)
 
@@ -107,10 +96,7 @@ class _Axes(Axes):
 def picture(
     alt: str, *, width: float = 7, height: float = 3.6, columns: int = 1, rows: int = 1, **axes: Any
 ) -> tuple[Picture, Any]:
-    """Return an empty picture, and its axes in the course's style: one `Axes` or an array of them.
-
-    `axes` are further options of `Figure.subplots`. Raises ValueError if alt is empty.
-    """
+    """Return an empty picture, and its axes (options: `Figure.subplots`): one, or an array."""
     if not alt.strip():
         raise ValueError("a picture needs its alternative text: say in a sentence what it shows")
     axes.setdefault("subplot_kw", {"axes_class": _Axes})
@@ -122,11 +108,7 @@ def picture(
 
 
 def visible(token: str) -> str:
-    """Return a token with visible white space, for labels.
-
-    >>> visible("to be"), visible(chr(10))
-    ('to␣be', '⏎')
-    """
+    """Return a token with visible white space, for labels: "to be" becomes "to␣be"."""
     return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥")
 
 
@@ -197,27 +179,18 @@ def _drawn(
 
 
 def heatmap(
-    matrix: Any,
+    matrix: Any,  # (rows, columns)
     alt: str = "",
     *,
-    row_labels: Sequence[Any] | None = None,
+    row_labels: Sequence[Any] | None = None,  # tokens
     column_labels: Sequence[Any] | None = None,
-    signed: bool = False,
-    values: Any = None,
-    limits: tuple[float, float] | None = None,
-    colorbar: str | None = None,
+    signed: bool = False,  # colours centred on 0: red positive, blue negative
+    values: Any = None,  # written in: a format of the numbers (".2f"), or a matrix of texts
+    limits: tuple[float, float] | None = None,  # (lowest, highest) of the colours
+    colorbar: str | None = None,  # its label
     **options: Any,
 ) -> Picture:
-    """Draw a matrix as colours; cells that are infinite or NaN stay white.
-
-    Args:
-        matrix: (rows, columns) numbers.
-        row_labels, column_labels: tokens.
-        signed: whether the colours are centred on 0 (red positive, blue negative).
-        values: a format such as ".2f" to write the numbers in, or a matrix of what to write.
-        limits: (lowest, highest) of the colours.
-        colorbar: the label of the colour bar; None: no colour bar.
-    """
+    """Draw a matrix as colours; cells that are infinite or NaN stay white."""
     data = np.asarray(matrix, dtype=float)
     with _drawn(alt, **({"width": 5, "height": 4} | options)) as ax:
         finite = data[np.isfinite(data)]  # a masked score is −∞: its cell stays white
@@ -234,11 +207,11 @@ def heatmap(
         if column_labels is not None and max(map(len, map(str, column_labels)), default=0) > 2:
             ax.tick_params(axis="x", rotation=90)
         if values is not None:
-            written = None if isinstance(values, str) else np.asarray(values)
+            written = np.asarray(values)
             for (i, j), value in np.ndenumerate(data):
                 r, g, b, _ = image.cmap(image.norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
                 ink = "black" if 0.3 * r + 0.59 * g + 0.11 * b > 0.5 else "white"
-                text = _number(value, values) if written is None else str(written[i, j])
+                text = _number(value, values) if isinstance(values, str) else str(written[i, j])
                 ax.text(j, i, text, ha="center", va="center", color=ink, fontsize=9)
         if colorbar is not None:
             bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=colorbar)
@@ -249,13 +222,10 @@ def heatmap(
 def heatmaps(
     matrices: Mapping[str, Any], alt: str, *, ylabel: str = "", height: float = 3.4, **options: Any
 ) -> Picture:
-    """Draw several matrices side by side.
+    """Draw several matrices side by side: title → (rows, columns).
 
-    Args:
-        matrices: title → (rows, columns) numbers.
-        ylabel: of the first map.
-        options: those of `heatmap`, or title → the option for that map. Without `limits`, each map
-            has its own colours.
+    The options are those of `heatmap`, or title → the option for that map. Without `limits`, each
+    map has its own colours.
     """
     size = {"width": options.pop("width", 3.2 * len(matrices)), "height": height}
     fig, axes = picture(alt, **size, columns=len(matrices), squeeze=False)
@@ -269,22 +239,16 @@ def heatmaps(
 
 
 def curves(
-    lines: Mapping[str, Any],
+    lines: Mapping[str, Any],  # name → y values, or name → (x values, y values)
     alt: str = "",
     *,
     xlabel: str,
     ylabel: str,
-    styles: Mapping[str, Any] | None = None,
-    axvspan: Mapping[str, tuple[float, float]] | None = None,
+    styles: Mapping[str, Any] | None = None,  # name → "--", "C0o" … or options of `plot`
+    axvspan: Mapping[str, tuple[float, float]] | None = None,  # name → (from, to) in x, grey
     **options: Any,
 ) -> Picture:
-    """Draw named curves on one pair of axes.
-
-    Args:
-        lines: name → y values, or name → (x values, y values).
-        styles: name → a format string of Matplotlib ("--", "o", "C0o--") or a mapping of options.
-        axvspan: name → (from, to) in x, a grey span.
-    """
+    """Draw named curves on one pair of axes."""
     with _drawn(alt, xlabel=xlabel, ylabel=ylabel, **options) as ax:
         for name, line in lines.items():
             pair = line if isinstance(line, tuple) else (range(len(line)), line)
@@ -297,34 +261,23 @@ def curves(
 
 
 def smoothed(values: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the moving average of values (n,), for `curves`: (steps, means), (n − width + 1,).
-
-    Each mean of `width` values stands at the middle of its steps.
-    """
+    """Return the moving average of values (n,), for `curves`: (middle of the steps, mean)."""
     numbers = np.asarray(values, dtype=float)
     means = np.lib.stride_tricks.sliding_window_view(numbers, width).mean(axis=1)
     return np.arange(len(means)) + (width - 1) / 2, means
 
 
 def bars(
-    series: Mapping[str, Any],
+    series: Mapping[str, Any],  # name → (n,) lengths; several names give bars side by side
     alt: str = "",
     *,
-    labels: Sequence[Any],
-    values: str | None = None,
-    highlight: Collection[str] = (),
+    labels: Sequence[Any],  # n names of the bars
+    values: str | None = None,  # a format (".2f") of the lengths, written at the bars
+    highlight: Collection[str] = (),  # labels of the bars in another colour
     vertical: bool = False,
     **options: Any,
 ) -> Picture:
-    """Draw bars, the first one on top.
-
-    Args:
-        series: name → (n,) lengths; several names give bars side by side.
-        labels: n names of the bars.
-        values: a format such as ".2f" to write the lengths at the bars.
-        highlight: the labels of the bars in another colour.
-        vertical: whether the bars are vertical.
-    """
+    """Draw bars, the first one on top."""
     with _drawn(alt, vertical=vertical, **options) as ax:
         place, thick = _places(ax, labels, vertical), 0.8 / len(series)
         for i, (name, lengths) in enumerate(series.items()):
@@ -344,11 +297,9 @@ def bars(
 def seeds(
     runs: Mapping[str, Any], alt: str = "", *, paired: bool = False, **options: Any
 ) -> Picture:
-    """Draw a dot for each seed and a tick at the mean of each setting.
+    """Draw a dot for each seed and a tick at the mean of each setting: name → results.
 
-    Args:
-        runs: setting → the results of its seeds.
-        paired: whether to join the dots of one seed.
+    paired: whether to join the dots of one seed.
     """
     results = [np.asarray(numbers, dtype=float) for numbers in runs.values()]
     with _drawn(alt, vertical=False, **({"height": 3} | options)) as ax:
@@ -365,22 +316,15 @@ def seeds(
 
 
 def histograms(
-    samples: Mapping[str, Any],
+    samples: Mapping[str, Any],  # name → numbers of any shape
     alt: str = "",
     *,
     bins: int = 60,
-    limits: tuple[float, float] | None = None,
-    marks: Mapping[str, float] | None = None,
+    limits: tuple[float, float] | None = None,  # of the bins; None: those of the numbers
+    marks: Mapping[str, float] | None = None,  # name → number, marked by a coloured line
     **options: Any,
 ) -> Picture:
-    """Draw histograms with the same bins.
-
-    Args:
-        samples: name → numbers of any shape.
-        bins: number of bins.
-        limits: (low, high) of the bins; None: the smallest and the largest number.
-        marks: name → number, marked by a coloured line.
-    """
+    """Draw histograms with the same bins."""
     with _drawn(alt, **options) as ax:
         numbers = [np.ravel(sample) for sample in samples.values()]
         edges = np.histogram_bin_edges(np.concatenate(numbers), bins, limits)
@@ -397,9 +341,8 @@ def trees(
 ) -> Picture:
     """Draw binary trees side by side, leaves at the bottom, one colour per tree.
 
-    Args:
-        roots: each a label, or a pair of subtrees: ("n", ("e", "w")).
-        heights: the joined labels under a node ("new") → its height.
+    roots: each a label, or a pair of subtrees: ("n", ("e", "w")). heights: the joined labels under
+    a node ("new") → its height.
     """
     leaves: list[str] = []
     paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # names stand before lines

@@ -18,25 +18,19 @@ _GRID, _ROUND = np.array([1.8, 0.85]), "round,pad=0,rounding_size=0.08"  # from 
 
 @styled
 def diagram(
-    boxes: Mapping[str, tuple[float, float]],
+    boxes: Mapping[str, tuple[float, float]],  # name → (column, row), row 0 at the bottom
     alt: str,
     *,
-    arrows: Sequence[Sequence[str]],
-    streams: Mapping[str, tuple[str, str]] | None = None,
-    frames: Mapping[str, Sequence[str]] | None = None,
-    colors: Mapping[str, str] | None = None,
+    arrows: Sequence[Sequence[str]],  # (from, to) or (from, to, label)
+    streams: Mapping[str, tuple[str, str]] | None = None,  # name → (first box, last box)
+    frames: Mapping[str, Sequence[str]] | None = None,  # label → the boxes that it surrounds
+    colors: Mapping[str, str] | None = None,  # box → colour
 ) -> Picture:
     """Draw boxes and arrows, from the bottom to the top.
 
-    Args:
-        boxes: name → (column, row), row 0 at the bottom. What follows a # is not shown, so that
-            two boxes can have one label; a symbol alone (×) stands in a circle.
-        arrows: (from, to) or (from, to, label).
-        streams: name → (first box, last box) of one column, joined by a thick line like the
-            residual stream. An arrow from a stream starts on it beside the other box; an arrow to a
-            stream is added (+) there.
-        frames: label → the boxes that it surrounds.
-        colors: box → colour.
+    What follows a # in a name is not shown, so that two boxes can have one label; a symbol alone
+    (×) stands in a circle. A stream joins two boxes of a column by a thick line like the residual
+    stream; an arrow from it starts beside the other box, an arrow to it is added (+) there.
     """
     streams, frames, colors = streams or {}, frames or {}, colors or {}
     at = {name: np.asarray(place) * _GRID for name, place in boxes.items()}
