@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,38 +23,24 @@ from helpers.runs.distributed import own_part, shard_like
 WAYS = ("params", "foreach", "fused", "capturable", "differentiable", "initial_lr")
 
 
+@dataclass
 class RunFolder:
     """The files of a run: `last.safetensors`, from which the next step can be computed exactly, and
     `best`, the model with the lowest validation loss, as `save_checkpoint` writes it.
-
-    Args:
-        folder: made if needed.
-        model, optimizers: of the run.
-        generator: draws its batches; None: torch's own does.
-        settings: number of steps taken → what must not change when the run is resumed.
-
-    Taught in: training.
     """
 
-    def __init__(
-        self,
-        folder: str | Path,
-        model: nn.Module,
-        optimizers: Sequence[Optimizer],
-        generator: torch.Generator | None,
-        settings: Callable[[int], dict[str, Any]],
-    ):
-        self.folder = Path(folder)
+    folder: Path  # made if needed
+    model: nn.Module
+    optimizers: Sequence[Optimizer]
+    generator: torch.Generator | None  # draws the batches; None: torch's own does
+    settings: Callable[[int], dict[str, Any]]  # steps taken → what must not change on resuming
+    validation: Any = None  # what was evaluated before the run was resumed
+
+    def __post_init__(self) -> None:
         self.last, self.best = self.folder / "last.safetensors", self.folder / "best"
-        self.model, self.optimizers, self.generator = model, optimizers, generator
-        self.settings, self.validation = settings, None
 
     def start(self, resume: bool) -> dict[str, Any]:
-        """Restore the run in the folder and return its record, which is empty for a new run.
-
-        Raises FileExistsError rather than overwrite a run, and ValueError if the one in the folder
-        belongs to another model, other optimizers or other settings.
-        """
+        """Restore the run in the folder and return its record, which is empty for a new run."""
         if not self.last.exists():
             return {}
         if not resume:
@@ -68,7 +54,7 @@ class RunFolder:
         run, before = metadata["run"], metadata["settings"]
         self.validation = before["validation"]
         now = json.loads(json.dumps(self._settings(len(run["losses"]))))  # JSON knows no tuples
-        if before["validation"] is None:  # nothing was evaluated
+        if self.validation is None:  # nothing was evaluated
             del before["validation"]
         for name in now:  # versions of torch differ in which hyperparameters they list
             if name in before and before[name] != now[name]:
@@ -84,7 +70,10 @@ class RunFolder:
                 states.setdefault(int(index), {})[key] = whole
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": states, "param_groups": groups})
-        _set_random_states(self.generator, _part("random/", tensors))
+        random = _part("random/", tensors)
+        for name, draws in _generators(self.generator).items():
+            if name in random:
+                draws.set_state(random[name])
         return run
 
     def save_best(self, notes: Mapping[str, Any]) -> None:
@@ -98,20 +87,19 @@ class RunFolder:
             for index, state in optimizer.state_dict()["state"].items():
                 for name, value in state.items():
                     tensors[f"optimizer{number}/{index}/{name}"] = value
-        for name, value in _random_states(self.generator).items():
-            tensors[f"random/{name}"] = value
+        for name, draws in _generators(self.generator).items():
+            tensors[f"random/{name}"] = draws.get_state()
         settings = self._settings(len(run["losses"]))
         write_tensors(self.last, tensors, {"run": run, "settings": settings})
 
     def _settings(self, taken: int) -> dict[str, Any]:
         """What must not change, by name."""
         config = config_of(self.model)
+        fields = asdict(config) if config else {}
         settings = {
             **self.settings(taken),
-            "model": type(self.model).__name__ if config is None else "GPT",
-            **{
-                f"model.{name}": value for name, value in (asdict(config) if config else {}).items()
-            },
+            "model": "GPT" if config else type(self.model).__name__,
+            **{f"model.{name}": value for name, value in fields.items()},
             "dtypes": sorted({str(p.dtype) for p in self.model.parameters()}),
             "frozen": [name for name, p in self.model.named_parameters() if not p.requires_grad],
             # How processes divide an optimizer's work may change.
@@ -132,10 +120,7 @@ class RunFolder:
 
 
 def not_finite(model: nn.Module, optimizers: Sequence[Optimizer]) -> list[str]:
-    """The names of trained weights and of optimizers' states that hold NaN or infinity.
-
-    Only this process's part of a divided tensor is checked. Taught in: training.
-    """
+    """The names of trained weights and optimizer states that hold NaN or infinity here."""
     weights = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     states = [
         (f"{name} of {type(optimizer).__name__}", value)
@@ -151,19 +136,12 @@ def _part(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 
-def _random_states(generator: torch.Generator | None) -> dict[str, Tensor]:
+def _generators(batches: torch.Generator | None) -> dict[str, torch.Generator]:
     """Dropout draws from torch's own generators, batches from the one that was given."""
-    states = {"torch": torch.get_rng_state()}
+    generators = {"torch": torch.default_generator}
     if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state()
-    if generator is not None:
-        states["batches"] = generator.get_state()
-    return states
-
-
-def _set_random_states(generator: torch.Generator | None, states: dict[str, Tensor]) -> None:
-    torch.set_rng_state(states["torch"])
-    if "cuda" in states and torch.cuda.is_available():
-        torch.cuda.set_rng_state(states["cuda"])
-    if generator is not None:
-        generator.set_state(states["batches"])
+        torch.cuda.init()
+        generators["cuda"] = torch.cuda.default_generators[torch.cuda.current_device()]
+    if batches is not None:
+        generators["batches"] = batches
+    return generators

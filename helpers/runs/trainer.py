@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
@@ -46,6 +46,9 @@ class Run:
     seconds: float = 0.0  # spent in steps, without evaluations
     stopped: str = "finished"  # why it ended, or "interrupted"
 
+    def __post_init__(self) -> None:
+        self.evaluations = [(n, s, loss) for n, s, loss in self.evaluations]  # JSON has no tuples
+
     @property
     def step(self) -> int:
         """Number of steps so far."""
@@ -55,12 +58,6 @@ class Run:
     def best(self) -> float:
         """The lowest evaluation loss, infinite before the first evaluation."""
         return min((loss for _, _, loss in self.evaluations), default=float("inf"))
-
-    @classmethod
-    def from_state_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Return the run from the dict that `asdict` made; {} gives a new run."""
-        was = cls(**record)
-        return cls(was.losses, [(n, s, loss) for n, s, loss in was.evaluations], was.seconds)
 
     def __repr__(self) -> str:
         best = f", best validation loss {self.best:.3f}" if self.evaluations else ""
@@ -72,9 +69,8 @@ class Trainer:
     """Trains a language model in place, as `helpers.training.train` does, and operates the run.
 
     The folder gets `last.safetensors`, from which the run can be resumed, at each evaluation and at
-    the end, and `best`, the model with the lowest evaluation loss. Each of the processes that
-    train a model together has a `Trainer` of its own. To do more at an evaluation, override
-    `evaluate`. Taught in: training.
+    the end, and `best`, the model with the lowest evaluation loss. Of several processes each has a
+    `Trainer`. To do more at an evaluation, override `evaluate`. Taught in: training.
     """
 
     model: nn.Module  # maps ids (B, T) to logits (B, T, V)
@@ -112,7 +108,7 @@ class Trainer:
         self.files = None
         if self.folder is not None:
             self.files = RunFolder(
-                self.folder, self.model, self.optimizers, self.generator, self._settings
+                Path(self.folder), self.model, self.optimizers, self.generator, self._settings
             )
         self.run = Run()
 
@@ -120,14 +116,10 @@ class Trainer:
         """Train for `steps` steps in all; returns the `Run`.
 
         resume: continue the run in `folder` as if it had never stopped (up to what dropout draws in
-        other processes than the first).
-
-        An interrupt of the kernel (Ctrl-C) ends the run after the current step. A resumed run may
-        have more steps, if the schedule stays the same for those taken, and be evaluated at other
-        steps. Raises ValueError if any other setting has changed, FileExistsError for a folder in
-        which another run is at work, or that holds a run when resume is False, and
-        FloatingPointError when the loss, or a weight at an evaluation or at the end, is not finite;
-        the folder then holds the state from before.
+        other processes than the first), with more steps if the schedule stays the same for those
+        taken, and evaluated at other steps; ValueError if any other setting has changed.
+        An interrupt (Ctrl-C) ends the run after the current step. If the loss or a weight is no
+        longer finite, FloatingPointError: the folder then holds the state from before.
         """
         if resume and self.files is None:
             raise ValueError("resume=True needs folder, the folder of the run to resume")
@@ -136,7 +128,7 @@ class Trainer:
 
     def _fit(self, resume: bool) -> Run:
         record = {} if self.files is None else self.files.start(resume)
-        self.run = run = Run.from_state_dict(record)
+        self.run = run = Run(**record | {"stopped": "finished"})
         processes = self.processes
         if processes.world_size > 1:
             if self.generator is None:
