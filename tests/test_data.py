@@ -146,15 +146,15 @@ def test_every_function_says_what_its_data_are():
 
 def test_status_needs_nothing_but_the_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path / "not there"))
-    where = {row.name: row.where for row in data.status()}
+    where = data.status()
     assert where["glove"] == "shipped" and where["smollm2"] == "to be fetched"
     assert set(where) == set(data._FILES)
     monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path))
     (tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf").touch()
-    assert data.status()[-1] == ("smollm2", 92.9, "in the cache")
+    assert data.status()["smollm2"] == "in the cache"
     for file in ("wikipedia.json", "enwiki-106-articles.xml.bz2"):  # made of the other
         (tmp_path / file).touch()
-        assert data.status()[-2].where == "in the cache"
+        assert data.status()["wikipedia"] == "in the cache"
         (tmp_path / file).unlink()
 
 
@@ -336,7 +336,7 @@ def test_wikipedia_works_where_nothing_can_be_written(small_dump, monkeypatch):
     def refuse(*_, **__):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(sources.tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(sources, "write_whole", refuse)
     assert data.wikipedia("all") == ARTICLES
     assert len(list(small_dump.iterdir())) == 1
 
