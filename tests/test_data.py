@@ -125,16 +125,10 @@ def test_a_missing_shipped_file_says_how_to_get_it_back(tmp_path, monkeypatch):
         data.glove()
 
 
-def test_a_checkpoint_is_found_or_the_message_says_how_to_make_it(tmp_path, monkeypatch):
+def test_a_missing_checkpoint_says_how_to_get_it_back(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "FOLDER", tmp_path)
-    with pytest.raises(data.DataError, match=r"`make train` makes .* at hand: none"):
+    with pytest.raises(data.DataError, match="git restore data/checkpoints/shakespeare-gpt"):
         data.checkpoint("shakespeare-gpt")
-    (tmp_path / "checkpoints" / "shakespeare-gpt").mkdir(parents=True)
-    (tmp_path / "checkpoints" / "shakespeare-gpt.json").touch()
-    with pytest.raises(data.DataError, match="is damaged"):
-        data.checkpoint("shakespeare-gpt")
-    with pytest.raises(data.DataError, match="at hand: shakespeare-gpt"):
-        data.checkpoint("shakespere-gpt")
 
 
 def test_every_function_says_what_its_data_are():
