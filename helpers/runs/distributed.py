@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import torch
 import torch.distributed as dist
@@ -46,7 +46,7 @@ class Processes:
 
     @classmethod
     @contextmanager
-    def started(cls, minutes: float = 5) -> Iterator[Self]:
+    def started(cls) -> Iterator[Self]:
         """The processes that torchrun has started, connected while the `with` block lasts.
 
         Once in a program: messages of a first connection could be taken for those of a second.
@@ -172,10 +172,12 @@ def shard_like(tensor: Tensor, pattern: Tensor) -> Tensor:
     """A tensor that all processes hold, divided among them as `pattern` is, if it is."""
     if not hasattr(pattern, "device_mesh"):
         return tensor
-    from torch.distributed.tensor import DTensor, distribute_tensor
+    from torch.distributed.tensor import distribute_tensor
 
-    here, like = tensor.to(pattern.device), cast(DTensor, pattern)
-    return distribute_tensor(here, like.device_mesh, like.placements, src_data_rank=None)
+    like: Any = pattern
+    return distribute_tensor(
+        tensor.to(like.device), like.device_mesh, like.placements, src_data_rank=None
+    )
 
 
 def own_part(tensor: Tensor) -> Tensor:
@@ -239,19 +241,17 @@ def torchrun(script: str | Path, *arguments: str, processes: int = 2) -> str:
         with messages.open("w") as file:
             running = subprocess.Popen(command, stderr=file, env={**os.environ, **here})
         try:
-            failed = " failed" if running.wait(MINUTES * 60) else ""
+            failed = "failed" if running.wait(MINUTES * 60) else ""
         except subprocess.TimeoutExpired:
-            failed = f" had not ended after {MINUTES:g} minutes and were stopped. Does one wait for"
-            failed += (
-                " a message that no other sends? A script that takes longer is run in a terminal"
+            failed = (
+                f"had not ended after {MINUTES:g} minutes and were stopped. Does one wait for a "
+                "message that no other sends? A script that takes longer is run in a terminal"
             )
         finally:
             running.terminate()  # torchrun then ends its processes; one that has ended stays so
             running.wait()
         if failed:
             end = messages.read_text(encoding="utf-8", errors="replace")[-3000:]
-            raise RuntimeError(f"{processes} processes{failed}:\n{end}")
+            raise RuntimeError(f"{processes} processes {failed}:\n{end}")
         said = {int(log.parent.name): log for log in Path(folder).glob("*/*/*/stdout.log")}
-        return "".join(
-            said[rank].read_text(encoding="utf-8", errors="replace") for rank in range(processes)
-        )
+        return "".join(said[rank].read_text(encoding="utf-8") for rank in range(processes))
