@@ -103,7 +103,7 @@ def test_an_unknown_strategy_is_refused():
 
 def test_processes_that_were_given_different_seeds_are_told():
     for answer in together(seeded_otherwise):
-        assert "the processes were given different seed, by rank" in answer
+        assert "the processes were given different settings, by rank" in answer
 
 
 @pytest.mark.parametrize("gpus", [0, 1, 2])

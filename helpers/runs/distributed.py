@@ -152,10 +152,8 @@ class Processes:
         """Raise ValueError unless the settings are the same in all processes."""
         given: list[Any] = [None] * self.world_size
         dist.all_gather_object(given, settings)
-        for name in settings:
-            values = [other[name] for other in given]
-            if len(set(values)) > 1:
-                raise ValueError(f"the processes were given different {name}, by rank: {values}")
+        if any(other != settings for other in given):
+            raise ValueError(f"the processes were given different settings, by rank: {given}")
 
     def seed_dropout(self) -> None:
         """Seed dropout differently where rows differ; the first process goes on as if alone."""
@@ -200,11 +198,9 @@ class ShardedMuon(Muon):
 
 def bytes_held(model: nn.Module, optimizers: Iterable[torch.optim.Optimizer]) -> int:
     """Bytes of weights, gradients and optimizer states in the memory of this process."""
-    tensors = [t for p in model.parameters() for t in (p, p.grad) if t is not None]
-    for optimizer in optimizers:
-        for state in optimizer.state.values():
-            tensors += [value for value in state.values() if isinstance(value, Tensor)]
-    return sum(own_part(t).nbytes for t in tensors)
+    tensors = [t for p in model.parameters() for t in (p, p.grad)]
+    tensors += [t for o in optimizers for state in o.state.values() for t in state.values()]
+    return sum(own_part(t).nbytes for t in tensors if isinstance(t, Tensor))
 
 
 def first_process() -> bool:
