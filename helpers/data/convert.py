@@ -58,7 +58,9 @@ def play_to_text(markdown: str) -> str:
             lines = None
         elif speaker := _SPEAKER.match(paragraph):
             lines = _spoken(paragraph[speaker.end() :])
-            speeches.append((_name(speaker[1]), lines))
+            # "ROSENCRANTZ: & GUILDENSTERN:" is two people, "& & C" is everybody else.
+            name = speaker[1].replace(":", "").replace("& & C", "& others").replace(" & ", " and ")
+            speeches.append((name, lines))
         elif lines is not None and not _DIRECTION.match(paragraph):
             lines += _spoken(paragraph)
     return "\n\n".join("\n".join([f"{name}:", *lines]) for name, lines in speeches if lines)
@@ -69,11 +71,6 @@ def _spoken(paragraph: str) -> list[str]:
     paragraph = _DIRECTION_LINE.sub("", paragraph)
     lines = (" ".join(re.sub(r"[_\[\]]", "", line).split()) for line in paragraph.split("\n"))
     return [line for line in lines if line]
-
-
-def _name(speaker: str) -> str:
-    """``ROSENCRANTZ: & GUILDENSTERN:`` is two people, ``& & C`` is everybody else."""
-    return speaker.replace(":", "").replace("& & C", "& others").replace(" & ", " and ")
 
 
 def wiki_pages(dump: IO[bytes]) -> Iterator[tuple[str, str]]:

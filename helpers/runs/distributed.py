@@ -9,13 +9,13 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import torch
 import torch.distributed as dist
@@ -25,7 +25,6 @@ from helpers.optimizers import Muon
 
 STRATEGIES = ("ddp", "fsdp", "tp")
 MINUTES = 10.0  # that `torchrun` waits for its processes
-_connected: list[bool] = []
 
 
 @dataclass(frozen=True)
@@ -47,53 +46,40 @@ class Processes:
 
     @classmethod
     @contextmanager
-    def started(cls, minutes: float = 5) -> Iterator[Self]:
+    def started(cls) -> Iterator[Self]:
         """The processes that torchrun has started, connected while the `with` block lasts.
 
-        minutes: how long a process waits for the others before it gives up. Raises RuntimeError if
-        the processes do not find each other, and when a program calls it a second time: messages of
-        the first connection could be taken for those of the second.
+        Once in a program: messages of a first connection could be taken for those of a second.
         """
         gpus = torch.cuda.device_count()
         local = int(os.environ.get("LOCAL_RANK", "0"))
+        device = torch.device("cuda", local) if gpus else torch.device("cpu")
         if local >= gpus > 0:
             raise RuntimeError(
                 f"each process needs a GPU of its own, and this machine has {gpus}: set "
                 f"--nproc-per-node={gpus}, or CUDA_VISIBLE_DEVICES= to compute on the CPU"
             )
-        device = torch.device("cuda", local) if gpus else torch.device("cpu")
         if "RANK" not in os.environ:
             yield cls(device=device)
             return
         if gpus:
             torch.cuda.set_device(device)
-        if _connected:
-            raise RuntimeError("a program connects its processes once: keep the `with` block open")
-        _connected.append(True)
-        try:
-            dist.init_process_group("nccl" if gpus else "gloo", timeout=timedelta(minutes=minutes))
-        except (ValueError, RuntimeError) as error:
-            address = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
-            raise RuntimeError(
-                f"the processes did not find each other at {address} ({error}). Is the port taken? "
-                "On one machine torchrun --standalone chooses a free one"
-            ) from error
+        dist.init_process_group("nccl" if gpus else "gloo", timeout=timedelta(minutes=5))
         try:
             yield cls(dist.get_rank(), dist.get_world_size(), device=device)
         finally:
             dist.destroy_process_group()
 
     def with_strategy(self, strategy: str) -> Self:
-        """The same processes with another strategy. Raises ValueError for an unknown one."""
+        """The same processes with another strategy."""
         if strategy not in STRATEGIES:
             raise ValueError(f"strategy should be one of {STRATEGIES}, but is {strategy!r}")
         return replace(self, strategy=strategy)
 
     def parallelize(self, model: nn.Module) -> None:
-        """Divide the weights of a GPT among the processes, in place.
+        """Divide the weights of a GPT among the processes, in place, before optimizers are made.
 
-        All processes hold the same weights when they call this, before optimizers are made. Raises
-        ValueError if heads or hidden features cannot be divided evenly.
+        All processes hold the same weights when they call this.
         """
         model.to(self.device)
         if self.world_size == 1 or self.strategy == "ddp":
@@ -108,15 +94,14 @@ class Processes:
             for part in (*blocks, model):  # a block at a time is whole, and the rest
                 fully_shard(part, mesh=mesh, reshard_after_forward=True)
             return
+        import torch.distributed.tensor.parallel as tp
         from torch.distributed.tensor import Replicate
-        from torch.distributed.tensor.parallel import (
-            ColwiseParallel,
-            ParallelStyle,
-            PrepareModuleInput,
-            RowwiseParallel,
-            parallelize_module,
-        )
 
+        # What several matrices read is given to them once: going backward, its gradients are
+        # added up here first, and over the processes only then.
+        whole_input = tp.PrepareModuleInput(
+            input_layouts=Replicate(), desired_input_layouts=Replicate()
+        )
         for block in blocks:
             heads, hidden = block.attention.n_kv_head, block.mlp.down.in_features
             if heads % self.world_size or hidden % self.world_size:
@@ -124,17 +109,12 @@ class Processes:
                     f"{heads} heads of keys and values and {hidden} hidden features cannot be "
                     f"divided evenly among {self.world_size} processes"
                 )
-            # What several matrices read is given to them once: going backward, its gradients are
-            # added up here first, and over the processes only then.
-            whole_input = PrepareModuleInput(
-                input_layouts=Replicate(), desired_input_layouts=Replicate()
-            )
-            plan: dict[str, ParallelStyle] = {"attention": whole_input, "mlp": whole_input}
+            plan: dict[str, tp.ParallelStyle] = {"attention": whole_input, "mlp": whole_input}
             for name, part in block.named_modules():
                 if isinstance(part, nn.Linear):
                     last = name.endswith(("output", "down"))
-                    plan[name] = RowwiseParallel() if last else ColwiseParallel()
-            parallelize_module(block, mesh, plan)
+                    plan[name] = tp.RowwiseParallel() if last else tp.ColwiseParallel()
+            tp.parallelize_module(block, mesh, plan)
 
     def wrap_ddp(self, model: nn.Module) -> nn.Module:
         """The model to call in training: with "ddp", one that averages its gradients."""
@@ -147,10 +127,7 @@ class Processes:
         return DistributedDataParallel(model)
 
     def rows(self, batch: Tensor) -> Tensor:
-        """This process's rows of a batch (B, …): every world_size-th, or all of them with "tp".
-
-        Raises ValueError if they cannot be divided evenly.
-        """
+        """This process's rows of a batch (B, …): every world_size-th, or all of them with "tp"."""
         if self.strategy == "tp":
             return batch
         if len(batch) % self.world_size:
@@ -175,40 +152,35 @@ class Processes:
         """Raise ValueError unless the settings are the same in all processes."""
         given: list[Any] = [None] * self.world_size
         dist.all_gather_object(given, settings)
-        for name in settings:
-            values = [other[name] for other in given]
-            if len(set(values)) > 1:
-                raise ValueError(f"the processes were given different {name}, by rank: {values}")
+        if any(other != settings for other in given):
+            raise ValueError(f"the processes were given different settings, by rank: {given}")
 
     def seed_dropout(self) -> None:
-        """Seed the dropout of each process differently where their rows differ.
-
-        The random numbers of the first process stay as they are.
-        """
+        """Seed dropout differently where rows differ; the first process goes on as if alone."""
         if self.rank and self.strategy != "tp":  # there all compute on the same rows
             torch.manual_seed(int(torch.randint(2**62, ())) + self.rank)
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
     """The whole of a tensor that may be divided among the processes; all must call this."""
-    full: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
-    return tensor if full is None else full()
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def shard_like(tensor: Tensor, pattern: Tensor) -> Tensor:
     """A tensor that all processes hold, divided among them as `pattern` is, if it is."""
     if not hasattr(pattern, "device_mesh"):
         return tensor
-    from torch.distributed.tensor import DTensor, distribute_tensor
+    from torch.distributed.tensor import distribute_tensor
 
-    here, like = tensor.to(pattern.device), cast(DTensor, pattern)
-    return distribute_tensor(here, like.device_mesh, like.placements, src_data_rank=None)
+    like: Any = pattern
+    return distribute_tensor(
+        tensor.to(like.device), like.device_mesh, like.placements, src_data_rank=None
+    )
 
 
 def own_part(tensor: Tensor) -> Tensor:
     """This process's part of a tensor that may be divided."""
-    local: Callable[[], Tensor] | None = getattr(tensor, "to_local", None)
-    return tensor if local is None else local()
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 class ShardedMuon(Muon):
@@ -226,11 +198,9 @@ class ShardedMuon(Muon):
 
 def bytes_held(model: nn.Module, optimizers: Iterable[torch.optim.Optimizer]) -> int:
     """Bytes of weights, gradients and optimizer states in the memory of this process."""
-    tensors = [t for p in model.parameters() for t in (p, p.grad) if t is not None]
-    for optimizer in optimizers:
-        for state in optimizer.state.values():
-            tensors += [value for value in state.values() if isinstance(value, Tensor)]
-    return sum(own_part(t).nbytes for t in tensors)
+    tensors = [t for p in model.parameters() for t in (p, p.grad)]
+    tensors += [t for o in optimizers for state in o.state.values() for t in state.values()]
+    return sum(own_part(t).nbytes for t in tensors if isinstance(t, Tensor))
 
 
 def first_process() -> bool:
@@ -249,17 +219,11 @@ def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
 
 
 def torchrun(script: str | Path, *arguments: str, processes: int = 2) -> str:
-    """What a script prints when torchrun runs it in several processes of this machine.
+    """What a script prints when torchrun runs it in several processes, in the order of their ranks.
 
-    Args:
-        script: the file of the program. Each process gets one thread and no GPU, so that the same
-            is computed on every machine, and can import what can be imported here.
-        arguments: the words after the script's name, as in a terminal.
-        processes: how many to start.
-
-    Returns what they print, in the order of their ranks. Raises RuntimeError, with the end of their
-    messages, if a process fails, and if they have not ended after ten minutes.
-    Explained in: beyond_one_machine.
+    Each gets one thread and no GPU, so that the same is computed on every machine, and can import
+    what can be imported here. Raises RuntimeError, with the end of their messages, if one fails,
+    and if they have not ended after ten minutes. Explained in: beyond_one_machine.
     """
     with TemporaryDirectory() as folder:
         # By address: the name of this machine may lead nowhere, and waiting for it takes minutes.
@@ -269,28 +233,21 @@ def torchrun(script: str | Path, *arguments: str, processes: int = 2) -> str:
         path = os.pathsep.join(os.path.abspath(place) for place in sys.path)
         here = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
         here["CUDA_VISIBLE_DEVICES"] = ""
-        running = subprocess.Popen(
-            command, stderr=subprocess.PIPE, env={**os.environ, **here},
-            encoding="utf-8", errors="replace",
-        )  # fmt: skip
+        messages = Path(folder, "stderr.log")
+        with messages.open("w") as file:
+            running = subprocess.Popen(command, stderr=file, env={**os.environ, **here})
         try:
-            _, complaints = running.communicate(timeout=MINUTES * 60)
+            failed = "failed" if running.wait(MINUTES * 60) else ""
         except subprocess.TimeoutExpired:
-            running.terminate()
-            complaints = ""
-            with suppress(subprocess.TimeoutExpired):  # what they started may hold the pipe open
-                _, complaints = running.communicate(timeout=60)
-            raise RuntimeError(
-                f"{processes} processes had not ended after {MINUTES:g} minutes and were stopped. "
-                "Does one wait for a message that no other sends? A script that takes longer is "
-                f"run with torchrun in a terminal.\n{complaints[-3000:]}"
-            ) from None
+            failed = (
+                f"had not ended after {MINUTES:g} minutes and were stopped. Does one wait for a "
+                "message that no other sends? A script that takes longer is run in a terminal"
+            )
         finally:
             running.terminate()  # torchrun then ends its processes; one that has ended stays so
             running.wait()
-        if running.returncode:
-            raise RuntimeError(f"{processes} processes failed:\n{complaints[-3000:]}")
+        if failed:
+            end = messages.read_text(encoding="utf-8", errors="replace")[-3000:]
+            raise RuntimeError(f"{processes} processes {failed}:\n{end}")
         said = {int(log.parent.name): log for log in Path(folder).glob("*/*/*/stdout.log")}
-        return "".join(
-            said[rank].read_text(encoding="utf-8", errors="replace") for rank in range(processes)
-        )
+        return "".join(said[rank].read_text(encoding="utf-8") for rank in range(processes))

@@ -1,7 +1,6 @@
-"""The files of a run that can be resumed exactly."""
+"""What a run needs to be resumed exactly: tensors, and settings that must not change."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,132 +9,76 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from helpers.formats.checkpoints import (
-    config_of,
-    load_weights,
-    read_tensors,
-    save_checkpoint,
-    unique_state_dict,
-    write_tensors,
-)
+from helpers.formats.checkpoints import config_of, load_weights, unique_state_dict
 from helpers.runs.distributed import own_part, shard_like
 
-WAYS = ("params", "foreach", "fused", "capturable", "differentiable", "initial_lr")
+WAYS = {"params", "foreach", "fused", "capturable", "differentiable", "initial_lr"}
 
 
-class RunFolder:
-    """The files of a run: `last.safetensors`, from which the next step can be computed exactly, and
-    `best`, the model with the lowest validation loss, as `save_checkpoint` writes it.
+def state_of(
+    model: nn.Module, optimizers: Sequence[Optimizer], generator: torch.Generator | None
+) -> dict[str, Tensor]:
+    """The tensors from which the next step can be computed, by name."""
+    tensors = {f"model/{name}": t for name, t in unique_state_dict(model).items()}
+    for number, optimizer in enumerate(optimizers):
+        for index, state in optimizer.state_dict()["state"].items():
+            for name, value in state.items():
+                tensors[f"optimizer{number}/{index}/{name}"] = value
+    for name, draws in _generators(generator).items():
+        tensors[f"random/{name}"] = draws.get_state()
+    return tensors
 
-    Args:
-        folder: made if needed.
-        model, optimizers: of the run.
-        generator: draws its batches; None: torch's own does.
-        settings: number of steps taken → what must not change when the run is resumed.
 
-    Taught in: training.
-    """
+def restore(
+    tensors: Mapping[str, Tensor],
+    source: Path,
+    model: nn.Module,
+    optimizers: Sequence[Optimizer],
+    generator: torch.Generator | None,
+) -> None:
+    """Give model, optimizers and generators the state that `state_of` wrote to `source`."""
+    load_weights(model, _part("model/", tensors), source)
+    for number, optimizer in enumerate(optimizers):
+        stepped = [p for group in optimizer.param_groups for p in group["params"]]
+        states: dict[int, dict[str, Tensor]] = {}
+        for name, value in _part(f"optimizer{number}/", tensors).items():
+            index, key = name.split("/")
+            p = stepped[int(index)]
+            whole = value if value.shape != p.shape else shard_like(value, p)
+            states.setdefault(int(index), {})[key] = whole
+        groups = optimizer.state_dict()["param_groups"]
+        optimizer.load_state_dict({"state": states, "param_groups": groups})
+    random = _part("random/", tensors)
+    for name, draws in _generators(generator).items():
+        if name in random:
+            draws.set_state(random[name])
 
-    def __init__(
-        self,
-        folder: str | Path,
-        model: nn.Module,
-        optimizers: Sequence[Optimizer],
-        generator: torch.Generator | None,
-        settings: Callable[[int], dict[str, Any]],
-    ):
-        self.folder = Path(folder)
-        self.last, self.best = self.folder / "last.safetensors", self.folder / "best"
-        self.model, self.optimizers, self.generator = model, optimizers, generator
-        self.settings, self.validation = settings, None
 
-    def start(self, resume: bool) -> dict[str, Any]:
-        """Restore the run in the folder and return its record, which is empty for a new run.
-
-        Raises FileExistsError rather than overwrite a run, and ValueError if the one in the folder
-        belongs to another model, other optimizers or other settings.
-        """
-        if not self.last.exists():
-            return {}
-        if not resume:
-            raise FileExistsError(
-                f"{self.folder} holds a run already: continue it with resume=True, or choose "
-                "another folder"
-            )
-        tensors, metadata = read_tensors(self.last)
-        if "run" not in metadata:
-            raise ValueError(f"{self.last} is not the state of a training run")
-        run, before = metadata["run"], metadata["settings"]
-        self.validation = before["validation"]
-        now = json.loads(json.dumps(self._settings(len(run["losses"]))))  # JSON knows no tuples
-        if before["validation"] is None:  # nothing was evaluated
-            del before["validation"]
-        for name in now:  # versions of torch differ in which hyperparameters they list
-            if name in before and before[name] != now[name]:
-                raise ValueError(f"{self.last}: {name} was {before[name]}, is {now[name]}")
-        load_weights(self.model, _part("model/", tensors), self.last)
-        for number, optimizer in enumerate(self.optimizers):
-            stepped = [p for group in optimizer.param_groups for p in group["params"]]
-            states: dict[int, dict[str, Tensor]] = {}
-            for name, value in _part(f"optimizer{number}/", tensors).items():
-                index, key = name.split("/")
-                p = stepped[int(index)]
-                whole = value if value.shape != p.shape else shard_like(value, p)
-                states.setdefault(int(index), {})[key] = whole
-            groups = optimizer.state_dict()["param_groups"]
-            optimizer.load_state_dict({"state": states, "param_groups": groups})
-        _set_random_states(self.generator, _part("random/", tensors))
-        return run
-
-    def save_best(self, notes: Mapping[str, Any]) -> None:
-        """Write the weights as they are now, as the best."""
-        save_checkpoint(self.best, self.model, notes=notes)
-
-    def save(self, run: Mapping[str, Any]) -> None:
-        """Write the state from which the next step can be computed; run: its record."""
-        tensors = {f"model/{name}": t for name, t in unique_state_dict(self.model).items()}
-        for number, optimizer in enumerate(self.optimizers):
-            for index, state in optimizer.state_dict()["state"].items():
-                for name, value in state.items():
-                    tensors[f"optimizer{number}/{index}/{name}"] = value
-        for name, value in _random_states(self.generator).items():
-            tensors[f"random/{name}"] = value
-        settings = self._settings(len(run["losses"]))
-        write_tensors(self.last, tensors, {"run": run, "settings": settings})
-
-    def _settings(self, taken: int) -> dict[str, Any]:
-        """What must not change, by name."""
-        config = config_of(self.model)
-        settings = {
-            **self.settings(taken),
-            "model": type(self.model).__name__ if config is None else "GPT",
-            **{
-                f"model.{name}": value for name, value in (asdict(config) if config else {}).items()
-            },
-            "dtypes": sorted({str(p.dtype) for p in self.model.parameters()}),
-            "frozen": [name for name, p in self.model.named_parameters() if not p.requires_grad],
-            # How processes divide an optimizer's work may change.
-            "optimizers": [type(o).__name__.removeprefix("Sharded") for o in self.optimizers],
-            "generator": self.generator is not None,
-        }
-        settings["validation"] = settings["validation"] or self.validation
-        for i, optimizer in enumerate(self.optimizers):
-            for j, group in enumerate(optimizer.param_groups):
-                rates = {**group, "lr": group.get("initial_lr", group["lr"])}
-                rates["shapes"] = [list(p.shape) for p in group["params"]]
-                settings |= {
-                    f"optimizer {i}, group {j}, {name}": repr(value)
-                    for name, value in rates.items()
-                    if name not in WAYS
-                }
-        return settings
+def settings_of(
+    model: nn.Module, optimizers: Sequence[Optimizer], generator: torch.Generator | None
+) -> dict[str, Any]:
+    """What must not change when a run is resumed, by name."""
+    config = config_of(model)
+    settings = {
+        "model": "GPT" if config else type(model).__name__,
+        **{f"model.{name}": value for name, value in (asdict(config) if config else {}).items()},
+        "dtypes": sorted({str(p.dtype) for p in model.parameters()}),
+        "frozen": [name for name, p in model.named_parameters() if not p.requires_grad],
+        # How processes divide an optimizer's work may change.
+        "optimizers": [type(o).__name__.removeprefix("Sharded") for o in optimizers],
+        "generator": generator is not None,
+    }
+    for i, optimizer in enumerate(optimizers):
+        for j, group in enumerate(optimizer.param_groups):
+            rates = {**group, "lr": group.get("initial_lr", group["lr"])}
+            rates["shapes"] = [list(p.shape) for p in group["params"]]
+            for name in sorted(rates.keys() - WAYS):
+                settings[f"optimizer {i}, group {j}, {name}"] = repr(rates[name])
+    return settings
 
 
 def not_finite(model: nn.Module, optimizers: Sequence[Optimizer]) -> list[str]:
-    """The names of trained weights and of optimizers' states that hold NaN or infinity.
-
-    Only this process's part of a divided tensor is checked. Taught in: training.
-    """
+    """The names of trained weights and optimizer states that hold NaN or infinity here."""
     weights = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     states = [
         (f"{name} of {type(optimizer).__name__}", value)
@@ -151,19 +94,12 @@ def _part(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 
-def _random_states(generator: torch.Generator | None) -> dict[str, Tensor]:
+def _generators(batches: torch.Generator | None) -> dict[str, torch.Generator]:
     """Dropout draws from torch's own generators, batches from the one that was given."""
-    states = {"torch": torch.get_rng_state()}
+    generators = {"torch": torch.default_generator}
     if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state()
-    if generator is not None:
-        states["batches"] = generator.get_state()
-    return states
-
-
-def _set_random_states(generator: torch.Generator | None, states: dict[str, Tensor]) -> None:
-    torch.set_rng_state(states["torch"])
-    if "cuda" in states and torch.cuda.is_available():
-        torch.cuda.set_rng_state(states["cuda"])
-    if generator is not None:
-        generator.set_state(states["batches"])
+        torch.cuda.init()
+        generators["cuda"] = torch.cuda.default_generators[torch.cuda.current_device()]
+    if batches is not None:
+        generators["batches"] = batches
+    return generators

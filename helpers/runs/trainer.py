@@ -3,13 +3,14 @@
 The steps are those of `helpers.training.train`.
 """
 
+import json
 import math
 import signal
 import sys
 import threading
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
@@ -21,11 +22,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm import tqdm
 
+from helpers.formats.checkpoints import read_tensors, save_checkpoint, write_tensors
 from helpers.formats.files import alone_in
 from helpers.kernels import has_bf16
 from helpers.optimizers import Muon
 from helpers.runs.distributed import Processes, ShardedMuon, clip_gradients, first_process
-from helpers.runs.state import RunFolder, not_finite
+from helpers.runs.state import not_finite, restore, settings_of, state_of
 from helpers.training import (
     Schedule,
     estimate_loss,
@@ -46,6 +48,9 @@ class Run:
     seconds: float = 0.0  # spent in steps, without evaluations
     stopped: str = "finished"  # why it ended, or "interrupted"
 
+    def __post_init__(self) -> None:
+        self.evaluations = [(n, s, loss) for n, s, loss in self.evaluations]  # JSON has no tuples
+
     @property
     def step(self) -> int:
         """Number of steps so far."""
@@ -55,12 +60,6 @@ class Run:
     def best(self) -> float:
         """The lowest evaluation loss, infinite before the first evaluation."""
         return min((loss for _, _, loss in self.evaluations), default=float("inf"))
-
-    @classmethod
-    def from_state_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Return the run from the dict that `asdict` made; {} gives a new run."""
-        was = cls(**record)
-        return cls(was.losses, [(n, s, loss) for n, s, loss in was.evaluations], was.seconds)
 
     def __repr__(self) -> str:
         best = f", best validation loss {self.best:.3f}" if self.evaluations else ""
@@ -72,9 +71,8 @@ class Trainer:
     """Trains a language model in place, as `helpers.training.train` does, and operates the run.
 
     The folder gets `last.safetensors`, from which the run can be resumed, at each evaluation and at
-    the end, and `best`, the model with the lowest evaluation loss. Each of the processes that
-    train a model together has a `Trainer` of its own. To do more at an evaluation, override
-    `evaluate`. Taught in: training.
+    the end, and `best`, the model with the lowest evaluation loss. Of several processes each has a
+    `Trainer`. To do more at an evaluation, override `evaluate`. Taught in: training.
     """
 
     model: nn.Module  # maps ids (B, T) to logits (B, T, V)
@@ -109,34 +107,51 @@ class Trainer:
         self.autocast = torch.autocast(
             device.type, torch.bfloat16, enabled=self.bf16 and has_bf16(device)
         )
-        self.files = None
-        if self.folder is not None:
-            self.files = RunFolder(
-                self.folder, self.model, self.optimizers, self.generator, self._settings
-            )
+        self.last = None if self.folder is None else Path(self.folder) / "last.safetensors"
+        self.validation: list[Any] | None = None  # what the losses of evaluations belong to
+        if self.eval_data is not None:
+            self.validation = [_checksum(self.eval_data), self.eval_iters]
         self.run = Run()
 
     def fit(self, resume: bool = False) -> Run:
         """Train for `steps` steps in all; returns the `Run`.
 
         resume: continue the run in `folder` as if it had never stopped (up to what dropout draws in
-        other processes than the first).
-
-        An interrupt of the kernel (Ctrl-C) ends the run after the current step. A resumed run may
-        have more steps, if the schedule stays the same for those taken, and be evaluated at other
-        steps. Raises ValueError if any other setting has changed, FileExistsError for a folder in
-        which another run is at work, or that holds a run when resume is False, and
-        FloatingPointError when the loss, or a weight at an evaluation or at the end, is not finite;
-        the folder then holds the state from before.
+        other processes than the first), with more steps if the schedule stays the same for those
+        taken, and evaluated at other steps; ValueError if any other setting has changed.
+        An interrupt (Ctrl-C) ends the run after the current step. If the loss or a weight is no
+        longer finite, FloatingPointError: the folder then holds the state from before.
         """
-        if resume and self.files is None:
+        if resume and self.folder is None:
             raise ValueError("resume=True needs folder, the folder of the run to resume")
-        with alone_in(self.files.folder) if self.files and first_process() else nullcontext():
+        with alone_in(self.folder) if self.folder and first_process() else nullcontext():
             return self._fit(resume)
 
+    def _start(self, resume: bool) -> Run:
+        """A new run, or the one in the folder, with its state restored."""
+        if self.last is None or not self.last.exists():
+            return Run()
+        if not resume:
+            raise FileExistsError(
+                f"{self.folder} holds a run already: continue it with resume=True, or choose "
+                "another folder"
+            )
+        tensors, metadata = read_tensors(self.last)
+        if "run" not in metadata:
+            raise ValueError(f"{self.last} is not the state of a training run")
+        run, before = Run(**metadata["run"] | {"stopped": "finished"}), metadata["settings"]
+        self.validation = self.validation or before["validation"]
+        now = json.loads(json.dumps(self._settings(run.step)))  # JSON knows no tuples
+        if before["validation"] is None:  # nothing was evaluated
+            del before["validation"]
+        for name in now:  # versions of torch differ in which hyperparameters they list
+            if name in before and before[name] != now[name]:
+                raise ValueError(f"{self.last}: {name} was {before[name]}, is {now[name]}")
+        restore(tensors, self.last, self.model, self.optimizers, self.generator)
+        return run
+
     def _fit(self, resume: bool) -> Run:
-        record = {} if self.files is None else self.files.start(resume)
-        self.run = run = Run.from_state_dict(record)
+        self.run = run = self._start(resume)
         processes = self.processes
         if processes.world_size > 1:
             if self.generator is None:
@@ -147,9 +162,8 @@ class Trainer:
         parallel = processes.wrap_ddp(self.model)
         schedulers = learning_rates(self.optimizers, self.schedule, self.steps, run.step)
         self.model.train()
-        hidden = not (self.progress and processes.rank == 0)
-        bar = tqdm(total=self.steps, initial=run.step, disable=hidden, file=sys.stdout,
-                   unit=" steps")  # fmt: skip
+        bar = tqdm(total=self.steps, initial=run.step, file=sys.stdout, unit=" steps",
+                   disable=not self.progress or processes.rank > 0)  # fmt: skip
         with Interrupt() as interrupt, bar:
             while run.step < self.steps:
                 if processes.any(interrupt.requested):
@@ -168,8 +182,7 @@ class Trainer:
             if run.stopped != "interrupted":
                 self._evaluate_once()
             self._expect_finite()
-            if self.files is not None:
-                self.files.save(asdict(run))
+            self._save()
         return run
 
     def _step(self, parallel: Any) -> float:
@@ -212,12 +225,18 @@ class Trainer:
         if not math.isfinite(loss):
             self._fail(f"the validation loss is {loss}")
         self._expect_finite()
-        best = loss < run.best
+        if self.folder is not None and loss < run.best:
+            notes = {"step": run.step, "validation_loss": loss}
+            save_checkpoint(Path(self.folder) / "best", self.model, notes=notes)
         run.evaluations.append((run.step, run.seconds, loss))
-        if self.files is not None:
-            if best:
-                self.files.save_best({"step": run.step, "validation_loss": loss})
-            self.files.save(asdict(run))
+        self._save()
+
+    def _save(self) -> None:
+        """Write the state from which the next step can be computed."""
+        if self.last is not None:
+            tensors = state_of(self.model, self.optimizers, self.generator)
+            about = {"run": asdict(self.run), "settings": self._settings(self.run.step)}
+            write_tensors(self.last, tensors, about)
 
     def _expect_finite(self) -> None:
         ruined = not_finite(self.model, self.optimizers)
@@ -226,23 +245,23 @@ class Trainer:
 
     def _fail(self, what: str) -> NoReturn:
         message = f"{what} at step {self.run.step}. Is the learning rate too high, without warm-up?"
-        if self.files is not None and self.files.last.exists():
-            message += f" The last checkpoint is {self.files.last}: resume=True continues from it."
+        if self.last is not None and self.last.exists():
+            message += f" The last checkpoint is {self.last}: resume=True continues from it."
         raise FloatingPointError(message)
 
     def _settings(self, taken: int) -> dict[str, Any]:
-        """What must not change when the run is resumed, beside the model and the optimizers."""
+        """What must not change when the run is resumed, by name."""
         steps = sorted({0, taken // 2, taken - 1}) if taken else []
         schedule = self.schedule or (lambda step, steps: 1.0)
-        watched = None if self.eval_data is None else [_checksum(self.eval_data), self.eval_iters]
         return {
             "block_size": self.block_size,
             "batch_size": self.batch_size,
             "text": _checksum(self.data),
-            "validation": watched,
+            "validation": self.validation,
             "grad_clip": self.grad_clip,
             "bf16": self.bf16,
             "schedule": [f"{schedule(step, self.steps):.6g}" for step in steps],
+            **settings_of(self.model, self.optimizers, self.generator),
         }
 
 
