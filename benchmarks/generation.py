@@ -46,7 +46,7 @@ def twins(checkout: Path) -> tuple[nn.Module, GPT]:
         for name, p in theirs.state_dict().items()
         if name != "lm_head.weight"
     }
-    return theirs, gpt2(weights, n_head=SIZES["n_head"])
+    return theirs, gpt2(weights, {"n_head": SIZES["n_head"]})
 
 
 def seconds(work: Callable[[], torch.Tensor]) -> tuple[float, torch.Tensor]:
