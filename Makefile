@@ -27,7 +27,7 @@ NBTEST = PYTHONPATH=$(CURDIR)/tests/clock $(BIN)/pytest -q $(NBVAL)
 KERNELS = default avx2 $(if $(shell grep -m 1 -s avx512f /proc/cpuinfo),avx512)
 
 .PHONY: help lab test lint javascript unit chapters test-browser test-matrix notebooks normalise bench data train \
-	study studies book room constraints clean teach
+	study book room constraints clean teach
 
 help:
 	@echo "make lab           open the course in JupyterLab, in your own copies (my/)"
@@ -40,7 +40,7 @@ help:
 	@echo "make room          one archive for a room without internet: course, packages, data"
 	@echo "make bench         measure chapters and explorers"
 	@echo "make data          rebuild and verify the files under data/"
-	@echo "make studies       run the studies whose own code has changed; make study NAME=…: one, again"
+	@echo "make study NAME=…  run a study again"
 	@echo "make train         train the shipped models again"
 	@echo "make clean         remove what these commands made (not the data cache)"
 
@@ -105,9 +105,6 @@ data: .venv/dev
 train: .venv/course
 	$(BIN)/python tools/train.py shakespeare-gpt
 	$(BIN)/python tools/train.py gptmini
-
-studies: .venv/course
-	$(BIN)/python -m studies
 
 study: .venv/course
 	$(if $(NAME),,$(error which one? make study NAME=…; they are in studies/))

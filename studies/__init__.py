@@ -9,28 +9,25 @@ Every arm runs with the settings, and once more with each change in `variations`
 What the seed decides (initial weights, batches) must be alike in all arms: then differences are
 *paired*.
 
-`make study NAME=…` runs one again and says whether the numbers are the same. `make studies` looks
-at each study whose code, or whose helpers, have changed since it was run: it repeats one run per
-arm, keeps the results if their numbers come out again, and otherwise runs the study again. The
-results are in `studies/results/NAME.json`; a chapter shows them with
-``results("name").table(...)``.
+The results are in `studies/results/NAME.json`, with the commit that made them; a chapter shows
+them with ``results("name").table(...)``. They stay as they are until somebody changes on purpose
+what a study measures: `make study NAME=…` runs it again and says whether the numbers are the same.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib.util
 import json
-import math
-import multiprocessing
-import os
 import platform
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import metadata
+from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -159,37 +156,6 @@ def results(name: str) -> Results:
 # --- running --------------------------------------------------------------------------------------
 
 
-def source_hash(path: Path, package: str = "studies") -> str:
-    """A hash of the code of a file and of the modules of a package that it imports, directly or
-    not, without comments and docstrings."""
-    sources, waiting = {}, [path.resolve()]
-    while waiting:
-        if (file := waiting.pop()) in sources:
-            continue
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(
-                node
-            ):
-                node.body = node.body[1:]
-            if isinstance(node, ast.ImportFrom):
-                waiting += _imported(node, package, FOLDER.parent)
-        sources[file] = ast.dump(tree)
-    texts = [sources[file] for file in sorted(sources)]
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
-
-
-def _imported(node: ast.ImportFrom, package: str, root: Path) -> list[Path]:
-    """The files of a package that `from module import names` reads."""
-    module = node.module or ""
-    if module.split(".")[0] not in (package, "studies"):
-        return []
-    names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
-    paths = [root.joinpath(*name.split(".")) for name in names]
-    files = [path.with_suffix(".py") for path in paths] + [path / "__init__.py" for path in paths]
-    return [file for file in files if file.is_file() and file != FOLDER / "__init__.py"]
-
-
 @cache
 def load(path: Path) -> ModuleType:
     """The module in a file, which need not be on the path that Python searches."""
@@ -217,99 +183,53 @@ def run_study(
     """Run a study side by side on the cores, and write its results.
 
     What was done is kept in `results/NAME.part.json` after each run, and taken up again after an
-    interruption if the code is still the same; the old results stay until the new are complete.
+    interruption if the file is still the same; the old results stay until the new are complete.
     """
     study: Study = load(path).study
     folder = path.parent / "results"
     part, whole = folder / f"{path.stem}.part.json", folder / f"{path.stem}.json"
-    about = {
+    about: dict[str, Any] = {
         "study": path.stem,
-        "code": source_hash(path),
-        "helpers": source_hash(path, "helpers"),
+        "commit": _commit(path.parent),
         "machine": f"{platform.machine()}, {platform.system()}",
-        "versions": _versions(),
+        "versions": {"python": platform.python_version(), "torch": metadata.version("torch")},
         "arms": list(study.arms),
         "settings": dict(study.settings),
         "variations": [dict(change) for change in study.variations],
     }
-    done: list[dict[str, Any]] = []
+    planned = list(study.runs())
+    code = hashlib.sha256(path.read_bytes()).hexdigest()
+    before: dict[str, Any] = {"code": code, "runs": []}
     if part.is_file():
         before = json_object(part.read_bytes())
-        if before["code"] == about["code"] and before["versions"] == about["versions"]:
-            done = before["runs"]
-            log(f"{path.stem}: {len(done)} runs were done before")
-        else:  # runs of different code are never mixed
-            log(f"{path.stem}: {len(before['runs'])} runs of other code are left out")
-    planned = list(study.runs())
-    kept = list(done)
-    known = [{key: run[key] for key in ("arm", "seed", "settings")} for run in done]
-    left = [run for run in planned if run not in known]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=context) as pool:
-        tasks = [pool.submit(_one, path, run) for run in left]
+    done = before["runs"] if before["code"] == code else []  # never runs of different code
+    log(f"{path.stem}: {len(done)} of {len(planned)} runs were done before")
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        known = [_key(run) for run in done]
+        tasks = [pool.submit(_one, path, run) for run in planned if run not in known]
         try:
             for task in as_completed(tasks):
                 done.append(run := task.result())
-                write_whole(part, _text(about, done))
-                log(
-                    f"{path.stem} {len(done)}/{len(planned)}: {run['arm']}, seed {run['seed']}, "
-                    f"{run['settings']}: {run['numbers']} in {run['seconds']} s"
-                )
+                write_whole(part, _text({"code": code}, done))
+                log(f"{path.stem} {len(done)}/{len(planned)}: {run}")
         except BaseException:
-            # Those that run come to their end, and are kept, too.
-            pool.shutdown(cancel_futures=True)
-            ended = [task for task in tasks if not task.cancelled() and task.exception() is None]
-            kept += [task.result() for task in ended]
-            if kept:
-                write_whole(part, _text(about, kept))
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
-    order = {json.dumps(run): i for i, run in enumerate(planned)}
-    done.sort(key=lambda run: order[json.dumps({k: run[k] for k in ("arm", "seed", "settings")})])
+    done.sort(key=lambda run: planned.index(_key(run)))
     write_whole(whole, _text(about, done))
     part.unlink(missing_ok=True)
     return Results(path.stem, done, about)
 
 
-SHORT = 30.0  # seconds that a run may take to be repeated, unless it is the shortest
+def _key(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: run[name] for name in ("arm", "seed", "settings")}
 
 
-def repeat(path: Path, workers: int | None = None, log: Callable[[str], None] = print) -> bool:
-    """Repeat the shortest run of each arm; if all numbers come out again, up to rounding, the
-    results are marked as those of the code that is here."""
-    found = results(path.stem)
-    chosen: dict[str, dict[str, Any]] = {}
-    for run in sorted(found.runs, key=lambda run: run["seconds"]):
-        if not chosen or run["seconds"] <= SHORT:
-            chosen.setdefault(run["arm"], run)
-    planned = list(load(path).study.runs())
-    keys = [{k: run[k] for k in ("arm", "seed", "settings")} for run in chosen.values()]
-    same = [{k: run[k] for k in ("arm", "seed", "settings")} for run in found.runs] == planned
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=context) as pool:
-        for before, again in zip(
-            chosen.values(), pool.map(_one, [path] * len(keys), keys), strict=True
-        ):
-            old, new = before["numbers"], again["numbers"]
-            if old.keys() != new.keys() or not all(_near(k, old[k], new[k]) for k in old):
-                log(f"{path.stem}: {before['arm']}, seed {before['seed']}: {old}, now {new}")
-                same = False
-    if same:
-        log(f"{path.stem}: {len(keys)} runs repeated, the same numbers")
-        hashes = {"code": source_hash(path), "helpers": source_hash(path, "helpers")}
-        about = {k: hashes.pop(k, v) for k, v in found.about.items()} | hashes
-        write_whole(path.parent / "results" / f"{path.stem}.json", _text(about, found.runs))
-    return same
-
-
-def _near(measure: str, old: float, new: float) -> bool:
-    """Times are never the same, and rounding may grow in training."""
-    return "seconds" in measure or math.isclose(old, new, rel_tol=1e-2, abs_tol=1e-2)
-
-
-def _versions() -> dict[str, str]:
-    import torch
-
-    return {"python": platform.python_version(), "torch": torch.__version__}
+def _commit(folder: Path) -> str:
+    """The commit that lies here, with a mark if something in it has changed since."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude=*"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    return found.stdout.strip() or "not in a repository"
 
 
 def _text(about: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> bytes:
