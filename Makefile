@@ -34,7 +34,7 @@ help:
 	@echo "make test          lint, types, unit tests, notebook hygiene, every chapter compared with its outputs"
 	@echo "make test-browser  every explorer, and every chapter's outputs, in JupyterLab in Chromium"
 	@echo "make test-matrix   every chapter compared with 1 and 2 threads and each set of CPU kernels"
-	@echo "make notebooks     run every chapter in place and normalise the files"
+	@echo "make notebooks     run every chapter in place, and write what README and TEACHING repeat"
 	@echo "make teach         install what tools/teach.py needs: assignments, grades, slides"
 	@echo "make book          the course as web pages, in build/book"
 	@echo "make room          one archive for a room without internet: course, packages, data"
@@ -90,6 +90,7 @@ test-matrix: .venv/dev
 
 notebooks: .venv/dev
 	$(BIN)/python tools/notebooks.py run
+	$(BIN)/python tools/repeated.py
 
 normalise: .venv/dev
 	$(BIN)/python tools/notebooks.py normalise
