@@ -12,7 +12,7 @@ LAB_ARGS ?=
 BIN := .venv/bin
 # Half of pip's time would go into compiling what is never imported: Python compiles what is, once.
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
-        -c constraints.txt $(PIP_ARGS)
+        -c tools/constraints.txt $(PIP_ARGS)
 unexport PYTHONDONTWRITEBYTECODE
 # mwparserfromhell has no build for Python 3.14 yet: where there is no compiler, pip leaves out its
 # part in C, and the articles are made by the part in Python, more slowly, the same.
@@ -59,16 +59,16 @@ lint: .venv/dev javascript
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell *.md docs benchmarks data/*.md data/*.py exercises explorers helpers \
-		notebooks/*.ipynb studies/*.py tests tools Makefile
+		notebooks/*.ipynb studies/*.py tests tools Makefile --skip "*/node_modules"
 	$(BIN)/python tools/notebooks.py check
 
 # Prettier and TypeScript read the JavaScript; none of npm's packages reaches a learner.
 javascript:
-	@if command -v npm >/dev/null && $(MAKE) --silent node_modules/.package-lock.json; then npm run --silent check; \
+	@if command -v npm >/dev/null && $(MAKE) --silent explorers/node_modules/.package-lock.json; then npm --prefix explorers run --silent check; \
 	else echo "npm, or what it installs, is not here: JavaScript was not checked."; test -z "$$GITHUB_ACTIONS"; fi
 
-node_modules/.package-lock.json: package-lock.json
-	@npm ci --silent --no-audit --no-fund --fetch-retries=1 --fetch-timeout=30000
+explorers/node_modules/.package-lock.json: explorers/package-lock.json
+	@npm --prefix explorers ci --silent --no-audit --no-fund --fetch-retries=1 --fetch-timeout=30000
 	@touch $@
 
 unit: .venv/dev
@@ -121,20 +121,20 @@ room: export PIP_ARGS := $(PIP_ARGS)
 room: .venv/course
 	$(BIN)/python tools/teaching/room.py
 
-# Resolve again for every platform and Python after changing requirements*.txt.
+# Resolve again for every platform and Python after changing a file of requirements.
 constraints: .venv/dev
 	$(INSTALL) uv==0.13.8
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
-		--no-emit-package dot-product-to-gpt requirements-dev.txt --output-file constraints.txt
+		--no-emit-package dot-product-to-gpt tools/requirements-dev.txt --output-file tools/constraints.txt
 	@{ echo '# The full resolved set for every platform, made by `make constraints`; pip reads it as -c.'; \
-		cat constraints.txt; } > constraints.new && mv constraints.new constraints.txt
+		cat tools/constraints.txt; } > constraints.new && mv constraints.new tools/constraints.txt
 
 clean:
-	rm -rf build .venv node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
+	rm -rf build .venv explorers/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results *.egg-info
 	find helpers exercises explorers studies tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The marks are written last: an installation that was interrupted is taken up again.
-.venv/course: requirements.txt constraints.txt pyproject.toml
+.venv/course: requirements.txt tools/constraints.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; (3, 11) <= v < (3, 15) or sys.exit("The course needs Python 3.11, 3.12, 3.13 or 3.14, for which PyTorch 2.13 is built, but $(PYTHON) is %d.%d. Name another one: make lab PYTHON=python3.12" % v[:2])'
 	@$(PYTHON) -c 'import platform, sys; mac, chip = platform.mac_ver()[0], platform.machine(); mac and (chip != "arm64" or int(mac.split(".")[0]) < 14) and sys.exit("PyTorch 2.13, which the course needs, is built for Macs with an Apple processor and macOS 14 or newer only; here $(PYTHON) finds macOS %s on %s." % (mac, chip))'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -144,6 +144,6 @@ clean:
 		"interrupted, remove what it left behind with make clean, and try again."; exit 1; }
 	@touch $@
 
-.venv/teach .venv/dev: .venv/%: .venv/course requirements-teach.txt requirements-%.txt
-	@$(INSTALL) -r requirements-$*.txt
+.venv/teach .venv/dev: .venv/%: .venv/course tools/requirements-teach.txt tools/requirements-%.txt
+	@$(INSTALL) -r tools/requirements-$*.txt
 	@touch $@

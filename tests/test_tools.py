@@ -375,8 +375,9 @@ def test_what_publishing_adds_goes_again_and_is_not_run_in_vain(published):
 def test_where_there_is_no_pytorch_it_is_said_before_anything_is_installed(
     tmp_path, version, mac, chip, words
 ):
-    for name in ("Makefile", "requirements.txt", "constraints.txt", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "tools").mkdir()
+    for name in ("Makefile", "requirements.txt", "tools/constraints.txt", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
     python = tmp_path / "python"
     python.write_text(
         f"#!{sys.executable}\nimport platform, sys\nsys.version_info = {version}\n"
@@ -392,7 +393,8 @@ def test_where_there_is_no_pytorch_it_is_said_before_anything_is_installed(
 
 
 def test_all_that_is_imported_is_declared():
-    declared = "".join(path.read_text() for path in ROOT.glob("requirements*.txt"))
+    files = [ROOT / "requirements.txt", *(ROOT / "tools").glob("requirements-*.txt")]
+    declared = "".join(path.read_text() for path in files)
     names = {line.split("==")[0] for line in declared.splitlines() if "==" in line}
     imported = set()
     folders = ("helpers", "exercises", "explorers", "studies", "tools", "data", "tests")

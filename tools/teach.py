@@ -24,7 +24,7 @@ except ModuleNotFoundError as missing:
     sys.exit(
         f"{sys.executable} has no package {missing.name}. `make teach` installs into .venv what "
         "these commands need; without make: "
-        "pip install -r requirements-teach.txt -c constraints.txt"
+        "pip install -r tools/requirements-teach.txt -c tools/constraints.txt"
     )
 
 
