@@ -12,8 +12,6 @@ import home
 import nbformat
 import pytest
 from conftest import ROOT
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 from nbformat import v4
 
 import notebooks as tool
@@ -246,13 +244,8 @@ def test_each_chapter_links_to_those_beside_it(tmp_path):
         tool.navigate(chapter, path)
         road = "[the road](00_start_here.ipynb#The-road)"
         links = f"← [00 · A](00_a.ipynb) · {road} · [02 · C](02_c.ipynb) →"
-        _title, top, setup, text, end = chapter.cells
-        assert (top.source, setup.id, text.source, end.source) == (
-            links,
-            "setup",
-            "The end.",
-            links,
-        )
+        _title, top, text, end = chapter.cells
+        assert (top.source, text.source, end.source) == (links, "The end.", links)
         nbformat.validate(chapter)
     for name, links in (("00_a", "[01 · B](01_b.ipynb) →"), ("02_c", "← [01 · B](01_b.ipynb) · ")):
         chapter = tool.read(tmp_path / f"{name}.ipynb")
@@ -263,98 +256,44 @@ def test_each_chapter_links_to_those_beside_it(tmp_path):
 # --- where nothing is installed -------------------------------------------------------------------
 
 
-@pytest.fixture
-def published(tmp_path):
-    """A toy of the course in a repository of its own, with a tag, and three chapters."""
-    course = tmp_path / "public"
-    (course / "helpers").mkdir(parents=True)
-    (course / "helpers" / "__init__.py").write_text("WHERE = 'the course'\n")
-    (course / "requirements.txt").write_text("# all\nnumpy==0.0.1\nsafetensors==0.0.1\n-e .\n")
-    for command in ("init -q", "add -A", "commit -qm first", "tag v2.0"):
-        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(["git", *who, *command.split()], cwd=course, check=True)
-    for name in ("00_start_here", "01_one", "02_two"):
+WHERE = {"repository": "https://github.com/a/b", "version": "v2.0"}
+
+
+def test_what_publishing_adds_goes_again(tmp_path):
+    for name in ("00_start_here", "01_one"):
         title = v4.new_markdown_cell(f"# {name[:2]} · {name[3:]}")
         nbformat.write(v4.new_notebook(cells=[title]), tmp_path / f"{name}.ipynb")
-    (tmp_path / "pyproject.toml").write_text(
-        f'[project]\nversion = "2.0"\n[project.urls]\nRepository = "file://{course}/"\n'
-    )
-    return tmp_path
-
-
-def test_a_published_chapter_gets_the_course_where_it_is_not_at_hand(published):
-    where = home.home(published / "pyproject.toml")
-    path = published / "01_one.ipynb"
+    path = tmp_path / "01_one.ipynb"
     chapter = tool.read(path)
-    tool.navigate(chapter, path, where)
+    tool.navigate(chapter, path)
+    plain = [(cell.id, cell.source) for cell in chapter.cells]
+    assert len(plain) == 3
+    tool.navigate(chapter, path, WHERE)
     assert [cell.id for cell in chapter.cells][1:] == ["navigation-top", "setup", "navigation-end"]
-    setup = chapter.cells[2]
-    assert setup.metadata["jupyter"]["source_hidden"]
-    (published / "other").mkdir()  # anybody may have a module of this name
-    (published / "other" / "helpers.py").write_text("WHERE = 'elsewhere'\n")
-    other = f"sys.path.insert(0, {str(published / 'other')!r})"
-    bare = hidden(f"{other}\n{setup.source}\nimport helpers; print(helpers.WHERE)")
-    for _ in range(2):  # the second time, the folder is there
-        done = subprocess.run(
-            [sys.executable, "-I", "-c", bare], cwd=published, capture_output=True, text=True
-        )
-        assert (done.stdout, done.stderr) == ("the course\n", "")
-    here = subprocess.run([sys.executable, "-c", setup.source], cwd=ROOT, capture_output=True)
-    assert (here.returncode, here.stdout, here.stderr) == (0, b"", b"")
-    assert not (ROOT / "course-v2.0").exists()
+    assert "-b v2.0 https://github.com/a/b course" in chapter.cells[2].source
+    tool.navigate(chapter, path)
+    assert [(cell.id, cell.source) for cell in chapter.cells] == plain
 
 
-@pytest.mark.parametrize("beside", [None, "helpers.py", "helpers"])
-def test_a_chapter_without_the_course_says_in_one_line_what_to_do(beside, tmp_path):
-    """In its first cell, also where a file or a folder has the name of a package of the course."""
-    if beside:
-        (tmp_path / beside).mkdir() if "." not in beside else (tmp_path / beside).touch()
-    setup = home.setup(None)
-    cells = [v4.new_code_cell(hidden(setup.source)), v4.new_code_cell("1 / 0")]
-    where = {"metadata": {"path": str(tmp_path)}}
-    client = NotebookClient(v4.new_notebook(cells=cells), resources=where)
-    with pytest.raises(CellExecutionError, match="NotInstalled"):
-        client.execute()
-    (error,) = cells[0].outputs
-    (line,) = error.traceback
-    assert line.startswith("This chapter needs the course's own code, not found here: ")
-    assert ("rename the file helpers.py" if beside == "helpers.py" else "`make lab`") in line
-
-
-def hidden(code):
-    """The code where the course's own packages cannot be imported, as in a bare environment."""
-    return f"""
-import sys
-sys.meta_path = [f for f in sys.meta_path if "editable" not in str(f)]
-sys.path = [p for p in sys.path if p != {str(ROOT)!r}]
-{code}"""
+def test_colab_finds_the_course(tmp_path):
+    code = f"""
+import runpy, sys
+from unittest.mock import MagicMock
+sys.path = [place for place in sys.path if place != {str(ROOT)!r}]
+sys.modules["google.colab"] = colab = MagicMock()
+runpy.run_path({str(ROOT / "tools" / "colab.py")!r})
+assert sys.path[0] == {str(ROOT)!r} and colab.output.enable_custom_widget_manager.called
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 
 
 def test_a_published_chapter_opens_in_colab_and_binder():
-    where = {"repository": "https://github.com/a/b", "version": "v2.0"}
     address = "https://colab.research.google.com/github/a/b/blob/v2.0/notebooks/01_one.ipynb"
-    assert home.colab(where, "01_one.ipynb") == f"[open in Colab]({address})"
-    assert home.colab({**where, "repository": "https://other.org/a"}, "01_one.ipynb") == ""
+    assert home.colab(WHERE, "01_one.ipynb") == f"[open in Colab]({address})"
+    assert home.colab({**WHERE, "repository": "https://other.org/a"}, "01_one.ipynb") == ""
     address = "https://mybinder.org/v2/gh/a/b/v2.0?labpath=notebooks/01_one.ipynb"
-    assert home.binder(where, "01_one.ipynb") == f"[in Binder]({address})"
-    assert home.binder({**where, "repository": "https://other.org/a"}, "01_one.ipynb") == ""
-
-
-def test_what_publishing_adds_goes_again_and_is_not_run_in_vain(published):
-    path = published / "01_one.ipynb"
-    chapter = tool.read(path)
-    tool.navigate(chapter, path)
-    assert "make lab" in chapter.cells[2].source
-    plain = [(cell.id, cell.source) for cell in chapter.cells]
-    where = home.home(published / "pyproject.toml")
-    tool.navigate(chapter, path, where)
-    chapter.cells[2].execution_count = 1
-    tool.navigate(chapter, path, where)
-    assert chapter.cells[2].execution_count == 1
-    tool.navigate(chapter, path, {**where, "version": "v3.0"})
-    assert chapter.cells[2].execution_count is None
-    tool.navigate(chapter, path)
-    assert [(cell.id, cell.source) for cell in chapter.cells] == plain
+    assert home.binder(WHERE, "01_one.ipynb") == f"[in Binder]({address})"
+    assert home.binder({**WHERE, "repository": "https://other.org/a"}, "01_one.ipynb") == ""
 
 
 # --- what is installed ----------------------------------------------------------------------------

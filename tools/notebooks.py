@@ -138,10 +138,9 @@ def faults(notebook: NotebookNode) -> list[str]:
 
 
 def navigate(notebook: NotebookNode, path: Path, where: dict[str, str] | None = None) -> None:
-    """Put the links to the chapters before and after it below the title and at the end, and what
-    checks that the course is at hand.
+    """Put the links to the chapters before and after it below the title and at the end.
 
-    where: the home of the course, if it has one: then that cell gets the course where it is not.
+    where: the home of the course, if it has one: then a cell fetches it in Colab.
     """
     chapters = sorted(path.parent.glob(CHAPTERS))
     here = chapters.index(path)
@@ -160,14 +159,8 @@ def navigate(notebook: NotebookNode, path: Path, where: dict[str, str] | None = 
         )
         for place, texts in (("top", tops), ("end", links))
     )
-    setup = _kept(notebook, home.setup(where))
-    notebook.cells = [cells[0], first, setup, *cells[1:], last]
-
-
-def _kept(notebook: NotebookNode, cell: NotebookNode) -> NotebookNode:
-    """A cell with the count that it had in the notebook if it was there and is still the same."""
-    old = [c for c in notebook.cells if c.id == cell.id and c.source == cell.source]
-    return old[0] if old else cell
+    fetch = [home.fetch(where)] if where else []
+    notebook.cells = [cells[0], first, *fetch, *cells[1:], last]
 
 
 def _link(chapter: Path) -> str:
