@@ -233,6 +233,7 @@ def test_a_pickle_is_never_executed(tmp_path, write):
         (lambda w, a: a.update(norm="os.system"), "does not describe .*os.system"),
         (lambda w, a: a.update(n_layer=10**9), "1000000000 blocks, but holds weights of 2"),
         (lambda w, a: a.update(n_layer=1), "says 1 blocks, but holds weights of 2"),
+        (lambda w, a: a.update(rotary_base=0), "does not describe .*rotary_base .* not 0"),
         (lambda w, a: a.update(tied=False), r"lacks 1 weights.*lm_head.weight"),
         (lambda w, a: w.pop("norm.weight"), r"lacks 1 weights.*norm.weight"),
         (lambda w, a: w.update(more=torch.zeros(1)), r"1 weights too many.*more"),
@@ -241,7 +242,7 @@ def test_a_pickle_is_never_executed(tmp_path, write):
             for d in (torch.int32, torch.bool, torch.complex64, torch.float8_e4m3fn)
         ),
         (lambda w, a: a.update(vocab_size=7), r"has shape \(5, 8\), not \(7, 8\)"),
-        (lambda w, a: a.update(block_size=7), r"has shape \(6, 8\), not \(7, 8\): was it trained"),
+        (lambda w, a: a.update(block_size=7), r"has shape \(6, 8\), not \(7, 8\)"),
     ],
 )
 def test_a_file_that_does_not_fit_is_explained(saved, change, message):
@@ -402,3 +403,14 @@ def test_a_gpt_that_was_changed_is_not_saved(path):
     with pytest.raises(ValueError, match=r"the model lacks .*blocks.1.mlp"):
         save_checkpoint(path, model)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("change", ["eps", "base"])
+def test_a_number_that_was_changed_behind_the_config_is_not_lost(path, change):
+    model = seeded(norm="RMSNorm", position="Rotary")
+    save_checkpoint(path, model)
+    before = files(path)
+    setattr(model.norm if change == "eps" else model.blocks[1].attention.rotary, change, 0.1)
+    with pytest.raises(ValueError, match="not as the model's config says"):
+        save_checkpoint(path, model)
+    assert files(path) == before

@@ -101,7 +101,9 @@ def test_a_shipped_file_that_has_changed_is_not_used(file, tmp_path, monkeypatch
     line = whole[: whole.index(b"\n", len(whole) // 2) + 1]  # a text that ends with a whole line
     for damaged in {line, b"", whole[:99] + b"?" + whole[100:]} - {whole}:
         (sources.FOLDER / file).write_bytes(damaged)
-        with pytest.raises(data.DataError, match=f"{file} is damaged.*git restore data/{file}"):
+        with pytest.raises(
+            data.DataError, match=f"{file} is missing or damaged.*restore data/{file}"
+        ):
             read()
 
 

@@ -292,8 +292,8 @@ def test_a_gguf_file_is_the_model_and_its_tokenizer(tmp_path, tokenizer, setting
 @pytest.mark.parametrize(
     ("tokenizer", "settings", "message"),
     [
-        (PAIRS, LLAMA, "has 'RMSNorm', 'SwiGLU', 'Rotary' and bias=True"),
-        (PAIRS, {"bias": False}, "has 'LayerNorm', 'FeedForward', 'LearnedPosition' and bias=Fal"),
+        (PAIRS, LLAMA, "a Llama with bias=True is no Llama without"),
+        (PAIRS, {"bias": False}, "a GPT-2 with bias=False is no Llama"),
         (PAIRS, {**PLAIN, "qk_norm": True}, "neither layout has all parts"),
         (CHARACTERS, PLAIN, "should be a BPETokenizer with the special token"),
         (BPETokenizer(PAIRS.merges), PLAIN, "should be a BPETokenizer with the special token"),
@@ -311,38 +311,34 @@ def test_what_a_gguf_file_does_not_hold_is_named(tmp_path, tokenizer, settings, 
 @pytest.mark.parametrize("name", ["shakespeare-gpt", "gptmini"])
 def test_the_shipped_models_have_parts_that_neither_layout_has(tmp_path, name):
     saved = load_checkpoint(data.checkpoint(name))
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=r"neither layout has all parts of .*'qk_norm': False"):
         to_huggingface(saved.model, saved.tokenizer, tmp_path / "out")
-    assert "Llama's needs mlp='SwiGLU' instead of 'SquaredReLU', qk_norm=False instead of True" in (
-        str(error.value)
-    )
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    "settings",
     [
-        ({"mlp": "SquaredReLU"}, "GPT-2's needs mlp='FeedForward' instead of 'SquaredReLU'; Llama"),
-        ({"position": None}, "GPT-2's needs position='LearnedPosition' instead of None"),
-        ({"position": "SinusoidalPosition"}, "instead of 'SinusoidalPosition'"),
-        ({"n_kv_head": 2}, "GPT-2's needs n_kv_head=4 instead of 2"),
-        ({"head_size": 8}, "GPT-2's needs head_size=6 instead of 8"),
-        ({"qk_norm": True}, "GPT-2's needs qk_norm=False instead of True"),
-        ({**LLAMA, "convolution": 4}, "Llama's needs convolution=None instead of 4"),
-        ({**LLAMA, "norm": "LayerNorm"}, "Llama's needs norm='RMSNorm' instead of 'LayerNorm'"),
-        ({**LLAMA, "n_embd": 26, "head_size": 6}, "Llama's needs n_embd=24 instead of 26"),
+        {"mlp": "SquaredReLU"},
+        {"position": None},
+        {"position": "SinusoidalPosition"},
+        {"n_kv_head": 2},
+        {"head_size": 8},
+        {"qk_norm": True},
+        {**LLAMA, "convolution": 4},
+        {**LLAMA, "norm": "LayerNorm"},
+        {**LLAMA, "n_embd": 26, "head_size": 6},
     ],
 )
-def test_a_part_without_a_counterpart_is_named(tmp_path, settings, message):
-    with pytest.raises(ValueError, match="neither layout has all parts") as error:
+def test_a_part_without_a_counterpart_is_refused(tmp_path, settings):
+    with pytest.raises(ValueError, match="neither layout has all parts"):
         to_huggingface(made(CHARACTERS, **settings), CHARACTERS, tmp_path / "out")
-    assert message in str(error.value)
     assert not (tmp_path / "out").exists()
 
 
 def test_the_model_of_the_chapter_on_fast_training_stays_unless_its_parts_change(tmp_path):
     sizes = CHARACTERS.vocab_size, 8, 1, 1, 8
-    with pytest.raises(ValueError, match="convolution=None instead of 4"):
+    with pytest.raises(ValueError, match="neither layout has all parts"):
         to_huggingface(fast_gpt(*sizes), CHARACTERS, tmp_path / "out")
     model = fast_gpt(*sizes, **LLAMA, qk_norm=False, convolution=None)
     to_huggingface(model, CHARACTERS, tmp_path / "out")

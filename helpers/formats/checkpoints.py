@@ -7,7 +7,7 @@ or the new ones.
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,16 +28,17 @@ from helpers.formats.files import (
     write_whole,
 )
 from helpers.formats.tokenizer_json import from_file, read_tokenizer, tokenizer_json
-from helpers.gpt import GPT, GPTConfig
+from helpers.gpt import GPT, NORMS, GPTConfig
+from helpers.positions import Rotary
+from helpers.quantization import HalfEmbedding, HalfLinear
 from helpers.runs.distributed import first_process, full_tensor, shard_like
 from helpers.text import BPETokenizer, CharTokenizer
 
 Tokenizer = CharTokenizer | BPETokenizer
-Shapes = Mapping[str, Sequence[int]]  # of weights, by name
+Shapes = Mapping[str, tuple[int, ...]]  # of weights, by name
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-LAST_RELEASE = {  # names of weights: then, now
-    "^head": "lm_head", r"^position\.table": "position", r"mlp\.output": "mlp.down",
-}  # fmt: skip
+# Names of weights in the last release → now.
+LAST_RELEASE = {"head.": "lm_head.", "position.table": "position", "mlp.output": "mlp.down"}
 
 
 @dataclass
@@ -64,11 +65,9 @@ def save_checkpoint(
     config = config_of(model)
     if config and tokenizer:
         check_vocabulary(config, tokenizer)
-    about = {
-        **(asdict(config) if config else {}),
-        "tokenizer_class": type(tokenizer).__name__ if tokenizer else None,
-        "notes": dict(notes or {}),
-    }
+    about = asdict(config) if config else {}
+    about["tokenizer_class"] = type(tokenizer).__name__ if tokenizer else None
+    about["notes"] = dict(notes or {})
     weights = to_bytes(weights_in(dtype, model))
     files = {"config.json": config_json(about), "model.safetensors": weights}
     if tokenizer:
@@ -82,45 +81,36 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
 
     ValueError for damaged files, pickles (which are never opened) and weights that do not fit.
     """
-    path = Path(folder)
+    path, tokenizer = Path(folder), None
     if path.is_dir():
         tensors, _ = read_tensors(newest(path, "model.safetensors"))
-        about = read_json(newest(path, "config.json"))
-        about.pop("made_with", None)
-        has_tokenizer, notes = about.pop("tokenizer_class", None), about.pop("notes", {})
-        tokenizer = read_tokenizer(newest(path, "tokenizer.json")) if has_tokenizer else None
+        settings = read_json(newest(path, "config.json"))
+        settings.pop("made_with", None)
+        notes = settings.pop("notes", {})
+        if settings.pop("tokenizer_class", None):
+            tokenizer = read_tokenizer(newest(path, "tokenizer.json"))
     else:
-        tensors, about, tokenizer, notes = _last_release(path)
-    config = fitting_config(path, shapes_of(tensors), about)
+        tensors, about = read_tensors(path)
+        if not (settings := about.get("config", {})):
+            wrong = "does not describe a GPT; the state of a run, if it is one, needs resume=True"
+            raise ValueError(f"{path} {wrong}")
+        tensors, notes = renamed(tensors, LAST_RELEASE), about.get("notes", {})
+        tokenizer = _of_last_release(about)
+    config = fitting_config(path, shapes_of(tensors), settings)
     if tokenizer:
         check_vocabulary(config, tokenizer)
-    with SkipInit():
-        model = GPT(config)
-    load_weights(model, tensors, path)
-    return Checkpoint(model.eval(), tokenizer, notes)
+    return Checkpoint(filled(config, tensors, path), tokenizer, notes)
 
 
-def _last_release(
-    path: Path,
-) -> tuple[dict[str, Tensor], dict[str, Any], Tokenizer | None, dict[str, Any]]:
-    """Weights, config, tokenizer and notes in one file with the names of the last release."""
-    tensors, about = read_tensors(path)
-    if not about.get("config"):
-        run = ", but the state of a run, which Trainer.fit(resume=True) continues"
-        raise ValueError(f"{path} does not describe a GPT{run if 'run' in about else ''}")
-    for old, now in LAST_RELEASE.items():
-        tensors = {re.sub(old, now, name): tensor for name, tensor in tensors.items()}
-    tokenizer: Tokenizer | None = None
-    if "merges" in about:
-        known = ("special", "special_first", "single_digits")
-        layout: dict[str, Any] = {name: about[name] for name in known if name in about}
-        if "alphabet" in about:
-            layout["alphabet"] = map(from_file, about["alphabet"])
-        merges = [(from_file(left), from_file(right)) for left, right in about["merges"]]
-        tokenizer = BPETokenizer(merges, **layout)
-    elif about.get("symbols"):
-        tokenizer = CharTokenizer(about["symbols"])
-    return tensors, about["config"], tokenizer, about.get("notes", {})
+def _of_last_release(about: Mapping[str, Any]) -> Tokenizer | None:
+    if "merges" not in about:
+        return CharTokenizer(about["symbols"]) if about.get("symbols") else None
+    known = ("special", "special_first", "single_digits")
+    layout: dict[str, Any] = {name: about[name] for name in known if name in about}
+    if "alphabet" in about:
+        layout["alphabet"] = map(from_file, about["alphabet"])
+    merges = [(from_file(left), from_file(right)) for left, right in about["merges"]]
+    return BPETokenizer(merges, **layout)
 
 
 # --- what a model is ------------------------------------------------------------------------------
@@ -144,6 +134,11 @@ def described(model: nn.Module) -> GPTConfig:
     """
     shapes = shapes_of(unique_state_dict(model))
     if isinstance(config := getattr(model, "config", None), GPTConfig):
+        eps: Any = NORMS[config.norm](1).eps if config.norm_eps is None else config.norm_eps
+        for p in model.modules():
+            base = p.base if isinstance(p, Rotary) else config.rotary_base
+            if (getattr(p, "eps", eps), base) != (eps, config.rotary_base):
+                raise ValueError(f"{p} is not as the model's config says: change it there")
         return fitting_config("the model", shapes, asdict(config))
     try:
         vocab_size, n_embd = shapes["token.weight"]
@@ -166,11 +161,8 @@ def described(model: nn.Module) -> GPTConfig:
 
 
 def check_vocabulary(config: GPTConfig, tokenizer: Tokenizer) -> None:
-    """Raise ValueError if model and tokenizer have vocabularies of different sizes."""
-    if tokenizer.vocab_size != config.vocab_size:
-        raise ValueError(
-            f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}"
-        )
+    if (n := tokenizer.vocab_size) != config.vocab_size:
+        raise ValueError(f"the tokenizer has {n} tokens, the model {config.vocab_size}")
 
 
 def fitting_config(source: str | Path, shapes: Shapes, settings: Mapping[str, Any]) -> GPTConfig:
@@ -180,6 +172,8 @@ def fitting_config(source: str | Path, shapes: Shapes, settings: Mapping[str, An
         # Before a model is built, which could take all memory.
         if config.n_layer != (n := n_layers(shapes)):
             raise ValueError(f"it says {config.n_layer} blocks, but holds weights of {n}")
+        if config.rotary_base <= 0:
+            raise ValueError(f"rotary_base should be above 0, not {config.rotary_base}")
         with SkipInit():  # memory that is never written to takes no space
             planned = GPT(config)
     except (TypeError, ValueError, RuntimeError, ArithmeticError) as error:
@@ -189,7 +183,6 @@ def fitting_config(source: str | Path, shapes: Shapes, settings: Mapping[str, An
 
 
 def n_layers(names: Collection[str]) -> int:
-    """Return how many blocks have weights of these names."""
     return len({name.split(".")[1] for name in names if name.startswith("blocks.")})
 
 
@@ -210,11 +203,11 @@ def unique_state_dict(model: nn.Module) -> dict[str, Tensor]:
 
 
 def weights_in(dtype: torch.dtype | None, model: nn.Module) -> dict[str, Tensor]:
-    """Return the weights of a model by name, those with fractions in a dtype, if one is given."""
     weights = {name: full_tensor(tensor) for name, tensor in unique_state_dict(model).items()}
-    if dtype is None:
-        return weights
-    return {n: to_dtype(t, dtype, n) if t.is_floating_point() else t for n, t in weights.items()}
+    for name, tensor in weights.items():
+        if dtype and tensor.is_floating_point():
+            weights[name] = to_dtype(tensor, dtype, name)
+    return weights
 
 
 def to_dtype(tensor: Tensor, dtype: torch.dtype, name: str) -> Tensor:
@@ -227,6 +220,24 @@ def to_dtype(tensor: Tensor, dtype: torch.dtype, name: str) -> Tensor:
     return result
 
 
+def filled(config: GPTConfig, weights: Mapping[str, Tensor | nn.Module], source: str | Path) -> GPT:
+    """The model with these weights in float32, or with a layer in place of a weight."""
+    with SkipInit():
+        model = GPT(config)
+    for name, weight in weights.items():
+        part, _, kind = name.rpartition(".")
+        if isinstance(weight, Tensor):
+            own = to_dtype(weight, torch.float32, f"{source}: {name}").contiguous()
+            setattr(model.get_submodule(part), kind, nn.Parameter(own))
+        else:
+            model.set_submodule(part, weight)
+    if config.tied and isinstance(model.token, HalfEmbedding):
+        model.set_submodule("lm_head", HalfLinear(model.token.matrix))
+    elif config.tied:
+        model.lm_head.weight = model.token.weight
+    return model.eval()
+
+
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
     """Copy tensors into the weights of the same names; if one does not fit, none is copied."""
     own = unique_state_dict(model)
@@ -234,6 +245,12 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str | 
     new = {n: to_dtype(tensors[n], p.dtype, f"{source}: {n}") for n, p in own.items()}
     for name, p in own.items():
         p.copy_(shard_like(new[name], p))
+
+
+def renamed(tensors: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the tensors with each part of a name that `names` holds replaced: part → new part."""
+    parts = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
+    return {parts.sub(lambda part: names[part[0]], name): t for name, t in tensors.items()}
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> Shapes:
@@ -247,9 +264,8 @@ def check_shapes(expected: Shapes, found: Shapes, source: str | Path) -> None:
     if surplus := sorted(set(found) - set(expected)):
         raise ValueError(f"{source} has {len(surplus)} weights too many: {surplus[:3]} …")
     for name, shape in expected.items():
-        if (other := tuple(found[name])) != tuple(shape):
-            wrong = f"{source}: {name} has shape {other}, not {tuple(shape)}"
-            raise ValueError(f"{wrong}: was it trained with other settings?")
+        if found[name] != shape:
+            raise ValueError(f"{source}: {name} has shape {found[name]}, not {shape}")
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -295,5 +311,5 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except (SafetensorError, ValueError) as error:
         raise ValueError(
             f"{path} is not a whole safetensors file ({error}). It may be truncated, or a pickle "
-            "(.pt, .pth), which this course never opens: get or train it again"
+            "(.pt, .pth), which this course never opens"
         ) from error

@@ -18,12 +18,10 @@ FORGOTTEN = 3600  # seconds after which nobody can still be writing a file
 
 
 def write_whole(path: str | Path, content: bytes) -> None:
-    """Write a file and its folders; a crash leaves the old file or the new one, never a part.
-
-    Of a link, the file that it leads to. Removes what killed processes left of the same file.
-    """
+    """Write a file (of a link, the one that it leads to); a crash leaves the old one or the new."""
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
+    # What killed processes left of the same file.
     for old in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 32}.part"):
         with suppress(OSError):  # another process may have moved it by now
             if time.time() - old.stat().st_mtime > FORGOTTEN:
@@ -43,8 +41,8 @@ def write_whole(path: str | Path, content: bytes) -> None:
 def write_folder(folder: str | Path, files: Mapping[str, bytes]) -> None:
     """Write files of a folder together; after a crash, `newest` finds all old ones or all new ones.
 
-    FileExistsError if some are there that this did not write: a config.json of ours ends with
-    `MADE`, which other programs copy, but not to the end.
+    FileExistsError if some are there that this did not write: only a config.json of ours ends with
+    `MADE`.
     """
     folder = Path(folder)
     part, new, config = folder / ".part", folder / ".new", folder / "config.json"
@@ -77,9 +75,9 @@ def newest(folder: str | Path, name: str) -> Path:
 
 @contextmanager
 def alone_in(folder: str | Path) -> Iterator[None]:
-    """Make a folder, and keep all others out of `alone_in` of it while the `with` block lasts.
+    """Make a folder, and keep others out of `alone_in` of it in the `with` block (not on Windows).
 
-    FileExistsError if somebody is in. On Windows, which locks no folders, nobody is kept out.
+    FileExistsError if somebody is in.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     tempfile.TemporaryFile(dir=folder).close()  # not only after hours
@@ -92,12 +90,9 @@ def alone_in(folder: str | Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise FileExistsError(
-                f"another run is at work in {folder}: wait for its end, or choose another folder"
-            ) from None
-        except OSError:
-            pass  # some network's disk
+        except OSError as error:  # others: some network's disk
+            if isinstance(error, BlockingIOError):
+                raise FileExistsError(f"another run is at work in {folder}") from None
         yield
     finally:
         os.close(place)
@@ -107,14 +102,10 @@ def expect_no_pointer(path: Path) -> None:
     """Raise ValueError for the few lines that Git LFS leaves in place of a large file."""
     with path.open("rb") as file:
         if file.read(len(LFS_POINTER)) == LFS_POINTER:
-            raise ValueError(
-                f"{path} is a Git LFS pointer, a few lines of text in place of the file itself: "
-                "fetch the file with `git lfs pull`, or download it from the project's page"
-            )
+            raise ValueError(f"{path} is a Git LFS pointer: fetch the file with `git lfs pull`")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file. Raises ValueError, with its name, for any other content."""
     try:
         return json_object(path.read_bytes())
     except ValueError as error:
@@ -123,10 +114,6 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def json_object(text: str | bytes) -> dict[str, Any]:
     """Return the object that a JSON text holds. Raises ValueError for any other text."""
-    try:
-        value = json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    if not isinstance(value, dict):
+    if not isinstance(value := json.loads(text), dict):
         raise ValueError(f"it holds a {type(value).__name__}, not names with their values")
     return value

@@ -6,30 +6,19 @@ themselves. All numbers are little-endian. https://github.com/ggml-org/ggml/blob
 """
 
 import math
-import mmap
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from helpers.formats.checkpoints import Checkpoint, fitting_config, weights_in
+from helpers.formats import huggingface as hf
+from helpers.formats.checkpoints import Checkpoint, filled, fitting_config, renamed, weights_in
 from helpers.formats.files import expect_no_pointer, write_whole
-from helpers.formats.huggingface import (
-    LLAMA,
-    expect_computed,
-    exported_config,
-    filled,
-    inverse,
-    layout_of,
-    renamed,
-    renamed_sizes,
-    sizes_of,
-)
 from helpers.formats.tokenizer_json import to_file, tokenizer_from_vocabulary, vocabulary
 from helpers.positions import half_split
 from helpers.quantization import HalfEmbedding, HalfLinear, QuantizedLinear, QuantizedTensor
@@ -72,32 +61,27 @@ def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     path = Path(path)
     expect_no_pointer(path)
     try:
-        with (
-            path.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-        ):
-            return _read(path, _Header(content))
-    except (struct.error, ValueError, KeyError, OverflowError, RecursionError) as error:
+        with path.open("rb") as file:
+            return _read(path, file)
+    except (struct.error, ValueError, TypeError, KeyError, ArithmeticError, MemoryError) as error:
         raise ValueError(f"{path} is not a whole GGUF file: {error}") from error
 
 
-def _read(path: Path, header: "_Header") -> tuple[dict[str, Any], dict[str, Stored]]:
-    mark, version = header.numbers("4sI")
+def _read(path: Path, file: IO[bytes]) -> tuple[dict[str, Any], dict[str, Stored]]:
+    mark, version, n_tensors, n_values = _next(file, "4sIQQ")
     if mark != b"GGUF" or version not in VERSIONS:
         raise ValueError(f"it begins with {mark!r} and version {version}, not one of {VERSIONS}")
-    n_tensors, n_values = header.numbers("QQ")
     about: dict[str, Any] = {}
     for _ in range(n_values):
-        name = header.text()
-        header.errors = "replace" if name.startswith("general.") else "strict"
-        about[name] = header.value(*header.numbers("I"))
-        header.errors = "strict"
+        name = _next_text(file)
+        errors = "replace" if name.startswith("general.") else "strict"
+        about[name] = _next_value(file, _next(file, "I")[0], errors)
     rows = []
     for _ in range(n_tensors):
-        name, (n_sizes,) = header.text(), header.numbers("I")
-        rows.append((name, header.numbers(f"{n_sizes}Q"), *header.numbers("IQ")))
+        name, (n_sizes,) = _next_text(file), _next(file, "I")
+        rows.append((name, _next(file, f"{n_sizes}Q"), *_next(file, "IQ")))
     aligned = about.get("general.alignment", 32)
-    start = math.ceil(header.offset / aligned) * aligned
+    start = math.ceil(file.tell() / aligned) * aligned
     stored = {}
     for name, (width, *others), number, offset in rows:  # the innermost size first
         if number not in KINDS:
@@ -112,48 +96,40 @@ def _read(path: Path, header: "_Header") -> tuple[dict[str, Any], dict[str, Stor
     return about, stored
 
 
-class _Header:
-    """Reads numbers, texts and values, one after the other."""
+def _next(file: IO[bytes], form: str) -> tuple[Any, ...]:
+    """The next numbers, as `struct` calls them."""
+    return struct.unpack(f"<{form}", file.read(struct.calcsize(f"<{form}")))
 
-    def __init__(self, content: mmap.mmap):
-        self.content, self.offset = content, 0
-        self.errors = "strict"  # what to do with bytes that are not UTF-8
 
-    def numbers(self, form: str) -> tuple[Any, ...]:
-        found = struct.unpack_from(f"<{form}", self.content, self.offset)
-        self.offset += struct.calcsize(f"<{form}")
-        return found
+def _next_text(file: IO[bytes], errors: str = "strict") -> str:
+    (length,) = _next(file, "Q")
+    return str(_next(file, f"{length}s")[0], "utf-8", errors)
 
-    def text(self) -> str:
-        (length,) = self.numbers("Q")
-        (written,) = self.numbers(f"{length}s")
-        return str(written, "utf-8", self.errors)
 
-    def value(self, kind: int) -> Any:
-        if kind == TEXT:
-            return self.text()
-        if kind != ARRAY:
-            return self.numbers(NUMBERS[kind])[0]
-        kind, length = self.numbers("IQ")
-        if kind in (TEXT, ARRAY):
-            return [self.value(kind) for _ in range(length)]
-        return list(self.numbers(f"{length}{NUMBERS[kind]}"))
+def _next_value(file: IO[bytes], kind: int, errors: str) -> Any:
+    if kind == TEXT:
+        return _next_text(file, errors)
+    if kind != ARRAY:
+        return _next(file, NUMBERS[kind])[0]
+    kind, length = _next(file, "IQ")
+    if kind == TEXT:
+        return [_next_text(file, errors) for _ in range(length)]
+    return list(_next(file, f"{length}{NUMBERS[kind]}"))
 
 
 def write_gguf(
     path: str | Path, about: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
 ) -> None:
     """Write float32 tensors and texts, numbers, lists of texts or of whole numbers, by name."""
-    header = [struct.pack("<4sIQQ", b"GGUF", VERSIONS[-1], len(tensors), len(about))]
-    header += [_text(name) + _value(value) for name, value in about.items()]
-    offset, contents = 0, []
+    header = struct.pack("<4sIQQ", b"GGUF", VERSIONS[-1], len(tensors), len(about))
+    header += b"".join(_text(name) + _value(value) for name, value in about.items())
+    contents = bytearray()
     for name, tensor in tensors.items():
         sizes = tensor.shape[::-1]  # the innermost first
-        row = struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, 0, offset)  # 0: F32
-        header.append(_text(name) + row)
-        contents.append(_aligned(tensor.astype("<f4").tobytes()))
-        offset += len(contents[-1])
-    write_whole(path, b"".join([_aligned(b"".join(header)), *contents]))
+        row = struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, 0, len(contents))  # 0: F32
+        header += _text(name) + row
+        contents += _aligned(tensor.astype("<f4").tobytes())
+    write_whole(path, _aligned(header) + contents)
 
 
 def _aligned(content: bytes) -> bytes:
@@ -201,6 +177,7 @@ GGUF_COMPUTED = {
 NORMAL, CONTROL = 1, 3  # kinds of tokens
 # Whose features llama.cpp rotates by neighbours, our Rotary the first half with the second.
 ROTATED = ("attention.query.weight", "attention.key.weight")
+HALVES = {"token.weight": HalfEmbedding, "lm_head.weight": HalfLinear}
 
 
 def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
@@ -211,7 +188,7 @@ def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
     file and settings that this GPT does not compute.
     """
     about, stored = read_gguf(path)
-    expect_computed(about, GGUF_COMPUTED, path)
+    hf.expect_computed(about, GGUF_COMPUTED, path)
     try:
         norm_eps = about["llama.attention.layer_norm_rms_epsilon"]
         tokens, kinds, merges = (
@@ -223,34 +200,30 @@ def gguf(path: str | Path, *, int4: bool = False) -> Checkpoint:
             [token for token, kind in zip(tokens, kinds, strict=True) if kind != NORMAL],
             single_digits=about["tokenizer.ggml.pre"] == "smollm",
         )
-    except KeyError as error:
-        raise ValueError(f"{path} says nothing of {error}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    except (KeyError, ValueError) as error:
+        lacks = "it lacks " if isinstance(error, KeyError) else ""
+        raise ValueError(f"{path}: {lacks}{error}") from error
     ours = renamed(stored, GGUF_NAMES)
-    sizes = {"vocab_size": len(tokens), "norm_eps": norm_eps, "bias": False}
-    sizes |= {"tied": "lm_head.weight" not in ours, **renamed_sizes(about, GGUF_SIZES)}
-    config = fitting_config(path, {name: one.sizes for name, one in ours.items()}, LLAMA | sizes)
+    sizes = {"vocab_size": len(tokens), "bias": False, "tied": "lm_head.weight" not in ours}
+    sizes |= {"norm_eps": norm_eps, **hf.renamed_sizes(about, GGUF_SIZES)}
+    config = fitting_config(path, {name: one.sizes for name, one in ours.items()}, hf.LLAMA | sizes)
     head_size = config.head_size or config.n_embd // config.n_head
-    expect_computed(about, {"llama.rope.dimension_count": (head_size,)}, path)
+    hf.expect_computed(about, {"llama.rope.dimension_count": (head_size,)}, path)
     weights: dict[str, Tensor | nn.Module] = {}
     for name, tensor in ours.items():
         raw = torch.from_numpy(tensor.read())
         if name.endswith(ROTATED):
             raw = half_split(raw, raw.shape[0] // head_size)
-        if int4 and name == "token.weight":
-            weights[name] = HalfEmbedding(_numbers(raw, tensor.kind, torch.float16))
-        elif int4 and name == "lm_head.weight":
-            weights[name] = HalfLinear(_numbers(raw, tensor.kind, torch.float16))
+        if int4 and name in HALVES:
+            weights[name] = HALVES[name](_numbers(raw, tensor.kind, torch.float16))
         elif int4 and tensor.kind == "Q4_1" and raw.dim() == 2:
             weights[name] = QuantizedLinear(_in_blocks(raw))
         else:
             weights[name] = _numbers(raw, tensor.kind, torch.float32)
-    return Checkpoint(filled(config, weights), tokenizer, about)
+    return Checkpoint(filled(config, weights, path), tokenizer, about)
 
 
 def _numbers(raw: Tensor, kind: str, dtype: torch.dtype) -> Tensor:
-    """A tensor from the bytes in a file."""
     if kind == "Q4_1":
         return _in_blocks(raw).matrix().to(dtype)
     if kind == "Q8_0":  # for every 32 numbers a scale in float16, and 32 whole numbers of 8 bits
@@ -276,36 +249,32 @@ def to_gguf(model: nn.Module, tokenizer: BPETokenizer, path: str | Path) -> None
     model: a `GPT` in Llama's layout (see `to_huggingface`), without biases. tokenizer: with the
     special token "<|endoftext|>", without which llama.cpp takes token 11 for the end.
     """
-    config = exported_config(model, tokenizer)
-    if layout_of(config) != "Llama" or config.bias:
-        raise ValueError(
-            f"to_gguf writes a Llama without biases, but this model has {config.norm!r}, "
-            f"{config.mlp!r}, {config.position!r} and bias={config.bias}"
-        )
+    layout, config = hf.exported(model, tokenizer)
+    if layout != "Llama" or config.bias:
+        raise ValueError(f"a {layout} with bias={config.bias} is no Llama without biases")
     if not isinstance(tokenizer, BPETokenizer) or END not in tokenizer.special:
         raise ValueError(f"the tokenizer should be a BPETokenizer with the special token {END!r}")
-    tokens = [*vocabulary(tokenizer)]
-    head_size = config.head_size or config.n_embd // config.n_head
+    tokens, sizes = [*vocabulary(tokenizer)], hf.sizes_of(config, GGUF_SIZES)
+    kinds = [CONTROL if token in tokenizer.special else NORMAL for token in tokens]
+    head_size = sizes["llama.attention.key_length"]
     about = {
         "general.architecture": "llama",
-        **sizes_of(config, GGUF_SIZES),
+        **sizes,
         "llama.rope.dimension_count": head_size,
         "llama.attention.value_length": head_size,
         "llama.rope.freq_base": float(config.rotary_base),
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "smollm" if tokenizer.single_digits else "gpt-2",
         "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.token_type": [
-            CONTROL if t in tokenizer.special else NORMAL for t in tokens
-        ],
+        "tokenizer.ggml.token_type": kinds,
         "tokenizer.ggml.merges": [f"{to_file(a)} {to_file(b)}" for a, b in tokenizer.merges],
         "tokenizer.ggml.bos_token_id": tokenizer.special[END],
         "tokenizer.ggml.eos_token_id": tokenizer.special[END],
     }
-    weights = weights_in(torch.float32, model)
-    for name, weight in weights.items():
+    tensors = {}
+    for name, weight in weights_in(torch.float32, model).items():
         if name.endswith(ROTATED):
             halves = weight.unflatten(0, (-1, 2, head_size // 2))  # (H, 2, half, C)
-            weights[name] = halves.transpose(1, 2).flatten(0, 2)
-    tensors = {name: weight.cpu().numpy() for name, weight in weights.items()}
-    write_gguf(path, about, renamed(tensors, inverse(GGUF_NAMES)))
+            weight = halves.transpose(1, 2).flatten(0, 2)
+        tensors[name] = weight.cpu().numpy()
+    write_gguf(path, about, renamed(tensors, hf.inverse(GGUF_NAMES)))

@@ -4,7 +4,6 @@ The settings that change what a model computes without changing a weight are com
 GPT computes (`GPT2_COMPUTED`, `LLAMA_COMPUTED`): wrong weights still write text, a little wrong.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,23 +13,22 @@ import torch
 from torch import Tensor, nn
 
 from helpers.formats.checkpoints import (
-    SkipInit,
     check_vocabulary,
     config_json,
     described,
+    filled,
     fitting_config,
     n_layers,
     read_tensors,
+    renamed,
     shapes_of,
     to_bytes,
-    to_dtype,
     to_json,
     weights_in,
 )
 from helpers.formats.files import newest, read_json, write_folder
 from helpers.formats.tokenizer_json import tokenizer_json
 from helpers.gpt import GPT, GPTConfig
-from helpers.quantization import HalfEmbedding, HalfLinear
 from helpers.text import BPETokenizer, CharTokenizer
 from helpers.text.bpe import END
 
@@ -75,6 +73,7 @@ LLAMA_COMPUTED = {
     "type": ("default",),  # of the angles; the older name
     "partial_rotary_factor": (1,),
 }
+QKV = ("query", "key", "value")
 GPT2: dict[str, Any] = dict(norm="LayerNorm", mlp="FeedForward", position="LearnedPosition")
 LLAMA: dict[str, Any] = dict(norm="RMSNorm", mlp="SwiGLU", position="Rotary")
 
@@ -86,8 +85,7 @@ def gpt2(
 
     weights: a folder with `config.json` and `model.safetensors` (or its pieces), a safetensors
     file, or a state dict. config: the content of `config.json`; None: read from the folder, or else
-    heads are 64 wide, as in all published. ValueError for weights of another layout and settings
-    that this GPT does not compute. Radford et al. 2019.
+    heads are 64 wide, as in all published. ValueError for what is not GPT-2. Radford et al. 2019.
     """
     source, tensors, said = _open(weights, config, GPT2_COMPUTED)
     # With a language model's head the names begin with "transformer."; the masks are no weights.
@@ -116,8 +114,7 @@ def _unfused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     result = {}
     for name, tensor in weights.items():
         turned = tensor.T if ".c_" in name and tensor.dim() == 2 else tensor
-        fused = ".c_attn." in name
-        parts = ("query", "key", "value") if fused else ("c_attn",)
+        parts = QKV if ".c_attn." in name else ("c_attn",)
         for part, piece in zip(parts, turned.chunk(len(parts)), strict=True):
             result[name.replace("c_attn", part)] = piece
     return result
@@ -142,50 +139,22 @@ def llama(
 # --- what the readers share -----------------------------------------------------------------------
 
 
-def renamed(tensors: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the tensors with each part of a name that `names` holds replaced: part → new part."""
-    parts = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
-    return {parts.sub(lambda part: names[part[0]], name): t for name, t in tensors.items()}
-
-
 def renamed_sizes(said: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The settings that are given, by our names."""
     return {ours: said[theirs] for theirs, ours in names.items() if said.get(theirs) is not None}
 
 
 def expect_computed(
     said: Mapping[str, Any], computed: Mapping[str, tuple[Any, ...]], source: str | Path
 ) -> None:
-    """Raise ValueError for a setting that our GPT does not compute."""
     for name, known in computed.items():
         if said.get(name) is not None and said[name] not in known:
-            raise ValueError(
-                f"{source}: {name} {said[name]!r} is not what this GPT computes: {known}"
-            )
+            raise ValueError(f"{source}: {name} {said[name]!r} is not what this GPT computes")
 
 
-def filled(config: GPTConfig, weights: Mapping[str, Tensor | nn.Module]) -> GPT:
-    """The model with these weights, or with a layer in place of a weight."""
-    with SkipInit():
-        model = GPT(config)
-    for name, weight in weights.items():
-        part, _, kind = name.rpartition(".")
-        if isinstance(weight, Tensor):
-            own = nn.Parameter(to_dtype(weight, torch.float32, name).contiguous())
-            setattr(model.get_submodule(part), kind, own)
-        else:
-            model.set_submodule(part, weight)
-    if config.tied and isinstance(model.token, HalfEmbedding):
-        model.set_submodule("lm_head", HalfLinear(model.token.matrix))
-    elif config.tied:
-        model.lm_head.weight = model.token.weight
-    return model.eval()
-
-
-def _model(source: str | Path, ours: dict[str, Tensor], settings: dict[str, Any]) -> GPT:
+def _model(source: str | Path, ours: dict[str, Tensor], settings: Mapping[str, Any]) -> GPT:
     if settings["tied"]:
         ours.pop("lm_head.weight", None)
-    return filled(fitting_config(source, shapes_of(ours), settings), ours)
+    return filled(fitting_config(source, shapes_of(ours), settings), ours, source)
 
 
 def _open(
@@ -194,24 +163,22 @@ def _open(
     computed: Mapping[str, tuple[Any, ...]],
 ) -> tuple[str | Path, dict[str, Tensor], dict[str, Any]]:
     """Where weights come from, the weights, and what config.json says."""
-    source: str | Path
-    tensors, found = dict[str, Tensor](), dict[str, Any]()
+    source: str | Path = "the state dict" if isinstance(weights, Mapping) else Path(weights)
+    tensors, said = dict[str, Tensor](), dict(config or {})
     if isinstance(weights, Mapping):
-        source, tensors = "the state dict", {name: t.clone() for name, t in weights.items()}
-    elif not (source := Path(weights)).is_dir():
-        tensors, _ = read_tensors(source)
+        tensors = {name: t.clone() for name, t in weights.items()}
+    elif not (folder := Path(weights)).is_dir():
+        tensors, _ = read_tensors(folder)
     else:
-        whole, file = newest(source, "model.safetensors"), newest(source, "config.json")
-        pieces = [] if whole.exists() else sorted(source.glob("model-*-of-*.safetensors"))
+        whole, file = newest(folder, "model.safetensors"), newest(folder, "config.json")
+        pieces = [] if whole.exists() else sorted(folder.glob("model-*-of-*.safetensors"))
         for piece in pieces or [whole]:
             new, _ = read_tensors(piece)
-            if twice := sorted(new.keys() & tensors.keys()):
-                raise ValueError(
-                    f"{twice[0]} is in {source} twice: are these pieces of two models?"
-                )
+            if new.keys() & tensors.keys():
+                raise ValueError(f"{folder} has weights twice: are these pieces of two models?")
             tensors |= new
-        found = read_json(file) if file.exists() else {}
-    said = dict(found if config is None else config)
+        if config is None and file.exists():
+            said = read_json(file)
     for name in ("rope_scaling", "rope_parameters"):  # where versions of transformers have angles
         said |= said.get(name) or {}
     expect_computed(said, computed, source)
@@ -231,9 +198,9 @@ def to_huggingface(
     for parts that neither has. "<|endoftext|>" begins and ends a text; "<|im_end|>" ends one, too,
     and with "<|im_start|>" brings the template of `helpers.finetuning.chat_text`.
     """
-    config = exported_config(model, tokenizer)
+    layout, config = exported(model, tokenizer)
     weights = weights_in(torch.float32, model)
-    if layout_of(config) == "GPT-2":
+    if layout == "GPT-2":
         tensors = _as_gpt2(weights)
         about = {
             "model_type": "gpt2",
@@ -256,11 +223,9 @@ def to_huggingface(
             "mlp_bias": config.bias,
         }
     special = tokenizer.special if isinstance(tokenizer, BPETokenizer) else {}
-    ends = [special[name] for name in (END, _END_OF_MESSAGE) if name in special]
-    ids = {  # where missing, they would mean other tokens
-        "bos_token_id": special.get(END),
-        "eos_token_id": ends if len(ends) > 1 else next(iter(ends), None),
-    }
+    ends = [special[name] for name in (END, "<|im_end|>") if name in special]
+    eos = ends if len(ends) > 1 else next(iter(ends), None)
+    ids = {"bos_token_id": special.get(END), "eos_token_id": eos}  # missing ones mean other tokens
     about_tokens = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": config.block_size,
@@ -268,7 +233,7 @@ def to_huggingface(
         # Versions of transformers before 5 would otherwise give a GPT-2 token types, which it adds.
         "model_input_names": ["input_ids", "attention_mask"],
         **({"bos_token": END, "eos_token": END} if END in special else {}),
-        **({"chat_template": _CHAT} if {"<|im_start|>", _END_OF_MESSAGE} <= {*special} else {}),
+        **({"chat_template": _CHAT} if {"<|im_start|>", "<|im_end|>"} <= {*special} else {}),
     }
     files = {
         "config.json": config_json({**about, **ids, "dtype": "float32"}),
@@ -280,7 +245,6 @@ def to_huggingface(
     write_folder(folder, files)
 
 
-_END_OF_MESSAGE = "<|im_end|>"
 _CHAT = (  # Jinja, which turns \n into the end of a line
     r"{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] }}"
     r"{{ '<|im_end|>\n' }}{% endfor %}"
@@ -288,35 +252,25 @@ _CHAT = (  # Jinja, which turns \n into the end of a line
 )
 
 
-def exported_config(model: Any, tokenizer: CharTokenizer | BPETokenizer) -> GPTConfig:
-    """The config of a model with every default filled in; ValueError for another tokenizer."""
+def exported(model: Any, tokenizer: CharTokenizer | BPETokenizer) -> tuple[str, GPTConfig]:
+    """The layout that has all parts of a model, and its config with every default filled in."""
     config = described(model)
     check_vocabulary(config, tokenizer)
-    return replace(
+    of_one = config.n_embd // config.n_head
+    both = {"qk_norm": False, "convolution": None, "n_embd": of_one * config.n_head}
+    parts = {"Llama": both | LLAMA}
+    parts["GPT-2"] = both | GPT2 | {"n_kv_head": config.n_head, "head_size": of_one}
+    config = replace(
         config,
         hidden=len(model.blocks[0].mlp.up.weight),
         n_kv_head=config.n_kv_head or config.n_head,
-        head_size=config.head_size or config.n_embd // config.n_head,
+        head_size=config.head_size or of_one,
         norm_eps=torch.finfo(torch.float32).eps if model.norm.eps is None else model.norm.eps,
     )
-
-
-def layout_of(config: GPTConfig) -> str:
-    """The name of the layout that has all parts of a model; ValueError says what others lack."""
-    of_one = config.n_embd // config.n_head
-    both = {"qk_norm": False, "convolution": None, "n_embd": of_one * config.n_head}
-    gpt2s = {**GPT2, "n_kv_head": config.n_head, "head_size": of_one}
-    said = []
-    for layout, parts in {"GPT-2": gpt2s, "Llama": LLAMA}.items():
-        unlike = [
-            f"{name}={wanted!r} instead of {getattr(config, name)!r}"
-            for name, wanted in {**parts, **both}.items()
-            if getattr(config, name) != wanted
-        ]
-        if not unlike:
-            return layout
-        said.append(f"{layout}'s needs {', '.join(unlike)}")
-    raise ValueError(f"neither layout has all parts of this model: {'; '.join(said)}")
+    for layout, wanted in parts.items():
+        if vars(config) == vars(config) | wanted:
+            return layout, config
+    raise ValueError(f"neither layout has all parts of this model, but each has these: {parts}")
 
 
 def _as_gpt2(ours: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -326,14 +280,13 @@ def _as_gpt2(ours: dict[str, Tensor]) -> dict[str, Tensor]:
             ours.setdefault(name.replace(".weight", ".bias"), weight.new_zeros(len(weight)))
     theirs = renamed(ours, inverse(GPT2_NAMES))
     for name in [name for name in theirs if ".attn.query." in name]:
-        parts = [theirs.pop(name.replace("query", part)) for part in ("query", "key", "value")]
+        parts = [theirs.pop(name.replace("query", part)) for part in QKV]
         theirs[name.replace("query", "c_attn")] = torch.cat(parts)
     turned = {n: t.T if ".c_" in n and t.dim() == 2 else t for n, t in theirs.items()}
     return {n if n[:2] == "lm" else f"transformer.{n}": t for n, t in turned.items()}
 
 
 def sizes_of(config: GPTConfig, names: Mapping[str, str]) -> dict[str, Any]:
-    """The sizes of a config by their first name in a layout."""
     return {theirs: getattr(config, ours) for ours, theirs in inverse(names).items()}
 
 

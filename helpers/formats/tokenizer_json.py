@@ -32,7 +32,6 @@ def to_file(piece: bytes) -> str:
 
 
 def from_file(written: str) -> bytes:
-    """Return the piece that `to_file` wrote."""
     return b"".join(_BYTES[character] for character in written)
 
 
@@ -49,25 +48,20 @@ def tokenizer_from_vocabulary(
     special: Sequence[str],
     single_digits: bool = False,
 ) -> BPETokenizer:
-    """Return the tokenizer with this vocabulary (token → id) and these pairs, as files write them;
+    """Return the tokenizer with this vocabulary (token → id) and these pairs, as files write them.
+
     ValueError if the ids are in an order that `BPETokenizer` does not have.
     """
     tokens = sorted(ids, key=ids.__getitem__)
-    try:
-        tokenizer = BPETokenizer(
-            [(from_file(left), from_file(right)) for left, right in merges],
-            special,
-            alphabet=[_BYTES[t] for t in tokens if t in _BYTES and t not in special],
-            special_first=bool(special) and tokens[0] == special[0],
-            single_digits=single_digits,
-        )
-    except KeyError as error:
-        raise ValueError(f"{error} in its merges is no token") from None
+    tokenizer = BPETokenizer(
+        [(from_file(left), from_file(right)) for left, right in merges],
+        special,
+        alphabet=[_BYTES[t] for t in tokens if t in _BYTES and t not in special],
+        special_first=bool(special) and tokens[0] == special[0],
+        single_digits=single_digits,
+    )
     if vocabulary(tokenizer) != ids:
-        raise ValueError(
-            "its ids are not numbered as here: bytes, merges in the order of learning, and the "
-            "special tokens before or after them"
-        )
+        raise ValueError("its ids are not numbered as here: bytes, merges, special tokens")
     return tokenizer
 
 
@@ -77,7 +71,6 @@ def write_tokenizer(path: str | Path, tokenizer: BPETokenizer | CharTokenizer) -
 
 
 def tokenizer_json(tokenizer: BPETokenizer | CharTokenizer) -> bytes:
-    """Return what a `tokenizer.json` of this tokenizer holds."""
     content: dict[str, Any] = {"version": "1.0", **_TOP, "added_tokens": [], "post_processor": None}
     if isinstance(tokenizer, CharTokenizer):  # each character is a word; unknown ones are errors
         ids = {symbol: id for id, symbol in enumerate(tokenizer.symbols)}
@@ -122,11 +115,11 @@ def _tokenizer(content: dict[str, Any]) -> BPETokenizer | CharTokenizer:
     _expect("pre_tokenizer", split, _BYTE_LEVEL)
     if content.get("post_processor"):  # that of the type ByteLevel changes no id
         _expect("post_processor", content["post_processor"], {"type": "ByteLevel"})
-    added = sorted(content["added_tokens"], key=lambda token: token["id"])
-    for token in added:
+    names = []
+    for token in sorted(content["added_tokens"], key=lambda token: token["id"]):
         _expect("added_tokens", token, _ADDED)
+        names.append(token["content"])
     merges = [m.split(" ") if isinstance(m, str) else m for m in model["merges"]]
-    names = [token["content"] for token in added]
     return tokenizer_from_vocabulary(model["vocab"], merges, names, single_digits)
 
 

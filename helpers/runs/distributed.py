@@ -47,17 +47,13 @@ class Processes:
     @classmethod
     @contextmanager
     def started(cls) -> Iterator[Self]:
-        """The processes that torchrun has started, connected while the `with` block lasts.
-
-        Once in a program: messages of a first connection could be taken for those of a second.
-        """
+        """The processes that torchrun has started, connected in the `with` block (only one)."""
         gpus = torch.cuda.device_count()
         local = int(os.environ.get("LOCAL_RANK", "0"))
         device = torch.device("cuda", local) if gpus else torch.device("cpu")
         if local >= gpus > 0:
             raise RuntimeError(
-                f"each process needs a GPU of its own, and this machine has {gpus}: set "
-                f"--nproc-per-node={gpus}, or CUDA_VISIBLE_DEVICES= to compute on the CPU"
+                f"each process needs a GPU, and this machine has {gpus}: set CUDA_VISIBLE_DEVICES="
             )
         if "RANK" not in os.environ:
             yield cls(device=device)
@@ -71,16 +67,12 @@ class Processes:
             dist.destroy_process_group()
 
     def with_strategy(self, strategy: str) -> Self:
-        """The same processes with another strategy."""
         if strategy not in STRATEGIES:
             raise ValueError(f"strategy should be one of {STRATEGIES}, but is {strategy!r}")
         return replace(self, strategy=strategy)
 
     def parallelize(self, model: nn.Module) -> None:
-        """Divide the weights of a GPT among the processes, in place, before optimizers are made.
-
-        All processes hold the same weights when they call this.
-        """
+        """Divide the weights of a GPT, the same in all processes, before optimizers are made."""
         model.to(self.device)
         if self.world_size == 1 or self.strategy == "ddp":
             return
@@ -99,16 +91,13 @@ class Processes:
 
         # What several matrices read is given to them once: going backward, its gradients are
         # added up here first, and over the processes only then.
-        whole_input = tp.PrepareModuleInput(
-            input_layouts=Replicate(), desired_input_layouts=Replicate()
-        )
+        whole = Replicate()
+        whole_input = tp.PrepareModuleInput(input_layouts=whole, desired_input_layouts=whole)
         for block in blocks:
             heads, hidden = block.attention.n_kv_head, block.mlp.down.in_features
             if heads % self.world_size or hidden % self.world_size:
-                raise ValueError(
-                    f"{heads} heads of keys and values and {hidden} hidden features cannot be "
-                    f"divided evenly among {self.world_size} processes"
-                )
+                parts = f"{heads} heads of keys and values and {hidden} hidden features"
+                raise ValueError(f"{parts} cannot be divided evenly among {self.world_size}")
             plan: dict[str, tp.ParallelStyle] = {"attention": whole_input, "mlp": whole_input}
             for name, part in block.named_modules():
                 if isinstance(part, nn.Linear):
@@ -131,28 +120,23 @@ class Processes:
         if self.strategy == "tp":
             return batch
         if len(batch) % self.world_size:
-            raise ValueError(
-                f"{len(batch)} rows cannot be divided evenly among {self.world_size} processes"
-            )
+            raise ValueError(f"{len(batch)} rows cannot be divided evenly among {self.world_size}")
         return batch[self.rank :: self.world_size]
 
     def mean(self, number: Tensor) -> float:
-        """The mean of a number over all processes."""
         if self.world_size == 1:
             return number.item()
-        total = number.detach().clone()
-        dist.all_reduce(total)
+        dist.all_reduce(total := number.detach().clone())
         return total.item() / self.world_size
 
     def any(self, mine: bool) -> bool:
-        """Whether the flag is set in any process."""
         return self.mean(torch.tensor(float(mine), device=self.device)) > 0
 
     def expect_same(self, **settings: int) -> None:
         """Raise ValueError unless the settings are the same in all processes."""
         given: list[Any] = [None] * self.world_size
         dist.all_gather_object(given, settings)
-        if any(other != settings for other in given):
+        if given != [settings] * self.world_size:
             raise ValueError(f"the processes were given different settings, by rank: {given}")
 
     def seed_dropout(self) -> None:
@@ -168,18 +152,16 @@ def full_tensor(tensor: Tensor) -> Tensor:
 
 def shard_like(tensor: Tensor, pattern: Tensor) -> Tensor:
     """A tensor that all processes hold, divided among them as `pattern` is, if it is."""
-    if not hasattr(pattern, "device_mesh"):
-        return tensor
-    from torch.distributed.tensor import distribute_tensor
-
     like: Any = pattern
-    return distribute_tensor(
-        tensor.to(like.device), like.device_mesh, like.placements, src_data_rank=None
-    )
+    if not hasattr(like, "device_mesh"):
+        return tensor
+    from torch.distributed.tensor import distribute_tensor as distribute
+
+    here = tensor.to(like.device)
+    return distribute(here, like.device_mesh, like.placements, src_data_rank=None)
 
 
 def own_part(tensor: Tensor) -> Tensor:
-    """This process's part of a tensor that may be divided."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
@@ -222,27 +204,25 @@ def torchrun(script: str | Path, *arguments: str, processes: int = 2) -> str:
     """What a script prints when torchrun runs it in several processes, in the order of their ranks.
 
     Each gets one thread and no GPU, so that the same is computed on every machine, and can import
-    what can be imported here. Raises RuntimeError, with the end of their messages, if one fails,
-    and if they have not ended after ten minutes. Explained in: beyond_one_machine.
+    what can be imported here. RuntimeError if one fails, and if they have not ended after ten
+    minutes. Explained in: beyond_one_machine.
     """
     with TemporaryDirectory() as folder:
         # By address: the name of this machine may lead nowhere, and waiting for it takes minutes.
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--redirects=1"]
         command += ["--local-addr=127.0.0.1", f"--nproc-per-node={processes}"]
-        command += ["--redirects=1", f"--log-dir={folder}", str(script), *arguments]
+        command += [f"--log-dir={folder}", str(script), *arguments]
         path = os.pathsep.join(os.path.abspath(place) for place in sys.path)
         here = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
-        here["CUDA_VISIBLE_DEVICES"] = ""
         messages = Path(folder, "stderr.log")
         with messages.open("w") as file:
-            running = subprocess.Popen(command, stderr=file, env={**os.environ, **here})
+            running = subprocess.Popen(
+                command, stderr=file, env={**os.environ, **here, "CUDA_VISIBLE_DEVICES": ""}
+            )
         try:
             failed = "failed" if running.wait(MINUTES * 60) else ""
         except subprocess.TimeoutExpired:
-            failed = (
-                f"had not ended after {MINUTES:g} minutes and were stopped. Does one wait for a "
-                "message that no other sends? A script that takes longer is run in a terminal"
-            )
+            failed = f"had not ended after {MINUTES:g} minutes and were stopped"
         finally:
             running.terminate()  # torchrun then ends its processes; one that has ended stays so
             running.wait()

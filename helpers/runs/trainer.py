@@ -10,12 +10,12 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn, Self, cast
+from types import SimpleNamespace
+from typing import Any, NoReturn, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +27,7 @@ from helpers.formats.files import alone_in
 from helpers.kernels import has_bf16
 from helpers.optimizers import Muon
 from helpers.runs.distributed import Processes, ShardedMuon, clip_gradients, first_process
-from helpers.runs.state import not_finite, restore, settings_of, state_of
+from helpers.runs.state import not_finite, of_last_release, restore, settings_of, state_of
 from helpers.training import (
     Schedule,
     estimate_loss,
@@ -48,12 +48,8 @@ class Run:
     seconds: float = 0.0  # spent in steps, without evaluations
     stopped: str = "finished"  # why it ended, or "interrupted"
 
-    def __post_init__(self) -> None:
-        self.evaluations = [(n, s, loss) for n, s, loss in self.evaluations]  # JSON has no tuples
-
     @property
     def step(self) -> int:
-        """Number of steps so far."""
         return len(self.losses)
 
     @property
@@ -104,9 +100,8 @@ class Trainer:
         device = next(self.model.parameters()).device
         self.data = self.data.to(device)
         self.eval_data = None if self.eval_data is None else self.eval_data.to(device)
-        self.autocast = torch.autocast(
-            device.type, torch.bfloat16, enabled=self.bf16 and has_bf16(device)
-        )
+        fast = self.bf16 and has_bf16(device)
+        self.autocast = torch.autocast(device.type, torch.bfloat16, enabled=fast)
         self.last = None if self.folder is None else Path(self.folder) / "last.safetensors"
         self.validation: list[Any] | None = None  # what the losses of evaluations belong to
         if self.eval_data is not None:
@@ -118,9 +113,9 @@ class Trainer:
 
         resume: continue the run in `folder` as if it had never stopped (up to what dropout draws in
         other processes than the first), with more steps if the schedule stays the same for those
-        taken, and evaluated at other steps; ValueError if any other setting has changed.
-        An interrupt (Ctrl-C) ends the run after the current step. If the loss or a weight is no
-        longer finite, FloatingPointError: the folder then holds the state from before.
+        taken, and evaluated at other steps. An interrupt (Ctrl-C) ends the run after the current
+        step. FloatingPointError if the loss or a weight is no longer finite: the folder then holds
+        the state from before.
         """
         if resume and self.folder is None:
             raise ValueError("resume=True needs folder, the folder of the run to resume")
@@ -128,20 +123,20 @@ class Trainer:
             return self._fit(resume)
 
     def _start(self, resume: bool) -> Run:
-        """A new run, or the one in the folder, with its state restored."""
         if self.last is None or not self.last.exists():
             return Run()
         if not resume:
             raise FileExistsError(
-                f"{self.folder} holds a run already: continue it with resume=True, or choose "
-                "another folder"
+                f"{self.folder} holds a run already: use resume=True, or choose another folder"
             )
-        tensors, metadata = read_tensors(self.last)
-        if "run" not in metadata:
+        tensors, about = read_tensors(self.last)
+        if "run" not in about:
             raise ValueError(f"{self.last} is not the state of a training run")
-        run, before = Run(**metadata["run"] | {"stopped": "finished"}), metadata["settings"]
+        run = Run(**about["run"] | {"stopped": "finished"})
+        run.evaluations = [(n, s, loss) for n, s, loss in run.evaluations]  # JSON knows no tuples
+        tensors, before = of_last_release(tensors, about["settings"])
         self.validation = self.validation or before["validation"]
-        now = json.loads(json.dumps(self._settings(run.step)))  # JSON knows no tuples
+        now = json.loads(json.dumps(self._settings(run.step)))
         if before["validation"] is None:  # nothing was evaluated
             del before["validation"]
         for name in now:  # versions of torch differ in which hyperparameters they list
@@ -164,7 +159,7 @@ class Trainer:
         self.model.train()
         bar = tqdm(total=self.steps, initial=run.step, file=sys.stdout, unit=" steps",
                    disable=not self.progress or processes.rank > 0)  # fmt: skip
-        with Interrupt() as interrupt, bar:
+        with catch_interrupt() as interrupt, bar:
             while run.step < self.steps:
                 if processes.any(interrupt.requested):
                     run.stopped = "interrupted"
@@ -210,9 +205,8 @@ class Trainer:
         return mean
 
     def _evaluate_once(self) -> None:
-        """Not again at the step at which a resumed run was saved."""
-        evaluated = [step for step, _, _ in self.run.evaluations[-1:]]
-        if self.eval_data is not None and evaluated != [self.run.step]:
+        evaluated = {step for step, _, _ in self.run.evaluations}
+        if self.eval_data is not None and self.run.step not in evaluated:
             self.evaluate()
 
     def evaluate(self) -> None:
@@ -232,7 +226,6 @@ class Trainer:
         self._save()
 
     def _save(self) -> None:
-        """Write the state from which the next step can be computed."""
         if self.last is not None:
             tensors = state_of(self.model, self.optimizers, self.generator)
             about = {"run": asdict(self.run), "settings": self._settings(self.run.step)}
@@ -241,12 +234,12 @@ class Trainer:
     def _expect_finite(self) -> None:
         ruined = not_finite(self.model, self.optimizers)
         if self.processes.any(bool(ruined)):
-            self._fail(f"{ruined[0] if ruined else 'a weight'} holds NaN or infinity")
+            self._fail(f"{(*ruined, 'a weight')[0]} holds NaN or infinity")
 
     def _fail(self, what: str) -> NoReturn:
         message = f"{what} at step {self.run.step}. Is the learning rate too high, without warm-up?"
         if self.last is not None and self.last.exists():
-            message += f" The last checkpoint is {self.last}: resume=True continues from it."
+            message += f" resume=True continues from {self.last}."
         raise FloatingPointError(message)
 
     def _settings(self, taken: int) -> dict[str, Any]:
@@ -269,26 +262,23 @@ def _checksum(numbers: Tensor) -> int:
     return zlib.crc32(numbers.cpu().numpy().tobytes())
 
 
-class Interrupt:
-    """In its `with` block an interrupt (Ctrl-C, Jupyter's stop button) only sets `requested`, so
+@contextmanager
+def catch_interrupt() -> Iterator[SimpleNamespace]:
+    """In the `with` block an interrupt (Ctrl-C, Jupyter's stop button) only sets `requested`, so
     that the current step is completed; a second one raises KeyboardInterrupt. Taught in: training.
     """
+    seen = SimpleNamespace(requested=False)
 
-    def __init__(self) -> None:
-        self.requested = False
-
-    def __enter__(self) -> Self:
-        # Only the main thread may say what signals do; elsewhere they stay as they are.
-        self._own = threading.current_thread() is threading.main_thread()
-        if self._own:
-            self._before = signal.signal(signal.SIGINT, self._on_signal)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._own:
-            signal.signal(signal.SIGINT, self._before)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+    def on_signal(*_: object) -> None:
+        if seen.requested:
             raise KeyboardInterrupt
-        self.requested = True
+        seen.requested = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield seen  # only the main thread may say what signals do
+        return
+    before = signal.signal(signal.SIGINT, on_signal)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
