@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from helpers.attention import KVCache, MultiHeadAttention
-from helpers.kernels import Dropout, Linear
+from helpers.kernels import Dropout
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
 
 
@@ -31,8 +31,8 @@ class FeedForward(nn.Module):
     ):
         super().__init__()
         hidden = hidden or 4 * n_embd
-        self.up = Linear(n_embd, hidden, bias=bias)
-        self.down = Linear(hidden, n_embd, bias=bias)
+        self.up = nn.Linear(n_embd, hidden, bias=bias)
+        self.down = nn.Linear(hidden, n_embd, bias=bias)
         self.dropout = Dropout(dropout)
 
     def activation(self, x: Tensor) -> Tensor:
@@ -63,9 +63,9 @@ class SwiGLU(nn.Module):
     ):
         super().__init__()
         hidden = hidden or 8 * math.ceil(n_embd / 3)
-        self.gate = Linear(n_embd, hidden, bias=bias)
-        self.up = Linear(n_embd, hidden, bias=bias)
-        self.down = Linear(hidden, n_embd, bias=bias)
+        self.gate = nn.Linear(n_embd, hidden, bias=bias)
+        self.up = nn.Linear(n_embd, hidden, bias=bias)
+        self.down = nn.Linear(hidden, n_embd, bias=bias)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ class GPT(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.n_layer))
         self.norm = _norm(config)(config.n_embd)
-        self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False)
+        self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         if config.tied:
             self.lm_head.weight = self.token.weight
         self._init_weights()
