@@ -146,11 +146,11 @@ class GPTConfig:
     n_layer: int
     n_head: int
     n_embd: int  # C, width of the residual stream
-    norm: str = "LayerNorm"  # or "RMSNorm"
+    norm: str = "LayerNorm"  # one of NORMS
     norm_eps: float | None = None  # None: the default of the class
-    mlp: str = "FeedForward"  # or "SquaredReLU", "SwiGLU"
+    mlp: str = "FeedForward"  # one of MLPS
     hidden: int | None = None  # inner width of the mlp; None: the default of the class
-    position: str | None = "LearnedPosition"  # or "SinusoidalPosition", "Rotary", None
+    position: str | None = "LearnedPosition"  # one of POSITIONS
     rotary_base: float = 10_000.0
     n_kv_head: int | None = None  # heads of keys and values; None: n_head
     head_size: int | None = None  # None: C / n_head
