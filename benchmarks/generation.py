@@ -4,9 +4,9 @@
 
 Both models get the same weights (6 layers, 6 heads, 384 wide, context 256: nanoGPT's "baby GPT")
 and write greedily; the texts must be equal. Tokens a second, medians of the runs, taken in turns:
-for the whole window, after one token, and for its last quarter, after 192 tokens; with the course's
-`Linear`, and with `nn.Linear`. Then milliseconds a token against the length of the context,
-cached and uncached, and what the model's matrices alone cost a token: one row times each of them.
+for the whole window, after one token, and for its last quarter, after 192 tokens. Then milliseconds
+a token against the length of the context, cached and uncached, and what the model's matrices alone
+cost a token: one row times each of them.
 nanoGPT is cloned from github.com/karpathy/nanoGPT. Set OMP_NUM_THREADS for the number of threads.
 """
 
@@ -22,7 +22,6 @@ from torch import nn
 
 from helpers.formats.huggingface import gpt2
 from helpers.gpt import GPT
-from helpers.kernels import Linear
 from helpers.sampling import generate, stream
 
 SIZES = dict(vocab_size=65, block_size=256, n_layer=6, n_head=6, n_embd=384)
@@ -92,16 +91,14 @@ def side_by_side(theirs: nn.Module, ours: GPT, prompt: torch.Tensor, runs: int) 
 @torch.no_grad()
 def matrices_alone(model: GPT) -> None:
     """Print the time that one new token spends in the model's linear maps."""
-    maps = [m for m in model.modules() if isinstance(m, Linear)]
+    maps = [m for m in model.modules() if isinstance(m, nn.Linear)]
     rows = [torch.randn(1, 1, m.in_features) for m in maps]
 
-    for name, product in {"nn.Linear": nn.Linear.forward, "Linear": Linear.forward}.items():
+    def once() -> torch.Tensor:
+        return [m(row) for m, row in zip(maps, rows, strict=True)][-1]
 
-        def once(product: Callable = product) -> torch.Tensor:
-            return [product(m, row) for m, row in zip(maps, rows, strict=True)][-1]
-
-        spent = statistics.median(seconds(once)[0] for _ in range(50))
-        print(f"one row times each of the {len(maps)} matrices, {name}: {1000 * spent:.1f} ms")
+    spent = statistics.median(seconds(once)[0] for _ in range(50))
+    print(f"one row times each of the {len(maps)} matrices: {1000 * spent:.1f} ms")
 
 
 def main() -> None:
@@ -111,13 +108,9 @@ def main() -> None:
     arguments = parser.parse_args()
     theirs, ours = twins(arguments.nanogpt)
     print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
-    most = Linear.MAX_ROWS
-    for layer, rows in {"nn.Linear": 0, "Linear": most}.items():
-        Linear.MAX_ROWS = rows  # beyond which it is nn.Linear
-        print(layer, flush=True)
-        for length in (1, 192):
-            prompt = torch.randint(SIZES["vocab_size"], (1, length))
-            side_by_side(theirs, ours, prompt, arguments.runs)
+    for length in (1, 192):
+        prompt = torch.randint(SIZES["vocab_size"], (1, length))
+        side_by_side(theirs, ours, prompt, arguments.runs)
     against_length(ours, (16, 64, 128, 240))
     matrices_alone(ours)
 

@@ -108,7 +108,7 @@ class Explorer(anywidget.AnyWidget):
             warnings.filterwarnings("ignore", "constrained_layout not applied")
             data["image/png"] = b64encode(picture.png()).decode("ascii")
         data["text/plain"] = repr(self)
-        return data, {**metadata, **picture.metadata()}
+        return data, {**metadata, "image/png": {"alt": picture.alt}}
 
     def close(self) -> None:
         """Remove the explorer from the page and from the kernel, with the layout it owns."""

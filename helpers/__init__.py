@@ -3,7 +3,7 @@
 The first floor is what the chapters build; each file reads from top to bottom, and none imports
 from the second:
 
-    kernels       faster layers and sums for a CPU
+    kernels       faster dropout and attention for a CPU
     positions     learned and sinusoidal vectors, rotary angles
     attention     mask, the formula, one head, many heads, the cache
     gpt           the parts of a block, and the whole model from a config

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.kernels import Dropout, Linear, fused_attention
+from helpers.kernels import Dropout, fused_attention
 from helpers.positions import Rotary
 
 
@@ -107,10 +107,10 @@ class MultiHeadAttention(nn.Module):
         self.head_size = hs = head_size or n_embd // n_head
         self.causal, self.rotary, self.qk_norm = causal, rotary, qk_norm
         self.dropout = Dropout(dropout)
-        self.query = Linear(n_embd, n_head * hs, bias=bias)
-        self.key = Linear(n_embd, n_kv_head * hs, bias=bias)
-        self.value = Linear(n_embd, n_kv_head * hs, bias=bias)
-        self.output = Linear(n_head * hs, n_embd, bias=bias)
+        self.query = nn.Linear(n_embd, n_head * hs, bias=bias)
+        self.key = nn.Linear(n_embd, n_kv_head * hs, bias=bias)
+        self.value = nn.Linear(n_embd, n_kv_head * hs, bias=bias)
+        self.output = nn.Linear(n_head * hs, n_embd, bias=bias)
 
     def forward(
         self,

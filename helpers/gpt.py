@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from helpers.attention import KVCache, MultiHeadAttention
-from helpers.kernels import Dropout, Linear
+from helpers.kernels import Dropout
 from helpers.positions import LearnedPosition, Rotary, SinusoidalPosition
 
 
@@ -31,8 +31,8 @@ class FeedForward(nn.Module):
     ):
         super().__init__()
         hidden = hidden or 4 * n_embd
-        self.up = Linear(n_embd, hidden, bias=bias)
-        self.down = Linear(hidden, n_embd, bias=bias)
+        self.up = nn.Linear(n_embd, hidden, bias=bias)
+        self.down = nn.Linear(hidden, n_embd, bias=bias)
         self.dropout = Dropout(dropout)
 
     def activation(self, x: Tensor) -> Tensor:
@@ -63,9 +63,9 @@ class SwiGLU(nn.Module):
     ):
         super().__init__()
         hidden = hidden or 8 * math.ceil(n_embd / 3)
-        self.gate = Linear(n_embd, hidden, bias=bias)
-        self.up = Linear(n_embd, hidden, bias=bias)
-        self.down = Linear(hidden, n_embd, bias=bias)
+        self.gate = nn.Linear(n_embd, hidden, bias=bias)
+        self.up = nn.Linear(n_embd, hidden, bias=bias)
+        self.down = nn.Linear(hidden, n_embd, bias=bias)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -146,11 +146,11 @@ class GPTConfig:
     n_layer: int
     n_head: int
     n_embd: int  # C, width of the residual stream
-    norm: str = "LayerNorm"  # or "RMSNorm"
+    norm: str = "LayerNorm"  # one of NORMS
     norm_eps: float | None = None  # None: the default of the class
-    mlp: str = "FeedForward"  # or "SquaredReLU", "SwiGLU"
+    mlp: str = "FeedForward"  # one of MLPS
     hidden: int | None = None  # inner width of the mlp; None: the default of the class
-    position: str | None = "LearnedPosition"  # or "SinusoidalPosition", "Rotary", None
+    position: str | None = "LearnedPosition"  # one of POSITIONS
     rotary_base: float = 10_000.0
     n_kv_head: int | None = None  # heads of keys and values; None: n_head
     head_size: int | None = None  # None: C / n_head
@@ -187,7 +187,7 @@ class GPT(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.n_layer))
         self.norm = _norm(config)(config.n_embd)
-        self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False)
+        self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         if config.tied:
             self.lm_head.weight = self.token.weight
         self._init_weights()

@@ -1,7 +1,7 @@
-"""Faster layers and the choice of a kernel, for a CPU, and what a C library does with memory.
+"""Faster dropout and the choice of a kernel, for a CPU, and what a C library does with memory.
 
 None of them changes what a model computes, up to rounding. What each gains is measured by
-`benchmarks/generation.py` and `benchmarks/training.py`.
+`benchmarks/training.py`.
 """
 
 import ctypes
@@ -11,31 +11,6 @@ import platform
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-
-
-class Linear(nn.Linear):
-    """`nn.Linear`, faster for the few tokens at a time that a model processes while it generates.
-
-    Multiplying one row by a large matrix takes as long as it takes to fetch the matrix from memory,
-    and the routine behind `nn.Linear` fetches it with one core, at a third of the possible speed.
-    Asked for the two halves of the matrix as a batch of products, every core fetches.
-    Used from the chapter multi_head on. Explained in: kv_cache.
-    """
-
-    MAX_ROWS = 4  # up to which it is faster
-    MIN_WEIGHTS = 2**15  # from which on it is
-
-    def forward(self, x: Tensor) -> Tensor:
-        w = self.weight
-        few = x.numel() <= self.MAX_ROWS * self.in_features and w.numel() >= self.MIN_WEIGHTS
-        here = x.dtype == w.dtype == torch.float32 and w.device.type == "cpu"
-        fits = x.shape[-1:] == w.shape[1:] and len(w) % 2 == 0
-        if torch.is_grad_enabled() or not (few and here and fits):
-            return super().forward(x)
-        columns = x.reshape(1, -1, self.in_features).mT.expand(2, -1, -1)
-        halves = w.unflatten(0, (2, -1)).bmm(columns)  # (2, N / 2, rows)
-        out = halves.flatten(0, 1).T.reshape(*x.shape[:-1], self.out_features)
-        return out if self.bias is None else out + self.bias
 
 
 class Dropout(nn.Dropout):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.attention import Head, MultiHeadAttention, attention, causal_mask
-from helpers.kernels import Dropout, Linear
+from helpers.kernels import Dropout
 from helpers.positions import Rotary
 
 
@@ -244,38 +244,3 @@ def test_rotary_positions_turn_queries_and_keys_and_leave_the_values():
     x = numbers(2, 5, 8)
     for ours, bare, turned in zip(layer.project(x), plain.project(x), (1, 1, 0), strict=True):
         assert near(ours, layer.rotary(bare) if turned else bare)
-
-
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("sizes", [(384, 384), (256, 1024), (256, 129), (16, 8)])
-def test_a_linear_map_gives_few_rows_the_numbers_of_pytorchs(sizes, bias):
-    """Whether it is computed in halves or not: few rows or many, odd sizes, gradients or none."""
-    torch.manual_seed(0)
-    ours = Linear(*sizes, bias=bias)
-    theirs = nn.Linear(*sizes, bias=bias)
-    theirs.load_state_dict(ours.state_dict())
-    for shape in [(1,), (1, 1), (4,), (2, 2), (1, 5), (3, 0), ()]:
-        x = torch.randn(*shape, sizes[0])
-        with torch.no_grad():
-            assert ours(x).shape == theirs(x).shape
-            torch.testing.assert_close(ours(x), theirs(x), atol=1e-5, rtol=1e-4)
-    assert ours(x).requires_grad
-
-
-@torch.no_grad()
-def test_a_linear_map_reads_a_matrix_of_any_layout_or_type():
-    """As weights of others may lie: transposed, a slice of a larger one, in double precision."""
-    torch.manual_seed(0)
-    for weight in (torch.randn(384, 256).T, torch.randn(300, 500)[:256, 10:394],
-                   torch.randn(256, 384).double(), torch.randn(256, 384).bfloat16()):  # fmt: skip
-        layer, x = Linear(384, 256), torch.randn(1, 2, 384).to(weight)
-        layer.load_state_dict({"weight": weight, "bias": weight[:, 0].clone()}, assign=True)
-        rounding = 0.5 if weight.dtype == torch.bfloat16 else 1e-4  # of sums of about 20
-        assert near(layer(x), F.linear(x, weight, weight[:, 0]), rounding)
-
-
-def test_half_of_a_matrix_is_asked_for_at_a_time():
-    """Where a model writes: the point of `Linear`."""
-    with torch.no_grad(), torch.profiler.profile() as profile:
-        Linear(384, 384)(torch.randn(1, 1, 384))
-    assert "aten::bmm" in {event.key for event in profile.key_averages()}

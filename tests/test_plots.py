@@ -145,7 +145,7 @@ KINDS = {
     "bars": lambda: plots.bars({"a": [1, 2]}, "C.", labels="ab"),
     "seeds": lambda: plots.seeds({"a": [1, 2], "b": [2, 3]}, "D.", paired=True),
     "histograms": lambda: plots.histograms({"a": [1, 2, 2]}, "E.", marks={"m": 2}),
-    "trees": lambda: plots.trees([("e", "w"), "s"], "G.", heights={"ew": 1}),
+    "trees": lambda: plots.trees(["ew", "s"], [("e", "w")], "G."),
     "diagram": lambda: plots.diagram({"a": (0, 0), "b": (0, 1)}, "F.", arrows=["ab"]),
 }
 
@@ -294,12 +294,12 @@ def ways(ax):
 
 
 def test_trees_stand_side_by_side_and_join_what_they_say():
-    when = {"ew": 1, "new": 4}
-    fig = plots.trees([("n", ("e", "w")), " "], "Two trees.", heights=when)
+    merges = [("e", "w"), ("l", "o"), ("lo", "w"), ("n", "ew")]
+    fig = plots.trees(["new", " "], merges, "Two trees.")
     (ax,) = fig.axes
     assert [t.get_text() for t in ax.get_xticklabels()] == ["n", "e", "w", "␣"]
     assert [t.get_text() for t in ax.texts] == ["ew", "new"]
-    inner, outer, alone, border = (line.get_xydata().tolist() for line in ax.lines)
+    inner, outer, border, alone = (line.get_xydata().tolist() for line in ax.lines)
     assert inner == [[1, 0], [1, 1], [2, 1], [2, 0]]
     assert outer == [[0, 0], [0, 4], [1.5, 4], [1.5, 1]]
     assert alone == [[3, 0]] and border[0][0] == 2.5

@@ -7,16 +7,9 @@
     trees       binary trees, such as the merges of a word
     diagram     boxes and arrows, such as the parts of a model
 
-Each returns a `Picture`, a Matplotlib figure that shows itself as the last line of a cell; there is
-no pyplot state. `alt` is the alternative text, a sentence; `width` and `height` are in inches. With
-`ax`, a function draws on the axes of an existing picture::
-
-    fig, (left, right) = plots.picture("Left: the schedule. Right: the loss.", columns=2)
-    plots.curves({"cosine": shares}, ax=left, xlabel="step", ylabel="share of the rate")
-    plots.curves({"loss": losses}, ax=right, xlabel="step", ylabel="loss in nats")
-    fig
-
-All but `diagram` take these options, too:
+Each returns a `Picture`, a Matplotlib figure that shows itself as the last line of a cell. `alt` is
+the alternative text, a sentence; `width` and `height` are in inches. With `ax`, a function draws on
+the axes of an existing `picture`. All but `diagram` take these options, too:
 
     xlabel, title, xlim …  as in `Axes.set`
     xticks, yticks         the values to mark, or value → label
@@ -78,12 +71,9 @@ class Picture(Figure):
     def __repr__(self) -> str:
         return f"[picture] {self.alt}"
 
-    def metadata(self) -> dict[str, Any]:
-        """Return the metadata of the PNG in a notebook's output: the alternative text."""
-        return {"image/png": {"alt": self.alt}}
-
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {"image/png": self.png(), "text/plain": repr(self)}, self.metadata()
+        shown = {"image/png": self.png(), "text/plain": repr(self)}
+        return shown, {"image/png": {"alt": self.alt}}
 
 
 class _Axes(Axes):
@@ -165,8 +155,8 @@ def _drawn(
                 axis.set_ticks(list(ticks), shown)
         ax.set(**labels)
         for (name, level), dashes in zip((hlines or {}).items(), cycle(("--", ":", "-."))):
-            line = {"color": GREY, "linewidth": 1.5, "linestyle": dashes, "label": name}
-            (ax.axhline if vertical else ax.axvline)(level, **line)
+            draw = ax.axhline if vertical else ax.axvline
+            draw(level, color=GREY, linewidth=1.5, linestyle=dashes, label=name)
         handles, names = ax.get_legend_handles_labels()
         if legend in ("above", "below"):
             side, room = {"above": "upper", "below": "lower"}[legend], ax.figure.get_figwidth()
@@ -337,41 +327,40 @@ def histograms(
 
 
 def trees(
-    roots: Sequence[Any], alt: str = "", *, heights: Mapping[str, float], **options: Any
+    tokens: Sequence[str], merges: Sequence[tuple[str, str]], alt: str = "", **options: Any
 ) -> Picture:
-    """Draw binary trees side by side, leaves at the bottom, one colour per tree.
+    """Draw how merges joined the letters of tokens: trees, each node as high as its merge's number.
 
-    roots: each a label, or a pair of subtrees: ("n", ("e", "w")). heights: the joined labels under
-    a node ("new") → its height.
+    merges: the pairs (left, right), in their order; a token that none of them gives is a leaf.
     """
+    number = {left + right: i for i, (left, right) in enumerate(merges, 1)}
     leaves: list[str] = []
     paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # names stand before lines
+    look: dict[str, Any] = {"xytext": (0, 4), "ha": "center", "weight": "bold", "bbox": paper}
 
-    def grow(tree: Any, color: str) -> tuple[str, float, float]:
-        """Draw a tree; returns its joined labels and the position (x, y) of its top."""
-        if isinstance(tree, str):
-            leaves.append(tree)
-            return tree, len(leaves) - 1.0, 0.0
-        (left, x, low), (right, end, high) = (grow(half, color) for half in tree)
-        top = heights[left + right]
+    def grow(token: str, color: str) -> tuple[float, float]:
+        """Draw the tree of a token; returns the position (x, y) of its top."""
+        top = number.get(token, 0)
+        if top == 0:
+            leaves.append(token)
+            return len(leaves) - 1, top
+        (x, low), (end, high) = (grow(half, color) for half in merges[top - 1])
         ax.plot((x, x, end, end), (low, top, top, high), color=color)
-        look: dict[str, Any] = {"xytext": (0, 4), "ha": "center", "weight": "bold", "bbox": paper}
-        write_name(ax, ((x + end) / 2, top), verbatim(visible(left + right)), INK, **look)
-        return left + right, (x + end) / 2, top
+        write_name(ax, ((x + end) / 2, top), verbatim(visible(token)), INK, **look)
+        return (x + end) / 2, top
 
     with _drawn(alt, **options) as ax:
-        for root, color in zip(roots, cycle(_CYCLE)):
-            first = len(leaves)
-            _, x, top = grow(root, color)
+        for token, color in zip(tokens, cycle(_CYCLE)):
+            if leaves:
+                ax.axvline(len(leaves) - 0.5, color="#d1d5db", linewidth=1, linestyle=":")
+            x, top = grow(token, color)
             if top == 0:
                 ax.plot(x, 0, "o", color=color)
-            if first:
-                ax.axvline(first - 0.5, color="#d1d5db", linewidth=1, linestyle=":")
         ax.set_xticks(range(len(leaves)), _shown(map(visible, leaves)))
         ax.tick_params(axis="x", length=0, labelsize=11)
         ax.grid(axis="x", visible=False)
         ax.set_xlim(-0.6, len(leaves) - 0.4)
-        ax.set_ylim(0, 1.12 * ax.dataLim.y1 if ax.dataLim.y1 else 1)
+        ax.set_ylim(0, max(1, 1.12 * ax.dataLim.y1))
         return ax.figure
 
 
@@ -385,13 +374,12 @@ def draw_points(ax: Axes, points: Mapping[str, Any], color: str = INK, marker: s
 
 def draw_arrow(ax: Axes, vector: Any, name: str, color: str) -> None:
     """Draw a 2-D vector as an arrow from the origin, with its name beyond the tip."""
-    left, down = np.asarray(vector, float) < 0
-    tip = tuple(np.asarray(vector, float))
-    look = {"arrowstyle": "-|>", "color": color, "linewidth": 2, "mutation_scale": 16}
-    ax.annotate("", tip, (0, 0), arrowprops={**look, "shrinkA": 0, "shrinkB": 0})
-    beyond = {"ha": "right" if left else "left", "va": "top" if down else "baseline"}
-    offset = -5 if left else 5, -5 if down else 5
-    write_name(ax, tip, name, color, xytext=offset, weight="bold", **beyond)
+    x, y = np.asarray(vector, float)
+    arrow = {"color": color, "linewidth": 2, "mutation_scale": 16, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", **arrow})
+    ha, va = "right" if x < 0 else "left", "top" if y < 0 else "baseline"
+    offset = -5 if x < 0 else 5, -5 if y < 0 else 5
+    write_name(ax, (x, y), name, color, xytext=offset, weight="bold", ha=ha, va=va)
 
 
 from helpers.plots.diagram import diagram as diagram  # noqa: E402 (it draws with the above)
