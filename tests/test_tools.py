@@ -186,7 +186,6 @@ def test_what_a_chapter_asks_of_a_reader_is_counted_by_cell():
     assert figures.home_made(figures.prose(text)) == {"bend, bends": ["bend"]}
     above = {fault.split(" ")[0] for fault in figures.too_much(chapter)}
     assert above == {"printing", "brackets", "home-made"}
-    assert figures.too_much(v4.new_notebook(cells=chapter.cells[:6])) == []  # the older form
     assert figures.table({"a": chapter}).count("*") == 3
 
 
