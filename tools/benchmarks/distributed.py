@@ -1,7 +1,7 @@
 """Two processes against one, one thread each: tokens a second of GPTMini's training step.
 
-    .venv/bin/python benchmarks/distributed.py            three rounds, 8 steps each
-    .venv/bin/python benchmarks/distributed.py --rounds 5
+    .venv/bin/python tools/benchmarks/distributed.py            three rounds, 8 steps each
+    .venv/bin/python tools/benchmarks/distributed.py --rounds 5
 
 The batch is the same, 16 windows of 256; two processes take 8 rows each. What each holds is counted
 from its tensors. Rounds take turns, so that whatever else the machine does meets all alike.

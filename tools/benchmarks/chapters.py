@@ -1,11 +1,9 @@
 """What a chapter costs: seconds to run all its cells, and memory at its peak.
 
-    python benchmarks/chapters.py [--runs 3] [CHAPTER ...]
+    python tools/benchmarks/chapters.py [--runs 3] [CHAPTER ...]
 
 Prints a Markdown table: the median over the runs, and the slowest. Each run is a process of its
-own that executes a copy of the chapter as `make notebooks` does (the start of the kernel is
-included; the data should be in the cache). The memory is `ru_maxrss` of the largest process that
-the run has waited for, in practice the kernel. Nothing is written.
+own; the memory is that of the largest process that it has waited for, in practice the kernel.
 """
 
 import argparse
@@ -16,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RUN = """
 import sys
 from pathlib import Path
