@@ -34,8 +34,8 @@ def test_every_chapter_chooses_its_slides():
 
 def test_long_text_keeps_its_first_sentence_what_is_bold_and_the_last():
     more = "Nobody knows why it is so. " * 9
-    assert short(f"## 1\n\nWe begin. {more}**It is. See?** {more}So:\n\n- a") == (
-        "## 1\n\nWe begin. **It is. See?**\n\n- a"
+    assert short(f"## 1\n\nWe begin. {more}**It is small, is it not? See?** {more}So:\n\n- a") == (
+        "## 1\n\nWe begin. **It is small, is it not? See?** So:\n\n- a"
     )
     assert short(f"{more}So $x$ is **1**:") == "So $x$ is **1**:"
     assert short("It is.\n\n$$\nx\n\ny\n$$") == "It is.\n\n$$\nx\n\ny\n$$"

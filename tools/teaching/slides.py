@@ -88,7 +88,8 @@ def short(text: str) -> str:
             said = sentences(block)
             opens = number > 0 and blocks[number - 1].startswith("#")
             kept = [s for n, s in enumerate(said) if "**" in s or (opens and n == 0)]
-            if number == len(blocks) - 1 and said[-1] not in kept:
+            leads = number == len(blocks) - 1 or said[-1].endswith(":")
+            if leads and said[-1] not in kept:
                 kept.append(said[-1])
             blocks[number] = " ".join(kept)
     text = "\n\n".join(filter(None, blocks))
@@ -100,7 +101,7 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []
     for part in re.split(r"(?<=[.?!*)])(?<![A-Z]\.)\s+(?=[A-Z*$`\"])", " ".join(text.split())):
         open_bold = found and found[-1].count("**") % 2
-        term = found and re.fullmatch(r"\*\*[^*]{,30}\*\*", found[-1])
+        term = found and re.fullmatch(r"\*\*[^*]{,22}\*\*", found[-1])
         if open_bold or term or (found and not re.search(r"[.?!][*)\"]*$", found[-1])):
             found[-1] += f" {part}"
         else:
