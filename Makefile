@@ -130,6 +130,7 @@ room: .venv/course
 	sed '/^-[er]/d' requirements.txt requirements-teach.txt > build/room.txt
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS) \
 		-r build/room.txt setuptools --wheel-dir build/$(ROOM)/wheels
+	ls build/$(ROOM)/wheels | sed -E 's/^([^-]+)-([^-]+)-.*/\1==\2/' > build/$(ROOM)/constraints.txt
 	@{ echo "PYTHON := $$($(BIN)/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')"; \
 		echo "PIP_ARGS := --no-index --find-links wheels"; } > build/$(ROOM)/room.mk
 	cd build && ../$(BIN)/python -m zipfile -c $(ROOM).zip $(ROOM)
