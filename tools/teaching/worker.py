@@ -33,7 +33,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from teaching.exercises_of import check_call, check_calls, defined, read, statements, tasks
 
 GRACE = 15  # seconds of work beyond the limit after which a fork is killed
-PATIENCE = 3  # times the limit: seconds after which a fork is killed that merely waits
+PATIENCE = 10  # times the limit: seconds after which a fork is killed that merely waits
 OUTCOMES = ("right", "not yet", "error", "not attempted")  # the first is the best
 # What a fork may do inside its folder only, and what it may not do at all.
 WRITES = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree"}
@@ -129,7 +129,6 @@ class Judge:
         self.start = min(marks, default=0)
         while self.start - 1 in self.own:
             self.start -= 1
-        self.late = False
 
     def judge(self) -> None:
         """Run the student's cells, and tell the row of each exercise that has none yet.
@@ -195,10 +194,7 @@ class Judge:
             problem += " It does not matter here, since the answer is right."
         self.wanted.remove(name)
         row = {"exercise": name, "outcome": outcome, "message": message}
-        self.tell(
-            {**row, "detail": f"{detail} {problem}".strip(), "seconds": took, "late": self.late}
-        )
-        self.late = False
+        self.tell({**row, "detail": f"{detail} {problem}".strip(), "seconds": took})
 
     def _step(self, current: int | str) -> None:
         """Say what comes now, and give it its time: the system ends the fork that works longer."""
@@ -235,7 +231,6 @@ class Judge:
         except TimeIsUp as late:
             error = late
         if isinstance(error, TimeIsUp):
-            self.late = True
             self.problems[i] = (
                 f"A cell was stopped after {self.seconds:g} seconds. Is there an endless loop?"
             )
@@ -244,22 +239,18 @@ class Judge:
 
     def _verdict(self, name: str, argument: str) -> tuple[str, str, str]:
         """Outcome, message and detail of an exercise."""
-        from exercises import check
         from exercises.watch import TimeIsUp, time_limit
 
         self._step(name)
         self.chapter.shell.run_cell("pass")  # the check looks at the cell that ran last
-        began = time.process_time()
         try:
             with time_limit(self.seconds):
                 answer = eval(argument, self.names)
         except (Exception, SystemExit, TimeIsUp) as error:
-            self.late |= isinstance(error, TimeIsUp)
             return "error", f"`{argument}` cannot be computed: {_told(error)}", ""
         exercise = self.chapter.exercises[name]
         report = exercise(answer)
         if report.outcome != "right":
-            self.late |= time.process_time() - began > check.SECONDS
             # What failed may be drawn from the secret, and is not there in the student's notebook.
             detail = re.sub(r"Try it: `[^`]*`", "", report.detail)
             return report.outcome, report.message, detail.strip()
@@ -343,8 +334,6 @@ class Submission:
         stopped: why the forks ended that these cells have ended, by their indices.
         current: the cell that runs (its index) or the exercise that is judged (its name).
         deadline: when its fork will be killed, in seconds of the monotonic clock.
-        late: it has run out of time.
-        again: it has done so once, beside others.
     """
 
     file: int
@@ -354,8 +343,6 @@ class Submission:
     stopped: dict[str, str] = field(default_factory=dict)
     current: int | str = ""
     deadline: float = 0.0
-    late: bool = False
-    again: bool = False
 
     @property
     def missing(self) -> list[str]:
@@ -366,7 +353,7 @@ class Submission:
         if "current" in said:
             self.current, self.deadline = said["current"], time.monotonic() + wall
         else:
-            self.rows[said["exercise"]], self.late = said, self.late or said["late"]
+            self.rows[said["exercise"]] = said
 
     def ended(self, why: str) -> None:
         """Its fork has ended before all was told: the next one leaves out what has ended it."""
@@ -388,8 +375,6 @@ def judged(
 ) -> Iterator[Submission]:
     """Judge submissions side by side; yields each when all its rows are there.
 
-    What has run out of time is judged once more when nothing else runs.
-
     Args:
         chapter: the chapter that has run.
         submissions: what was handed in.
@@ -399,11 +384,9 @@ def judged(
     """
     context = get_context("fork")
     wall = PATIENCE * seconds + GRACE
-    waiting, again = list(submissions), list[Submission]()
+    waiting = list(submissions)
     running = dict[Connection, tuple[Any, Any, Submission]]()
-    while waiting or running or again:
-        if not waiting and not running:
-            waiting, again, jobs = again, [], 1
+    while waiting or running:
         while waiting and len(running) < jobs:
             given = waiting.pop(0)
             here, there = context.Pipe(duplex=False)
@@ -416,18 +399,15 @@ def judged(
             running[here] = process, folder, given
         for connection in wait([*running], timeout=0.5):
             process, folder, given = running[connection]  # type: ignore[index]
-            with suppress(EOFError, OSError):  # it has ended
-                given.hear(connection.recv(), wall)  # type: ignore[union-attr]
+            with suppress(EOFError, OSError, ValueError, LookupError, TypeError):  # it has ended
+                given.hear(json.loads(connection.recv_bytes(2**20)), wall)  # type: ignore[union-attr]
                 continue
             _end(process, folder, connection)
             del running[connection]  # type: ignore[arg-type]
             if given.missing:
-                given.late |= process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
                 given.ended(_why(process.exitcode))
             if given.missing:
                 waiting.insert(0, given)
-            elif given.late and not given.again:
-                again.append(Submission(given.file, given.exercises, given.code, again=True))
             else:
                 yield given
         for process, _, given in running.values():
@@ -465,7 +445,8 @@ def _fork(
 
     try:
         confine(folder, memory)
-        Judge(chapter, given, seconds, connection.send).judge()
+        say = connection.send_bytes
+        Judge(chapter, given, seconds, lambda what: say(json.dumps(what).encode())).judge()
     finally:
         os._exit(0)
 
