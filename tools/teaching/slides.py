@@ -80,8 +80,9 @@ def short(text: str) -> str:
     >>> short("## 1\\n\\nIt is **a**. " + "Nobody knows why it is. " * 9 + "So it is:")
     '## 1\\n\\nIt is **a**. So it is:'
     """
-    held: list[str] = []
-    text = KEPT_WHOLE.sub(lambda found: f"<{held.append(found[0]) or len(held) - 1}>", text)
+    held = KEPT_WHOLE.findall(text)
+    places = iter(range(len(held)))
+    text = KEPT_WHOLE.sub(lambda _: f"<{next(places)}>", text)
     blocks = re.split(r"\n{2,}", text)
     for number, block in enumerate(blocks):
         if len(block) > SHORT and not NO_PROSE.match(block):
