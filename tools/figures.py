@@ -96,20 +96,20 @@ def prose(text: str) -> str:
     return text
 
 
-def words() -> dict[str, tuple[str, list[str]]]:
-    """Row of docs/WORDS.md → a pattern that finds its words, the chapters and modules with them."""
+def words() -> dict[str, str]:
+    """Row of docs/WORDS.md → a pattern that finds its words."""
     table = WORDS.read_text("utf-8").partition("\n| home-made |")[2].partition("\n\n")[0]
     found = {}
     for row in table.splitlines()[2:]:
-        forms, _, chapters = (cell.strip() for cell in row.strip("|").split("|"))
+        forms = row.split("|")[1].strip()
         any_of = "|".join(re.escape(form).replace(r"\ ", r"\s+") for form in forms.split(", "))
-        found[forms] = (rf"(?i)\b(?:{any_of})\b", re.findall(r"\w+", chapters))
+        found[forms] = rf"(?i)\b(?:{any_of})\b"
     return found
 
 
 def home_made(text: str) -> dict[str, list[str]]:
     """Row of docs/WORDS.md → what a text has of it."""
-    found = {forms: re.findall(pattern, text) for forms, (pattern, _) in words().items()}
+    found = {forms: re.findall(pattern, text) for forms, pattern in words().items()}
     return {forms: hits for forms, hits in found.items() if hits}
 
 
