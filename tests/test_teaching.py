@@ -373,7 +373,6 @@ def test_a_limit_is_a_number(limit, capsys):
         ("NAME = 'Ann'  # 123", "Ann"),
         ('NAME="Ana";', "Ana"),
         ('NAME: str = "Ana"', "Ana"),
-        ("# my name\nNAME = (\n    'Ann '\n    'Lee'\n)", "Ann Lee"),
         ("NAME = Jürgen  Müller", "Jürgen Müller"),
         ("NAME = 12345", "12345"),
         (r"NAME = 'Lee\ud83d'", r"Lee\ud83d"),

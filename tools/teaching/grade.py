@@ -265,15 +265,10 @@ def _chapter(told: str, cells: Sequence[NotebookNode], path: Path) -> str:
 def _name(code: Sequence[str]) -> str:
     """What the student wrote into the field for the name, even without quotes."""
     for source in code:
-        said = ""
-        for statement in statements(source):
-            if "NAME" in defined(statement) and isinstance(statement, (ast.Assign, ast.AnnAssign)):
-                value = statement.value
-                said = str(value.value) if isinstance(value, ast.Constant) else ""
-        if not said and (line := re.search(r"^NAME\b[^=\n]*=(.*)", source, re.M)):
-            said = line[1].strip(" \t\"'“”„‘’«»")
-        if said.strip():
-            return _utf8(" ".join(said.split()))[:100]
+        if line := re.search(r"^NAME\b[^=\n]*=([^#\n]*)", source, re.M):
+            said = line[1].strip(" \t;()\"'“”„‘’«»")
+            if said:
+                return _utf8(" ".join(said.split()))[:100]
     return ""
 
 
