@@ -8,7 +8,6 @@ own; the memory is that of the largest process that it has waited for, in practi
 
 import argparse
 import os
-import platform
 import statistics
 import sys
 import time
@@ -44,9 +43,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     chapters = [path.resolve() for path in arguments.chapters]
-    cores, threads = os.cpu_count(), os.environ.get("OMP_NUM_THREADS", "not set")
-    print(f"{arguments.runs} runs · Python {platform.python_version()} on {platform.system()} · "
-          f"{cores} cores · OMP_NUM_THREADS {threads}\n")  # fmt: skip
     print("| chapter | median s | slowest s | peak MiB |\n|---|---|---|---|")
     for chapter in chapters or sorted((ROOT / "notebooks").glob("*.ipynb")):
         seconds, peaks = zip(*(run(chapter) for _ in range(arguments.runs)), strict=True)

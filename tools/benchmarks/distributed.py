@@ -31,16 +31,11 @@ def measure(strategy: str, steps: int) -> None:
         optimizers = fast_optimizers(model)
         seconds = []
         for _ in range(steps):
+            generator = torch.Generator().manual_seed(0)
             run = Trainer(
-                model,
-                ids,
-                steps=1,
-                block_size=256,
-                batch_size=16,
-                optimizer=optimizers,
-                generator=torch.Generator().manual_seed(0),
-                processes=processes,
-            ).fit()
+                model, ids, steps=1, block_size=256, batch_size=16, optimizer=optimizers,
+                generator=generator, processes=processes,
+            ).fit()  # fmt: skip
             seconds.append(run.seconds)
         held = bytes_held(model, optimizers) / 1e6
         if processes.rank == 0:
@@ -68,9 +63,7 @@ def main() -> None:
             print(f"{number} {way:8} {4096 / step:6.0f} tokens/s, {held:.1f} MB, loss {loss:.5f}")
     alone = seconds["ddp", 1]
     for (way, number), steps in seconds.items():
-        every = ", ".join(f"{a / b:.2f}" for a, b in zip(alone, steps, strict=True))
-        print(f"{number} {way:8}: {median(alone) / median(steps):.2f} × one process", end=" ")
-        print(f"(rounds: {every})")
+        print(f"{number} {way:8}: {median(alone) / median(steps):.2f} × one process")
 
 
 if __name__ == "__main__":
