@@ -4,7 +4,7 @@
 #   make lab LAB_ARGS="--again 4"                    chapter 04 from its beginning; yours is kept
 #   make lab PIP_ARGS="--extra-index-url ADDRESS"    flags for pip (see README, "Smaller download")
 
-# What `make room` packs beside this file: which Python, and where its packages are.
+# In what `make room` packs: which Python, and where its packages are.
 -include room.mk
 PYTHON ?= python3
 PIP_ARGS ?=
@@ -58,7 +58,7 @@ lint: .venv/dev javascript
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/codespell *.md docs benchmarks data/*.md data/*.py exercises explorers helpers \
+	$(BIN)/codespell *.md docs data/*.md data/*.py exercises explorers helpers \
 		notebooks/*.ipynb studies/*.py tests tools Makefile --skip "*/node_modules"
 	$(BIN)/python tools/notebooks.py check
 
@@ -96,9 +96,8 @@ normalise: .venv/dev
 	$(BIN)/python tools/notebooks.py normalise
 
 bench: .venv/dev
-	$(BIN)/python benchmarks/chapters.py
-	$(BIN)/python benchmarks/explorers.py
-	$(BIN)/python benchmarks/attention_explorer.py
+	$(BIN)/python tools/benchmarks/chapters.py
+	$(BIN)/python tools/benchmarks/explorers.py
 
 data: .venv/dev
 	$(BIN)/python data/build.py --verify
@@ -117,9 +116,23 @@ book: .venv/dev
 teach: .venv/teach
 	@echo "Ready: $(BIN)/python tools/teach.py --help, and docs/TEACHING.md"
 
-room: export PIP_ARGS := $(PIP_ARGS)
+# The archive is for machines with this system and this Python. It holds what is committed.
+ROOM := dot-product-to-gpt
 room: .venv/course
-	$(BIN)/python tools/teaching/room.py
+	rm -rf build/$(ROOM)
+	mkdir -p build/$(ROOM)/data/cache
+	git archive HEAD | tar -x -C build/$(ROOM)
+	git status --short
+	cp $$($(BIN)/python -c "from helpers.data import fetched_files, sources; \
+		print(*map(sources.fetch, fetched_files()))") build/$(ROOM)/data/cache
+	sed '/^-[er]/d' requirements.txt tools/requirements-teach.txt > build/room.txt
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check -c tools/constraints.txt $(PIP_ARGS) \
+		-r build/room.txt setuptools --wheel-dir build/$(ROOM)/wheels
+	ls build/$(ROOM)/wheels | sed -E 's/^([^-]+)-([^-]+)-.*/\1==\2/' > build/$(ROOM)/tools/constraints.txt
+	@{ echo "PYTHON := $$($(BIN)/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')"; \
+		echo "PIP_ARGS := --no-index --find-links wheels"; } > build/$(ROOM)/room.mk
+	cd build && ../$(BIN)/python -m zipfile -c $(ROOM).zip $(ROOM)
+	@echo "build/$(ROOM).zip: unpack it, and run make lab in its folder."
 
 # Resolve again for every platform and Python after changing a file of requirements.
 constraints: .venv/dev
@@ -139,8 +152,7 @@ clean:
 	@$(PYTHON) -c 'import platform, sys; mac, chip = platform.mac_ver()[0], platform.machine(); mac and (chip != "arm64" or int(mac.split(".")[0]) < 14) and sys.exit("PyTorch 2.13, which the course needs, is built for Macs with an Apple processor and macOS 14 or newer only; here $(PYTHON) finds macOS %s on %s." % (mac, chip))'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing the course into .venv (some minutes the first time) ..."
-	@{ test ! -e wheels.txt || $(INSTALL) --no-deps -r wheels.txt; } && \
-		$(INSTALL) -r requirements.txt || { echo "The installation failed, see above. If an earlier one was" \
+	@$(INSTALL) -r requirements.txt || { echo "The installation failed, see above. If an earlier one was" \
 		"interrupted, remove what it left behind with make clean, and try again."; exit 1; }
 	@touch $@
 

@@ -1,7 +1,7 @@
 """Faster dropout and the choice of a kernel, for a CPU, and what a C library does with memory.
 
 None of them changes what a model computes, up to rounding. What each gains is measured by
-`benchmarks/training.py`.
+`tools/benchmarks/training.py`.
 """
 
 import ctypes
@@ -39,7 +39,7 @@ def fused_attention(
     """
     grouped = k.shape[1] < q.shape[1]
     # PyTorch's fused kernel for bfloat16 on a CPU goes backwards 2 to 4 times slower than the
-    # formula written out (benchmarks/training.py).
+    # formula written out.
     slow = q.dtype == torch.bfloat16 and q.requires_grad and q.device.type == "cpu"
     if slow and not (start or grouped or mask is not None):
         scores = q * q.shape[-1] ** -0.5 @ k.mT
@@ -73,6 +73,6 @@ def has_bf16(device: torch.device) -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     abilities = torch.cpu.get_capabilities() if device.type == "cpu" else {}
     # Intel's avx512_bf16 without AMX gains nothing: matrix products at 154 instead of 252 GFLOP/s,
-    # a step of `headline` 2.1 s instead of 1.2 (benchmarks/training.py; a Xeon, 2 cores).
+    # a step of `headline` 2.1 s instead of 1.2 (tools/benchmarks/training.py; a Xeon, 2 cores).
     names = ("amx_bf16",) if "Intel" in abilities.get("cpu_name", "") else ("avx512_bf16",)
     return any(abilities.get(name, False) for name in names)

@@ -84,11 +84,6 @@ MAKERS = {
 }
 
 
-def ran(source):
-    """A program, given as text, that runs by itself."""
-    exec(source, {"__name__": "__main__"})
-
-
 class Stop(Exception):
     """Ends a run from within, as a crash would."""
 

@@ -12,9 +12,7 @@ from pathlib import Path
 import figures
 import nbformat
 import pytest
-import renumber
 from conftest import CHAPTERS, ROOT
-from processes import ran, together
 from test_same_as import SAME_AS, definitions
 
 import helpers
@@ -197,7 +195,7 @@ def test_the_test_articles_are_opened_once():
             opened += [(path.stem[3:], tags(cell)) for cell in cells if opens_test(cell.source)]
     assert [chapter for chapter, _ in opened] == ["judging"]
     assert "opens-test" in opened[0][1]
-    for package in ("studies", "exercises", "explorers", "tools", "benchmarks"):
+    for package in ("studies", "exercises", "explorers", "tools"):
         for path in (ROOT / package).rglob("*.py"):
             source = path.read_text(encoding="utf-8")
             assert "wikipedia" not in source or not opens_test(source), path
@@ -205,16 +203,10 @@ def test_the_test_articles_are_opened_once():
 
 # --- a chapter is an evening: docs/TEACHING.md --------------------------------------------------
 
-# A chapter that shows what was built, or has Evidence, keeps to the measures of an evening.
-EVENINGS = [
-    path for path in CHAPTERS
-    if any(figures.tagged(c, "built", "evidence") for c in nbformat.read(path, as_version=4).cells)
-]  # fmt: skip
 
-
-@pytest.fixture(params=EVENINGS, ids=lambda path: path.stem)
+@pytest.fixture(params=CHAPTERS[1:], ids=lambda path: path.stem)
 def evening(request):
-    """(path, notebook) of each chapter that is an evening, in turn."""
+    """(path, notebook) of each chapter but 00, in turn."""
     return request.param, nbformat.read(request.param, as_version=4)
 
 
@@ -228,10 +220,9 @@ def test_an_evening_keeps_to_its_measures(evening):
 
 
 def test_visible_code_fits_into_a_page(evening):
-    if figures.is_third_edition(evening[1]):
-        for cell in code_cells(evening[1]):
-            wide = [line for line in cell.source.splitlines() if len(line) > 88]
-            assert figures.is_folded(cell) or not wide
+    for cell in code_cells(evening[1]):
+        wide = [line for line in cell.source.splitlines() if len(line) > 88]
+        assert figures.is_folded(cell) or not wide
 
 
 def the_program(notebook):
@@ -274,11 +265,7 @@ def test_what_was_built_runs_by_itself(evening, tmp_path):
     built = [cell.source for cell in evening[1].cells if "built" in tags(cell)]
     if not built:
         pytest.skip("the chapter builds nothing")
-    lines = sum(len(source.splitlines()) for source in built)
-    assert lines <= (160 if figures.is_third_edition(evening[1]) else 60)
-    if "helpers" in built[0] and not figures.is_third_edition(evening[1]):
-        assert together(ran, built[0], number=1) == [None]
-        return
+    assert sum(len(source.splitlines()) for source in built) <= 160
     (tmp_path / "input.txt").write_text(INPUT, "utf-8")
     done = run_alone(*the_program(evening[1]), tmp_path)
     assert done.returncode == 0, done.stderr
@@ -432,18 +419,12 @@ BUILT = [
 
 @pytest.mark.parametrize(("module", "name"), BUILT)
 def test_the_chapter_that_teaches_it_compares_its_own_with_the_helper(module, name):
-    """A cell tagged same-as:module.name asserts that the chapter's code does what helpers does.
-
-    In a chapter of the third edition the cell defines it, and test_same_as.py compares them.
-    """
+    """A cell tagged same-as:module.name defines it, and test_same_as.py compares both."""
     (path,) = (ROOT / "notebooks").glob(f"{taught_in(module, name):02}_*.ipynb")
     notebook = nbformat.read(path, as_version=4)
     proofs = [c for c in code_cells(notebook) if f"same-as:{module}.{name}" in tags(c)]
     assert proofs, f"{path.name} has no cell tagged same-as:{module}.{name}"
-    if figures.is_third_edition(notebook):
-        assert all(definitions(cell) for cell in proofs) and f"{module}.{name}" in SAME_AS
-        return
-    assert all(asserts(cell) and name in cell.source for cell in proofs)
+    assert all(definitions(cell) for cell in proofs) and f"{module}.{name}" in SAME_AS
 
 
 PACKAGES = ("helpers", "exercises", "explorers", "studies")
@@ -459,7 +440,7 @@ def imports(path):
             package, names = node.names[0].name.split(".")[0], [None]
         else:
             continue
-        if package in (*PACKAGES, "tests", "tools", "benchmarks"):
+        if package in (*PACKAGES, "tests", "tools"):
             yield from ((package, name) for name in names)
 
 
@@ -493,20 +474,3 @@ def test_every_chapter_has_its_exercises_by_topic():
     topics = {path.stem[3:] for path in CHAPTERS}
     rooms = {path.stem for path in (ROOT / "exercises").glob("*.py")}
     assert rooms - {"__init__", "cells", "check", "progress", "watch"} == topics
-
-
-def texts():
-    """(name, text) of all that a renumbering reads: cells one by one, other files whole."""
-    for path in CHAPTERS:
-        for i, cell in enumerate(nbformat.read(path, as_version=4).cells):
-            yield f"{path.name}, cell {i}", cell.source
-    code = ("helpers", "exercises", "explorers", "studies", "tools", "benchmarks")
-    for folder in ("", "docs", "data", *code):
-        for path in (ROOT / folder).glob("*.md" if folder in ("", "docs", "data") else "**/*.py"):
-            yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
-
-
-def test_chapters_are_named_so_that_renumbering_finds_them():
-    found = {name: strays for name, text in texts() if (strays := renumber.stray(text))}
-    found.pop("tools/renumber.py")  # its own examples
-    assert not found, "write it in one of the forms at the head of tools/renumber.py"

@@ -11,7 +11,7 @@ PAGES = [*ROOT.glob("*.md"), *ROOT.glob("d*/*.md"), ROOT / "Makefile"]
 NAMED = {
     path
     for page in PAGES
-    for path in re.findall(r"\b(?:benchmarks|data|tools)/[\w/]+\.py", page.read_text("utf-8"))
+    for path in re.findall(r"\b(?:data|tools)/[\w/]+\.py", page.read_text("utf-8"))
 }
 
 

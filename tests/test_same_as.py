@@ -700,8 +700,6 @@ def defined(notebook, at, name):
 def test_what_a_chapter_defines_does_the_same_as_the_helper(what):
     read = [nbformat.read(path, as_version=4) for path in CHAPTERS]
     tagged = [(n, i) for n in read for i, c in enumerate(n.cells) if tagged_as(what, c)]
-    if not figures.is_third_edition(tagged[0][0]):
-        pytest.skip("a cell of the chapter compares them")
     compare, others = SAME_AS[what]
     for notebook, at in tagged:
         *_, name = definitions(notebook.cells[at])  # the last one, which may use the others

@@ -114,16 +114,10 @@ CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
     "endless": ("while True: pass", "error", f"stopped after {SECONDS} seconds"),
     "crash": ("import os\nos._exit(3)", "error", "ended the program"),
     "memory": ("x = [torch.empty(2**28) for _ in range(99)]", "error", "alloc"),
-    "process": ("import subprocess\nsubprocess.run(['true'])", "error", "no other process"),
-    "file": ("open(MINE, 'w').write('gone')", "error", "writing to"),
-    "delete": ("import os\nos.remove(MINE)", "error", "files outside its own folder"),
-    "network": (
-        "import socket\nsocket.create_connection(('192.0.2.1', 80), 5)",
-        "error",
-        "machine",
-    ),
-    "name": ("import socket\nsocket.getaddrinfo('example.org', 80)", "error", "no other machine"),
-    "here": (f"import socket\nsocket.create_server(('127.0.0.1', 0))\n{SOLUTION}", "right", ""),
+    "process": ("import subprocess\nsubprocess.run(['true'])", "error", "subprocess.Popen"),
+    "file": ("open(MINE, 'w').write('gone')", "error", "open"),
+    "delete": ("import os\nos.remove(MINE)", "error", "os.remove"),
+    "network": ("import socket\nsocket.create_connection(('192.0.2.1', 80), 5)", "error", "socket"),
     "check": (
         "import exercises.check as c\nc.Exercise.__call__ = lambda self, *a: c.Report('right', '')",
         "error",
@@ -159,18 +153,8 @@ BESIDE = {  # name → a cell above the answer: the student has seen a check mar
     "sleeps": "import time\ntime.sleep(10**6)",
     "ends": "import os\nos._exit(3)",
     "crashes": "import ctypes\nctypes.string_at(0)",
-    "torch": "torch.save(torch.ones(3), THEIRS)",
-    "safetensors": "import safetensors.torch as s\ns.save_file({'a': torch.ones(3)}, THEIRS)",
-    "database": "import sqlite3\nsqlite3.connect(THEIRS + '.db').execute('create table a (b)')",
     "deep": "y = " + " + ".join(["1"] * 900),
     "device": "torch.set_default_device('meta')",
-    "spawns": "import os\nfrom torch.multiprocessing import get_context\n"
-    "get_context('spawn').Pool(1).apply(os.remove, (THEIRS,))",
-    "pipes": "import os\nfor fd in range(3, 99):\n    try:\n"
-    """        os.write(fd, b'{"file": 0, "rows": [], "exercise": "centre"}\\n')\n"""
-    "    except OSError:\n        pass",
-    "alone": "import gc, os\nassert 'COURSE_SECRET' not in os.environ\n"
-    "assert not [x for x in gc.get_objects() if isinstance(x, list) and 'NAME = \"right\"' in x]",
 }
 HELPED = (
     f"def {TASK.name}(x):\n    return x - torch.from_numpy(np.mean(x.numpy(), 1, keepdims=True))"
@@ -264,9 +248,9 @@ def handed_in_without_its_check(folder: Path) -> None:
 def graded(tmp_path_factory):
     """A class of all kinds, graded: the folder and the rows of the table by student."""
     folder = tmp_path_factory.mktemp("class")
-    paths = [handed_in(folder, name, answer) for name, (answer, *_) in CLASS.items()]
+    for name, (answer, *_) in CLASS.items():
+        handed_in(folder, name, answer)
     for name, more in BESIDE.items():
-        more = more.replace("THEIRS", repr(str(paths[0])))
         handed_in_elsewhere(folder, name, SOLUTION, more, 0)
     for name, (answer, more, where) in ELSEWHERE.items():
         handed_in_elsewhere(folder, name, answer, more, where)
@@ -283,8 +267,7 @@ def graded(tmp_path_factory):
     before = {path: path.read_bytes() for path in every}
     out = tmp_path_factory.mktemp("out") / "grades.csv"
     grade.grade(folder, out, secret="tests", seconds=SECONDS, memory=1)
-    if sys.platform == "linux":  # elsewhere a library may write what Python does not see
-        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     with out.open(encoding="utf-8-sig") as table:
         rows = {row["student"]: row for row in csv.DictReader(table)}
     return out.with_suffix(""), rows
@@ -313,7 +296,7 @@ def test_the_teacher_is_told_where_to_look(graded):
     beside_the_name = grade.HandedIn(folder, "", "", code=["NAME = 'x'\ny = check.z.right"])
     assert grade.Chapter(CHAPTER).look(beside_the_name) == ".right"
     index = (folder / "index.html").read_text("utf-8")
-    assert "alone/start-here.ipynb (COURSE_SECRET, gc)" in index
+    assert "crashes/start-here.ipynb (ctypes)" in index
     assert "The same answer to" not in index  # these are too short to tell
 
 
@@ -345,7 +328,7 @@ def test_there_are_a_summary_and_a_feedback_page_for_each(graded):
     folder, rows = graded
     index = (folder / "index.html").read_text("utf-8")
     assert "linked, notes.zip. Unpack the archives first." in index
-    assert "ZeroDivisionError" in index and "data:image/png" in index
+    assert "ZeroDivisionError" in index
     assert len(list(folder.glob("*.html"))) == len(rows) + 1
     assert "has no page" not in index
     page = (folder / "wrong-start-here.html").read_text("utf-8")
@@ -384,28 +367,12 @@ def test_a_limit_is_a_number(limit, capsys):
     assert "is no limit: give a number above 0" in capsys.readouterr().err
 
 
-def test_a_chapter_that_was_not_assigned_gets_no_columns(tmp_path):
-    handed_in(tmp_path, "one", TASK.stub)
-    handed_in(tmp_path, "two", TASK.stub)
-    other = exercises_of.read(exercises_of.chapter("4"))
-    nbformat.write(other, tmp_path / "04_queries_keys_values.ipynb")
-    rows, summary, notes = grade.grade(tmp_path, tmp_path.with_name(f"{tmp_path.name}-out.csv"))
-    assert [one.task.number for one in summary] == [TASK.number]
-    assert {row.diagnosis for row in rows if row.outcome == "error"} == {
-        "chapter 04_queries_keys_values was not assigned"
-    }
-    assert notes == [
-        "Not graded, for the reason in their rows: 04_queries_keys_values.ipynb.",
-    ]
-
-
 @pytest.mark.parametrize(
     ("source", "name"),
     [
         ("NAME = 'Ann'  # 123", "Ann"),
         ('NAME="Ana";', "Ana"),
         ('NAME: str = "Ana"', "Ana"),
-        ("# my name\nNAME = (\n    'Ann '\n    'Lee'\n)", "Ann Lee"),
         ("NAME = Jürgen  Müller", "Jürgen Müller"),
         ("NAME = 12345", "12345"),
         (r"NAME = 'Lee\ud83d'", r"Lee\ud83d"),
@@ -417,66 +384,37 @@ def test_the_field_for_the_name_is_read(source, name):
     assert grade._name([source]) == name
 
 
-class Worker:
-    """One that dies at the second notebook each time, unless the chapter does not even run."""
+def test_each_file_has_rows_for_what_it_set_and_equal_answers_are_told(tmp_path, monkeypatch):
+    def judge(stem, these, *_):
+        row = {"outcome": "right", "message": "", "detail": "", "seconds": 0.0}
+        for one in these:
+            if one.student == "d":
+                raise RuntimeError("OSError: no network")
+            yield one, [row | {"exercise": name} for name in one.exercises]
 
-    runs = True
-
-    def say(self, what):
-        self.submissions = what["submissions"] if isinstance(what, dict) else self.submissions
-
-    def __iter__(self):
-        if not self.runs:
-            yield {"problem": "OSError: no network"}
-        for number, names in self.submissions:
-            yield {"file": number}
-            if number == 1:
-                return
-            row = {"outcome": "right", "message": "", "detail": "", "seconds": 0.0}
-            yield {"file": number, "rows": [row | {"exercise": name} for name in names]}
-            yield {"file": number, "rows": []}  # a second verdict is refused
-
-    def end(self):
-        pass
-
-
-@pytest.mark.parametrize("runs", [True, False])
-def test_who_ends_the_worker_or_a_chapter_that_does_not_run_costs_its_own_rows(
-    runs, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(grade, "_Worker", Worker)
-    monkeypatch.setattr(Worker, "runs", runs)
-    for name in "abc":
-        handed_in(tmp_path, name, TASK.stub)
+    monkeypatch.setattr(grade, "_judge", judge)
+    path = exercises_of.chapter("4")
+    chapter = exercises_of.read(path)
+    (name,) = exercises_of.tasks(chapter)[3].defines
+    answer = f"def {name}(x):\n    return {' + '.join('x' * 40)}"
+    for student, chosen in {"a": ["4.4"], "c": ["4.1", "4.4"], "d": ["4.4"]}.items():
+        made = assign.assignment(chapter, path.stem, chosen)
+        made.cells[2].source = f"NAME = {student!r}"
+        made.cells.append(nbformat.v4.new_code_cell(f"{answer}  # by {student}"))
+        nbformat.write(made, tmp_path / f"{student}.ipynb")
     out = tmp_path.with_name(f"{tmp_path.name}-out.csv")
-    rows, *_ = grade.grade(tmp_path, out)
-    assert [row.outcome for row in rows] == (["right", "error", "right"] if runs else ["error"] * 3)
-    assert ("ended the program" if runs else "OSError: no network") in rows[1].diagnosis
+    rows, _, notes = grade.grade(tmp_path, out)
+    assert [row.student + row.exercise for row in rows] == ["a4.4", "c4.1", "c4.4", "d"]
+    assert "could not be run: OSError: no network" in rows[-1].diagnosis
+    assert notes == [
+        "Not graded, for the reason in their rows: d.ipynb.",
+        "The same answer to 4.4: a, c, d.",
+    ]
     with pytest.raises(ValueError, match="is there already"):
         grade.grade(tmp_path, out)
     out.unlink()
     with pytest.raises(ValueError, match="holds pages already"):
         grade.grade(tmp_path, out)
-
-
-def test_each_file_has_rows_for_what_it_set_and_equal_answers_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(grade, "_Worker", Worker)
-    path = exercises_of.chapter("4")
-    chapter = exercises_of.read(path)
-    (name,) = exercises_of.tasks(chapter)[3].defines
-    answer = f"def {name}(x):\n    return {' + '.join('x' * 40)}"
-    for student, chosen in {"a": ["4.4"], "c": ["4.1", "4.4"]}.items():
-        made = assign.assignment(chapter, path.stem, chosen)
-        made.cells[2].source = f"NAME = {student!r}"
-        made.cells.append(nbformat.v4.new_code_cell(f"{answer}  # by {student}"))
-        nbformat.write(made, tmp_path / f"{student}.ipynb")
-    rows, _, notes = grade.grade(tmp_path, tmp_path.with_name(f"{tmp_path.name}-out.csv"))
-    assert [row.student + row.exercise for row in rows] == ["a4.4", "c4.1", "c4.4"]
-    assert notes == [
-        "Of chapter 04_queries_keys_values, not all files set the same: 4.4 in a.ipynb; "
-        "4.1, 4.4 in c.ipynb.",
-        "The same answer to 4.4: a, c.",
-    ]
 
 
 def test_an_interruption_keeps_what_is_done(tmp_path):

@@ -42,7 +42,7 @@ def messy():
         v4.new_output("error", ename="E", evalue="v", traceback=["t"]),
     ]
     text = v4.new_markdown_cell("# Title · ü")
-    text.metadata = {"editable": True, "slideshow": {}}
+    text.metadata = {"editable": True, "slideshow": {"slide_type": "skip"}}
     return v4.new_notebook(
         cells=[text, cell],
         metadata={
@@ -60,7 +60,8 @@ def test_normalise_keeps_outputs_counts_tags_and_ids(messy):
     nbformat.validate(messy)
     text, code = messy.cells
     assert [cell.id for cell in messy.cells] == ids
-    assert text.source == "# Title · ü" and text.metadata == {}
+    assert text.source == "# Title · ü"
+    assert text.metadata == {"slideshow": {"slide_type": "skip"}}
     assert code.execution_count == 7
     assert code.metadata == {"tags": ["claim:W1"], "jupyter": {"source_hidden": True}}
     assert [o.output_type for o in code.outputs] == [
@@ -93,15 +94,6 @@ def test_normalise_drops_widget_state_and_what_differs_from_run_to_run(messy):
     assert messy.metadata == tool.METADATA
 
 
-def test_normalise_twice_changes_nothing(messy, tmp_path):
-    tool.normalise(messy)
-    once = tool.text_of(messy)
-    tool.write(tmp_path / "a.ipynb", once)
-    again = tool.read(tmp_path / "a.ipynb")
-    tool.normalise(again)
-    assert tool.text_of(again) == once
-
-
 @pytest.mark.parametrize(
     ("raw", "kept"),
     [
@@ -117,16 +109,6 @@ def test_normalise_keeps_the_last_state_of_a_line_of_progress(raw, kept):
     for _ in "twice":
         tool.normalise(made)
         assert made.cells[0].outputs[0].text == kept
-
-
-def test_a_line_of_progress_is_one_line_after_a_run(tmp_path, monkeypatch):
-    code = "import sys\nfrom tqdm import tqdm\nfor i in tqdm(range(5), file=sys.stdout):\n    pass"
-    path = tmp_path / "a.ipynb"
-    tool.write(path, nbformat.writes(v4.new_notebook(cells=[v4.new_code_cell(code)])))
-    assert command(monkeypatch, "run", path) == 0
-    (output,) = tool.read(path).cells[0].outputs
-    assert output.text.startswith("100%") and "5/5" in output.text
-    assert output.text.count("\n") == 1 and "\r" not in output.text
 
 
 def command(monkeypatch, *arguments):
@@ -184,30 +166,7 @@ def test_what_a_chapter_asks_of_a_reader_is_counted_by_cell():
     assert figures.home_made(figures.prose(text)) == {"bend, bends": ["bend"]}
     above = {fault.split(" ")[0] for fault in figures.too_much(chapter)}
     assert above == {"printing", "brackets", "home-made"}
-    assert figures.too_much(v4.new_notebook(cells=chapter.cells[:6])) == []  # the older form
     assert figures.table({"a": chapter}).count("*") == 3
-
-
-def test_a_file_that_is_in_form_is_not_written_again(messy, tmp_path, monkeypatch):
-    path = tmp_path / "a.ipynb"
-    tool.normalise(messy)
-    tool.write(path, tool.text_of(messy))
-    monkeypatch.setattr(tool, "write", lambda *_: pytest.fail("written for nothing"))
-    assert command(monkeypatch, "normalise", path) == 0
-
-
-def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
-    path = tmp_path / "a.ipynb"
-    tool.write(path, "old\n")
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("helpers.formats.files.os.replace", full)
-    with pytest.raises(OSError, match="No space left"):
-        tool.write(path, "new\n")
-    assert path.read_text() == "old\n"
-    assert [p.name for p in tmp_path.iterdir()] == ["a.ipynb"], "no half-written file beside it"
 
 
 def test_run_executes_in_the_notebooks_folder_and_keeps_streams_whole(tmp_path, monkeypatch):

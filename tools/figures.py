@@ -2,8 +2,7 @@
 
 The core path is everything before the heading "Exercises" that is tagged neither `deeper` nor
 `evidence`. Reading takes a minute for 100 words, for 6 lines of visible code, and for a picture.
-A chapter with cells tagged `evidence` is of the third edition and keeps to MEASURES; the others
-keep to OLDER until they are rewritten.
+Every chapter but the first, which explains how the course works, keeps to MEASURES.
 """
 
 import re
@@ -25,7 +24,6 @@ MEASURES: dict[str, float] = {
     "home-made": 1.0,  # words of docs/WORDS.md, per 1,000 words of prose
     "exercises": 45,  # minutes, as the exercises state them
 }
-OLDER: dict[str, float] = {"words": 3200, "lines": 250, "longest": 20, "exercises": 45}
 COLUMNS = ["minutes", "words", "lines", "pictures", *list(MEASURES)[1:]]
 WORDS = Path(__file__).resolve().parent.parent / "docs" / "WORDS.md"
 
@@ -74,15 +72,10 @@ def figures(notebook: NotebookNode) -> dict[str, float]:
     return found
 
 
-def is_third_edition(notebook: NotebookNode) -> bool:
-    """Has it been rewritten, with a section Evidence?"""
-    return any(tagged(cell, "evidence") for cell in notebook.cells)
-
-
 def too_much(notebook: NotebookNode) -> list[str]:
-    """What is above the measure of the chapter's edition, in words."""
-    found, measures = figures(notebook), MEASURES if is_third_edition(notebook) else OLDER
-    return [f"{name} {found[name]:g} > {most:g}" for name, most in measures.items()
+    """What is above MEASURES, in words."""
+    found = figures(notebook)
+    return [f"{name} {found[name]:g} > {most:g}" for name, most in MEASURES.items()
             if found[name] > most]  # fmt: skip
 
 
@@ -103,20 +96,20 @@ def prose(text: str) -> str:
     return text
 
 
-def words() -> dict[str, tuple[str, list[str]]]:
-    """Row of docs/WORDS.md → a pattern that finds its words, the chapters and modules with them."""
+def words() -> dict[str, str]:
+    """Row of docs/WORDS.md → a pattern that finds its words."""
     table = WORDS.read_text("utf-8").partition("\n| home-made |")[2].partition("\n\n")[0]
     found = {}
     for row in table.splitlines()[2:]:
-        forms, _, chapters = (cell.strip() for cell in row.strip("|").split("|"))
+        forms = row.split("|")[1].strip()
         any_of = "|".join(re.escape(form).replace(r"\ ", r"\s+") for form in forms.split(", "))
-        found[forms] = (rf"(?i)\b(?:{any_of})\b", re.findall(r"\w+", chapters))
+        found[forms] = rf"(?i)\b(?:{any_of})\b"
     return found
 
 
 def home_made(text: str) -> dict[str, list[str]]:
     """Row of docs/WORDS.md → what a text has of it."""
-    found = {forms: re.findall(pattern, text) for forms, (pattern, _) in words().items()}
+    found = {forms: re.findall(pattern, text) for forms, pattern in words().items()}
     return {forms: hits for forms, hits in found.items() if hits}
 
 

@@ -7,7 +7,6 @@
     python tools/notebooks.py figures [NOTEBOOK ...]     what each asks of a reader, and
                                                          what is above its measure (*)
     python tools/notebooks.py new TOPIC                  lay out a new chapter (tools/new.py)
-    python tools/notebooks.py renumber FIRST [--by N]    move chapters FIRST, … on by N (default 1)
 
 Without names: every chapter. The form: outputs and counts kept, everything dropped that changes
 from run to run without meaning anything (widget state and ids, time stamps, editor settings, all
@@ -28,7 +27,6 @@ import figures
 import home
 import nbformat
 import new
-import renumber
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
@@ -44,7 +42,7 @@ WIDGET_TRAITS = {  # what every widget has, and what the book takes from the sou
     *(f"_{of}_{what}" for of in ("model", "view") for what in ("module", "module_version", "name")),
     "_view_count",
 }
-KEPT_CELL_METADATA = {"tags", "jupyter", "jp-MarkdownHeadingCollapsed"}
+KEPT_CELL_METADATA = {"tags", "jupyter", "jp-MarkdownHeadingCollapsed", "slideshow"}
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -89,7 +87,7 @@ def states(notebook: NotebookNode) -> dict[str, list[dict[str, Any]]]:
 
 
 def states_file(chapter: Path) -> Path:
-    """Where the states of a chapter are kept: by topic, so that renumbering leaves them alone."""
+    """Where the states of a chapter are kept: by topic, not by number."""
     return chapter.parent / STATES / f"{chapter.stem.partition('_')[2]}.json"
 
 
@@ -155,7 +153,7 @@ def navigate(notebook: NotebookNode, path: Path, where: dict[str, str] | None = 
         nbformat.v4.new_markdown_cell(
             " · ".join(filter(None, texts)),
             id=f"navigation-{place}",
-            metadata={"tags": ["navigation"]},
+            metadata={"tags": ["navigation"], "slideshow": {"slide_type": "skip"}},
         )
         for place, texts in (("top", tops), ("end", links))
     )
@@ -183,28 +181,17 @@ def write(path: Path, text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=["run", "normalise", "check", "figures", "new", "renumber"])
-    parser.add_argument("notebooks", nargs="*", type=Path, help="or TOPIC, or FIRST, a number")
-    parser.add_argument("--by", type=int, default=1, help="how far to move the chapters")
+    parser.add_argument("what", choices=["run", "normalise", "check", "figures", "new"])
+    parser.add_argument("notebooks", nargs="*", type=Path, help="or TOPIC")
     arguments = parser.parse_args()
-    if arguments.what == "renumber":
-        if len(arguments.notebooks) != 1 or not str(arguments.notebooks[0]).isdigit():
-            parser.error("renumber wants one number: that of the first chapter to move")
-        changed = renumber.renumber(int(str(arguments.notebooks[0])), arguments.by)
-        print("\n".join(changed))
-        print("Now run the first chapter again (it lists all), and `make test`.")
-        return 0
     if arguments.what == "new":
         if len(arguments.notebooks) != 1:
             parser.error("new needs one topic, such as fine_tuning")
         try:
-            files = new.lay_out(str(arguments.notebooks[0]))
+            path = new.lay_out(str(arguments.notebooks[0]))
         except (ValueError, FileExistsError) as error:
             parser.error(str(error))
-        print("To be written by hand; the last three if the chapter teaches what others need")
-        print("(a new module of helpers also gets a line in helpers/__init__.py):\n")
-        print("\n".join(f"    {file}" for file in files))
-        print("\nThen run the chapter and the first one (it lists all): tools/notebooks.py run")
+        print(f"{path}, and its exercises beside the others. docs/CONTRIBUTING.md goes on.")
         return 0
     if arguments.what == "figures":
         paths = arguments.notebooks or sorted(NOTEBOOKS.glob(CHAPTERS))

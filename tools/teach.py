@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     two.add_argument("--seconds", type=_amount, default=60, help="of work for a cell (default: 60)")
     two.add_argument("--memory", type=_amount, default=2, help="GiB for a notebook (default: 2)")
     three = commands.add_parser("slides", help="make slides of chapters, for any browser")
-    three.add_argument("chapters", nargs="+", metavar="NN", help="the number of a chapter")
+    three.add_argument("chapters", nargs="+", metavar="NN", help="its number, or a notebook")
     three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")
     given = parser.parse_args(arguments)
     try:
@@ -73,7 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
             print("\n".join(notes))
             print(f"The table is {given.out}; open {given.out.with_suffix('') / 'index.html'}.")
         if given.command == "slides":
-            for path in map(chapter, given.chapters):
+            for name in given.chapters:
+                path = Path(name) if name.endswith(".ipynb") else chapter(name)
                 print(slides(path, given.out / f"{path.stem}.html"))
     except (ValueError, OSError, RuntimeError) as error:
         sys.exit(f"teach.py {given.command}: {error}")

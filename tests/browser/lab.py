@@ -1,7 +1,7 @@
 """A throw-away JupyterLab and what a test does in it: open, run, press, look, measure.
 
 Plain functions on a Playwright `page`, so that tests (through the fixtures of conftest.py) and
-benchmarks/explorers.py use the same ones. Nothing here is a test.
+tools/benchmarks/explorers.py use the same ones. Nothing here is a test.
 """
 
 import ast

@@ -21,7 +21,7 @@ import notebooks
 from explorers.packed import name_of, packed, packed_words
 from helpers import data
 from helpers.formats.checkpoints import load_checkpoint
-from studies import FOLDER, Results, Table, results
+from studies import FOLDER, results
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -317,20 +317,30 @@ def write_weights(folder: Path) -> None:
 
 
 def studies_page() -> str:
-    """Each study with a result: the sentence that it tests, its tables, its chapters."""
-    shown = tables_shown()
+    """Each study: the sentence that it tests, and its tables as chapters show them."""
+    shown: dict[str, dict[str, str]] = {}  # study → {a chapter's stem: its tables}
+    for path in CHAPTERS:
+        for cell in notebooks.read(path).cells:
+            tags = [tag for tag in cell.metadata.get("tags", []) if tag.startswith("study:")]
+            for output in cell.get("outputs", []) if ".table(" in cell.source else []:
+                table = output.get("data", {}).get("text/plain", "")
+                for tag in tags if table else []:
+                    in_chapters = shown.setdefault(tag.removeprefix("study:"), {})
+                    before = in_chapters.get(path.stem, "")
+                    in_chapters[path.stem] = f"{before}\n```text\n{table}\n```\n"
     parts = [STUDIES]
     for path in sorted((FOLDER / "results").glob("*.json")):
-        found = results(path.stem)
         module = ast.parse((FOLDER / f"{path.stem}.py").read_text("utf-8"))
         said = (ast.get_docstring(module) or "").replace("``", "`")
         parts.append(f"## {path.stem.replace('_', ' ')}\n\n{said}\n")
-        calls = shown.get(path.stem, {})
-        if calls:
-            chapters = dict.fromkeys(chapter for stems in calls.values() for chapter in stems)
-            links = " · ".join(f"[{_title(stem)}]({stem}.ipynb)" for stem in chapters)
-            parts.append(f"Shown in {links}.\n")
-        parts += [_markdown(table) for table in _tables(found, list(calls))]
+        for stem, tables in shown.get(path.stem, {}).items():
+            title = notebooks.read(ROOT / "notebooks" / f"{stem}.ipynb").cells[0].source
+            parts.append(f"In [{title.splitlines()[0][2:]}]({stem}.ipynb):\n{tables}")
+        if path.stem not in shown:
+            found = results(path.stem)
+            parts += [
+                f"```text\n{found.table(measure)}\n```\n" for measure in found.runs[0]["numbers"]
+            ]
     return "\n".join(parts)
 
 
@@ -343,63 +353,3 @@ which sentence it tests, and what it found: the mean over the seeds, the lowest 
 and the differences from one arm, seed by seed. All runs are kept, in `studies/results`;
 `make study NAME=mask` runs one again.
 """
-
-
-def tables_shown() -> dict[str, dict[str, list[str]]]:
-    """Study → {the arguments of a table of it in a chapter: the chapters that show it}."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for path in CHAPTERS:
-        names: dict[str, str] = {}  # variable → the study whose results it holds just then
-        values: dict[str, ast.expr] = {}  # variable → what it was set to last
-        for cell in notebooks.read(path).cells:
-            if cell.cell_type != "code" or cell.source.startswith("%%"):
-                continue
-            for node in ast.walk(ast.parse(cell.source)):
-                match node:
-                    case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                        names[name], values[name] = _study(value, names), value
-                    case ast.Call(func=ast.Attribute(value=value, attr="table")):
-                        for named in node.keywords:  # arms=shown: the arms, not the variable
-                            if isinstance(named.value, ast.Name):
-                                named.value = values.get(named.value.id, named.value)
-                        arguments = ast.unparse(node).partition(".table(")[2][:-1]
-                        places = found.setdefault(_study(value, names), {})
-                        places.setdefault(arguments, []).append(path.stem)
-    return found
-
-
-def _study(value: ast.expr, names: dict[str, str]) -> str:
-    """The study whose results an expression is: `results("mask")` or a variable; "" for others."""
-    match value:
-        case ast.Call(func=ast.Name(id="results"), args=[ast.Constant(value=str(name))]):
-            return name
-        case ast.Name(id=name):
-            return names.get(name, "")
-    return ""
-
-
-def _tables(found: Results, calls: list[str]) -> list[Table]:
-    """The tables that chapters show, whole, or those of all measures of a study shown nowhere."""
-    tables = []
-    for arguments in calls:
-        call = ast.parse(f"f({arguments})", mode="eval").body
-        assert isinstance(call, ast.Call)
-        named = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
-        named.pop("changes", None)  # here is room for all
-        tables.append(found.table(*(ast.literal_eval(a) for a in call.args), **named))
-    if not calls:
-        tables = [found.table(measure) for measure in found.runs[0]["numbers"]]
-    return list({repr(table): table for table in tables}.values())
-
-
-def _markdown(table: Table) -> str:
-    head, *rows = table.rows
-    lines = [head, ["---"] + ["--:"] * (len(head) - 1)]
-    for row in rows:
-        lines.append(row if len(row) > 1 else [f"*{row[0]}*"])
-    filled = (line + [""] * (len(head) - len(line)) for line in lines)
-    return "".join(f"| {' | '.join(line)} |\n" for line in filled)
-
-
-def _title(stem: str) -> str:
-    return notebooks.read(ROOT / "notebooks" / f"{stem}.ipynb").cells[0].source.split("\n")[0][2:]

@@ -5,9 +5,7 @@ table is written after each notebook, so nothing that one of them does takes the
 """
 
 import ast
-import base64
 import csv
-import hashlib
 import html
 import io
 import json
@@ -29,8 +27,6 @@ from typing import Any
 
 import clean
 import jinja2
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from nbformat import NotebookNode
 from tqdm import tqdm
 
@@ -83,7 +79,6 @@ class HandedIn:
         exercises: the names of the exercises that were set.
         code: the sources of its code cells.
         problem: why it cannot be graded, "" if it can.
-        digest: of the whole file.
     """
 
     path: Path
@@ -93,7 +88,6 @@ class HandedIn:
     exercises: list[str] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
     problem: str = ""
-    digest: bytes = b""
 
 
 class Chapter:
@@ -165,19 +159,11 @@ def grade(
     if not paths:
         raise ValueError(f"there is no notebook (*.ipynb) in {folder}")
     handed_in = [take(path, folder) for path in paths]
-    assigned = [one for one in handed_in if one.exercises]
-    if 2 * len(assigned) > len(handed_in):
-        for one in handed_in:
-            if not one.problem and one.chapter not in {each.chapter for each in assigned}:
-                one.problem, one.chapter = f"chapter {one.chapter} was not assigned", ""
     chapters = {stem: Chapter(stem) for stem in sorted({one.chapter for one in handed_in} - {""})}
-    for stem, chapter in chapters.items():
-        these = [one for one in handed_in if one.chapter == stem]
-        of_class = {name for one in these for name in one.exercises}
-        for one in these:
+    for one in handed_in:
+        if chapter := chapters.get(one.chapter):
             its = [name for name in chapter.tasks if name in one.exercises]
-            one.exercises = its or [name for name in chapter.tasks if name in of_class]
-            one.exercises = one.exercises or list(chapter.tasks)
+            one.exercises = its or list(chapter.tasks)
     rows: dict[str, list[Row]] = {}
 
     def note(one: HandedIn, told: Sequence[dict[str, Any]] = ()) -> None:
@@ -208,8 +194,7 @@ def grade(
     summary = [Summary.of(task, found) for c in chapters.values() for task in c.tasks.values()]
     summary = [one for one in summary if one.outcomes]
     ignored = [_utf8(str(path.relative_to(folder))) for path in every if path not in paths]
-    changed = [one.file for one in handed_in if one.digest and _digest(one.path) != one.digest]
-    notes = [*_notes(done, rows, ignored, changed), *_alike(done, chapters)]
+    notes = [*_notes(done, rows, ignored), *_alike(done, chapters)]
     facts = {"secret": secret, "took": time.monotonic() - began, "notes": notes}
     _write_pages(rows, done, chapters, summary, pages, facts)
     if interrupted:
@@ -252,7 +237,6 @@ def take(path: Path, folder: Path) -> HandedIn:
             raise ValueError(
                 f"it has over {MOST_BYTES // 2**20} MiB: clear its outputs and hand it in again"
             )
-        one.digest = _digest(path)
         notebook = read(path)
         cells = [c for c in notebook.cells if isinstance(c.get("source"), str)]
         one.code = [_utf8(cell.source) for cell in cells if cell.cell_type == "code"]
@@ -281,15 +265,10 @@ def _chapter(told: str, cells: Sequence[NotebookNode], path: Path) -> str:
 def _name(code: Sequence[str]) -> str:
     """What the student wrote into the field for the name, even without quotes."""
     for source in code:
-        said = ""
-        for statement in statements(source):
-            if "NAME" in defined(statement) and isinstance(statement, (ast.Assign, ast.AnnAssign)):
-                value = statement.value
-                said = str(value.value) if isinstance(value, ast.Constant) else ""
-        if not said and (line := re.search(r"^NAME\b[^=\n]*=(.*)", source, re.M)):
-            said = line[1].strip(" \t\"'“”„‘’«»")
-        if said.strip():
-            return _utf8(" ".join(said.split()))[:100]
+        if line := re.search(r"^NAME\b[^=\n]*=([^#\n]*)", source, re.M):
+            said = line[1].strip(" \t;()\"'“”„‘’«»")
+            if said:
+                return _utf8(" ".join(said.split()))[:100]
     return ""
 
 
@@ -298,97 +277,44 @@ def _judge(
 ) -> Iterator[tuple[HandedIn, list[dict[str, Any]]]]:
     """Each notebook of a chapter with what its exercises gave, as soon as it is judged.
 
-    A notebook that ends the process that judges is found out, and the others are judged anew.
-    Raises RuntimeError if the chapter cannot run.
+    Raises RuntimeError if the chapter cannot run, or if the process in which it runs is ended.
     """
-    waiting = dict(enumerate(handed_in))
-    bar = tqdm(total=len(waiting), desc=f"chapter {stem}", unit="notebook")
-    while waiting:
-        submissions = [[number, one.exercises] for number, one in waiting.items()]
-        request = {"chapter": str(NOTEBOOKS / f"{stem}.ipynb"), "submissions": submissions}
-        running: set[int] = set()
-        worker = _Worker()
-        try:
-            worker.say(limits | request | {"secret": secret})
-            for said in worker:
-                if "problem" in said:
-                    raise RuntimeError(_utf8(said["problem"]))
-                number = said["file"]
-                if number not in waiting:  # a second verdict
-                    continue
-                if "rows" not in said:
-                    running.add(number)
-                    worker.say(waiting[number].code)
-                    continue
-                running.discard(number)
-                bar.update()
-                yield waiting.pop(number), said["rows"]
-        finally:
-            worker.end()
-        if waiting and not running:
-            raise RuntimeError("the process that judges was ended, perhaps for lack of memory")
-        if len(running) == 1:
-            one = waiting.pop(running.pop())
-            bar.update()
-            yield one, [_ended(name) for name in one.exercises]
-        limits = limits | {"jobs": 1}
-        waiting = {n: waiting[n] for n in sorted(waiting, key=lambda n: n not in running)}
-    bar.close()
-
-
-class _Worker:
-    """The process in which a chapter runs; iterating gives what it says, until it ends."""
-
-    def __init__(self) -> None:
-        environment = os.environ | {
-            "CUDA_VISIBLE_DEVICES": "",
-            "IPYTHONDIR": os.devnull,
-            "MPLBACKEND": "agg",
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tools")]),
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "teaching.worker"],
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=DEVNULL,
-            text=True,
-            cwd=ROOT,  # not among what was handed in, where there may be a helpers.py
-            env=environment,
-            start_new_session=True,  # an interruption reaches this process alone
-        )
-
-    def say(self, what: Any) -> None:
-        assert self.process.stdin
-        with suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(what) + "\n")
-            self.process.stdin.flush()
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        assert self.process.stdout
-        with suppress(ValueError):  # it was killed in the middle of a line
-            for line in self.process.stdout:
-                yield json.loads(line)
-
-    def end(self) -> None:
-        """End the process and its forks."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        with suppress(BrokenPipeError):
-            self.process.communicate()
-
-
-def _ended(name: str) -> dict[str, Any]:
-    """What an exercise gets in a notebook that has ended the process that judges."""
-    message = "The code of this notebook ended the program that grades: read it."
-    return {"exercise": name, "outcome": "error", "message": message, "detail": "", "seconds": 0.0}
-
-
-def _digest(path: Path) -> bytes:
+    submissions = [[number, one.exercises, one.code] for number, one in enumerate(handed_in)]
+    request = {"chapter": str(NOTEBOOKS / f"{stem}.ipynb"), "submissions": submissions}
+    environment = os.environ | {
+        "CUDA_VISIBLE_DEVICES": "",
+        "IPYTHONDIR": os.devnull,
+        "MPLBACKEND": "agg",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tools")]),
+    }
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "teaching.worker"],
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        text=True,
+        cwd=ROOT,  # not among what was handed in, where there may be a helpers.py
+        env=environment,
+        start_new_session=True,  # an interruption reaches this process alone
+    )
+    assert worker.stdin and worker.stdout
+    bar = tqdm(total=len(handed_in), desc=f"chapter {stem}", unit="notebook")
     try:
-        return hashlib.sha256(path.read_bytes()).digest()
-    except OSError:  # it is gone
-        return b""
+        print(json.dumps(limits | request | {"secret": secret}), file=worker.stdin, flush=True)
+        for line in worker.stdout:
+            said = json.loads(line)
+            if "problem" in said:
+                raise RuntimeError(_utf8(said["problem"]))
+            bar.update()
+            yield handed_in[said["file"]], said["rows"]
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+        bar.close()
+    if bar.n < len(handed_in):
+        raise RuntimeError("the process that judges was ended, perhaps for lack of memory")
 
 
 def _rows(one: HandedIn, chapter: Chapter | None, told: Sequence[dict[str, Any]]) -> list[Row]:
@@ -428,7 +354,6 @@ def _notes(
     handed_in: Sequence[HandedIn],
     rows: dict[str, list[Row]],
     ignored: Sequence[str],
-    changed: Sequence[str],
 ) -> list[str]:
     """What a teacher should know of the files."""
     notes = []
@@ -441,25 +366,14 @@ def _notes(
         )
     if unread := [one.file for one in handed_in if one.problem]:
         notes.append(f"Not graded, for the reason in their rows: {_listed(unread)}.")
-    if changed:
-        notes.append(f"While grading, these files were changed or removed: {_listed(changed)}.")
     if looks := [f"{file} ({found[0].look})" for file, found in rows.items() if found[0].look]:
         notes.append(
             f"Look at these notebooks, which may have fetched an answer: {_listed(looks)}."
         )
-    sets: dict[str, dict[tuple[str, ...], list[HandedIn]]] = {}
     students: dict[tuple[str, str], list[str]] = {}
     for one in handed_in:
         if not one.problem:
-            numbers = tuple(row.exercise for row in rows[one.file])
-            sets.setdefault(one.chapter, {}).setdefault(numbers, []).append(one)
             students.setdefault((one.student, one.chapter), []).append(one.file)
-    for chapter, by_set in sets.items():
-        if len(by_set) > 1:
-            each = [
-                f"{', '.join(n)} in {_listed([f.file for f in of])}" for n, of in by_set.items()
-            ]
-            notes.append(f"Of chapter {chapter}, not all files set the same: {'; '.join(each)}.")
     for (student, chapter), files in students.items():
         if len(files) > 1:
             twice = f"{student} has handed in chapter {chapter} more than once: {_listed(files)}."
@@ -517,7 +431,6 @@ def _write_pages(
             write_whole(folder / names[one.file], page.encode())
         except Exception as error:  # one page stops no other
             facts["notes"].append(f"{one.file} has no page: {type(error).__name__}.")
-    picture = base64.b64encode(drawn(summary)).decode() if summary else ""
     students: dict[str, list[HandedIn]] = {}
     for one in sorted(handed_in, key=lambda one: (one.student.casefold(), one.file)):
         students.setdefault(one.student, []).append(one)
@@ -529,7 +442,7 @@ def _write_pages(
         right = sum(any(row.outcome == "right" for row in found) for found in its.values())
         table.append((student, files, its, right))
     page = environment.get_template("summary.html").render(
-        summary=summary, picture=picture, handed_in=handed_in, table=table, names=names, **facts
+        summary=summary, handed_in=handed_in, table=table, names=names, **facts
     )
     write_whole(folder / "index.html", page.encode())
 
@@ -561,27 +474,6 @@ class Summary:
         counts = ", ".join(f"{self.outcomes[name]} {name}" for name in OUTCOMES)
         first = f"{self.task.number} {self.task.title}: {counts}"
         return [first, *(f"    {number} × {said}" for said, number in self.diagnoses)]
-
-
-def drawn(summary: Sequence[Summary]) -> bytes:
-    """A bar for each exercise, as PNG: how many notebooks have which outcome."""
-    figure = Figure(figsize=(9, 0.8 + 0.45 * len(summary)), layout="constrained")
-    axes = figure.subplots()
-    labels = [f"{one.task.number} {one.task.title}" for one in summary]
-    left = [0] * len(summary)
-    for name, (color, _) in OUTCOMES.items():
-        counts = [one.outcomes[name] for one in summary]
-        bars = axes.barh(labels, counts, left=left, color=color, label=name)
-        axes.bar_label(bars, [str(n or "") for n in counts], label_type="center", color="white")
-        left = [a + b for a, b in zip(left, counts, strict=True)]
-    axes.invert_yaxis()
-    axes.set_xlabel("notebooks")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper right", ncols=len(OUTCOMES), frameon=False)
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=110)
-    return content.getvalue()
 
 
 def _page_names(files: Iterable[str]) -> dict[str, str]:

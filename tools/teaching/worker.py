@@ -1,15 +1,12 @@
 """Judge what students handed in of one chapter; `grade.py` starts this as a process of its own.
 
-The chapter runs once, as the course has it. For each notebook the process then asks for its code
-and forks, and the fork runs only the student's own cells: thirty notebooks cost one run of the
-chapter and thirty times what the students wrote. `exercises` judges, with the inputs that a secret
-gives. A fork knows no other notebook, and its one way out is the pipe to this process, which
-believes nothing but verdicts. If a cell ends its fork, another fork goes on without that cell.
+The chapter runs once, as the course has it. For each notebook the process forks, and the fork runs
+only the student's own cells: thirty notebooks cost one run of the chapter and thirty times what the
+students wrote. `exercises` judges, with the inputs that a secret gives. If a cell ends its fork,
+another fork goes on without that cell.
 
-A fork has limits of time and memory, starts no program and reaches no other machine. It writes only
-into an empty folder of its own; on Linux from 5.13 on, Landlock sees to this for every library,
-elsewhere Python does, for what is written in Python. This keeps accidents apart. It is no sandbox:
-code that is written to get out of it can do so.
+A fork has limits of time and memory; Python refuses to start programs, to reach other machines and
+to write outside an empty folder. This keeps accidents apart. It is no sandbox.
 """
 
 import ast
@@ -18,16 +15,13 @@ import json
 import os
 import re
 import signal
-import struct
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from ctypes import CDLL, c_char_p, c_long
 from dataclasses import dataclass, field
 from importlib import import_module
-from ipaddress import ip_address
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -39,15 +33,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from teaching.exercises_of import check_call, check_calls, defined, read, statements, tasks
 
 GRACE = 15  # seconds of work beyond the limit after which a fork is killed
-PATIENCE = 3  # times the limit: seconds after which a fork is killed that merely waits
-FILE_SIZE = 100 * 2**20  # bytes of a file that a student's code writes
+PATIENCE = 10  # times the limit: seconds after which a fork is killed that merely waits
 OUTCOMES = ("right", "not yet", "error", "not attempted")  # the first is the best
-WRITES = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.chown"}
-WRITES |= {"os.link", "os.symlink", "os.utime", "shutil.rmtree"}
-STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty"}
-STARTS |= {"os.kill", "os.killpg", "pty.spawn"}
-SENDS = {"socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"}
-ASKS = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}
+# What a fork may do inside its folder only, and what it may not do at all.
+WRITES = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree"}
+REFUSED = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.kill"}
+REFUSED |= {"socket.connect", "socket.getaddrinfo"}
 # Magics that would change where or how the judge runs.
 IDLE = {"matplotlib", "pylab", "gui", "cd", "pushd", "popd", "pip", "conda", "mamba", "uv"}
 
@@ -110,8 +101,7 @@ class Judge:
 
     Args:
         chapter: the chapter that has run.
-        code: the sources of all code cells of the notebook.
-        given: what is known of it from an earlier fork.
+        given: the notebook, and what is known of it from an earlier fork.
         seconds: what a cell may take.
         tell: called with {"current": …} before each step, and with the row of each exercise.
     """
@@ -119,12 +109,12 @@ class Judge:
     def __init__(
         self,
         chapter: Chapter,
-        code: Sequence[str],
         given: "Submission",
         seconds: float,
         tell: Callable[[dict[str, Any]], None],
     ):
-        self.chapter, self.code, self.seconds, self.tell = chapter, code, seconds, tell
+        self.chapter, self.seconds, self.tell = chapter, seconds, tell
+        self.code = code = given.code
         self.wanted = [name for name in given.exercises if name not in given.rows]
         self.stopped = given.stopped
         self.problems: dict[int, str] = {}  # index of a cell → what stopped it
@@ -139,7 +129,6 @@ class Judge:
         self.start = min(marks, default=0)
         while self.start - 1 in self.own:
             self.start -= 1
-        self.late = False
 
     def judge(self) -> None:
         """Run the student's cells, and tell the row of each exercise that has none yet.
@@ -205,10 +194,7 @@ class Judge:
             problem += " It does not matter here, since the answer is right."
         self.wanted.remove(name)
         row = {"exercise": name, "outcome": outcome, "message": message}
-        self.tell(
-            {**row, "detail": f"{detail} {problem}".strip(), "seconds": took, "late": self.late}
-        )
-        self.late = False
+        self.tell({**row, "detail": f"{detail} {problem}".strip(), "seconds": took})
 
     def _step(self, current: int | str) -> None:
         """Say what comes now, and give it its time: the system ends the fork that works longer."""
@@ -245,7 +231,6 @@ class Judge:
         except TimeIsUp as late:
             error = late
         if isinstance(error, TimeIsUp):
-            self.late = True
             self.problems[i] = (
                 f"A cell was stopped after {self.seconds:g} seconds. Is there an endless loop?"
             )
@@ -254,22 +239,18 @@ class Judge:
 
     def _verdict(self, name: str, argument: str) -> tuple[str, str, str]:
         """Outcome, message and detail of an exercise."""
-        from exercises import check
         from exercises.watch import TimeIsUp, time_limit
 
         self._step(name)
         self.chapter.shell.run_cell("pass")  # the check looks at the cell that ran last
-        began = time.process_time()
         try:
             with time_limit(self.seconds):
                 answer = eval(argument, self.names)
         except (Exception, SystemExit, TimeIsUp) as error:
-            self.late |= isinstance(error, TimeIsUp)
             return "error", f"`{argument}` cannot be computed: {_told(error)}", ""
         exercise = self.chapter.exercises[name]
         report = exercise(answer)
         if report.outcome != "right":
-            self.late |= time.process_time() - began > check.SECONDS
             # What failed may be drawn from the secret, and is not there in the student's notebook.
             detail = re.sub(r"Try it: `[^`]*`", "", report.detail)
             return report.outcome, report.message, detail.strip()
@@ -348,44 +329,31 @@ class Submission:
     Attributes:
         file: the number of the notebook.
         exercises: the names of those that were set.
+        code: the sources of its code cells.
         rows: the rows so far, by the exercise's name.
         stopped: why the forks ended that these cells have ended, by their indices.
         current: the cell that runs (its index) or the exercise that is judged (its name).
         deadline: when its fork will be killed, in seconds of the monotonic clock.
-        late: it has run out of time.
-        again: it has done so once, beside others.
     """
 
     file: int
     exercises: list[str]
+    code: list[str]
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     stopped: dict[str, str] = field(default_factory=dict)
     current: int | str = ""
     deadline: float = 0.0
-    late: bool = False
-    again: bool = False
 
     @property
     def missing(self) -> list[str]:
         return [name for name in self.exercises if name not in self.rows]
 
-    def hear(self, said: bytes, wall: float) -> bool:
-        """Take a message of a fork; False if it is none that a fork has to send."""
-        match json.loads(said):
-            case {"current": int() | str() as current}:
-                self.current, self.deadline = current, time.monotonic() + wall
-                return True
-            case {
-                "exercise": str(name),
-                "outcome": "right" | "not yet" | "not attempted" | "error",
-                "message": str(),
-                "detail": str(),
-                "seconds": float(),
-                "late": bool(),
-            } as row if name in self.missing:
-                self.rows[name], self.late = row, self.late or row["late"]
-                return True
-        return False
+    def hear(self, said: dict[str, Any], wall: float) -> None:
+        """Take a message of a fork: what runs now, or a row."""
+        if "current" in said:
+            self.current, self.deadline = said["current"], time.monotonic() + wall
+        else:
+            self.rows[said["exercise"]] = said
 
     def ended(self, why: str) -> None:
         """Its fork has ended before all was told: the next one leaves out what has ended it."""
@@ -401,59 +369,45 @@ class Submission:
 def judged(
     chapter: Chapter,
     submissions: Sequence[Submission],
-    ask: Callable[[int], list[str]],
     seconds: float,
     memory: int,
     jobs: int,
 ) -> Iterator[Submission]:
     """Judge submissions side by side; yields each when all its rows are there.
 
-    What has run out of time is judged once more when nothing else runs.
-
     Args:
         chapter: the chapter that has run.
         submissions: what was handed in.
-        ask: gives the code cells of a notebook, by its number.
         seconds: what a cell may take.
         memory: bytes that a fork may use beyond the chapter's.
         jobs: how many forks run at a time.
     """
     context = get_context("fork")
     wall = PATIENCE * seconds + GRACE
-    waiting, again = list(submissions), list[Submission]()
+    waiting = list(submissions)
     running = dict[Connection, tuple[Any, Any, Submission]]()
-    while waiting or running or again:
-        if not waiting and not running:
-            waiting, again, jobs = again, [], 1
+    while waiting or running:
         while waiting and len(running) < jobs:
             given = waiting.pop(0)
             here, there = context.Pipe(duplex=False)
             folder = tempfile.TemporaryDirectory()
-            arguments = chapter, ask(given.file), given, seconds, memory, folder.name, there
+            arguments = chapter, given, seconds, memory, folder.name, there
             process = context.Process(target=_fork, args=arguments)
             given.deadline, given.current = time.monotonic() + wall, ""
             process.start()
             there.close()
             running[here] = process, folder, given
-            del arguments, process  # no other fork shall hold this code
         for connection in wait([*running], timeout=0.5):
             process, folder, given = running[connection]  # type: ignore[index]
-            why = ""
-            try:
-                if given.hear(connection.recv_bytes(2**20), wall):  # type: ignore[union-attr]
-                    continue
-                why = "wrote something else than a verdict"
-            except (EOFError, OSError, ValueError, RecursionError):
-                pass  # it has ended
+            with suppress(EOFError, OSError, ValueError, LookupError, TypeError):  # it has ended
+                given.hear(json.loads(connection.recv_bytes(2**20)), wall)  # type: ignore[union-attr]
+                continue
             _end(process, folder, connection)
             del running[connection]  # type: ignore[arg-type]
             if given.missing:
-                given.late |= process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
-                given.ended(why or _why(process.exitcode))
+                given.ended(_why(process.exitcode))
             if given.missing:
                 waiting.insert(0, given)
-            elif given.late and not given.again:
-                again.append(Submission(given.file, given.exercises, again=True))
             else:
                 yield given
         for process, _, given in running.values():
@@ -481,7 +435,6 @@ def _end(process: Any, folder: Any, connection: Any) -> None:
 
 def _fork(
     chapter: Chapter,
-    code: Sequence[str],
     given: Submission,
     seconds: float,
     memory: int,
@@ -490,15 +443,10 @@ def _fork(
 ) -> None:
     """Judge one submission, and end without waiting for threads that it has started."""
 
-    def tell(what: dict[str, Any]) -> None:
-        connection.send_bytes(json.dumps(what).encode())
-
     try:
-        own = connection.fileno()
-        os.closerange(3, own)
-        os.closerange(own + 1, 2**16)
         confine(folder, memory)
-        Judge(chapter, code, given, seconds, tell).judge()
+        say = connection.send_bytes
+        Judge(chapter, given, seconds, lambda what: say(json.dumps(what).encode())).judge()
     finally:
         os._exit(0)
 
@@ -510,7 +458,6 @@ def confine(folder: str, memory: int) -> None:
         folder: the only folder that it may write to.
         memory: bytes that it may use beyond what it has now (on Linux).
     """
-    import _posixsubprocess
     import resource
 
     os.chdir(folder)
@@ -519,13 +466,11 @@ def confine(folder: str, memory: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE, FILE_SIZE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + memory
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-        _landlock(folder)
     inside = os.path.realpath(folder) + os.sep
 
     def is_outside(path: Any) -> bool:
@@ -534,85 +479,24 @@ def confine(folder: str, memory: int) -> None:
         real = os.path.realpath(os.fsdecode(path))
         return not f"{real}{os.sep}".startswith(inside) and real != os.devnull
 
-    def refuse(*_: Any) -> None:
-        raise PermissionError("no other process is started or stopped while grading")
-
     def watch(event: str, args: tuple) -> None:
-        if event == "open":
-            flags = args[2] if isinstance(args[2], int) else 0
-            if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and is_outside(args[0]):
-                raise PermissionError(f"writing to {args[0]} is not allowed while grading")
-        elif event in WRITES and any(map(is_outside, args)):
-            raise PermissionError("files outside its own folder are not changed while grading")
-        elif event in STARTS:
-            refuse()
-        elif (event in SENDS and not _is_here(args[1])) or (
-            event in ASKS and not _is_here(args[:1])
-        ):
-            raise PermissionError("no other machine is reached while grading")
+        writes = event == "open" and isinstance(args[2], int)
+        writes = writes and bool(args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+        if event in REFUSED or ((writes or event in WRITES) and any(map(is_outside, args))):
+            raise PermissionError(f"{event} {args[:1]} is not allowed while grading")
 
-    _posixsubprocess.fork_exec = refuse  # type: ignore[assignment]  # a pool asks nobody
     time.sleep = lambda seconds: None  # nobody waits for what a student wanted to watch
     sys.addaudithook(watch)
 
 
-def _landlock(folder: str) -> None:
-    """Let nothing that this process does write outside the folder, start a program, or signal
-    another process, whatever library does it; in vain where Linux is older than this."""
-    system = CDLL(None).syscall
-    system.restype = c_long
-    version = system(444, None, c_long(0), 1)  # landlock_create_ruleset
-    if version < 1:
-        return
-    # All rights to files but to read a file (bit 2) and a folder (bit 3); bit 0: to run a file.
-    rights = (1 << 12 + min(version, 3)) - 1 & ~0b1100
-    scopes = 0b11 if version >= 6 else 0  # abstract sockets, signals
-    rules = struct.pack("QQQ", rights, 0, scopes)
-    size = 24 if version >= 6 else 8
-    ruleset = system(444, c_char_p(rules), c_long(size), 0)
-    for path, allowed in ((folder, rights & ~1), (os.devnull, rights & 1 << 1 | rights & 1 << 14)):
-        place = os.open(path, os.O_PATH)
-        rule = struct.pack("=Qi", allowed, place)
-        system(445, ruleset, 1, c_char_p(rule), 0)  # landlock_add_rule
-        os.close(place)
-    CDLL(None).prctl(38, c_long(1), c_long(0), c_long(0), c_long(0))  # no new privileges
-    if system(446, ruleset, 0):  # landlock_restrict_self
-        raise OSError("Landlock refuses its own rules")
-    os.close(ruleset)
-
-
-def _is_here(address: Any) -> bool:
-    """Is a socket's address on this machine?
-
-    >>> _is_here(("127.0.0.1", 80)), _is_here(("localhost", 80)), _is_here(("10.0.0.1", 80))
-    (True, True, False)
-    """
-    if not isinstance(address, tuple):  # the path of a socket in the file system
-        return True
-    host = address[0]
-    if host in (None, "", "localhost", b"localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def main() -> int:
-    """Read a request from stdin, as a line of JSON; write a line for each submission.
-
-    Between them, a line that has no rows asks for the code of a notebook.
-    """
+    """Read a request from stdin, as a line of JSON; write a line for each submission."""
     request = json.loads(sys.stdin.readline())
     out = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
     def say(what: dict[str, Any]) -> None:
         print(json.dumps(what), file=out, flush=True)
-
-    def ask(file: int) -> list[str]:
-        say({"file": file})
-        return json.loads(sys.stdin.readline())
 
     path = Path(request["chapter"])
     os.chdir(path.parent)
@@ -625,7 +509,7 @@ def main() -> int:
     del os.environ["COURSE_SECRET"]
     submissions = [Submission(*one) for one in request["submissions"]]
     limits = request["seconds"], request["memory"], request["jobs"]
-    for given in judged(chapter, submissions, ask, *limits):
+    for given in judged(chapter, submissions, *limits):
         say({"file": given.file, "rows": [given.rows[name] for name in given.exercises]})
     return 0
 

@@ -1,22 +1,19 @@
 """What a chapter costs: seconds to run all its cells, and memory at its peak.
 
-    python benchmarks/chapters.py [--runs 3] [CHAPTER ...]
+    python tools/benchmarks/chapters.py [--runs 3] [CHAPTER ...]
 
 Prints a Markdown table: the median over the runs, and the slowest. Each run is a process of its
-own that executes a copy of the chapter as `make notebooks` does (the start of the kernel is
-included; the data should be in the cache). The memory is `ru_maxrss` of the largest process that
-the run has waited for, in practice the kernel. Nothing is written.
+own; the memory is that of the largest process that it has waited for, in practice the kernel.
 """
 
 import argparse
 import os
-import platform
 import statistics
 import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RUN = """
 import sys
 from pathlib import Path
@@ -46,9 +43,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     chapters = [path.resolve() for path in arguments.chapters]
-    cores, threads = os.cpu_count(), os.environ.get("OMP_NUM_THREADS", "not set")
-    print(f"{arguments.runs} runs · Python {platform.python_version()} on {platform.system()} · "
-          f"{cores} cores · OMP_NUM_THREADS {threads}\n")  # fmt: skip
     print("| chapter | median s | slowest s | peak MiB |\n|---|---|---|---|")
     for chapter in chapters or sorted((ROOT / "notebooks").glob("*.ipynb")):
         seconds, peaks = zip(*(run(chapter) for _ in range(arguments.runs)), strict=True)

@@ -1,6 +1,6 @@
 """How fast byte pairs are learnt and applied: ours beside minbpe's and the Rust library's.
 
-    python benchmarks/byte_pairs.py [--minbpe CHECKOUT] [--runs 3]
+    python tools/benchmarks/byte_pairs.py [--minbpe CHECKOUT] [--runs 3]
 
 All learn a vocabulary of 1,024 from the first megabyte of the course's Wikipedia articles, split
 as GPT-2 splits, and then encode another megabyte; ours and the Rust library `tokenizers` must give

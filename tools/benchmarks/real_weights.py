@@ -1,11 +1,10 @@
 """SmolLM2-135M writing, the same file for all: ours in float32, bfloat16 and 4 bits, `transformers`
 in float32 and bfloat16, and llama.cpp if `llama-cpp-python` is installed.
 
-    python benchmarks/real_weights.py [--threads 2] [--tokens 64]
+    python tools/benchmarks/real_weights.py [--threads 2] [--tokens 64]
 
 Each runs in a process of its own: seconds until the model stands ready, peak memory of the process,
-tokens a second (greedy, after a prompt of a few tokens, best of three), and what share of the
-machine's memory bandwidth that is: bytes of the weights times tokens a second.
+tokens a second (greedy, after a prompt of a few tokens, best of three).
 """
 
 import argparse
@@ -21,7 +20,7 @@ from typing import Any
 PROMPT = "Photosynthesis is the process by which"
 
 
-def ours(dtype: str) -> tuple[Callable[[int], Any], int]:
+def ours(dtype: str) -> Callable[[int], Any]:
     import torch
 
     from helpers import data
@@ -31,33 +30,27 @@ def ours(dtype: str) -> tuple[Callable[[int], Any], int]:
     read = gguf(data.smollm2(), int4=dtype == "4 bits")
     model = read.model.bfloat16() if dtype == "bfloat16" else read.model
     ids = torch.tensor([read.tokenizer.encode(PROMPT)])
-    tensors = {id(t): t for part in model.modules() for t in vars(part).values()
-               if isinstance(t, torch.Tensor)}  # fmt: skip
-    size = sum(t.nbytes for t in (*model.parameters(), *tensors.values()))
-    return lambda n: generate(model, ids, n, temperature=0), size
+    return lambda n: generate(model, ids, n, temperature=0)
 
 
-def transformers(dtype: str) -> tuple[Callable[[int], Any], int]:
+def transformers(dtype: str) -> Callable[[int], Any]:
     import torch
 
     from studies.same_model import theirs
 
     model = theirs().to(getattr(torch, dtype))
     ids = torch.tensor([[47, 11, 8, 15, 7, 9, 3]])
-    size = sum(p.nbytes for p in model.parameters())
     settings = {"do_sample": False, "pad_token_id": 0}
-    return lambda n: model.generate(ids, max_new_tokens=n, min_new_tokens=n, **settings), size
+    return lambda n: model.generate(ids, max_new_tokens=n, min_new_tokens=n, **settings)
 
 
-def llama_cpp(_: str) -> tuple[Callable[[int], Any], int]:
+def llama_cpp(_: str) -> Callable[[int], Any]:
     from llama_cpp import Llama
 
     from helpers import data
 
     model = Llama(str(data.smollm2()), n_threads=THREADS, verbose=False, logits_all=False)
-    return lambda n: model(PROMPT, max_tokens=n, temperature=0, stop=[]), os.path.getsize(
-        data.smollm2()
-    )
+    return lambda n: model(PROMPT, max_tokens=n, temperature=0, stop=[])
 
 
 CASES = {
@@ -77,7 +70,7 @@ def measure(name: str, tokens: int) -> dict[str, float]:
     torch.set_num_threads(THREADS)
     start = time.perf_counter()
     make, dtype = CASES[name]
-    write, size = make(dtype)
+    write = make(dtype)
     ready = time.perf_counter() - start
     taken = []
     for _ in range(3):
@@ -85,19 +78,7 @@ def measure(name: str, tokens: int) -> dict[str, float]:
         write(tokens)
         taken.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    return {"ready": ready, "peak": peak, "speed": tokens / min(taken), "bytes": size}
-
-
-def bandwidth() -> float:
-    import torch
-
-    torch.set_num_threads(THREADS)
-    large, taken = torch.ones(100_000_000), []
-    for _ in range(5):
-        start = time.perf_counter()
-        large.sum()
-        taken.append(time.perf_counter() - start)
-    return large.nbytes / min(taken)
+    return {"ready": ready, "peak": peak, "speed": tokens / min(taken)}
 
 
 def in_a_process(case: str, tokens: int) -> Any:
@@ -112,27 +93,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tokens", type=int, default=64)
-    parser.add_argument("--case", choices=[*CASES, "bandwidth"])
+    parser.add_argument("--case", choices=CASES)
     given = parser.parse_args()
     if given.case:
-        alone = bandwidth() if given.case == "bandwidth" else measure(given.case, given.tokens)
-        print(json.dumps(alone))
+        print(json.dumps(measure(given.case, given.tokens)))
         return
     os.environ["OMP_NUM_THREADS"] = str(given.threads)
-    fast = in_a_process("bandwidth", given.tokens)
-    print(f"{given.threads} threads; the memory gives {fast / 1e9:.0f} GB/s")
-    print(f"{'':24}{'ready s':>8}{'peak MB':>9}{'MB a token':>12}{'tokens/s':>10}{'of memory':>11}")
+    print(f"{'':24}{'ready s':>8}{'peak MB':>9}{'tokens/s':>10}")
     for name in CASES:
         try:
             found = in_a_process(name, given.tokens)
         except subprocess.CalledProcessError as error:
             print(f"{name:24}{error.stderr.strip().splitlines()[-1]}")
             continue
-        share = found["bytes"] * found["speed"] / fast
-        print(
-            f"{name:24}{found['ready']:8.1f}{found['peak']:9.0f}{found['bytes'] / 1e6:12.0f}"
-            f"{found['speed']:10.1f}{share:11.0%}"
-        )
+        print(f"{name:24}{found['ready']:8.1f}{found['peak']:9.0f}{found['speed']:10.1f}")
 
 
 if __name__ == "__main__":

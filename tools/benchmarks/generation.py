@@ -1,12 +1,11 @@
 """How fast a GPT writes: our cached loop beside nanoGPT's, which reads the whole context again.
 
-    python benchmarks/generation.py --nanogpt CHECKOUT [--runs 3]
+    python tools/benchmarks/generation.py --nanogpt CHECKOUT [--runs 3]
 
 Both models get the same weights (6 layers, 6 heads, 384 wide, context 256: nanoGPT's "baby GPT")
 and write greedily; the texts must be equal. Tokens a second, medians of the runs, taken in turns:
-for the whole window, after one token, and for its last quarter, after 192 tokens. Then milliseconds
-a token against the length of the context, cached and uncached, and what the model's matrices alone
-cost a token: one row times each of them.
+for the whole window, after one token, and for its last quarter, after 192 tokens. Then what the
+model's matrices alone cost a token: one row times each of them.
 nanoGPT is cloned from github.com/karpathy/nanoGPT. Set OMP_NUM_THREADS for the number of threads.
 """
 
@@ -22,7 +21,7 @@ from torch import nn
 
 from helpers.formats.huggingface import gpt2
 from helpers.gpt import GPT
-from helpers.sampling import generate, stream
+from helpers.sampling import generate
 
 SIZES = dict(vocab_size=65, block_size=256, n_layer=6, n_head=6, n_embd=384)
 TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
@@ -52,20 +51,6 @@ def seconds(work: Callable[[], torch.Tensor]) -> tuple[float, torch.Tensor]:
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
-
-
-def against_length(model: GPT, points: tuple[int, ...]) -> None:
-    """Print the time for one more token after a context of each length."""
-    print("\n| context | uncached ms | cached ms |\n|---|---|---|")
-    for length in points:
-        ids = torch.randint(SIZES["vocab_size"], (1, length))
-        spent = []
-        for cached in (False, True):
-            written = stream(model, ids, 8, temperature=0, cached=cached)
-            next(written)  # reads the prompt
-            times = [seconds(lambda written=written: next(written))[0] for _ in range(7)]
-            spent.append(1000 * statistics.median(times))
-        print(f"| {length} | {spent[0]:.1f} | {spent[1]:.1f} |", flush=True)
 
 
 def side_by_side(theirs: nn.Module, ours: GPT, prompt: torch.Tensor, runs: int) -> None:
@@ -111,7 +96,6 @@ def main() -> None:
     for length in (1, 192):
         prompt = torch.randint(SIZES["vocab_size"], (1, length))
         side_by_side(theirs, ours, prompt, arguments.runs)
-    against_length(ours, (16, 64, 128, 240))
     matrices_alone(ours)
 
 

@@ -1,7 +1,7 @@
 """Two processes against one, one thread each: tokens a second of GPTMini's training step.
 
-    .venv/bin/python benchmarks/distributed.py            three rounds, 8 steps each
-    .venv/bin/python benchmarks/distributed.py --rounds 5
+    .venv/bin/python tools/benchmarks/distributed.py            three rounds, 8 steps each
+    .venv/bin/python tools/benchmarks/distributed.py --rounds 5
 
 The batch is the same, 16 windows of 256; two processes take 8 rows each. What each holds is counted
 from its tensors. Rounds take turns, so that whatever else the machine does meets all alike.
@@ -31,16 +31,11 @@ def measure(strategy: str, steps: int) -> None:
         optimizers = fast_optimizers(model)
         seconds = []
         for _ in range(steps):
+            generator = torch.Generator().manual_seed(0)
             run = Trainer(
-                model,
-                ids,
-                steps=1,
-                block_size=256,
-                batch_size=16,
-                optimizer=optimizers,
-                generator=torch.Generator().manual_seed(0),
-                processes=processes,
-            ).fit()
+                model, ids, steps=1, block_size=256, batch_size=16, optimizer=optimizers,
+                generator=generator, processes=processes,
+            ).fit()  # fmt: skip
             seconds.append(run.seconds)
         held = bytes_held(model, optimizers) / 1e6
         if processes.rank == 0:
@@ -68,9 +63,7 @@ def main() -> None:
             print(f"{number} {way:8} {4096 / step:6.0f} tokens/s, {held:.1f} MB, loss {loss:.5f}")
     alone = seconds["ddp", 1]
     for (way, number), steps in seconds.items():
-        every = ", ".join(f"{a / b:.2f}" for a, b in zip(alone, steps, strict=True))
-        print(f"{number} {way:8}: {median(alone) / median(steps):.2f} × one process", end=" ")
-        print(f"(rounds: {every})")
+        print(f"{number} {way:8}: {median(alone) / median(steps):.2f} × one process")
 
 
 if __name__ == "__main__":

@@ -1,23 +1,17 @@
 """How fast two CPU cores train a character GPT: ours beside nanoGPT's, in one run, on one text.
 
-    python benchmarks/training.py plain --nanogpt CHECKOUT --text tinyshakespeare.txt
-    python benchmarks/training.py fast --nanogpt CHECKOUT --text tinyshakespeare.txt
-    python benchmarks/training.py headline --text tinyshakespeare.txt
-    python benchmarks/training.py longest --text tinyshakespeare.txt
-    python benchmarks/training.py kernels
+    python tools/benchmarks/training.py plain --nanogpt CHECKOUT --text tinyshakespeare.txt
+    python tools/benchmarks/training.py fast --nanogpt CHECKOUT --text tinyshakespeare.txt
+    python tools/benchmarks/training.py headline --text tinyshakespeare.txt
+    python tools/benchmarks/training.py longest --text tinyshakespeare.txt
+    python tools/benchmarks/training.py kernels
 
-plain     the same model (4 layers, 4 heads, 128 wide, block 64, batch 12, AdamW, float32):
-          milliseconds a step, runs interleaved, medians.
+plain     the same model and optimizer, float32: milliseconds a step, in turns, medians.
 fast      nanoGPT's 2,000 steps with its README's settings for a CPU, and the course's fast recipe
-          of the same depth, width and context: seconds of steps, and both models' loss on the whole
-          validation split, reckoned by the same code.
-headline  tiny Shakespeare as well as it can be learnt in minutes, 4.8M parameters: seconds of steps
-          to 1.4697, which nanoGPT reaches with 10.8M on an A100 in about 3 minutes (its README).
-longest   what half an hour on two cores can buy: one such model trained three times as long, with
-          more decay, in a third of it; three of them, and the mean of their probabilities.
-kernels   what the machine can do (matrix products in float32, and in bfloat16 where it has that),
-          where the time of a step of `fast`, of `headline` and of GPTMini goes, which
-          share of those GFLOP/s it reaches, and attention's kernel beside its formula in bfloat16.
+          of the same sizes: seconds of steps, and both losses, reckoned by the same code.
+headline  4.8M parameters: seconds of steps to 1.4697, which nanoGPT reaches with 10.8M on an A100.
+longest   the same model, trained three times as long with more decay.
+kernels   how fast large matrix products are, and which fraction of that a training step reaches.
 
 The text is tiny Shakespeare (data/tinyshakespeare/input.txt of github.com/karpathy/char-rnn,
 1,115,394 characters, the last tenth for validation); nanoGPT is cloned from
@@ -166,12 +160,8 @@ def fast(arguments: argparse.Namespace) -> None:
     print(f"median: {statistics.median(ratios):.3f}, that is 1/{1 / statistics.median(ratios):.1f}")
 
 
-def large(text: Text, seed: int, steps: int, decay: float) -> tuple[GPT, float]:
-    """A model of 4.8M parameters, and the seconds of its steps.
-
-    decay: of the matrices; the longer the run, the more of it keeps the text from being learnt by
-    heart.
-    """
+def large(text: Text, seed: int, steps: int, decay: float) -> None:
+    """Train a model of 4.8M parameters; decay: of the matrices, more of it for longer runs."""
     torch.manual_seed(seed)
     model = fast_gpt(text.tokenizer.vocab_size, **LARGE)
     run = Trainer(
@@ -184,18 +174,6 @@ def large(text: Text, seed: int, steps: int, decay: float) -> tuple[GPT, float]:
     ).fit()  # fmt: skip
     print(f"{model.n_parameters():,} parameters, {run.seconds:.0f} s of {run.step} steps: "
           f"{text.loss(model, 256):.4f} on the whole validation split", flush=True)  # fmt: skip
-    return model, run.seconds
-
-
-class Together(torch.nn.Module):
-    """Several models as one, which gives the mean of their probabilities."""
-
-    def __init__(self, models: list[GPT]):
-        super().__init__()
-        self.models = torch.nn.ModuleList(models)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        return torch.stack([model(ids).log_softmax(-1) for model in self.models]).logsumexp(0)
 
 
 def headline(arguments: argparse.Namespace) -> None:
@@ -206,11 +184,8 @@ def headline(arguments: argparse.Namespace) -> None:
 
 def longest(arguments: argparse.Namespace) -> None:
     text = Text(arguments.text)
-    runs = [large(text, seed, steps=1500, decay=0.5) for seed in range(arguments.runs)]
-    models, seconds = zip(*runs, strict=True)
-    for n in range(2, len(models) + 1):
-        loss = text.loss(Together(list(models[:n])), 256)
-        print(f"the first {n} together, {sum(seconds[:n]):.0f} s of steps: {loss:.4f}", flush=True)
+    for seed in range(arguments.runs):
+        large(text, seed, steps=1500, decay=0.5)
 
 
 def median_seconds(work: Callable[[], object]) -> float:
@@ -237,29 +212,23 @@ def multiplications(model: GPT, B: int, T: int) -> tuple[float, float]:
     return 3 * forward / 1e9, muon / 1e9
 
 
-def step_by_part(name: str, model: GPT, B: int, dtype: torch.dtype, peak: float) -> None:
-    """Print where one step's time goes, and its share of the peak of matrix products."""
+def step(name: str, model: GPT, B: int, dtype: torch.dtype, peak: float) -> None:
+    """Print how long a step takes, and its fraction of the peak of matrix products."""
     T = model.block_size
     x = torch.randint(model.token.num_embeddings, (B, T))
-    muon, adam = fast_optimizers(model)
+    optimizers = fast_optimizers(model)
 
-    def loss() -> torch.Tensor:
+    def once() -> None:
         with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
-            return language_model_loss(model, x, x)
+            loss = language_model_loss(model, x, x)
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
 
-    forward = median_seconds(loss)
-    both = median_seconds(lambda: loss().backward())
-    stepping = median_seconds(muon.step), median_seconds(adam.step)
-    whole = both + sum(stepping)
-    learning, orthogonal = multiplications(model, B, T)
-    rate = (learning + orthogonal) / whole
-    print(
-        f"a step of {name}: {1000 * whole:.0f} ms, {B * T / whole:,.0f} tokens/s "
-        f"(forward {forward / whole:.0%}, backward "
-        f"{(both - forward) / whole:.0%}, Muon {stepping[0] / whole:.0%}, AdamW "
-        f"{stepping[1] / whole:.0%}); {learning:.1f} + {orthogonal:.1f} GFLOP of matrix products: "
-        f"{rate:.0f} GFLOP/s, {rate / peak:.0%} of the peak"
-    )
+    spent = median_seconds(once)
+    rate = sum(multiplications(model, B, T)) / spent
+    print(f"a step of {name}: {1000 * spent:.0f} ms, {B * T / spent:,.0f} tokens/s, "
+          f"{rate:.0f} GFLOP/s, {rate / peak:.0%} of the peak")  # fmt: skip
 
 
 def kernels(arguments: argparse.Namespace) -> None:
@@ -270,51 +239,22 @@ def kernels(arguments: argparse.Namespace) -> None:
         a, b = torch.randn(n, n).to(dtype), torch.randn(n, n).to(dtype)
         peak = 2 * n**3 / median_seconds(lambda a=a, b=b: a @ b) / 1e9
         print(f"matrix product of {n} × {n}, {dtype}: {peak:.0f} GFLOP/s")
-    mini = partial(fast_gpt, 2048, **LARGE, dropout=0.2)
-    step_by_part("GPTMini, memory given back each time", mini(), 16, dtypes[-1], peak)
     keep_freed_memory()
-    step_by_part("fast", fast_gpt(65, **SIZES), BATCH, dtypes[-1], peak)
-    step_by_part("headline", fast_gpt(65, **LARGE), 16, dtypes[-1], peak)
-    step_by_part("GPTMini", mini(), 16, dtypes[-1], peak)
-    if dtypes[-1] == torch.float32:
-        return
-    for B, T, hs in ((12, 64, 32), (16, 256, 64)):
-        q, k, v = (torch.randn(B, 4, T, hs).bfloat16().requires_grad_() for _ in range(3))
-        mask = torch.full((T, T), float("-inf"), dtype=torch.bfloat16).triu(1)
-
-        def kernel(q=q, k=k, v=v) -> None:  # type: ignore[no-untyped-def]
-            F.scaled_dot_product_attention(q, k, v, is_causal=True).sum().backward()
-
-        def formula(q=q, k=k, v=v, mask=mask, hs=hs) -> None:  # type: ignore[no-untyped-def]
-            (F.softmax(q * hs**-0.5 @ k.mT + mask, dim=-1) @ v).sum().backward()
-
-        print(
-            f"attention, there and back, bfloat16, B {B}, T {T}: "
-            f"kernel {1000 * median_seconds(kernel):.1f} ms, "
-            f"formula {1000 * median_seconds(formula):.1f} ms"
-        )
+    step("fast", fast_gpt(65, **SIZES), BATCH, dtypes[-1], peak)
+    step("headline", fast_gpt(65, **LARGE), 16, dtypes[-1], peak)
+    step("GPTMini", fast_gpt(2048, **LARGE, dropout=0.2), 16, dtypes[-1], peak)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    work = {
-        "plain": plain,
-        "fast": fast,
-        "headline": headline,
-        "longest": longest,
-        "kernels": kernels,
-    }
+    work = {f.__name__: f for f in (plain, fast, headline, longest, kernels)}
     parser.add_argument("what", choices=list(work))
     parser.add_argument("--nanogpt", type=Path, help="a checkout of nanoGPT")
     parser.add_argument("--text", type=Path, help="tiny Shakespeare as one file")
     parser.add_argument("--runs", type=int, default=3, help="of all but kernels")
     arguments = parser.parse_args()
-    if arguments.what != "kernels" and arguments.text is None:
-        parser.error(f"{arguments.what} needs --text")
-    if arguments.what in ("plain", "fast") and arguments.nanogpt is None:
-        parser.error(f"{arguments.what} needs --nanogpt")
     print(f"{torch.get_num_threads()} threads, torch {torch.__version__}\n")
     work[arguments.what](arguments)
 
