@@ -1,5 +1,6 @@
 """What the tests share: where things are, and the chapters read once."""
 
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -13,6 +14,12 @@ settings.load_profile("course")
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
+@cache
+def parsed(path: Path) -> nbformat.NotebookNode:
+    """A chapter, read once for all tests, which only look at it."""
+    return nbformat.read(path, as_version=4)
+
+
 @pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
 def chapter(request: pytest.FixtureRequest) -> Path:
     """The path of each chapter in turn."""
@@ -22,4 +29,4 @@ def chapter(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture
 def notebook(chapter: Path) -> nbformat.NotebookNode:
     """Each chapter in turn, parsed."""
-    return nbformat.read(chapter, as_version=4)
+    return parsed(chapter)

@@ -3,20 +3,16 @@
 import ast
 
 import figures
-import nbformat
 import pytest
-from conftest import CHAPTERS, ROOT
-
-THIRD = [p for p in CHAPTERS if figures.is_third_edition(nbformat.read(p, as_version=4))]
+from conftest import ROOT
 
 
-@pytest.mark.parametrize("path", THIRD, ids=lambda path: path.stem)
-def test_a_chapter_uses_the_words_of_the_field(path):
+def test_a_chapter_uses_the_words_of_the_field(chapter, notebook):
     """A picture from the list may stand once in the chapter that the list names."""
-    cells = nbformat.read(path, as_version=4).cells
-    text = figures.prose("\n\n".join(c.source for c in cells if c.cell_type == "markdown"))
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    text = figures.prose("\n\n".join(texts))
     for row, found in figures.home_made(text).items():
-        allowed = int(path.stem[:2] in figures.words()[row][1])
+        allowed = int(chapter.stem[:2] in figures.words()[row][1])
         assert len(found) <= allowed, f"{found}: docs/WORDS.md has the field's term"
 
 
@@ -28,13 +24,3 @@ def test_docstrings_use_the_words_of_the_field(path):
     text = "\n".join(ast.get_docstring(node) or "" for node in nodes)
     for row, found in figures.home_made(text).items():
         assert module in figures.words()[row][1], f"{found}: docs/WORDS.md has the field's term"
-
-
-def test_the_list_of_words_is_read():
-    rows = figures.words()
-    assert len(rows) > 20
-    assert rows["bend, bends"][1] == ["08", "plots"]
-    assert figures.home_made("Laws of\nscaling bend; unbending.").keys() == {
-        "law of scaling, laws of scaling",
-        "bend, bends",
-    }
