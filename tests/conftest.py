@@ -1,7 +1,10 @@
 """What the tests share: where things are, and the chapters read once."""
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import nbformat
 import pytest
@@ -30,3 +33,28 @@ def chapter(request: pytest.FixtureRequest) -> Path:
 def notebook(chapter: Path) -> nbformat.NotebookNode:
     """Each chapter in turn, parsed."""
     return parsed(chapter)
+
+
+@pytest.fixture(scope="session")
+def transformers() -> ModuleType:
+    """The library, which is slow to import, and stays off the network."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        import transformers
+        from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    return transformers
+
+
+def visible(make: Callable[[], Any], seed: int = 0, by: float = 0.1) -> Any:
+    """A model whose weights are random and large enough to make every part matter."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = make()
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(by * torch.randn(p.shape))
+    return model
