@@ -33,9 +33,6 @@ def test_an_unknown_character_is_named():
         CharTokenizer("abc").encode("abcdab")
 
 
-# --- tables that only count -----------------------------------------------------------------------
-
-
 def test_counted_tables_by_hand():
     """0 1 0 1 1: after 0 always 1 (twice), after 1 once 0 and once 1."""
     tables = NGramModel(torch.tensor([0, 1, 0, 1, 1]), vocab_size=3, max_context=1)
