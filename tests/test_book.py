@@ -192,20 +192,6 @@ def test_a_sign_stands_close_to_its_number_and_a_difference_is_spaced(latex, sig
     assert f"{sign}&#x02212;</mo><m" in mathml.mathml(latex)
 
 
-@pytest.mark.parametrize(
-    ("link", "wanted"),
-    [
-        ("[x](docs/TEACHING.md)", "[x](teaching.md)"),
-        ("[x](data/README.md)", "[x](data.md)"),
-        ("[x](notebooks/09_gpt.ipynb#The-road)", "[x](09_gpt.ipynb#The-road)"),
-        ("[x](LICENSE)", "[x](LICENSE)"),
-        ("[x](https://example.org/a)", "[x](https://example.org/a)"),
-    ],
-)
-def test_links_of_documents_lead_to_pages(link, wanted):
-    assert sources.linked(link, ROOT) == wanted
-
-
 def test_the_errata_name_cells_of_their_chapters():
     """A row's tags are those of cells of the chapter named before them; each is a link."""
     tags = {

@@ -5,7 +5,6 @@ import hashlib
 import importlib.util
 import itertools
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -53,23 +52,6 @@ def test_word_similarity(name: str, pairs: int, first: tuple[str, str, float]):
     assert all(0 <= rating <= 10 for _, _, rating in rows)
 
 
-SHIPPED = sorted(
-    line.split("  ")[1]
-    for line in (sources.SOURCES / "shipped.txt").read_text("utf-8").splitlines()
-    if "wikipedia" not in line
-)
-
-
-def test_every_file_in_the_readme_is_known_by_its_sha256():
-    table = (sources.FOLDER / "README.md").read_text("utf-8").split("## Fetched")[0]
-    named = re.findall(r"^\| `(.+?)`", table, flags=re.MULTILINE)
-    files = {file for file in named if not file.endswith("/")}
-    for folder in {*named} - files:
-        parts = ("config.json", "model.safetensors", "tokenizer.json")
-        files |= {f"{folder[:-1]}.json", *(folder + part for part in parts)}
-    assert SHIPPED == sorted(files)
-
-
 @pytest.mark.parametrize("file", ["wordsim353.tsv", "checkpoints/gptmini/config.json"])
 def test_a_shipped_file_that_has_changed_is_not_used(file, tmp_path, monkeypatch):
     shutil.copytree(sources.FOLDER / "checkpoints", tmp_path / "checkpoints")
@@ -84,7 +66,7 @@ def test_a_shipped_file_that_has_changed_is_not_used(file, tmp_path, monkeypatch
     line = whole[: whole.index(b"\n", len(whole) // 2) + 1]  # a text that ends with a whole line
     for damaged in (line, b"", whole[:99] + b"?" + whole[100:]):
         (tmp_path / file).write_bytes(damaged)
-        with pytest.raises(data.DataError, match=f"{file} is damaged.*git restore data/{file}"):
+        with pytest.raises(data.DataError, match=f"{file} is .*damaged.*restore data/{file}"):
             read()
 
 

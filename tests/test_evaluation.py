@@ -54,13 +54,6 @@ def test_the_likeliest_option_has_the_least_surprise_in_all_that_follows(model):
         assert most_likely(model, tokenizer, "kl", list("cde"), after) == min(sums, key=sums.get)
 
 
-def test_a_text_longer_than_the_window_is_refused(model):
-    tokenizer = CharTokenizer("abcdefghijkl")
-    assert most_likely(model, tokenizer, "a" * 8, ["b"]) == "b"
-    with pytest.raises(ValueError, match="10 tokens do not fit into 8"):
-        most_likely(model, tokenizer, "a" * 9, ["b"])
-
-
 def test_resampled_means_have_the_spread_of_a_mean():
     values = torch.randn(50, generator=torch.Generator().manual_seed(0))
     means = bootstrap_means(values, 4000, torch.Generator().manual_seed(1))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import figures
 import pytest
-import renumber
 from conftest import CHAPTERS, ROOT, parsed
 from processes import run_alone
 from test_same_as import SAME_AS, definitions
@@ -420,20 +419,3 @@ def test_every_chapter_has_its_exercises_by_topic():
     topics = {path.stem[3:] for path in CHAPTERS}
     rooms = {path.stem for path in (ROOT / "exercises").glob("*.py")}
     assert rooms - {"__init__", "cells", "check", "progress", "watch"} == topics
-
-
-def texts():
-    """(name, text) of all that a renumbering reads: cells one by one, other files whole."""
-    for path in CHAPTERS:
-        for i, cell in enumerate(parsed(path).cells):
-            yield f"{path.name}, cell {i}", cell.source
-    code = ("helpers", "exercises", "explorers", "studies", "tools", "benchmarks")
-    for folder in ("", "docs", "data", *code):
-        for path in (ROOT / folder).glob("*.md" if folder in ("", "docs", "data") else "**/*.py"):
-            yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
-
-
-def test_chapters_are_named_so_that_renumbering_finds_them():
-    found = {name: strays for name, text in texts() if (strays := renumber.stray(text))}
-    found.pop("tools/renumber.py")  # its own examples
-    assert not found, "write it in one of the forms at the head of tools/renumber.py"

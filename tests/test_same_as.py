@@ -17,7 +17,7 @@ from conftest import CHAPTERS, parsed
 from nbformat import v4
 from torch.testing import assert_close
 
-from helpers import attention, evaluation, gpt, quantization
+from helpers import attention, evaluation, gpt, quantization, sampling
 from helpers.text import BPETokenizer, CharTokenizer, NGramModel
 from studies._seq2seq import pairs_to_ids
 from tests.solutions import names, needed
@@ -622,16 +622,29 @@ def test_what_a_chapter_defines_does_the_same_as_the_helper(what):
         SAME_AS[what](defined(notebook, at, name), ours, *beside)
 
 
+def of_chapter(topic, name):
+    """What the chapter defines under this name."""
+    (path,) = (path for path in CHAPTERS if path.stem.endswith(topic))
+    (at,) = (i for i, cell in enumerate(parsed(path).cells) if name in definitions(cell))
+    return defined(parsed(path), at, name)
+
+
 @torch.no_grad()
 def test_the_llama_of_a_chapter_is_the_gpt_with_its_switches():
     """The same names for the same weights, and the same logits."""
-    (path,) = (path for path in CHAPTERS if path.stem.endswith("real_weights"))
-    notebook = parsed(path)
-    (at,) = (i for i, cell in enumerate(notebook.cells) if "Llama" in definitions(cell))
     switches = {"norm": "RMSNorm", "norm_eps": 1e-5, "mlp": "SwiGLU", "hidden": 24, "bias": False,
                 "position": "Rotary", "rotary_base": 100.0, "n_kv_head": 2}  # fmt: skip
     ours = gpt.GPT(gpt.GPTConfig(50, 16, n_layer=2, n_head=4, n_embd=32, **switches))
-    mine = defined(notebook, at, "Llama")(50, 16, 2, 32, 4, 2, 24, 100.0)
-    mine, ours = same_parameters(mine, ours)
+    Llama = of_chapter("real_weights", "Llama")
+    mine, ours = same_parameters(Llama(50, 16, 2, 32, 4, 2, 24, 100.0), ours)
     ids = randint(50, (3, 16))
     assert_close(mine(ids), ours(ids), atol=1e-4, rtol=1e-4)
+
+
+def test_our_generation_uses_the_cache_of_a_chapters_gpt():
+    torch.manual_seed(0)
+    model, read, ids = of_chapter("kv_cache", "GPT")(9, 16, 2, 2, 8), [], randint(9, (2, 3))
+    model.token.register_forward_hook(lambda _, inputs, out: read.append(inputs[0].numel()))
+    with_cache = sampling.generate(model, ids, 7, temperature=0)
+    assert read == [6] + 6 * [2]
+    assert torch.equal(with_cache, sampling.generate(model, ids, 7, temperature=0, cached=False))
