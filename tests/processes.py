@@ -16,8 +16,8 @@ import torch.distributed as dist
 
 from helpers.formats.checkpoints import save_checkpoint
 from helpers.gpt import GPT, GPTConfig, fast_gpt
-from helpers.optimizers import Muon, adamw, fast_optimizers
-from helpers.runs.distributed import Processes, ShardedMuon, full_tensor
+from helpers.optimizers import adamw, fast_optimizers
+from helpers.runs.distributed import Processes, full_tensor
 from helpers.runs.trainer import Trainer
 from helpers.text import CharTokenizer
 from helpers.training import language_model_loss, wsd_schedule
@@ -193,14 +193,6 @@ def silenced(strategy):
         processes.with_strategy(strategy).seed_dropout()
         same = torch.equal(before, torch.get_rng_state())
         return same, torch.nn.functional.dropout(torch.ones(100)).eq(0).tolist()
-
-
-def shared_work(entries):
-    with Processes.started():
-        stack = torch.randn(entries, 6, 4, generator=torch.Generator().manual_seed(0))
-        matrix = torch.nn.Parameter(stack[0])
-        whole, shared = (kind([matrix]).orthogonalize(stack) for kind in (Muon, ShardedMuon))
-        return torch.equal(whole, shared)
 
 
 def with_biases():

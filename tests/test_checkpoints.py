@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import signal
+import time
 from dataclasses import asdict
 
 import pytest
@@ -19,6 +20,7 @@ from helpers.formats.checkpoints import (
     unique_state_dict,
     write_tensors,
 )
+from helpers.formats.files import write_whole
 from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, CharTokenizer
 
@@ -232,6 +234,12 @@ def test_a_file_of_the_last_release_opens(tmp_path, tokenizer, described):
     assert loaded.model.config == model.config and torch.equal(loaded.model(IDS), model(IDS))
 
 
+def test_model_and_tokenizer_speak_of_the_same_tokens(path):
+    with pytest.raises(ValueError, match="the tokenizer has 3 tokens, the model 5"):
+        save_checkpoint(path, seeded(), CharTokenizer("abc"))
+    assert not path.exists()
+
+
 # --- writing that fails ---------------------------------------------------------------------------
 
 
@@ -275,3 +283,15 @@ def test_the_file_holds_numbers_and_text_only(saved):
     ends = [tensor["data_offsets"][1] for tensor in header.values()]
     assert 8 + size + max(ends) == len(content)
     assert max(ends) == 4 * seeded().n_parameters()
+
+
+def test_what_a_killed_process_left_is_swept(tmp_path):
+    path = tmp_path / "a.bin"
+    old, young, own = (tmp_path / f".a.bin.{name}.part" for name in ("0" * 32, "1" * 32, "own"))
+    for left in (old, young, own):
+        left.write_bytes(b"half")
+        if left != young:
+            os.utime(left, (time.time() - 7200,) * 2)
+    write_whole(path, b"whole")
+    assert path.read_bytes() == b"whole"
+    assert not old.exists() and young.exists() and own.exists()

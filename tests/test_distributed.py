@@ -9,7 +9,6 @@ from processes import (
     MAKERS,
     fast,
     seeded_otherwise,
-    shared_work,
     silenced,
     sums,
     together,
@@ -73,11 +72,6 @@ def test_dropout_differs_where_rows_do():
 
 def test_tensor_parallel_sums_four_times_a_block():
     assert together(sums, "tp") == [4, 4]
-
-
-@pytest.mark.parametrize("entries", [1, 3])
-def test_shared_work_is_all_of_the_work(entries):
-    assert together(shared_work, entries) == [True, True]
 
 
 def test_processes_that_were_given_different_seeds_are_told():
