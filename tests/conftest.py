@@ -1,6 +1,10 @@
 """What the tests share: where things are, and the chapters read once."""
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import nbformat
 import pytest
@@ -13,6 +17,12 @@ settings.load_profile("course")
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
+@cache
+def parsed(path: Path) -> nbformat.NotebookNode:
+    """A chapter, read once for all tests, which only look at it."""
+    return nbformat.read(path, as_version=4)
+
+
 @pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
 def chapter(request: pytest.FixtureRequest) -> Path:
     """The path of each chapter in turn."""
@@ -22,4 +32,29 @@ def chapter(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture
 def notebook(chapter: Path) -> nbformat.NotebookNode:
     """Each chapter in turn, parsed."""
-    return nbformat.read(chapter, as_version=4)
+    return parsed(chapter)
+
+
+@pytest.fixture(scope="session")
+def transformers() -> ModuleType:
+    """The library, which is slow to import, and stays off the network."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        import transformers
+        from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    return transformers
+
+
+def visible(make: Callable[[], Any], seed: int = 0, by: float = 0.1) -> Any:
+    """A model whose weights are random and large enough to make every part matter."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = make()
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(by * torch.randn(p.shape))
+    return model

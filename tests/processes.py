@@ -1,9 +1,14 @@
 """Work for several processes, and a way to have it done: imported anew by each, so little else."""
 
+import importlib.util
 import multiprocessing
 import os
+import runpy
+import signal
+import sys
 import traceback
 from functools import partial
+from pathlib import Path
 from unittest.mock import patch
 
 import torch
@@ -11,9 +16,10 @@ import torch.distributed as dist
 
 from helpers.formats.checkpoints import save_checkpoint
 from helpers.gpt import GPT, GPTConfig, fast_gpt
-from helpers.optimizers import Muon, adamw, fast_optimizers
-from helpers.runs.distributed import Processes, ShardedMuon, full_tensor
+from helpers.optimizers import adamw, fast_optimizers
+from helpers.runs.distributed import Processes, full_tensor
 from helpers.runs.trainer import Trainer
+from helpers.text import CharTokenizer
 from helpers.training import language_model_loss, wsd_schedule
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the same numbers on every machine
@@ -84,6 +90,51 @@ MAKERS = {
 }
 
 
+def _alone(folder, name, arguments):
+    os.chdir(folder)
+    said = os.open("said.txt", os.O_CREAT | os.O_WRONLY)
+    os.dup2(said, 1), os.dup2(said, 2)
+    sys.stdout.reconfigure(encoding="utf-8")
+    torch.set_num_threads(1)
+    sys.argv = [name, *arguments]
+    sys.meta_path = [finder for finder in sys.meta_path if "editable" not in str(finder)]
+    sys.path = [p for p in sys.path if p and not (Path(p) / "helpers" / "__init__.py").exists()]
+    for module in [*sys.modules]:
+        if module.partition(".")[0] in ("helpers", "exercises", "explorers", "studies", "tests"):
+            del sys.modules[module]
+    assert importlib.util.find_spec("helpers") is None, "the course is here: it would test nothing"
+    runpy.run_path(name, run_name="__main__")
+
+
+def run_alone(folder, name, *arguments):
+    """What a program says that runs in its folder, where PyTorch is and the course is not."""
+    child = CONTEXT.Process(target=_alone, args=(folder, name, arguments))
+    child.start()
+    child.join()
+    said = (folder / "said.txt").read_text("utf-8")
+    assert child.exitcode == 0, said
+    return said
+
+
+def saved_until_killed(path, call):
+    """Save a model, but be killed at that call of those which flush, move or rename a file."""
+    left = [call]
+
+    def killed_at_last(function):
+        def wrapped(*given):
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*given)
+
+        return wrapped
+
+    os.fsync = killed_at_last(os.fsync)
+    Path.rename, Path.replace = killed_at_last(Path.rename), killed_at_last(Path.replace)
+    torch.manual_seed(1)
+    save_checkpoint(path, GPT(GPTConfig(4, 9, 1, 1, 4)), CharTokenizer("wxyz"), {"new": True})
+
+
 class Stop(Exception):
     """Ends a run from within, as a crash would."""
 
@@ -142,27 +193,6 @@ def silenced(strategy):
         processes.with_strategy(strategy).seed_dropout()
         same = torch.equal(before, torch.get_rng_state())
         return same, torch.nn.functional.dropout(torch.ones(100)).eq(0).tolist()
-
-
-def shared_work(entries):
-    with Processes.started():
-        stack = torch.randn(entries, 6, 4, generator=torch.Generator().manual_seed(0))
-        matrix = torch.nn.Parameter(stack[0])
-        whole, shared = (kind([matrix]).orthogonalize(stack) for kind in (Muon, ShardedMuon))
-        return torch.equal(whole, shared)
-
-
-def uneven(strategy, what):
-    with Processes.started() as started:
-        processes = started.with_strategy(strategy)
-        started.any(False)  # both are connected before one ends
-        if what == "heads":
-            processes.parallelize(GPT(GPTConfig(11, 8, 1, 3, 12)))
-        elif what == "no generator":
-            model = fast()
-            Trainer(model, DATA, steps=1, block_size=8, batch_size=4,
-                    optimizer=adamw(model, 0.1), processes=processes).fit()  # fmt: skip
-        return "no error"
 
 
 def with_biases():

@@ -1,6 +1,7 @@
 """Byte-pair encoding: there and back, the merges and ids of `tokenizers`, files, faults."""
 
 import json
+import random
 
 import pytest
 import tokenizers
@@ -9,15 +10,12 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from helpers import data
-from helpers.formats.checkpoints import load_checkpoint, save_checkpoint
 from helpers.formats.tokenizer_json import (
-    ALPHABET,
     from_file,
     read_tokenizer,
     to_file,
     write_tokenizer,
 )
-from helpers.gpt import GPT, GPTConfig
 from helpers.text import BPETokenizer, encode_documents, split_words
 
 END = "<|endoftext|>"
@@ -70,20 +68,6 @@ def written(tokenizer):
 # --- learning -------------------------------------------------------------------------------------
 
 
-def test_the_example_of_wikipedia():
-    """aaabdaaabac: aa, then a tie of aaa·b and its like; in the end XdXac."""
-    tokenizer = BPETokenizer.train("aaabdaaabac", 259)
-    assert tokenizer.merges[0] == (b"a", b"a")
-    pieces = [tokenizer.piece(i) for i in tokenizer.encode("aaabdaaabac")]
-    assert pieces == [b"aaab", b"d", b"aaab", b"a", b"c"]
-
-
-def test_the_most_frequent_pair_first_and_of_equals_the_smaller_ids():
-    tokenizer = BPETokenizer.train(" ba ba dc dc", 260)
-    # All four: twice each; a space is byte 32, whose id is larger than a letter's.
-    assert tokenizer.merges == [(b"b", b"a"), (b"d", b"c"), (b" ", b"ba"), (b" ", b"dc")]
-
-
 def test_merges_are_those_of_tokenizers(wikipedia):
     tokenizer, other = BPETokenizer.train(wikipedia[0], 1024), rust(wikipedia[0], 1024)
     assert written(tokenizer) == rust_merges(other)
@@ -128,11 +112,6 @@ def test_all_bytes_decode(content):
     assert "".join(small.decode_stream(ids)) == content.decode(errors="replace")
 
 
-@given(texts)
-def test_words_joined_are_the_text(text):
-    assert "".join(split_words(text)) == text
-
-
 @pytest.mark.parametrize("text", ODD)
 def test_words_are_those_of_tokenizers(text):
     split = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str(text)
@@ -153,15 +132,17 @@ def test_merges_apply_in_the_order_of_learning():
 
 def test_the_words_of_the_training_text_are_spelled_as_any_other(wikipedia):
     """Training remembers how it spelled them; a tokenizer made of its merges must find out."""
-    trained = BPETokenizer.train(wikipedia[0], 700)
-    assert BPETokenizer(trained.merges).encode(wikipedia[0]) == trained.encode(wikipedia[0])
+    text = wikipedia[0][:200_000]
+    trained = BPETokenizer.train(text, 500)
+    assert BPETokenizer(trained.merges).encode(text) == trained.encode(text)
 
 
-def test_a_second_look_at_a_word_gives_the_same():
-    tokenizer = BPETokenizer.train(TEXT, 270)
-    first = tokenizer.encode("lower")
-    first.append(0)
-    assert tokenizer.encode("lower") == first[:-1]
+def test_a_long_word_comes_to_its_end():
+    """Looking at all pairs would take hours."""
+    draw = random.Random(0)
+    learned = TEXT + "".join(draw.choice("etaoinshrdlu") for _ in range(2_000))
+    word = "".join(draw.choice("etaoinshrdlu") for _ in range(50_000))
+    assert BPETokenizer.train(learned, 420).encode(word) == rust(learned, 420).encode(word).ids
 
 
 # --- special tokens -------------------------------------------------------------------------------
@@ -204,45 +185,26 @@ def test_a_file_with_merges_as_texts_opens_too(tmp_path):
     assert read_tokenizer(tmp_path / "a.json") == small
 
 
-def test_the_alphabet_is_gpt2s():
-    assert len(ALPHABET) == len(set(ALPHABET.values())) == 256
-    assert to_file(b" low\n") == "ĠlowĊ" and to_file(b"!~") == "!~"
-    assert all(from_file(to_file(piece)) == piece for piece in ALPHABET)
-
-
-def change(path, **model):
-    content = json.loads(path.read_text("utf-8"))
-    content["model"].update(model)
-    path.write_text(json.dumps(content), "utf-8")
-
-
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("where", "name", "value"),
     [
-        (
-            lambda path: path.write_bytes(path.read_bytes()[:900]),
-            "is not a tokenizer of this course",
-        ),
-        (lambda path: path.write_text("{}"), "it lacks 'model'"),
-        (lambda path: change(path, type="Unigram"), "model.type 'Unigram' is not what"),
-        (lambda path: change(path, vocab={"a": 0}), "in its merges is no token"),
-        (lambda path: change(path, merges=[["l", "日"]]), "'日' in its merges is no token"),
-        (lambda path: change(path, merges=[["lo", "w"]]), "in its merges is no token"),
+        ("pre_tokenizer", "add_prefix_space", True),
+        ("", "normalizer", {"type": "Lowercase"}),
+        ("", "post_processor", {"type": "TemplateProcessing"}),
+        ("model", "unk_token", "<unk>"),
+        ("model", "continuing_subword_prefix", "##"),
+        ("added_tokens", "lstrip", True),
     ],
 )
-def test_a_spoiled_file_is_explained(tmp_path, spoil, message):
+def test_what_a_tokenizer_does_not_do_is_refused_by_name(tmp_path, where, name, value):
     path = tmp_path / "tokenizer.json"
-    write_tokenizer(path, small)
-    spoil(path)
-    with pytest.raises(ValueError, match=message) as error:
+    write_tokenizer(path, BPETokenizer.train(TEXT, 270, special=["<end>"]))
+    content = json.loads(path.read_text())
+    part = content[where] if where else content
+    (part[0] if isinstance(part, list) else part)[name] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=name):
         read_tokenizer(path)
-    assert str(path) in str(error.value)
-
-
-def test_the_tokenizer_says_what_it_is():
-    assert repr(small) == "BPETokenizer(33 merges, 1 special tokens)"
-    assert hash(small) == hash(BPETokenizer(small.merges, [END]))
-    assert small != BPETokenizer() and small != "text"
 
 
 # Many texts as one stream
@@ -279,15 +241,6 @@ def test_single_digits_cut_as_the_library_does():
         assert "".join(ours) == text
 
 
-@given(st.text(alphabet=st.sampled_from("a1 2'sé\n.½三\u3000-"), max_size=30))
-def test_single_digits_cut_as_the_library_does_whatever_the_text(text):
-    pre = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(False)]
-    )
-    theirs = [piece for piece, _ in pre.pre_tokenize_str(text)]
-    assert [to_file(piece.encode()) for piece in split_words(text, single_digits=True)] == theirs
-
-
 @pytest.fixture(scope="module")
 def other():
     """A tokenizer in another layout than ours: special tokens first, digits alone, few bytes."""
@@ -312,16 +265,6 @@ def test_another_layout_is_saved_and_is_that_of_the_library(other, tmp_path):
     assert other.special == {"<|end|>": 0, "<|pad|>": 1} and other.piece(2) == b" "
 
 
-def test_a_checkpoint_keeps_the_layout(other, tmp_path):
-    model = GPT(GPTConfig(other.vocab_size, 8, n_layer=1, n_head=1, n_embd=4))
-    save_checkpoint(tmp_path / "a", model, other)
-    assert load_checkpoint(tmp_path / "a").tokenizer == other
-
-
 def test_a_byte_outside_the_alphabet_is_named(other):
     with pytest.raises(ValueError, match="no token for the byte 0xc3 in 'é'"):
         other.encode("é")
-
-
-def test_two_tokenizers_that_cut_digits_otherwise_are_two():
-    assert BPETokenizer() != BPETokenizer(single_digits=True)

@@ -4,16 +4,12 @@ import json
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import textwrap
+import time
 from dataclasses import asdict
 
 import pytest
-import tokenizers
 import torch
-from conftest import ROOT
-from safetensors.torch import save_file
+from processes import CONTEXT, saved_until_killed
 from torch import nn
 
 from helpers.formats.checkpoints import (
@@ -24,8 +20,8 @@ from helpers.formats.checkpoints import (
     unique_state_dict,
     write_tensors,
 )
+from helpers.formats.files import write_whole
 from helpers.gpt import GPT, GPTConfig
-from helpers.runs.trainer import Trainer
 from helpers.text import BPETokenizer, CharTokenizer
 
 
@@ -104,14 +100,6 @@ def test_half_the_size_comes_back_in_float32(dtype, tolerance, tmp_path):
     assert files(tmp_path / "b") == files(tmp_path / "a")
 
 
-def test_saving_leaves_the_model_as_it_was(path):
-    model = seeded().train()
-    before = [p.detach().clone() for p in model.parameters()]
-    save_checkpoint(path, model, dtype=torch.float16)
-    assert model.training
-    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
-
-
 def test_folders_are_made_and_files_can_be_read_by_others(tmp_path):
     save_checkpoint(tmp_path / "a" / "b", seeded(), CharTokenizer("abcde"))
     assert {*files(tmp_path / "a" / "b")} == NAMES
@@ -135,16 +123,6 @@ def test_buffers_are_saved_as_well(path):
     assert tensors["num_batches_tracked"].dtype == torch.int64
 
 
-@pytest.mark.parametrize("tokenizer", [CharTokenizer("ab\nü→"), BPETokenizer.train("low low", 258)])
-def test_the_library_opens_the_tokenizer(path, tokenizer):
-    save_checkpoint(path, seeded(vocab_size=tokenizer.vocab_size), tokenizer)
-    theirs = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
-    text = "ü→ab\n" if tokenizer.vocab_size == 5 else "low bell"
-    assert theirs.encode(text).ids == tokenizer.encode(text)
-    assert theirs.decode(tokenizer.encode(text)) == text
-    assert load_checkpoint(path).tokenizer == tokenizer
-
-
 def test_notes_that_json_cannot_hold_are_refused_and_nothing_is_written(saved):
     before = files(saved)
     with pytest.raises(TypeError, match="JSON"):
@@ -155,36 +133,15 @@ def test_notes_that_json_cannot_hold_are_refused_and_nothing_is_written(saved):
 # --- broken files ---------------------------------------------------------------------------------
 
 
-def test_a_missing_file_and_a_folder(tmp_path):
-    for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(FileNotFoundError) as error:
-            load_checkpoint(path)
-        assert str(path) in str(error.value)
-
-
-@pytest.mark.parametrize("share", [0, 0.5, 0.999])
-def test_a_truncated_file_is_told(saved, share):
-    file = saved / "model.safetensors"
+@pytest.mark.parametrize("name", sorted(NAMES))
+@pytest.mark.parametrize("share", [0, 0.5])
+def test_a_truncated_file_is_told(saved, name, share):
+    file = saved / name
     whole = file.read_bytes()
     file.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(ValueError, match=r"not a whole safetensors file.*truncated") as error:
+    with pytest.raises(ValueError, match=r"not a whole|damaged|not a tokenizer") as error:
         load_checkpoint(saved)
     assert str(file) in str(error.value)
-
-
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
-@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"{}"])
-def test_a_damaged_description_is_told(saved, name, content):
-    (saved / name).write_bytes(content)
-    with pytest.raises(ValueError, match=name if content != b"{}" else "does not describe|lacks"):
-        load_checkpoint(saved)
-
-
-@pytest.mark.parametrize("content", [b"\0" * 100, b"text, not numbers" * 20])
-def test_a_file_of_another_kind_is_told(path, content):
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match="not a whole safetensors file"):
-        load_checkpoint(path)
 
 
 def test_a_pointer_of_git_lfs_is_told(saved):
@@ -192,14 +149,6 @@ def test_a_pointer_of_git_lfs_is_told(saved):
     (saved / "model.safetensors").write_text(text)
     with pytest.raises(ValueError, match=r"model.safetensors is a Git LFS pointer.*git lfs pull"):
         load_checkpoint(saved)
-
-
-def test_the_state_of_a_run_is_told_from_a_model(tmp_path):
-    data, model = torch.arange(50) % 5, seeded()
-    Trainer(model, data, steps=1, block_size=6, batch_size=2, folder=tmp_path,
-            optimizer=torch.optim.Adam(model.parameters())).fit()  # fmt: skip
-    with pytest.raises(ValueError, match=r"state of a run, .*resume=True"):
-        load_checkpoint(tmp_path / "last.safetensors")
 
 
 class Harm:
@@ -227,21 +176,14 @@ def test_a_pickle_is_never_executed(tmp_path, write):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda w, a: a.pop("n_head"), "does not describe a GPT: .*n_head"),
-        (lambda w, a: a.update(n_head=3), "does not describe .*3 heads"),
         (lambda w, a: a.update(depth=1), "does not describe .*argument 'depth'"),
         (lambda w, a: a.update(norm="os.system"), "does not describe .*os.system"),
         (lambda w, a: a.update(n_layer=10**9), "1000000000 blocks, but holds weights of 2"),
         (lambda w, a: a.update(n_layer=1), "says 1 blocks, but holds weights of 2"),
         (lambda w, a: a.update(rotary_base=0), "does not describe .*rotary_base .* not 0"),
         (lambda w, a: a.update(tied=False), r"lacks 1 weights.*lm_head.weight"),
-        (lambda w, a: w.pop("norm.weight"), r"lacks 1 weights.*norm.weight"),
         (lambda w, a: w.update(more=torch.zeros(1)), r"1 weights too many.*more"),
-        *(
-            (lambda w, a, d=d: w.update({"norm.weight": torch.ones(8).to(d)}), f"weight holds {d}")
-            for d in (torch.int32, torch.bool, torch.complex64, torch.float8_e4m3fn)
-        ),
-        (lambda w, a: a.update(vocab_size=7), r"has shape \(5, 8\), not \(7, 8\)"),
+        (lambda w, a: w.update({"norm.weight": torch.ones(8).int()}), "weight holds torch.int32"),
         (lambda w, a: a.update(block_size=7), r"has shape \(6, 8\), not \(7, 8\)"),
     ],
 )
@@ -264,42 +206,26 @@ def test_weights_of_which_one_does_not_fit_are_not_loaded():
     assert torch.equal(model.token.weight, before)
 
 
-@pytest.mark.parametrize("about", ["[1]", "{"])
-def test_a_damaged_description_is_explained(path, about):
-    save_file({"a": torch.zeros(1)}, path, metadata={"about": about})
-    with pytest.raises(ValueError, match="not a whole safetensors file"):
-        load_checkpoint(path)
-
-
-def test_weights_of_others_are_explained(tmp_path):
-    save_file({"wte.weight": torch.zeros(3, 4)}, tmp_path / "a.safetensors")
-    save_checkpoint(tmp_path / "linear", nn.Linear(2, 2))
-    for path in (tmp_path / "a.safetensors", tmp_path / "linear"):
-        with pytest.raises(ValueError, match="does not describe a"):
-            load_checkpoint(path)
-
-
-@pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("kind", ["characters", "pairs", "none"])
-def test_a_file_of_the_last_release_opens(tmp_path, kind, tied):
-    """One safetensors file, with other names of weights and fewer settings."""
-    merges = [["l", "o"], ["Ġ", "lo"]]
-    tokenizer, described = {
-        "characters": (CharTokenizer("abcde"), {"symbols": "abcde"}),
-        "pairs": (
+@pytest.mark.parametrize(
+    ("tokenizer", "described"),
+    [
+        (CharTokenizer("abcde"), {"symbols": "abcde"}),
+        (
             BPETokenizer([(b"l", b"o"), (b" ", b"lo")], ["<end>"]),
-            {"merges": merges, "special": ["<end>"], "special_first": False},
+            {"merges": [["l", "o"], ["Ġ", "lo"]], "special": ["<end>"], "special_first": False},
         ),
-        "none": (None, {"symbols": None}),
-    }[kind]
-    model = seeded(tied=tied, vocab_size=tokenizer.vocab_size if tokenizer else 5).eval()
+    ],
+)
+def test_a_file_of_the_last_release_opens(tmp_path, tokenizer, described):
+    """One safetensors file, with other names of weights and fewer settings."""
+    model = seeded(vocab_size=tokenizer.vocab_size).eval()
     names = {"lm_head.": "head.", "position.": "position.table.", ".mlp.down.": ".mlp.output."}
     old = {}
     for name, tensor in unique_state_dict(model).items():
         for now, then in names.items():
             name = name.replace(now, then)
         old[name] = tensor
-    assert len({"position.table.weight", "blocks.1.mlp.output.bias"} & {*old}) == 2
+    assert {*old} >= {"position.table.weight", "blocks.1.mlp.output.bias"}
     config = asdict(model.config)
     for new in ("norm_eps", "hidden", "rotary_base", "head_size"):
         del config[new]
@@ -309,10 +235,10 @@ def test_a_file_of_the_last_release_opens(tmp_path, kind, tied):
     assert loaded.model.config == model.config and torch.equal(loaded.model(IDS), model(IDS))
 
 
-def test_a_byte_pair_tokenizer_comes_back(path):
-    tokenizer = BPETokenizer.train("low lower lowest", 262, ["<|endoftext|>"])
-    save_checkpoint(path, seeded(vocab_size=262), tokenizer)
-    assert load_checkpoint(path).tokenizer == tokenizer
+def test_model_and_tokenizer_speak_of_the_same_tokens(path):
+    with pytest.raises(ValueError, match="the tokenizer has 3 tokens, the model 5"):
+        save_checkpoint(path, seeded(), CharTokenizer("abc"))
+    assert not path.exists()
 
 
 # --- writing that fails ---------------------------------------------------------------------------
@@ -332,50 +258,13 @@ def test_a_write_that_fails_leaves_the_old_files_and_nothing_else(saved, monkeyp
     assert files(saved) == before
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
-def test_a_full_disk_leaves_the_old_files(saved, monkeypatch):
-    before, full = files(saved), []
-
-    def always_full(path, mode, *_):
-        full.append(path)
-        return open("/dev/full" if mode == "xb" else path, mode.replace("x", "w"))
-
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space left"):
-        patched.setattr("helpers.formats.files.Path.open", always_full)
-        save_checkpoint(saved, seeded(1))
-    assert full and files(saved) == before
-
-
 @pytest.mark.parametrize("call", range(1, 9))
 def test_a_process_that_is_killed_while_it_saves_leaves_all_old_or_all_new(saved, call):
     """Killed at any of its calls that flush, move or rename a file."""
-    script = """
-        import os, pathlib, signal, sys
-        import torch
-        from helpers.formats.checkpoints import save_checkpoint
-        from helpers.gpt import GPT, GPTConfig
-        from helpers.text import CharTokenizer
-
-        left = [int(sys.argv[2])]
-
-        def killed_at_last(call):
-            def wrapped(*given):
-                left[0] -= 1
-                if not left[0]:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return call(*given)
-            return wrapped
-
-        os.fsync = killed_at_last(os.fsync)
-        pathlib.Path.rename = killed_at_last(pathlib.Path.rename)
-        pathlib.Path.replace = killed_at_last(pathlib.Path.replace)
-        torch.manual_seed(1)
-        model = GPT(GPTConfig(4, 9, 1, 1, 4))
-        save_checkpoint(sys.argv[1], model, CharTokenizer("wxyz"), {"new": True})
-    """
-    command = [sys.executable, "-c", textwrap.dedent(script), saved, str(call)]
-    done = subprocess.run(command, cwd=ROOT)
-    assert done.returncode == (-signal.SIGKILL if call < 8 else 0)
+    child = CONTEXT.Process(target=saved_until_killed, args=(saved, call))
+    child.start()
+    child.join()
+    assert child.exitcode == (-signal.SIGKILL if call < 8 else 0)
     loaded = load_checkpoint(saved)
     new = call > 4  # three files, then the step that counts, then three moves
     assert loaded.model.block_size == (9 if new else 6)
@@ -397,12 +286,16 @@ def test_the_file_holds_numbers_and_text_only(saved):
     assert max(ends) == 4 * seeded().n_parameters()
 
 
-def test_a_gpt_that_was_changed_is_not_saved(path):
-    model = seeded()
-    model.blocks[1].mlp = nn.Linear(8, 8)
-    with pytest.raises(ValueError, match=r"the model lacks .*blocks.1.mlp"):
-        save_checkpoint(path, model)
-    assert not path.exists()
+def test_what_a_killed_process_left_is_swept(tmp_path):
+    path = tmp_path / "a.bin"
+    old, young, own = (tmp_path / f".a.bin.{name}.part" for name in ("0" * 32, "1" * 32, "own"))
+    for left in (old, young, own):
+        left.write_bytes(b"half")
+        if left != young:
+            os.utime(left, (time.time() - 7200,) * 2)
+    write_whole(path, b"whole")
+    assert path.read_bytes() == b"whole"
+    assert not old.exists() and young.exists() and own.exists()
 
 
 @pytest.mark.parametrize("change", ["eps", "base"])

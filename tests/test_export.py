@@ -1,32 +1,25 @@
 """formats.huggingface: what `transformers` opens computes and encodes the same as our own model."""
 
-import dataclasses
-import json
 import re
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
-import nbformat
 import pytest
 import torch
-from conftest import ROOT
+from conftest import ROOT, parsed, visible
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import data
-from helpers.data import sources
 from helpers.finetuning import add_lora, chat_text, merge_lora
 from helpers.formats import files
-from helpers.formats.checkpoints import load_checkpoint, save_checkpoint
+from helpers.formats.checkpoints import save_checkpoint
 from helpers.formats.gguf import gguf, to_gguf
 from helpers.formats.huggingface import gpt2, llama, to_huggingface
-from helpers.gpt import GPT, GPTConfig, fast_gpt
-from helpers.optimizers import adamw
+from helpers.gpt import GPT, GPTConfig
 from helpers.sampling import generate
 from helpers.text import BPETokenizer, CharTokenizer
 from helpers.text.bpe import END
-from helpers.training import train
 
 LLAMA = {"norm": "RMSNorm", "mlp": "SwiGLU", "position": "Rotary"}
 PLAIN = {**LLAMA, "bias": False}
@@ -49,33 +42,23 @@ DIGITS = BPETokenizer(PAIRS.merges, [END], special_first=True, single_digits=Tru
 
 
 @pytest.fixture(scope="module")
-def theirs():
+def theirs(transformers):
     """Opens a folder with `transformers`: the model and its tokenizer."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        from transformers import AutoModelForCausalLM, AutoTokenizer  # slow
-        from transformers.utils import logging
-
-    logging.disable_progress_bar()
 
     def opened(folder):
-        model, about = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+        model, about = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, output_loading_info=True
+        )
         assert not any(about.values()), about  # no weight is missing, too many or of another shape
-        return SimpleNamespace(model=model, tokenizer=AutoTokenizer.from_pretrained(folder))
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        return SimpleNamespace(model=model, tokenizer=tokenizer)
 
     return opened
 
 
 def made(tokenizer, *, seed=0, **changes):
-    """A GPT with random weights, biases and gains of a visible size."""
     sizes = {"block_size": 24, "n_layer": 2, "n_head": 4, "n_embd": 24, **changes}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = GPT(GPTConfig(tokenizer.vocab_size, **sizes)).eval()
-        with torch.no_grad():
-            for p in model.parameters():
-                p.add_(0.1 * torch.randn(p.shape))
-    return model
+    return visible(lambda: GPT(GPTConfig(tokenizer.vocab_size, **sizes)).eval(), seed)
 
 
 @torch.no_grad()
@@ -114,8 +97,10 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("tokenizer", [CHARACTERS, PAIRS, DIGITS])
+@pytest.mark.parametrize(
+    ("tokenizer", "settings"),
+    [*((CHARACTERS, settings) for settings in SETTINGS), (PAIRS, {}), (DIGITS, LLAMA)],
+)
 def test_transformers_opens_the_same_model(theirs, tmp_path, tokenizer, settings):
     model = made(tokenizer, **settings)
     to_huggingface(model, tokenizer, tmp_path / "out")
@@ -129,7 +114,7 @@ def test_transformers_opens_the_same_model(theirs, tmp_path, tokenizer, settings
     assert farthest(model, back) < 1e-5
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(st.data())
 def test_transformers_opens_a_model_of_any_settings(theirs, data):
     kv, shared = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
@@ -154,19 +139,6 @@ def test_transformers_opens_a_model_of_any_settings(theirs, data):
         to_huggingface(model, CHARACTERS, folder)
         assert farthest(model, theirs(folder).model) < 1e-4
         assert farthest(model, (llama if is_llama else gpt2)(folder)) < 1e-5
-
-
-def test_the_model_of_the_chapter_on_gpt(theirs, tmp_path):
-    """Learned positions, characters, trained for some steps."""
-    tokenizer = CharTokenizer.from_text(TEXT)
-    torch.manual_seed(0)
-    model = GPT(GPTConfig(tokenizer.vocab_size, 64, n_layer=2, n_head=4, n_embd=96))
-    stream = torch.tensor(tokenizer.encode(TEXT * 20))
-    optimizer = adamw(model, learning_rate=0.002)
-    train(model, stream, steps=20, block_size=64, batch_size=4, optimizer=optimizer)
-    to_huggingface(model, tokenizer, tmp_path / "out")
-    texts = ["", " ", TEXT, "日\n\n🦉"]
-    expect_the_same(model.eval(), tokenizer, theirs(tmp_path / "out"), texts)
 
 
 @given(text=st.text(max_size=30))
@@ -213,36 +185,11 @@ def test_a_chat_model_stops_after_its_message_and_has_its_template(theirs, tmp_p
         assert template == chat_text(messages)
 
 
-def test_an_unknown_character_is_an_error(theirs, tmp_path):
-    to_huggingface(made(CHARACTERS), CHARACTERS, tmp_path / "out")
-    with pytest.raises(Exception, match="UNK"):
-        theirs(tmp_path / "out").tokenizer.encode("theΩ")
-
-
-def test_dropout_is_that_of_the_model_and_not_the_default(tmp_path):
-    to_huggingface(made(CHARACTERS, dropout=0.25), CHARACTERS, tmp_path / "out")
-    about = json.loads((tmp_path / "out" / "config.json").read_text())
-    assert (about["embd_pdrop"], about["resid_pdrop"], about["attn_pdrop"]) == (0.25, 0.25, 0)
-
-
 def test_the_numbers_are_in_float32_and_the_model_stays_as_it_is(theirs, tmp_path):
     model = made(CHARACTERS, **LLAMA).bfloat16().train()
     to_huggingface(model, CHARACTERS, tmp_path / "out")
     assert model.token.weight.dtype == torch.bfloat16 and model.training
     assert farthest(model.float().eval(), theirs(tmp_path / "out").model) < 1e-4
-
-
-@pytest.mark.parametrize("settings", [{}, PLAIN])
-def test_a_number_too_large_for_float32_is_refused(tmp_path, settings):
-    model = made(PAIRS, **settings).double()
-    with torch.no_grad():
-        model.norm.weight[0] = 1e39
-    for write in (to_gguf, to_huggingface) if settings else (to_huggingface,):
-        with pytest.raises(
-            ValueError, match=r"norm.weight holds 1e\+39: too large for torch.float3"
-        ):
-            write(model, PAIRS, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_merged_adapters_leave_with_the_model(theirs, tmp_path):
@@ -253,20 +200,6 @@ def test_merged_adapters_leave_with_the_model(theirs, tmp_path):
         to_huggingface(model, CHARACTERS, tmp_path / "out")
     to_huggingface(merge_lora(model), CHARACTERS, tmp_path / "out")
     assert farthest(model, theirs(tmp_path / "out").model) < 1e-4
-
-
-def test_smollm2_leaves_as_it_came(theirs, tmp_path):
-    """Its first two blocks: all of them would take a gigabyte."""
-    if not (sources.cache() / "SmolLM2-135M-Instruct.Q4_1.gguf").exists():
-        pytest.skip("SmolLM2 is not in the cache")
-    whole = gguf(data.smollm2())
-    model = GPT(dataclasses.replace(whole.model.config, n_layer=2)).eval()
-    model.load_state_dict(
-        {n: t for n, t in whole.model.state_dict().items() if n in model.state_dict()}
-    )
-    to_huggingface(model, whole.tokenizer, tmp_path / "out")
-    texts = [text for text in TEXTS if "\r" not in text]  # for which it has no token
-    expect_the_same(model, whole.tokenizer, theirs(tmp_path / "out"), texts)
 
 
 # --- GGUF -----------------------------------------------------------------------------------------
@@ -289,45 +222,18 @@ def test_a_gguf_file_is_the_model_and_its_tokenizer(tmp_path, tokenizer, setting
     assert read.notes["tokenizer.ggml.eos_token_id"] == tokenizer.special[END]
 
 
-@pytest.mark.parametrize(
-    ("tokenizer", "settings", "message"),
-    [
-        (PAIRS, LLAMA, "a Llama with bias=True is no Llama without"),
-        (PAIRS, {"bias": False}, "a GPT-2 with bias=False is no Llama"),
-        (PAIRS, {**PLAIN, "qk_norm": True}, "neither layout has all parts"),
-        (CHARACTERS, PLAIN, "should be a BPETokenizer with the special token"),
-        (BPETokenizer(PAIRS.merges), PLAIN, "should be a BPETokenizer with the special token"),
-    ],
-)
-def test_what_a_gguf_file_does_not_hold_is_named(tmp_path, tokenizer, settings, message):
-    with pytest.raises(ValueError, match=message):
-        to_gguf(made(tokenizer, **settings), tokenizer, tmp_path / "a.gguf")
-    assert not (tmp_path / "a.gguf").exists()
-
-
 # --- what has no counterpart ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["shakespeare-gpt", "gptmini"])
-def test_the_shipped_models_have_parts_that_neither_layout_has(tmp_path, name):
-    saved = load_checkpoint(data.checkpoint(name))
-    with pytest.raises(ValueError, match=r"neither layout has all parts of .*'qk_norm': False"):
-        to_huggingface(saved.model, saved.tokenizer, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
     "settings",
     [
         {"mlp": "SquaredReLU"},
-        {"position": None},
         {"position": "SinusoidalPosition"},
         {"n_kv_head": 2},
-        {"head_size": 8},
         {"qk_norm": True},
         {**LLAMA, "convolution": 4},
         {**LLAMA, "norm": "LayerNorm"},
-        {**LLAMA, "n_embd": 26, "head_size": 6},
     ],
 )
 def test_a_part_without_a_counterpart_is_refused(tmp_path, settings):
@@ -336,45 +242,11 @@ def test_a_part_without_a_counterpart_is_refused(tmp_path, settings):
     assert not (tmp_path / "out").exists()
 
 
-def test_the_model_of_the_chapter_on_fast_training_stays_unless_its_parts_change(tmp_path):
-    sizes = CHARACTERS.vocab_size, 8, 1, 1, 8
-    with pytest.raises(ValueError, match="neither layout has all parts"):
-        to_huggingface(fast_gpt(*sizes), CHARACTERS, tmp_path / "out")
-    model = fast_gpt(*sizes, **LLAMA, qk_norm=False, convolution=None)
-    to_huggingface(model, CHARACTERS, tmp_path / "out")
-    assert llama(tmp_path / "out").config.mlp == "SwiGLU"
-
-
-def relu(model):
-    model.blocks[0].mlp = nn.Sequential(nn.Linear(24, 9), nn.ReLU(), nn.Linear(9, 24))
-
-
-def untied(model):
-    model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
-
-
-@pytest.mark.parametrize(
-    ("exchange", "message"),
-    [
-        (relu, r"the model lacks .*blocks.0.mlp.down"),
-        (untied, r"the model has 1 weights too many: \['lm_head.weight'\]"),
-    ],
-)
-def test_an_exchanged_part_is_named(tmp_path, exchange, message):
+def test_a_head_that_was_untied_is_not_left_behind(tmp_path):
     model = made(CHARACTERS, **LLAMA)
-    exchange(model)
-    with pytest.raises(ValueError, match=message):
+    model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
+    with pytest.raises(ValueError, match=r"has 1 weights too many: \['lm_head.weight'\]"):
         to_huggingface(model, CHARACTERS, tmp_path / "out")
-
-
-def test_another_model_or_tokenizer_is_explained(tmp_path):
-    model = made(CHARACTERS)
-    with pytest.raises(
-        ValueError, match=r"a Linear is no GPT, nor named as one; missing: .token.weight"
-    ):
-        to_huggingface(nn.Linear(2, 2), CHARACTERS, tmp_path / "out")
-    with pytest.raises(ValueError, match=r"the tokenizer has \d+ tokens, the model \d+"):
-        to_huggingface(model, PAIRS, tmp_path / "out")
 
 
 # --- the folder -----------------------------------------------------------------------------------
@@ -389,14 +261,6 @@ def test_a_folder_of_others_is_left_alone(tmp_path, name, save):
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "{}")]
 
 
-def test_what_others_make_of_an_export_is_left_alone(theirs, tmp_path):
-    to_huggingface(made(CHARACTERS), CHARACTERS, tmp_path / "out")
-    theirs(tmp_path / "out").model.save_pretrained(tmp_path / "theirs")
-    assert "made_with" in (tmp_path / "theirs" / "config.json").read_text()
-    with pytest.raises(FileExistsError, match="not of this course"):
-        to_huggingface(made(CHARACTERS), CHARACTERS, tmp_path / "theirs")
-
-
 def test_a_second_export_replaces_the_first(theirs, tmp_path):
     folder = tmp_path / "deep" / "out"
     to_huggingface(made(PAIRS), PAIRS, folder)
@@ -407,7 +271,7 @@ def test_a_second_export_replaces_the_first(theirs, tmp_path):
     assert {path.name for path in folder.iterdir()} == FILES | {"notes.txt"}
 
 
-@pytest.mark.parametrize("fails", sorted(FILES))
+@pytest.mark.parametrize("fails", ["config.json", "tokenizer.json"])
 def test_an_interrupt_leaves_the_old_model(monkeypatch, tmp_path, fails):
     write, old = files.write_whole, made(PAIRS)
     to_huggingface(old, PAIRS, tmp_path)
@@ -424,72 +288,9 @@ def test_an_interrupt_leaves_the_old_model(monkeypatch, tmp_path, fails):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-class Attention(nn.Module):
-    def __init__(self, n_embd, n_head):
-        super().__init__()
-        self.n_head = n_head
-        self.query, self.key, self.value, self.output = (nn.Linear(n_embd, n_embd) for _ in "qkvo")
-
-    def forward(self, x):
-        q, k, v = (
-            part(x).unflatten(-1, (self.n_head, -1)).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
-        )
-        heads = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.output(heads.transpose(1, 2).flatten(2))
-
-
-class Block(nn.Module):
-    def __init__(self, n_embd, n_head):
-        super().__init__()
-        self.attention_norm, self.mlp_norm = nn.LayerNorm(n_embd), nn.LayerNorm(n_embd)
-        self.attention = Attention(n_embd, n_head)
-        self.mlp = nn.Sequential()
-        self.mlp.up, self.mlp.down = nn.Linear(n_embd, 4 * n_embd), nn.Linear(4 * n_embd, n_embd)
-
-    def forward(self, x):
-        x = x + self.attention(self.attention_norm(x))
-        hidden = self.mlp.up(self.mlp_norm(x))
-        return x + self.mlp.down(nn.functional.gelu(hidden, approximate="tanh"))
-
-
-class OwnGPT(nn.Module):
-    """As a reader writes it in the chapter on GPT."""
-
-    def __init__(self, vocab_size, block_size, n_layer, n_head, n_embd):
-        super().__init__()
-        self.block_size = block_size
-        self.token = nn.Embedding(vocab_size, n_embd)
-        self.position = nn.Embedding(block_size, n_embd)
-        self.blocks = nn.ModuleList([Block(n_embd, n_head) for _ in range(n_layer)])
-        self.norm = nn.LayerNorm(n_embd)
-        self.lm_head = nn.Linear(n_embd, vocab_size, bias=False)
-        self.lm_head.weight = self.token.weight
-
-    def forward(self, ids):
-        x = self.token(ids) + self.position.weight[: ids.shape[1]]
-        for block in self.blocks:
-            x = block(x)
-        return self.lm_head(self.norm(x))
-
-
-def test_a_model_of_ones_own_leaves_and_is_saved(theirs, tmp_path):
-    torch.manual_seed(0)
-    mine = OwnGPT(CHARACTERS.vocab_size, 12, n_layer=2, n_head=3, n_embd=24)
-    to_huggingface(mine, CHARACTERS, tmp_path / "out")
-    save_checkpoint(tmp_path / "saved", mine, CHARACTERS)
-    ours = load_checkpoint(tmp_path / "saved").model
-    assert farthest(ours, mine) < 1e-4 and farthest(ours, theirs(tmp_path / "out").model) < 1e-4
-    with pytest.raises(ValueError, match="to_gguf writes a Llama"):
-        to_gguf(mine, CHARACTERS, tmp_path / "a.gguf")
-    del mine.blocks[0].attention.n_head
-    with pytest.raises(ValueError, match=r"a OwnGPT is no GPT, .*missing: .*n_head"):
-        to_huggingface(mine, CHARACTERS, tmp_path / "out")
-
-
 def test_what_the_page_on_export_says_runs_from_top_to_bottom(tmp_path, monkeypatch):
     """In a folder with the program of the chapter on GPT, whose model leaves, too."""
-    chapter = nbformat.read(ROOT / "notebooks" / "09_gpt.ipynb", as_version=4)
+    chapter = parsed(ROOT / "notebooks" / "09_gpt.ipynb")
     (program,) = (c.source for c in chapter.cells if c.source.startswith("%%writefile gpt.py"))
     (tmp_path / "gpt.py").write_text(program.partition("\n")[2], "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
@@ -498,7 +299,7 @@ def test_what_the_page_on_export_says_runs_from_top_to_bottom(tmp_path, monkeypa
     page = (ROOT / "docs" / "EXPORT.md").read_text("utf-8")
     ran = {}
     for code in re.findall(r"```python\n(.+?)```", page, re.S):
-        exec(code, ran)
+        exec(code.replace("steps=100", "steps=2"), ran)
     assert farthest(ran["again"].model, ran["mine"]) < 1e-5
     made = {"my-gpt", "my-llama", "my-gpt.gguf", "my-own-gpt", "my-checkpoint"}
     assert {path.name for path in tmp_path.glob("my-*")} == made

@@ -2,17 +2,15 @@
 
 import ast
 import inspect
-import os
 import re
-import subprocess
-import sys
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import figures
-import nbformat
 import pytest
-from conftest import CHAPTERS, ROOT
+from conftest import CHAPTERS, ROOT, parsed
+from processes import run_alone
 from test_same_as import SAME_AS, definitions
 
 import helpers
@@ -25,7 +23,6 @@ CONCEPTS = [module for module in FIRST if module != "kernels"]
 # What a chapter uses and explains without building it, and does not say "Explained in: TOPIC." yet.
 MACHINERY = {"training.learning_rates", "training.evaluating", "evaluation.milliseconds",
              "text.Tokenizer"}  # fmt: skip
-LONGEST_CELL = 25
 NO_OUTPUT_CHECK = "nbval-ignore-output"
 TIMED = "perf_counter|process_time|milliseconds"
 
@@ -38,9 +35,14 @@ def tags(cell, prefix=""):
     return [tag for tag in cell.metadata.get("tags", []) if tag.startswith(prefix)]
 
 
-def parsed(cell):
+@cache
+def code_tree(source):
+    return ast.parse(source)
+
+
+def tree(cell):
     """The syntax tree of a code cell; that of one with a magic, such as %%writefile, is empty."""
-    return ast.parse("" if cell.source.startswith("%%") else cell.source)
+    return code_tree("" if cell.source.startswith("%%") else cell.source)
 
 
 def asserts(cell):
@@ -48,7 +50,7 @@ def asserts(cell):
     return any(
         isinstance(node, ast.Assert)
         or (isinstance(node, ast.Attribute) and node.attr.startswith("assert_"))
-        for node in ast.walk(parsed(cell))
+        for node in ast.walk(tree(cell))
     )
 
 
@@ -57,42 +59,27 @@ def test_there_are_chapters():
     assert len(CHAPTERS) >= 4
 
 
-def test_every_cell_was_run_in_order(notebook):
-    counts = [cell.execution_count for cell in code_cells(notebook)]
-    assert counts == list(range(1, len(counts) + 1))
-
-
-def test_there_are_no_errors_in_the_outputs(notebook):
-    for cell in code_cells(notebook):
+def test_every_cell_was_run_in_order_and_without_errors(notebook):
+    cells = code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    for cell in cells:
         allowed = "raises-exception" in tags(cell)
         assert allowed or not any(o.output_type == "error" for o in cell.outputs), cell.source
         assert not any(o.get("name") == "stderr" for o in cell.outputs), cell.source
-
-
-def test_cells_have_unique_ids_and_content(notebook):
-    ids = [cell.id for cell in notebook.cells]
-    assert len(set(ids)) == len(ids)
-    assert all(cell.source.strip() for cell in notebook.cells)
 
 
 def test_the_file_is_portable(chapter, notebook):
     text = chapter.read_text(encoding="utf-8")
     assert len(text.encode()) < 1_000_000
     assert "widgets" not in notebook.metadata
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
     assert not re.search(r"/(home|root|work|tmp|Users)/|\b[A-Z]:\\\\", text)
-
-
-def test_code_cells_are_short(notebook):
-    shown = [c for c in code_cells(notebook) if not figures.is_folded(c)]
-    shown = [c for c in shown if "built" not in tags(c)]
-    lengths = [sum(bool(line.strip()) for line in cell.source.splitlines()) for cell in shown]
-    assert max(lengths) <= LONGEST_CELL, shown[lengths.index(max(lengths))].source
 
 
 def test_no_cell_deletes_what_another_cell_made(notebook):
     """It could not run a second time, nor could the cells before it."""
     for cell in code_cells(notebook):
-        for node in ast.walk(parsed(cell)):
+        for node in ast.walk(tree(cell)):
             targets = node.targets if isinstance(node, ast.Delete) else []
             assert not any(isinstance(target, ast.Name) for target in targets), cell.source
 
@@ -123,12 +110,12 @@ def test_an_unchecked_output_is_followed_by_an_assert(notebook):
 
 def results(cell, notebook):
     """The values that a cell assigns, or shows by print or another call that stands by itself."""
-    nodes = list(ast.walk(parsed(cell)))
+    nodes = list(ast.walk(tree(cell)))
     named = [n for n in nodes if isinstance(n, ast.Name)]
     assigned = {n.id for n in named if isinstance(n.ctx, ast.Store)}
     shown = [n for s in nodes if isinstance(s, ast.Expr) for n in ast.walk(s)]
     called = {n.func.id for n in shown if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    everywhere = [n for c in code_cells(notebook) for n in ast.walk(parsed(c))]
+    everywhere = [n for c in code_cells(notebook) for n in ast.walk(tree(c))]
     imported = {n.asname or n.name for n in everywhere if isinstance(n, ast.alias)}
     return assigned | {n.id for n in shown if isinstance(n, ast.Name)} - called - imported
 
@@ -138,7 +125,7 @@ def proved(notebook):
     found = set()
     for cell in code_cells(notebook):
         if "evidence" in tags(cell) and asserts(cell):
-            named = [n for n in ast.walk(parsed(cell)) if isinstance(n, ast.Name)]
+            named = [n for n in ast.walk(tree(cell)) if isinstance(n, ast.Name)]
             found |= {n.id for n in named if isinstance(n.ctx, ast.Load)} - {
                 n.id for n in named if isinstance(n.ctx, ast.Store)
             }
@@ -170,7 +157,7 @@ def test_every_claim_is_asserted(notebook):
 def test_a_claim_is_proved_in_one_chapter_and_the_errata_name_claims():
     claims = []
     for path in CHAPTERS:
-        cells = code_cells(nbformat.read(path, as_version=4))
+        cells = code_cells(parsed(path))
         claims += {tag for cell in cells for tag in tags(cell, "claim:")}
     assert sorted(claims) == sorted(set(claims))
     errata = (ROOT / "docs" / "ERRATA.md").read_text("utf-8")
@@ -190,7 +177,7 @@ def test_the_test_articles_are_opened_once():
     """By the cell of chapter 16 that says so; by no other cell, study, tool or exercise."""
     opened = []
     for path in CHAPTERS:
-        cells = code_cells(nbformat.read(path, as_version=4))
+        cells = code_cells(parsed(path))
         if any("wikipedia" in cell.source for cell in cells):
             opened += [(path.stem[3:], tags(cell)) for cell in cells if opens_test(cell.source)]
     assert [chapter for chapter, _ in opened] == ["judging"]
@@ -207,7 +194,7 @@ def test_the_test_articles_are_opened_once():
 @pytest.fixture(params=CHAPTERS[1:], ids=lambda path: path.stem)
 def evening(request):
     """(path, notebook) of each chapter but 00, in turn."""
-    return request.param, nbformat.read(request.param, as_version=4)
+    return request.param, parsed(request.param)
 
 
 def test_a_chapter_states_its_minutes(notebook):
@@ -238,71 +225,23 @@ def the_program(notebook):
     return "program.py", "\n\n\n".join(parts) + "\n"
 
 
-def run_alone(name, text, folder):
-    """Run a program where torch and numpy are installed, and the course is not."""
-    (folder / name).write_text(text, encoding="utf-8")
-    fewer = ["--steps", "60"] if "--steps" in text else []
-    return subprocess.run(
-        [sys.executable, "-I", "-c", WITHOUT_THE_COURSE, name, *fewer],
-        cwd=folder, capture_output=True, text=True, encoding="utf-8",
-        env=os.environ | {"OMP_NUM_THREADS": "1"},  # more than there are cores would crawl
-    )  # fmt: skip
-
-
-WITHOUT_THE_COURSE = """
-import importlib.util, runpy, sys
-from pathlib import Path
-sys.meta_path = [finder for finder in sys.meta_path if "editable" not in str(finder)]
-sys.path = [p for p in sys.path if not (Path(p) / "helpers" / "__init__.py").exists()]
-assert importlib.util.find_spec("helpers") is None, "the course is here: this would test nothing"
-sys.stdout.reconfigure(encoding="utf-8")
-del sys.argv[0]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
+INPUT = "To be, or not to be: that is the question.\n" * 200
 
 
 def test_what_was_built_runs_by_itself(evening, tmp_path):
-    built = [cell.source for cell in evening[1].cells if "built" in tags(cell)]
+    """Where there is no course. The GPT learns a text, here in fewer steps, and writes."""
+    chapter, notebook = evening
+    built = [cell.source for cell in notebook.cells if "built" in tags(cell)]
     if not built:
         pytest.skip("the chapter builds nothing")
     assert sum(len(source.splitlines()) for source in built) <= 160
     (tmp_path / "input.txt").write_text(INPUT, "utf-8")
-    done = run_alone(*the_program(evening[1]), tmp_path)
-    assert done.returncode == 0, done.stderr
-
-
-INPUT = "To be, or not to be: that is the question.\n" * 200
-
-
-@pytest.fixture(scope="module")
-def program():
-    """(name, text) of the program at the end of the GPT chapter."""
-    (path,) = (ROOT / "notebooks").glob("[0-9][0-9]_gpt.ipynb")
-    notebook = nbformat.read(path, as_version=4)
-    return the_program(notebook)
-
-
-def test_the_gpt_chapter_ends_with_a_program(program, tmp_path):
-    """It learns the text beside it and writes: here fewer steps and fewer characters."""
-    (tmp_path / "input.txt").write_text(INPUT, "utf-8")
-    done = run_alone(*program, tmp_path)
-    assert done.returncode == 0, done.stderr
-    losses = re.findall(r"(\d+\.\d+) nats", done.stdout)
-    assert float(losses[-1]) < 1 and "To be" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (b"a" * 64, "input.txt has only 64 characters"),
-        ("caf\xe9 ".encode("cp1252") * 99, "input.txt is not in UTF-8: save it again"),
-    ],
-    ids=["short", "cp1252"],
-)
-def test_that_program_says_what_is_wrong_with_a_text(program, text, said, tmp_path):
-    (tmp_path / "input.txt").write_bytes(text)
-    done = run_alone(*program, tmp_path)
-    assert done.returncode and said in done.stderr
+    name, text = the_program(notebook)
+    (tmp_path / name).write_text(text, "utf-8")
+    said = run_alone(tmp_path, name, *(["--steps", "60"] if "--steps" in text else []))
+    if chapter.stem.endswith("_gpt"):
+        losses = re.findall(r"(\d+\.\d+) nats", said)
+        assert float(losses[-1]) < 1 and "To be" in said
 
 
 def test_proofs_are_folded_and_print_a_number(evening):
@@ -345,7 +284,7 @@ def test_a_claim_of_the_evidence_follows_its_paragraph(evening):
 def imported_concepts(cells):
     """(module, name) of everything that cells take from the concept modules."""
     for cell in cells:
-        for node in ast.walk(parsed(cell)):
+        for node in ast.walk(tree(cell)):
             if isinstance(node, ast.Import):
                 whole = [a.name for a in node.names if a.name.partition(".")[0] == "helpers"]
                 assert not whole, f"import the names from {whole[0]}, not the module"
@@ -366,9 +305,9 @@ NUMBERS = {path.stem[3:]: int(path.stem[:2]) for path in CHAPTERS}
 def says(module, name):
     """("Taught" or "Explained", number of the chapter): a docstring names it by its topic."""
     doc = inspect.getdoc(getattr(__import__(f"helpers.{module}", fromlist=[name]), name)) or ""
-    found = re.search(r"(Taught|Explained) in(?:: (\w+)| chapter (\d\d))", doc)
+    found = re.search(r"(Taught|Explained) in: (\w+)", doc)
     assert found, f"helpers.{module}.{name} does not say 'Taught in: TOPIC.' or 'Explained in: …'"
-    return found[1], NUMBERS[found[2]] if found[2] else int(found[3])
+    return found[1], NUMBERS[found[2]]
 
 
 def taught_in(module, name):
@@ -419,9 +358,9 @@ BUILT = [
 
 @pytest.mark.parametrize(("module", "name"), BUILT)
 def test_the_chapter_that_teaches_it_compares_its_own_with_the_helper(module, name):
-    """A cell tagged same-as:module.name defines it, and test_same_as.py compares both."""
+    """A cell tagged same-as:module.name defines it, and test_same_as.py compares them."""
     (path,) = (ROOT / "notebooks").glob(f"{taught_in(module, name):02}_*.ipynb")
-    notebook = nbformat.read(path, as_version=4)
+    notebook = parsed(path)
     proofs = [c for c in code_cells(notebook) if f"same-as:{module}.{name}" in tags(c)]
     assert proofs, f"{path.name} has no cell tagged same-as:{module}.{name}"
     assert all(definitions(cell) for cell in proofs) and f"{module}.{name}" in SAME_AS

@@ -32,19 +32,6 @@ def test_no_number_is_further_off_than_half_a_step(bits):
     assert ((blocks.matrix() - matrix).abs() <= 0.501 * step).all()
 
 
-def test_least_and_greatest_of_a_block_are_kept():
-    matrix = normal(4, 2 * BLOCK)
-    found = quantize(matrix, 4).matrix().unflatten(1, (-1, BLOCK)).aminmax(dim=-1)
-    want = matrix.unflatten(1, (-1, BLOCK)).aminmax(dim=-1)
-    torch.testing.assert_close(found.min, want.min)
-    torch.testing.assert_close(found.max, want.max)
-
-
-def test_a_block_of_equal_numbers():
-    matrix = torch.full((2, BLOCK), 0.7)
-    assert torch.equal(quantize(matrix, 4).matrix(), matrix)
-
-
 def test_four_bits_round_as_llama_cpp_does():
     """The library holds scale and minimum in float16, so that a few numbers round the other way."""
     matrix = normal(64, 8 * BLOCK)
@@ -83,12 +70,6 @@ def test_written_out_the_layer_is_exact(shape):
     assert layer.packed.numel() == 16 * BLOCK // 2  # two numbers a byte
 
 
-def test_a_height_that_the_kernel_does_not_take_is_written_out():
-    blocks, x = quantize(normal(10, BLOCK), 4), normal(3, BLOCK, seed=1)
-    layer = QuantizedLinear(blocks)
-    assert not layer.fast and torch.equal(layer(x), F.linear(x, blocks.matrix()))
-
-
 @pytest.mark.skipif(not has_kernel(), reason="this machine has no kernel for 4-bit weights")
 @pytest.mark.parametrize(("rows", "columns"), [(16, 32), (576, 1536), (192, 576), (1536, 576)])
 @pytest.mark.parametrize("T", [1, 3, 70])
@@ -108,16 +89,3 @@ def test_a_table_in_float16():
     logits = HalfLinear(table)(x)
     assert logits.dtype == torch.float32
     torch.testing.assert_close(logits, x @ table.T, atol=0.05, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: quantize(normal(4, 32), 0), "bits should be 1 to 8, not 0"),
-        (lambda: quantize(normal(4, 32), 9), "bits should be 1 to 8, not 9"),
-        (lambda: QuantizedLinear(quantize(normal(4, 32), 5)), "codes of 4 bits are 0 to 15"),
-    ],
-)
-def test_what_cannot_be_quantised_is_explained(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()

@@ -1,7 +1,5 @@
 """From one text to another: the tasks, the recurrent models, the transformer of 2017."""
 
-import datetime
-
 import pytest
 import torch
 
@@ -14,7 +12,7 @@ from helpers.seq2seq import (
     Transformer,
     greedy_decode,
 )
-from studies._seq2seq import dates, exact_match, fit, pairs_to_ids, reversals
+from studies._seq2seq import exact_match, fit, pairs_to_ids
 
 MODELS = {
     "one vector": lambda: RNNSeq2Seq(16),
@@ -36,21 +34,6 @@ def draw(seed=0):
 
 def near(a, b):
     return torch.allclose(a, b, rtol=1e-4, atol=1e-5)
-
-
-def test_words_are_written_backwards_in_all_lengths():
-    pairs = reversals(300, 2, 5, draw())
-    assert {len(word) for word, _ in pairs} == {2, 3, 4, 5}
-    assert all(back == word[::-1] for word, back in pairs)
-    assert pairs == reversals(300, 2, 5, draw()) != reversals(300, 2, 5, draw(1))
-
-
-def test_dates_are_those_of_the_calendar():
-    for words, iso in dates(300, draw()):
-        day, _, year = words.split()
-        found = datetime.date.fromisoformat(iso)
-        assert (found.day, found.year) == (int(day), int(year))
-        assert words == f"{found.day} {found:%B} {found.year}"
 
 
 def test_pairs_become_ids_that_end_and_are_padded():
@@ -97,23 +80,6 @@ def test_it_learns_and_writes(name):
     assert losses[-1] < 0.1 < losses[0]
     assert greedy_decode(model, ["b", "a"]) == ["yy", "x"]
     assert exact_match(model, [("a", "x"), ("b", "y")]) == 0.5
-
-
-# --- the mask for padding, and the block with cross-attention ------------------------------------
-
-
-def test_a_mask_is_as_if_the_padding_were_not_there():
-    layer, x = MultiHeadAttention(8, 2, causal=False), torch.randn(2, 3, 8)
-    source = torch.randn(2, 5, 8)
-    mask = torch.tensor([True] * 3 + [False] * 2).expand(2, 1, 1, 5)
-    assert near(layer(x, source, mask=mask), layer(x, source[:, :3]))
-    assert layer.weights(x, source, mask)[..., 3:].max() == 0
-
-
-@pytest.mark.parametrize("mask", [torch.ones(2, 1, 1, 5), torch.zeros(2, 1, 1, 5) > 0])
-def test_a_mask_that_does_not_fit_is_refused(mask):
-    with pytest.raises(ValueError, match="a mask is bool"):
-        MultiHeadAttention(8, 2, causal=False)(torch.randn(2, 5, 8), mask=mask)
 
 
 def test_a_block_with_cross_attention_attends_to_itself_then_to_the_source():

@@ -1,6 +1,5 @@
 """The character tokenizer: there and back, and what it says about what it cannot take."""
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -29,46 +28,9 @@ def test_ids_are_places_in_the_given_order(symbols):
     assert hash(tokenizer) == hash(CharTokenizer(tuple(symbols)))
 
 
-def test_from_text_sorts_so_that_ids_do_not_depend_on_the_order_of_the_text():
-    assert (
-        CharTokenizer.from_text("banana") == CharTokenizer.from_text("nab") == CharTokenizer("abn")
-    )
-    assert CharTokenizer("abn") != CharTokenizer("nab")
-    assert CharTokenizer("abn") != "abn"
-
-
-def test_every_kind_of_id_sequence_decodes():
-    tokenizer = CharTokenizer("abc")
-    ids = [2, 0, 1]
-    for same in (ids, tuple(ids), iter(ids), np.array(ids), torch.tensor(ids), map(np.int64, ids)):
-        assert tokenizer.decode(same) == "cab"
-
-
-def test_nothing_is_nothing():
-    tokenizer = CharTokenizer("abc")
-    assert tokenizer.encode("") == []
-    assert tokenizer.decode([]) == "" == tokenizer.decode(torch.tensor([], dtype=torch.int64))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("abcdab", r"'d' \(U\+0064\) at position 3 is not among the 3 symbols"),
-        ("ab\n", r"'\\n' \(U\+000A\) at position 2"),
-        ("é", r"'é' \(U\+00E9\) at position 0"),
-    ],
-)
-def test_an_unknown_character_is_named(text, message):
-    with pytest.raises(ValueError, match=message):
-        CharTokenizer("abc").encode(text)
-
-
-def test_its_name_shows_the_symbols():
-    assert repr(CharTokenizer("ab\n")) == r"CharTokenizer(3 symbols: 'ab\n')"
-    assert "…" in repr(CharTokenizer(map(chr, range(65, 100))))
-
-
-# --- tables that only count -----------------------------------------------------------------------
+def test_an_unknown_character_is_named():
+    with pytest.raises(ValueError, match=r"'d' \(U\+0064\) at position 3 is not among"):
+        CharTokenizer("abc").encode("abcdab")
 
 
 def test_counted_tables_by_hand():
@@ -99,8 +61,3 @@ def test_entropies_are_the_surprises_of_the_counted_text():
     rows = tables.nll(ids, smoothing=0)
     means = [rows[k, k:].mean().item() for k in range(4)]
     assert tables.entropies == pytest.approx(means)
-
-
-def test_counted_tables_say_when_there_are_too_many_pasts():
-    with pytest.raises(ValueError, match="too many n-grams"):
-        NGramModel(torch.tensor([0]), vocab_size=69, max_context=10)

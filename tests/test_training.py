@@ -1,7 +1,6 @@
 """Batches, the loss, its estimate and the training loop, on models small enough to work out."""
 
 import math
-import platform
 
 import pytest
 import torch
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.kernels import has_bf16, keep_freed_memory
+from helpers.kernels import has_bf16
 from helpers.runs.trainer import Trainer
 from helpers.training import (
     estimate_loss,
@@ -48,44 +47,6 @@ def stream(N, V=5, seed=0):
     return torch.randint(V, (N,), generator=generator(seed))
 
 
-# --- get_batch ------------------------------------------------------------------------------------
-
-
-@given(st.integers(2, 60), st.data())
-def test_y_is_x_one_step_later(N, draw):
-    T = draw.draw(st.integers(1, N - 1))
-    B = draw.draw(st.integers(1, 5))
-    x, y = get_batch(torch.arange(N) * 10, T, B, generator(N))
-    assert x.shape == y.shape == (B, T)
-    assert x.dtype == y.dtype == torch.int64
-    assert (y == x + 10).all()
-    assert (x[:, 1:] == y[:, :-1]).all()
-
-
-def test_every_start_occurs_and_none_beyond_the_end():
-    x, y = get_batch(torch.arange(10), 4, 2000, generator())
-    assert set(x[:, 0].tolist()) == set(range(6))
-    assert y.max() == 9
-
-
-def test_the_generator_decides():
-    data = stream(1000)
-    first, again, other = (get_batch(data, 8, 4, generator(s))[0] for s in (1, 1, 2))
-    assert torch.equal(first, again) and not torch.equal(first, other)
-    torch.manual_seed(3)
-    loose = get_batch(data, 8, 4)[0]
-    torch.manual_seed(3)
-    assert torch.equal(loose, get_batch(data, 8, 4)[0])
-
-
-def test_a_batch_is_a_copy():
-    data = stream(20)
-    before = data.clone()
-    x, y = get_batch(data, 4, 2, generator())
-    x.zero_(), y.zero_()
-    assert torch.equal(data, before)
-
-
 # --- language_model_loss --------------------------------------------------------------------------
 
 
@@ -101,25 +62,10 @@ def test_the_loss_is_the_mean_surprise(B, T, seed):
     torch.testing.assert_close(loss, by_hand)
 
 
-def test_a_uniform_model_loses_ln_v():
-    model = Table(V=7)
-    nn.init.zeros_(model.table.weight)
-    x, y = get_batch(stream(50, V=7), 6, 3, generator())
-    assert language_model_loss(model, x, y).item() == pytest.approx(math.log(7))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "shape"),
-    [
-        (lambda ids: torch.zeros(2, 5), r"\(2, 5\)"),
-        (lambda ids: torch.zeros(2, 5, 3), r"\(2, 5, 3\)"),  # (B, V, T): the axes swapped
-        (lambda ids: torch.zeros(6, 5), r"\(6, 5\)"),
-    ],
-)
-def test_a_model_with_other_shapes_is_named(wrong, shape):
+def test_a_model_whose_axes_are_swapped_is_named():
     x = torch.zeros(2, 3, dtype=torch.int64)
-    with pytest.raises(ValueError, match=rf"\(\*\(2, 3\), V\), but are {shape}"):
-        language_model_loss(wrong, x, x)
+    with pytest.raises(ValueError, match=r"\(\*\(2, 3\), V\), but are \(2, 5, 3\)"):
+        language_model_loss(lambda ids: torch.zeros(2, 5, 3), x, x)
 
 
 # --- estimate_loss --------------------------------------------------------------------------------
@@ -160,33 +106,6 @@ def test_the_mode_comes_back_and_nothing_is_learnt(training):
     assert torch.equal(model.table.weight, before) and model.table.weight.grad is None
 
 
-def test_every_module_gets_its_own_mode_back():
-    model = Table(noise=0.5).train()
-    model.noise.eval()
-    estimate_loss(model, stream(100), block_size=8)
-    assert model.training and model.table.training and not model.noise.training
-    model.eval()
-    model.noise.train()
-    with pytest.raises(IndexError):
-        estimate_loss(model, stream(100, V=9), block_size=8)
-    assert not model.training and not model.table.training and model.noise.training
-
-
-def test_the_mode_comes_back_after_an_error():
-    model = Table(V=3)
-    with pytest.raises(IndexError):
-        estimate_loss(model, stream(100, V=5), block_size=8)
-    assert model.training
-
-
-def test_rows_of_ids_are_no_stream():
-    rows = stream(90).view(9, 10)
-    with pytest.raises(ValueError, match="logits should be"):
-        estimate_loss(Table(), rows, block_size=4)
-    with pytest.raises(ValueError, match="logits should be"):
-        train_table(rows, steps=1)
-
-
 # --- train ----------------------------------------------------------------------------------------
 
 SIZES = {"block_size": 8, "batch_size": 16}
@@ -207,11 +126,6 @@ def test_a_pattern_is_learned():
     assert model.training
 
 
-def test_the_same_seed_gives_the_same_losses():
-    a, b = (train_table(stream(200), steps=5, generator=generator(4)) for _ in "ab")
-    assert a == b
-
-
 def test_one_step_is_one_step_of_the_optimizer():
     data, model, twin = stream(200), Table(), Table()
     losses = train_table(data, model, steps=1, generator=generator(5))
@@ -221,23 +135,6 @@ def test_one_step_is_one_step_of_the_optimizer():
     optimizer.step()
     assert losses == [loss.item()]
     torch.testing.assert_close(model.table.weight, twin.table.weight)
-
-
-def test_training_reaches_the_counted_entropy():
-    data = stream(2000, V=3)
-    counts = torch.bincount(3 * data[:-1] + data[1:], minlength=9).view(3, 3).double()
-    p = counts / counts.sum(1, keepdim=True)
-    entropy = -(counts * p.log()).sum().item() / counts.sum().item()
-    model = Table(V=3)
-    train_table(data, model, steps=150, block_size=64, batch_size=64, optimizer=adam(model, 0.05))
-    loss = estimate_loss(model, data, block_size=100)
-    assert entropy - 1e-5 <= loss < entropy + 0.01
-
-
-def test_the_callback_hears_of_each_step():
-    heard = []
-    losses = train_table(stream(200), steps=3, callback=lambda *step: heard.append(step))
-    assert heard == list(enumerate(losses))
 
 
 def test_a_loss_that_is_not_finite_stops_the_training_before_the_step():
@@ -298,23 +195,12 @@ def test_a_trainer_takes_the_steps_of_train():
         assert repr(run) == f"Run(5 steps in {run.seconds:.0f} s, finished)"
 
 
-def test_resuming_needs_a_folder():
-    with pytest.raises(ValueError, match="resume=True needs folder"):
-        Trainer(model := Table(), stream(50), **SIZES, steps=1, optimizer=adam(model)).fit(True)
-
-
-def test_a_last_step_that_ruins_the_model_is_no_success():
-    with pytest.raises(FloatingPointError, match=r"table.weight holds NaN or infinity at step 3"):
-        fit_table(steps=3, schedule=lambda step, _: math.inf if step == 2 else 1.0)
-
-
 @pytest.mark.parametrize(
     ("abilities", "faster"),
     [
         ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": True}, True),
         ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": False}, False),
         ({"cpu_name": "AMD EPYC", "avx512_bf16": True}, True),
-        ({"cpu_name": "AMD EPYC", "avx512_bf16": False}, False),
         ({}, False),
     ],
 )
@@ -357,14 +243,6 @@ def test_evaluations_come_on_time_and_leave_the_curve_alone():
     assert f"best validation loss {run.best:.3f}, finished" in repr(run)
 
 
-def test_without_an_interval_only_the_end_is_evaluated():
-    model = Table()
-    run = fit_table(model, steps=4, eval_data=stream(60))
-    (step, _, loss), = run.evaluations  # fmt: skip
-    assert step == 4
-    assert loss == estimate_loss(model, stream(60), block_size=8)
-
-
 def test_random_evaluation_batches_are_always_the_same():
     """With a model that does not change, the estimates agree, and the training batches stay."""
     settings = {"steps": 5, "schedule": lambda *_: 0.0}
@@ -385,16 +263,3 @@ def test_progress_is_one_line_of_plain_text(progress, capsys):
     last = out.rstrip("\n").split("\r")[-1]
     assert "40/40" in last and "steps/s" in last
     assert f"loss={run.losses[-1]:.3f}" in last
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries are left alone")
-def test_memory_is_kept_from_one_step_to_the_next():
-    import resource  # which Windows has not
-
-    def pages():
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        torch.ones(2**24)  # 64 MiB: 16,384 pages when they are new
-        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-    keep_freed_memory()
-    assert sum(pages() for _ in range(20)) < 10 * 16_384  # the first few find no room that fits
