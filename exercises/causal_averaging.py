@@ -31,7 +31,7 @@ SPEAKERS = [
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (normal(len(speaker), 3, seed=51 + i), torch.tensor(speaker))
         for i, speaker in enumerate(SPEAKERS)
     ],
@@ -109,7 +109,9 @@ SHAPES = [((5, 3), 0.5), ((4, 4), 0.8), ((6, 2), 1.0), ((1, 2), 0.3), ((40, 2), 
 
 
 @exercise(
-    inputs=[(normal(*shape, seed=31 + i), decay) for i, (shape, decay) in enumerate(SHAPES)],
+    inputs=lambda draw: [
+        (normal(*shape, seed=31 + i), decay) for i, (shape, decay) in enumerate(SHAPES)
+    ],
     example=(torch.tensor([[2.0], [4.0]]), 0.5),
     on_success="Two running totals are enough, and with decay = 1 it is the plain mean again.",
     on_shape_error="Divide by one number per token: time is dim 0 of (T, C).",
@@ -402,3 +404,6 @@ def leaks_the_future(answer):
     what = "a mix of x + 1, for an x of zeros"
     ask(lambda x: to_all(x + 1) * len(x), True, torch.zeros(3, 2), what, DRAWN)
     return "Your tester finds every leak and accuses no innocent mix."
+
+
+leaks_the_future.judges_code = True

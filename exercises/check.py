@@ -3,12 +3,15 @@
 An exercise is declared once: the right answer, the inputs it is tried on, and the classic mistakes,
 each as the code that makes it, under the words that name it::
 
-    @exercise(inputs=[(normal(5, seed=1), normal(5, seed=2))], on_success="n products, one sum.")
+    @exercise(lambda draw: [(normal(5, seed=1), normal(5, seed=2))], on_success="One number.")
     def dot(a, b):
         "dot(a, b) of two vectors of n entries is one number."
         return a @ b
 
-    dot.mistake("You only added. Multiply in pairs first.", lambda a, b: a.sum() + b.sum())
+    dot.slips('''
+        You only added. Multiply in pairs first.
+            a @ b → a.sum() + b.sum()
+    ''')
 
 From this follow the check (`dot(answer)` runs the answer on all inputs, then names the mistake that
 gives the same) and its tests: the right answer is right, and each mistake is told by its own words.
@@ -23,15 +26,16 @@ import hashlib
 import html
 import inspect
 import io
-import os
 import random
 import re
+import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import singledispatch
+from functools import cache, singledispatch
 from itertools import islice
 from typing import Any
 
@@ -46,11 +50,12 @@ SECONDS = 10.0  # what one call of a learner's function may take
 ALLOWANCE = 1.2  # times SECONDS: what the judging of a result may take
 MOST = 10**6  # entries of a result
 # Whoever grades sets it: the answers are then tried on inputs that no learner has seen.
-SECRET = os.environ.get("COURSE_SECRET", "")
+secret = ""
 _judging: list[Callable[[], None]] = []  # lets the time of the check that runs begin anew
 _LENGTH = 600  # characters of an exception's text or of what was printed
 Diagnosis = str
 Answer = Callable[..., Any]
+Inputs = Sequence[tuple] | Callable[[random.Random], Iterable[tuple]]
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _SHAPE_ERROR = r"must match the size|cannot be multiplied|Expected size for first two dimensions"
 
@@ -142,6 +147,10 @@ _NOTHING = object()
 class Exercise:
     """One exercise: call it with the learner's object to check it."""
 
+    # Is the answer a function or a class, whose inputs depend on the secret, and not a value, such
+    # as the result of an experiment?
+    judges_code = False
+
     def __init__(self, check: Callable[[Any], str | None]):
         self.name, self.__doc__ = check.__name__, check.__doc__
         self.topic = check.__module__.rpartition(".")[2]
@@ -172,13 +181,6 @@ class Exercise:
             detail = f"{detail}\nDuring the check your answer printed: {printed}".strip()
         done = self._done(right=outcome == "right")
         return Report(outcome, _clean(message), done, _clean(detail))
-
-    @property
-    def judges_code(self) -> bool:
-        """True if the answer is a function or a class, whose inputs depend on the secret; False if
-        it is a value, such as the result of an experiment. The docstring tells which: that of a
-        function or a class begins with a call, as in "dot(a, b): …"."""
-        return bool(re.match(r"\w+\(", self.__doc__ or ""))
 
     @property
     def failed_input(self) -> tuple:
@@ -296,10 +298,12 @@ def checked(check: Callable[[Any], str | None]) -> Exercise:
 class Declared(Exercise):
     """An exercise made of its right answer, inputs and mistakes: see `exercise`."""
 
+    judges_code = True
+
     def __init__(
         self,
         right: Any,
-        inputs: Sequence[tuple],
+        inputs: Inputs,
         *,
         on_success: str = "",
         why: Sequence[str] = (),
@@ -310,12 +314,8 @@ class Declared(Exercise):
         backward: bool = False,
         draws: bool = False,
         in_words: Callable[[tuple], str] | None = None,
-        hidden: Callable[[random.Random], Iterable[tuple]] | None = None,
     ):
-        if SECRET and hidden:
-            more = list(hidden(random.Random(f"{SECRET} {right.__module__}.{right.__name__}")))
-            inputs, why = [*inputs, *more], why and [*why, *[""] * len(more)]
-        self.right, self.inputs, self.example, self.in_words = right, inputs, example, in_words
+        self.right, self.draw, self.example, self.in_words = right, inputs, example, in_words
         self.on_success, self.why = on_success, why
         self.tolerance, self.backward, self.draws = tolerance, backward, draws
         self.error_hints = {_SHAPE_ERROR: on_shape_error} if on_shape_error else {}
@@ -326,6 +326,11 @@ class Declared(Exercise):
         self.name, self.__doc__ = right.__name__, right.__doc__ or ""
         self.topic = right.__module__.rpartition(".")[2]
         self.called = (re.match(r"\w+", self.__doc__) or [self.name])[0]
+
+    @property
+    def inputs(self) -> Sequence[tuple]:
+        """The arguments of each call, with a secret others than without."""
+        return _inputs(self, secret)
 
     def also(self, more: Callable[[Any], None]) -> Callable[[Any], None]:
         """Decorator: what else must hold once all values are right; raises WrongAnswer."""
@@ -340,6 +345,36 @@ class Declared(Exercise):
         once: then it is the one that gives most of the wrong results, if more than half of all.
         """
         self.mistakes[says] = (*self.mistakes.get(says, ()), *answers)
+
+    def slips(self, table: str) -> None:
+        """Add mistakes as a table: each diagnosis and, further in, a line for each way to make it.
+
+        A line is `old → new`, what stands once in the code of the right answer and what takes its
+        place (several of them are parted by ` ; `), or else an expression that is returned instead,
+        made of the arguments and of `right`, the right answer as a function.
+        """
+        for says, line in _table(table):
+            self.mistake(says, self._slip(line))
+
+    def _slip(self, line: str) -> Answer:
+        names = vars(sys.modules[self.right.__module__])
+        if "→" not in line:
+            arguments = ", ".join(inspect.signature(self.right).parameters)
+            return eval(f"lambda right: lambda {arguments}: {line}", names)(self.right)
+        lines, first = inspect.getsourcelines(self.right)
+        code = "".join(lines)
+        for pair in line.split(" ; "):
+            old, new = (part.strip() for part in pair.split("→"))
+            if code.count(old) != 1:
+                raise ValueError(f"{self.name}: {old!r} is {code.count(old)} times in its code")
+            code = code.replace(old, new)
+        # From the first line without a decorator on, and at the place where the file has it.
+        above = re.split(r"^(?=def |class )", code, maxsplit=1, flags=re.MULTILINE)[0]
+        code = "\n" * (first - 1 + above.count("\n")) + code.removeprefix(above)
+        made: dict[str, Any] = {}
+        exec(compile(code, inspect.getfile(self.right), "exec"), names, made)
+        (answer,) = made.values()
+        return getattr(answer, "forward", answer)  # of a class
 
     def each_mistake(self) -> Iterator[tuple[Diagnosis, Answer]]:
         for says, wrong in self.mistakes.items():
@@ -393,7 +428,7 @@ class Declared(Exercise):
             raise WrongAnswer(str(first.error), f"{some} {again}".strip())
         if not self.draws:
             self._expect_the_same_again(answer, first)
-        why = self.why[attempts.index(first)] if self.why else ""
+        why = "".join(self.why[attempts.index(first) :][:1])
         problem = difference(first.got, first.want, self.what(first.given), self.tolerance)
         raise WrongAnswer(f"{problem} {why}".strip(), f"{some} {self._try_it()}".strip())
 
@@ -585,21 +620,28 @@ def _expect_parameters(module: nn.Module, right: nn.Module) -> None:
         expect(other == name, f"{other} and {name} are one and the same: each needs its own.")
 
 
-def exercise(inputs: Sequence[tuple], **settings: Any) -> Callable[[Any], Declared]:
+@cache
+def _inputs(one: Declared, secret: str) -> Sequence[tuple]:
+    if not callable(one.draw):
+        return one.draw
+    return list(one.draw(random.Random(f"{secret} {one.right.__module__}.{one.name}")))
+
+
+def exercise(inputs: Inputs, **settings: Any) -> Callable[[Any], Declared]:
     """Turn the right answer, a function or an nn.Module, into an exercise.
 
-    inputs: the arguments of each call; the answer gets copies.
+    inputs: the arguments of each call, made of a `random.Random` that draws other numbers for each
+        secret, as `normal` and `generator` do in it. The answer gets copies. What is made outside
+        of it is the same for each secret: where a seed was searched for, say.
     example: the arguments of the example in the task's text.
     on_success: what is shown after ✔.
-    why: for each input, what to add when it is wrong and no mistake explains it.
+    why: for the first inputs, what to add when one is wrong and no mistake explains it.
     on_shape_error: what to add to an error about shapes.
     error_hints: what to add to other errors, by a pattern in their words.
     tolerance: absolute and relative.
     backward: if True, gradients must pass, too.
     draws: if True, the answer draws at random, so two calls may differ.
     in_words: the call, made of the arguments, where `what` would say too much or too little.
-    hidden: makes further inputs from a random.Random, which the secret seeds; without a secret it
-    is not called. Inputs drawn with `normal` or from `generator` are others for each secret anyway.
     """
     return lambda right: (ModuleExercise if inspect.isclass(right) else Declared)(
         right, inputs, **settings
@@ -629,20 +671,16 @@ class Attempt:
 # --- calling the learner's code ---------------------------------------------------------------
 
 
-def generator(seed: int, secret: str = SECRET) -> torch.Generator:
-    """A new generator, from which the inputs of exercises are drawn.
-
-    It draws the same numbers on every machine, and other numbers for each secret. secret: "" where
-    the seed was searched for, and other numbers would not do; `hidden` then adds inputs.
-    """
+def generator(seed: int) -> torch.Generator:
+    """A new generator, which draws the same numbers on every machine, and others for each secret"""
     if secret:
         seed = int.from_bytes(hashlib.sha256(f"{secret} {seed}".encode()).digest()[:6])
     return torch.Generator().manual_seed(seed)
 
 
-def normal(*shape: int, seed: int, secret: str = SECRET) -> Tensor:
-    """Fresh standard-normal numbers of the given shape, drawn from `generator(seed, secret)`."""
-    return torch.randn(shape, generator=generator(seed, secret), dtype=torch.float32)
+def normal(*shape: int, seed: int) -> Tensor:
+    """Fresh standard-normal numbers of the given shape, drawn from `generator(seed)`."""
+    return torch.randn(shape, generator=generator(seed), dtype=torch.float32)
 
 
 def call(function: Any, *args: Any, name: str = "Your function") -> Any:
@@ -1012,6 +1050,24 @@ def expect(condition: bool, diagnosis: str) -> None:
     """Raise WrongAnswer with the diagnosis unless the condition holds."""
     if not condition:
         raise WrongAnswer(diagnosis)
+
+
+def diagnose(table: str, names: dict[str, Any]) -> None:
+    """Raise WrongAnswer with the first diagnosis of the table for which one of the conditions holds
+    that stand below it, further in. names: what they are made of."""
+    for says, condition in _table(table):
+        expect(not eval(condition, names), says)
+
+
+def _table(text: str) -> Iterator[tuple[str, str]]:
+    """(words, line) for each line that stands further in than the words above it."""
+    words, ended = "", True
+    for line in filter(str.strip, textwrap.dedent(text).splitlines()):
+        if line.startswith(" "):
+            yield words, line.strip()
+        else:
+            words = line if ended else f"{words} {line}"
+        ended = line.startswith(" ")
 
 
 def expect_close(got: Any, want: Any, what: str, *, tolerance: float = 1e-4) -> None:

@@ -23,15 +23,13 @@ from exercises.multi_head import merge, split
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (torch.tensor([3, 1]), 3),
         (torch.tensor([2, 5, 4]), 5),
         (torch.tensor([1, 2, 3, 4]), 4),
         (torch.tensor([2]), 6),
         (torch.tensor([0, 2]), 3),
-    ],
-    hidden=lambda rng: [
-        (torch.tensor([rng.randint(1, S) for _ in range(B)]), S) for B, S in ((3, 7), (5, 6))
+        *((torch.tensor([draw.randint(1, S) for _ in range(B)]), S) for B, S in ((3, 7), (5, 6))),
     ],
     on_shape_error="`lengths[:, None]` is (B, 1): compared with (S,) it gives (B, S).",
     on_success="One row for each text, the same for all heads and queries.",
@@ -84,7 +82,7 @@ def states(T, S, C, A, seed, large=1.0):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         states(2, 3, 4, 5, 0),
         states(4, 4, 4, 4, 10),
         states(1, 6, 3, 2, 20),
@@ -203,7 +201,7 @@ def layer(B, T, S, C, H, real, seed, large=0.7):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         layer(2, 3, 5, 8, 2, (5, 3), 0),
         layer(3, 4, 4, 12, 3, (4, 2, 1), 10),
         layer(1, 2, 6, 8, 4, (4,), 20),

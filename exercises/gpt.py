@@ -17,7 +17,7 @@ def logits_and_ids(B, T, V, scale, seed):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         logits_and_ids(2, 5, 7, scale=2, seed=0),
         logits_and_ids(3, 4, 11, scale=2, seed=1),
         logits_and_ids(1, 8, 3, scale=2, seed=2),
@@ -180,7 +180,7 @@ def call_in_words(given):
 
 @exercise(
     in_words=call_in_words,
-    inputs=[
+    inputs=lambda draw: [
         model_and_ids(11, 6, 1, 8, 2, seed=100),
         model_and_ids(7, 9, 2, 12, 3, seed=200, length=5),
         model_and_ids(5, 4, 3, 6, 1, seed=300, B=1),

@@ -35,7 +35,7 @@ SIZES = [(2, 3, 5), (4, 1, 3), (1, 6, 6), (3, 3, 3), (4, 2, 7)]
 @exercise(
     # In the large ones the target has all the probability, or none; one position alone is large, so
     # that no other's maximum helps; and all logits are far below 0.
-    inputs=[
+    inputs=lambda draw: [
         *(logits_and_targets(*size, seed) for seed, size in enumerate(SIZES)),
         large([1.0, 0.0], [0.0, 1.0], y=[0, 0]),
         large([1.0, 0.0], [0.0, 0.0], y=[0, 1]),
@@ -130,7 +130,7 @@ def by_hand_and_differentiable(answer):
 
 @exercise(
     # V is none of B, T, B · T and the numbers beside it; the targets of [0, 2], [1, 1] lack one.
-    inputs=[
+    inputs=lambda draw: [
         *(
             logits_and_targets(*size, seed)
             for seed, size in enumerate([(2, 3, 8), (4, 1, 6), (1, 6, 4), (3, 3, 5), (3, 2, 9)])
@@ -261,9 +261,11 @@ TABLES = [
 
 
 @exercise(
-    inputs=TABLES,
+    inputs=lambda draw: [
+        *TABLES,
+        *((no_choice(*draw.sample(range(n), n)), draw.randrange(n), 9) for n in (4, 6)),
+    ],
     example=(TO_AND_FRO, 0, 3),
-    hidden=lambda rng: [(no_choice(*rng.sample(range(n), n)), rng.randrange(n), 9) for n in (4, 6)],
     why=["This table leaves no choice: after each id only one can come."] * 8,
     draws=True,
     on_success="Each id is drawn from the row of the one before, and the frequencies fit the "

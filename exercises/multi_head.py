@@ -34,7 +34,7 @@ APART = torch.eye(2)[None, :, None]  # two heads that attend to different tokens
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         *(((2 * normal(*shape, seed=seed)).softmax(-1),) for seed, shape in enumerate(SHAPES, 1)),
         (APART,),
     ],
@@ -178,7 +178,7 @@ SIZES = [(2, 6, 8, 2), (3, 3, 15, 3), (2, 4, 12, 4), (1, 3, 6, 3), (2, 5, 4, 1),
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (
             normal(B, T, C, seed=10 * B + T),
             normal(C, 3 * C, seed=10 * T + C) * C**-0.5,

@@ -71,33 +71,32 @@ for name, (function, _) in JUDGED.items():
     function.__name__ = name
 
 
-def unnamed(rng):
+def unnamed(draw):
     """Functions whose names say nothing about them: of attention, and of one that changes a row."""
-    for f in (lambda x: attend(x) / 2, changing(rng.randrange(5), rng.randrange(3), 2)):
+    for f in (lambda x: attend(x) / 2, changing(draw.randrange(5), draw.randrange(3), 2)):
         f.__name__ = "another_function"
         order = [*range(5)]
         while any(i == j for i, j in enumerate(order)):
-            rng.shuffle(order)
-        yield f, normal(5, 3, seed=rng.randrange(10**6)), torch.tensor(order)
+            draw.shuffle(order)
+        yield f, normal(5, 3, seed=draw.randrange(10**6)), torch.tensor(order)
+
+
+# In the first order no row stays, and it is not its own inverse. With other numbers rounding may be
+# larger, so a secret does not change these.
+EQUIVARIANT = [
+    *((f, normal(5, 3, seed=71), torch.tensor([2, 0, 1, 4, 3])) for f, _ in JUDGED.values()),
+    (attend, normal(4, 4, seed=70), torch.tensor([1, 0, 3, 2])),
+    (
+        JUDGED["row_4_changed"][0],
+        normal(5, 3, seed=69),
+        torch.tensor([1, 2, 3, 0, 4]),
+    ),
+    (times_row_number, torch.zeros(4, 3), torch.tensor([1, 2, 3, 0])),
+]
 
 
 @exercise(
-    # In the first order no row stays, and it is not its own inverse. With other numbers rounding
-    # may be larger, so a secret does not change these.
-    inputs=[
-        *(
-            (f, normal(5, 3, seed=71, secret=""), torch.tensor([2, 0, 1, 4, 3]))
-            for f, _ in JUDGED.values()
-        ),
-        (attend, normal(4, 4, seed=70, secret=""), torch.tensor([1, 0, 3, 2])),
-        (
-            JUDGED["row_4_changed"][0],
-            normal(5, 3, seed=69, secret=""),
-            torch.tensor([1, 2, 3, 0, 4]),
-        ),
-        (times_row_number, torch.zeros(4, 3), torch.tensor([1, 2, 3, 0])),
-    ],
-    hidden=unnamed,
+    inputs=lambda draw: [*EQUIVARIANT, *unnamed(draw)],
     example=(JUDGED["twice_each_row"][0], normal(3, 2, seed=72), torch.tensor([2, 0, 1])),
     why=[
         *(why for _, why in JUDGED.values()),
@@ -224,7 +223,7 @@ LAYOUTS = [(3, 8, 4), (2, 6, 12), (4, 10, 7), (6, 6, 36), (1, 6, 5), (5, 4, 1), 
 
 
 @exercise(
-    inputs=[(normal(H * hs, C, seed=90 + hs + C), H) for H, hs, C in LAYOUTS],
+    inputs=lambda draw: [(normal(H * hs, C, seed=90 + hs + C), H) for H, hs, C in LAYOUTS],
     example=(torch.arange(4.0)[:, None], 1),
     on_success="A weight from one world now fits into the other.",
 )
@@ -318,7 +317,7 @@ SHAPES = [(1, 2, 5, 6), (2, 1, 3, 8), (2, 3, 4, 8), (2, 2, 4, 4), (3, 3, 3, 2), 
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         tuple(normal(*shape, seed=84 + 10 * i + shape[-2]) for i in range(3))
         for shape in [*SHAPES, (1, 1, 40, 8)]
     ],

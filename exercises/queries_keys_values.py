@@ -194,7 +194,9 @@ class WindowHead(nn.Module):
 SIZES = [(6, 4, 3, 2, 7), (5, 5, 2, 2, 4), (6, 4, 3, 2, 2), (4, 3, 1, 2, 5), (4, 2, 5, 1, 40)]
 WindowHead.__name__ = "window_head"  # as the exercise is called
 window_head = exercise(
-    inputs=[((C, hs, window), 4 * normal(B, T, C, seed=T)) for C, hs, window, B, T in SIZES],
+    inputs=lambda draw: [
+        ((C, hs, window), 4 * normal(B, T, C, seed=T)) for C, hs, window, B, T in SIZES
+    ],
     on_success="Each token attends to itself and to the window before it, to no older token and no "
     "future.",
     on_shape_error="Make the mask in `forward`, (T, T) for T = x.shape[1], not in `__init__`, and "

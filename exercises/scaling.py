@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 from exercises.check import (
-    SECRET,
     WrongAnswer,
     call,
     checked,
@@ -43,7 +42,7 @@ SIZES = [(2, 5, 12, 3), (3, 4, 6, 20), (1, 4, 8, 2), (2, 6, 4, 6), (3, 6, 6, 5),
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (normal(B, T, C, seed=seed), layer(C, hs, seed + 10), layer(C, hs, seed + 20))
         for seed, (B, T, C, hs) in enumerate(SIZES)
     ],
@@ -113,11 +112,15 @@ head_weights.mistake(
 
 
 @exercise(
-    inputs=[(64, 0.5, 3.0), (9, 2.5, 2.0), (100, 0.1, 0.3), (7, 1.3, 0.4), (1, 2.0, 3.0)],
-    example=(64, 1.0, 1.0),
-    hidden=lambda rng: [
-        (rng.randint(2, 200), rng.uniform(0.2, 3), rng.uniform(0.2, 3)) for _ in range(3)
+    inputs=lambda draw: [
+        (64, 0.5, 3.0),
+        (9, 2.5, 2.0),
+        (100, 0.1, 0.3),
+        (7, 1.3, 0.4),
+        (1, 2.0, 3.0),
+        *((draw.randint(2, 200), draw.uniform(0.2, 3), draw.uniform(0.2, 3)) for _ in range(3)),
     ],
+    example=(64, 1.0, 1.0),
     on_success="The divisor is the standard deviation of q·k: √d · std_q · std_k.",
 )
 def right_divisor(d, std_q, std_k):
@@ -242,18 +245,17 @@ def entropy(w):
     return torch.special.entr(w).sum(-1)
 
 
-# (T, S, size of the scores, target): the divisors lie between 0.002 and 600.
+# Seed, T, S, size of the scores, target: the divisors lie between 0.002 and 600.
 SEARCHES = [
-    (8, 16, 8.0, 2.3),
-    (5, 9, 0.05, 1.2),
-    (1, 4, 30.0, 0.7),
-    (20, 6, 1.0, 1.7),
-    (4, 8, 1.0, 2.07),
-    (6, 12, 50.0, 0.6),
-    (3, 10, 500.0, 1.8),
-    (4, 7, 0.004, 1.0),
+    (1, 8, 16, 8.0, 2.3),
+    (2, 5, 9, 0.05, 1.2),
+    (3, 1, 4, 30.0, 0.7),
+    (4, 20, 6, 1.0, 1.7),
+    (5, 4, 8, 1.0, 2.07),
+    (6, 6, 12, 50.0, 0.6),
+    (7, 3, 10, 500.0, 1.8),
 ]
-EXTREME = 0.004  # of these scores the divisor may be below 0.001, so a secret does not change them
+TINY = 0.004 * normal(4, 7, seed=8)  # of others the divisor may be below 0.001
 # What has the target as its value, instead of the mean entropy of the rows of scores / divisor.
 OTHER_TARGETS = {
     "Multiplied by your number, the scores have the right entropy. The divisor is 1 over it.": (
@@ -282,8 +284,8 @@ TOO_EXACT = (
 def find_divisor(answer):
     """find_divisor(scores, target): the divisor that gives the rows this mean entropy, in nats."""
     given = [
-        (normal(T, S, seed=seed, secret="" if size == EXTREME else SECRET) * size, target)
-        for seed, (T, S, size, target) in enumerate(SEARCHES, 1)
+        *((normal(*sizes, seed=i) * size, target) for i, *sizes, size, target in SEARCHES),
+        (TINY, 1.0),
     ]
     tried = [(scores.double(), target, divisor(answer, scores, target)) for scores, target in given]
     off = [i for i, one in enumerate(tried) if not hits(mean_entropy, *one)]
@@ -299,6 +301,9 @@ def find_divisor(answer):
             wrong.failed = answer, given[off[0]]
             raise
     return "Sharp enough and flat enough, for scores of any size."
+
+
+find_divisor.judges_code = True
 
 
 def mean_entropy(scores, divisor):

@@ -6,8 +6,13 @@ from exercises.check import exercise, normal
 
 
 @exercise(
-    inputs=[([2.0, 4.0, 9.0],), ([5.0],), ([3.0, 3.0, 9.0],), ([-1.0, 1.0, -6.0, 4.0],)],
-    hidden=lambda rng: [([rng.randint(-90, 90) / 10 for _ in range(n)],) for n in (3, 1, 6)],
+    inputs=lambda draw: [
+        ([2.0, 4.0, 9.0],),
+        ([5.0],),
+        ([3.0, 3.0, 9.0],),
+        ([-1.0, 1.0, -6.0, 4.0],),
+        *(([draw.randint(-90, 90) / 10 for _ in range(n)],) for n in (3, 1, 6)),
+    ],
     on_success="The mean, also of one number and of negative ones.",
 )
 def average(numbers):
@@ -34,7 +39,9 @@ def mean(x):
 
 
 @exercise(
-    inputs=[(normal(T, C, seed=seed) + 2,) for seed, (T, C) in enumerate([(4, 4), (3, 5), (2, 1)])],
+    inputs=lambda draw: [
+        (normal(T, C, seed=seed) + 2,) for seed, (T, C) in enumerate([(4, 4), (3, 5), (2, 1)])
+    ],
     example=(torch.tensor([[1.0, 3.0], [10.0, 20.0]]),),
     on_success="Every row has the mean 0, on square tables and on others.",
     on_shape_error="The row means must be a column, (T, 1): use keepdim=True.",

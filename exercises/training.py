@@ -12,7 +12,7 @@ def gradients(size, seed, shapes=((3, 4), (5,), (2, 1, 3))):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         ([torch.tensor([6.0]), torch.tensor([[8.0]])], 2.5),
         (gradients(3.0, seed=5), 0.5),
         (gradients(1.0, seed=1), 1.0),
@@ -93,7 +93,7 @@ clip.mistake(
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         ([4.0, 3.0, 2.0, 2.5, 2.6, 2.7, 2.8], 2),
         ([4.0, 3.0, 2.0], 3),  # it never stops
         ([3.0, 2.0, 2.5, 1.9, 2.0, 2.1, 2.2, 1.0], 3),  # it recovers once
@@ -101,11 +101,9 @@ clip.mistake(
         ([1.0, 2.0], 1),
         ([2.5], 4),
         ([2.0, 3.0, 2.5, 3.5, 3.6, 2.4], 2),
+        *(([draw.randint(15, 40) / 10 for _ in range(12)], patience) for patience in (1, 2, 3, 4)),
     ],
     example=([3.0, 2.5, 2.6, 2.7, 2.4], 2),
-    hidden=lambda rng: [
-        ([rng.randint(15, 40) / 10 for _ in range(12)], patience) for patience in (1, 2, 3, 4)
-    ],
     why=["", "", "", "Equal losses: the first one is kept, and the others are no improvement."]
     + [""] * 3,
     on_success="The best checkpoint is kept, and the run ends when waiting has not paid.",
@@ -267,7 +265,7 @@ def call_in_words(given):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         run(6, 1, 0.1, 3, 4.0, 0.5),
         run(8, 2, 0.05, 5, 2.0, 1.0),
         run(4, 3, 0.2, 2, 100.0, 0.8),

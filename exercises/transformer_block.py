@@ -160,7 +160,7 @@ SIZES = [(2, 5, 8, 12, 2), (1, 3, 6, 9, 3), (3, 4, 12, 7, 4), (1, 1, 4, 6, 2), (
 
 @exercise(
     # Then a very small x, where epsilon matters, and layers that add nothing.
-    inputs=[
+    inputs=lambda draw: [
         *(
             (2 * normal(B, T, C, seed=100 * T + C) + 1, *weights(C, h, 10 * T + C), H)
             for B, T, C, h, H in SIZES

@@ -21,7 +21,7 @@ def lengths(E):
 @exercise(
     # The third is square and the last two are nearly: there a forgotten keepdim or .T goes
     # unnoticed by the shapes.
-    inputs=[
+    inputs=lambda draw: [
         (rows(n, d, seed), rows(m, d, seed + 1).flip(0))
         for seed, (n, m, d) in enumerate(
             [(4, 6, 3), (1, 7, 2), (4, 4, 4), (5, 5, 8), (2, 3, 1), (3, 4, 4), (4, 3, 4)], 20
@@ -106,7 +106,7 @@ def cosines(E, rows):
 
 @exercise(
     # Of ten rows it is seldom by chance that a mistake names the right one.
-    inputs=[
+    inputs=lambda draw: [
         *(group(9, 4, 1, 2, 5, 7), group(12, 3, 2, 11, 0, 4, 6)),
         *(ten_of(seed) for seed in (239, 428, 1271, 550, 220, 368)),
     ],
@@ -161,7 +161,7 @@ def along(E, u):
 
 @exercise(
     # In the second V = d: there numbers laid along the columns go unnoticed by the shapes.
-    inputs=[
+    inputs=lambda draw: [
         *((table(6, 3, 11), 2 * normal(3, seed=12)), (table(4, 4, 13), normal(4, seed=14) / 3)),
         *((table(1, 5, 15), normal(5, seed=16)), (table(7, 2, 17), torch.tensor([0.0, -3.0]))),
     ],
@@ -243,7 +243,7 @@ def judged(E, said):
 @exercise(
     # In the first all words are known and all ratings differ, some by less than 1; then come equal
     # ratings, a pair of equal words, one that is rated twice, and words like z.
-    inputs=[
+    inputs=lambda draw: [
         judged(table(7, 3, 21), "ab1.4 bc4 cd2.2 de8 ef5.5 fa7 ad3 cg1.1 bf4.3 eg8.4 ac5.1"),
         judged(table(6, 4, 22), "ab9 bc2 cd2.4 de6 ae6 bd2 ce6.3 af2.4 cf9 df3 be6 ee4 bc2"),
         judged(table(7, 3, 23), "ab3 az9 cd5 ef1 gz0 bg7 af8.1 yc4 ce6 df8 ag2.5 xz8 be0.7"),

@@ -5,42 +5,22 @@ but an answer that remembers the public inputs is not right.
 """
 
 import ast
-import functools
 import os
-import sys
-from importlib import import_module
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from exercises import check
 from exercises.check import Declared
-from tests.conftest import CHAPTERS
 from tests.solutions import solved
 from tests.test_exercises import ALL, answered, exercise, exercises, read
 
-SECRET = os.environ.get("COURSE_SECRET", "a secret")
 
-
-@functools.cache
-def modules(secret):
-    """topic → its exercises, imported where the environment has this secret."""
-    own = {name: sys.modules.pop(name) for name in [*sys.modules] if is_ours(name)}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COURSE_SECRET", secret)
-        found = {path.stem[3:]: import_module(f"exercises.{path.stem[3:]}") for path in CHAPTERS}
-    for name in filter(is_ours, [*sys.modules]):
-        del sys.modules[name]
-    sys.modules.update(own)
-    return found
-
-
-def is_ours(module):
-    return module.partition(".")[0] == "exercises"
-
-
-def with_secret(path, name, secret=SECRET):
-    return getattr(modules(secret)[path.stem[3:]], name)
+@pytest.fixture
+def hidden(monkeypatch):
+    """Inputs are drawn from a secret."""
+    monkeypatch.setattr(check, "secret", os.environ.get("COURSE_SECRET", "a secret"))
 
 
 CODE = [param for param in ALL if exercise(*param.values).judges_code]
@@ -58,16 +38,16 @@ def test_a_docstring_tells_whether_the_answer_is_code(path, name):
 
 
 @each_answer_of_code
-def test_the_solution_is_right_and_the_stub_not_attempted(path, name):
-    check, judge = exercises(path)[name], with_secret(path, name)
-    report = judge(answered(solved(read(path)), check))
+def test_the_solution_is_right_and_the_stub_not_attempted(path, name, hidden):
+    place, judge = exercises(path)[name], exercise(path, name)
+    report = judge(answered(solved(read(path)), place))
     assert report.outcome == "right", report.message
-    assert judge(answered(read(path), check)).outcome == "not attempted"
+    assert judge(answered(read(path), place)).outcome == "not attempted"
 
 
 @each_answer_of_code
-def test_each_mistake_is_told_by_its_own_words(path, name):
-    judge = with_secret(path, name)
+def test_each_mistake_is_told_by_its_own_words(path, name, hidden):
+    judge = exercise(path, name)
     mutants = dict(judge.mutants()) if hasattr(judge, "mutants") else {}  # one of each is enough
     told = {says: judge(mutant) for says, mutant in mutants.items()}
     assert [(r.outcome, r.message) for r in told.values()] == [("not yet", says) for says in told]
@@ -119,14 +99,13 @@ def remembering(right, calls, fill=None):
 
 
 @each_answer_of_code
-def test_an_answer_that_remembers_the_public_inputs_is_found_out(path, name):
-    public, hidden = with_secret(path, name, ""), with_secret(path, name)
-    if isinstance(exercise(path, name), Declared):
-        right = public.right
-    else:
-        right = answered(solved(read(path)), exercises(path)[name])
+def test_an_answer_that_remembers_the_public_inputs_is_found_out(path, name, request):
+    judge = exercise(path, name)
+    declared = isinstance(judge, Declared)
+    right = judge.right if declared else answered(solved(read(path)), exercises(path)[name])
     calls = set()
-    public(remembering(right, calls))
-    assert public(remembering(right, calls, 0)).outcome == "right"
+    judge(remembering(right, calls))
+    assert judge(remembering(right, calls, 0)).outcome == "right"
+    request.getfixturevalue("hidden")
     for fill in (0, 1):
-        assert hidden(remembering(right, calls, fill)).outcome == "not yet"
+        assert judge(remembering(right, calls, fill)).outcome == "not yet"
