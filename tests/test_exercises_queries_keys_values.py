@@ -98,9 +98,13 @@ LEAKS = check.LEAKS
         ),
         (check.which_leak, LEAKS | {"keys_centred": True, "softmax_twice": False}, "2 of the six"),
         (check.which_leak, LEAKS | {"roles_swapped": ...}, "or False: roles_swapped."),
-        (check.which_leak, dict.fromkeys(LEAKS, True), check.ALL_LEAK),
-        (check.which_leak, dict.fromkeys(LEAKS, False), check.NONE_LEAKS),
-        (check.which_leak, {name: not leaks for name, leaks in LEAKS.items()}, check.TURNED_ROUND),
+        (check.which_leak, dict.fromkeys(LEAKS, True), "Not all six leak"),
+        (check.which_leak, dict.fromkeys(LEAKS, False), "Some of the six leak"),
+        (
+            check.which_leak,
+            {name: not leaks for name, leaks in LEAKS.items()},
+            "the wrong way round",
+        ),
         *(
             (check.what_recall_needs, (RECALL | {part: 0.5}, NEEDED), f'"{part}": {says}')
             for part, says in check.NOT_SO.items()
