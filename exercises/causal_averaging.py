@@ -235,66 +235,51 @@ ONE = "Change one token at a time, in a fresh copy, and compare only the outputs
 EACH = "For each t, up to the last, compare all outputs before t; one that differs is enough."
 DRAWN = "Change it to random numbers, `torch.randn_like(x[t])`."
 ENTRIES = "Compare the outputs number by number, not their sums or lengths."
-MIXES = [  # a mix, does it leak, what it is, and what a tester should do that is wrong about it
-    (
-        lambda x: 0 * x,
-        False,
+# A mix, what it is, and what a tester should do that is wrong about it.
+INNOCENT = {
+    lambda x: 0 * x: (
         "a mix that makes all 0",
         "Does it always say True, or are True and False swapped?",
     ),
-    (mean, False, "the causal mean", "Output t may change with token t. " + ONE),
-    (
-        product,
-        False,
+    mean: ("the causal mean", "Output t may change with token t. " + ONE),
+    product: (
         "a causal matrix product in half precision",
         "Change the token to ordinary numbers: too large ones become infinite, and 0 · ∞ is NaN.",
     ),
-    (
-        causal_attention,
-        False,
+    causal_attention: (
         "a causal mix whose weights depend on the attending token",
         "A difference in rounding is not a leak: compare with torch.allclose. " + ONE,
     ),
-    (to_all, True, "the mean of the whole sequence", "Change each token in turn, and by enough."),
-    (
-        lambda x: mean(x) - x.mean(0),
-        True,
+}
+LEAKY = {
+    to_all: ("the mean of the whole sequence", "Change each token in turn, and by enough."),
+    lambda x: mean(x) - x.mean(0): (
         "a mix that subtracts the mean of the whole sequence from every output, a quiet leak",
         EACH,
     ),
-    (
-        lambda x: mean(x) + 1e-3 * x.mean(0),
-        True,
+    lambda x: mean(x) + 1e-3 * x.mean(0): (
         "a mix that leaks one part in a thousand",
         "A causal one changes nothing at all: tolerate no more than rounding errors.",
     ),
-]
-BLIND = [  # leaks that some changes of a token leave unseen
-    (
-        lambda x: to_all(layer_norm(x)),
-        True,
+}
+BLIND = {  # leaks that some changes of a token leave unseen
+    lambda x: to_all(layer_norm(x)): (
         "a mix that first brings each token to mean 0 and standard deviation 1, as many models do",
         "Adding the same to all features, and making a token longer, stay unseen. " + DRAWN,
     ),
-    (
-        lambda x: to_all(x.square().sum(1, keepdim=True).expand_as(x)),
-        True,
+    lambda x: to_all(x.square().sum(1, keepdim=True).expand_as(x)): (
         "a mix of squares",
         "Flipping signs, or reordering features, stays unseen. " + DRAWN,
     ),
-    (
-        lambda x: x.roll(-1, 0) * x.roll(-2, 0),
-        True,
+    lambda x: x.roll(-1, 0) * x.roll(-2, 0): (
         "the product of the next two tokens",
         "Change x itself, one token at a time. " + DRAWN,
     ),
-    (
-        normalised_product,
-        True,
+    normalised_product: (
         "a mix that normalises each token and multiplies by the last one",
         f"{EACH} {DRAWN}",
     ),
-]
+}
 STRENGTHS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]  # of many features, whose order can be seen
 PAIRS = [(output, token, 7) for token in range(1, 7) for output in range(token)]
 
@@ -314,12 +299,13 @@ def leaks_the_future(answer):
         if bool(got) != leaks:
             raise WrongAnswer(said, failed=(answer, (mix, x)))
 
-    def ask_all(mixes):
-        for mix, leaks, what, advice in mixes:
+    def ask_all(mixes, leaks):
+        for mix, (what, advice) in mixes.items():
             ask(mix, leaks, normal(4, 4, seed=40), what, advice)
             ask(mix, leaks, (4 * normal(7, 4, seed=42)).round(), what, advice)
 
-    ask_all(MIXES)
+    ask_all(INNOCENT, False)
+    ask_all(LEAKY, True)
     ask(mean, False, normal(1, 2, seed=43), "a single token, which has no future", ONE)
     x = normal(4, 3, seed=48).double()
     ask(lambda x: causal_mask(len(x)).double() @ x, False, x, "a causal mix of float64", ONE)
@@ -328,7 +314,7 @@ def leaks_the_future(answer):
         ask(leaking(output, token, STRENGTHS), True, normal(T, 8, seed=44), what, EACH)
     what = "a mix whose changes cancel in every sum"
     ask(cancelling, True, 12 * normal(4, 8, seed=46).round(), what, ENTRIES)
-    ask_all(BLIND)
+    ask_all(BLIND, True)
     for feature in range(5):
         mix = leaking(0, 2, [float(feature == i) for i in range(5)])
         advice = "Change all features and compare all of them."

@@ -132,13 +132,8 @@ _EMPHASIS = re.compile(r"(?<![\w*])\*(\w(?:[^*\n]*\w)?)\*(?![\w*])")
 
 def _marked(text: str, code: Callable[[str], str], emphasis: str) -> str:
     """The text with what stands in backticks put through `code`, and elsewhere *this* replaced."""
-    *parts, last = text.split("`")
-    if len(parts) % 2:  # a backtick without a second one
-        last = f"{parts.pop()}`{last}"
-    return "".join(
-        code(part) if i % 2 else _EMPHASIS.sub(emphasis, part)
-        for i, part in enumerate([*parts, last])
-    )
+    parts = enumerate(text.split("`"))
+    return "".join(code(part) if i % 2 else _EMPHASIS.sub(emphasis, part) for i, part in parts)
 
 
 _NOTHING = object()
@@ -154,6 +149,7 @@ class Exercise:
     def __init__(self, check: Callable[[Any], str | None]):
         self.name, self.__doc__ = check.__name__, check.__doc__
         self.topic = check.__module__.rpartition(".")[2]
+        self.called = (re.match(r"\w+", self.__doc__ or "") or [self.name])[0]
         self._check = check
         self._failed: tuple = ()
 
@@ -236,8 +232,7 @@ class Exercise:
 
     def _try_it(self) -> str:
         """How to repeat the failure in a cell."""
-        called = (re.match(r"\w+", self.__doc__ or "") or [self.name])[0]
-        return f"Try it: `{called}(*check.{self.name}.failed_input)`"
+        return f"Try it: `{self.called}(*check.{self.name}.failed_input)`"
 
 
 @contextmanager
@@ -300,32 +295,23 @@ class Declared(Exercise):
 
     judges_code = True
 
-    def __init__(
-        self,
-        right: Any,
-        inputs: Inputs,
-        *,
-        on_success: str = "",
-        why: Sequence[str] = (),
-        on_shape_error: str = "",
-        error_hints: Mapping[str, str] | None = None,
-        example: tuple = (),
-        tolerance: float = 1e-4,
-        backward: bool = False,
-        draws: bool = False,
-        in_words: Callable[[tuple], str] | None = None,
-    ):
-        self.right, self.draw, self.example, self.in_words = right, inputs, example, in_words
-        self.on_success, self.why = on_success, why
-        self.tolerance, self.backward, self.draws = tolerance, backward, draws
-        self.error_hints = {_SHAPE_ERROR: on_shape_error} if on_shape_error else {}
-        self.error_hints |= error_hints or {}
+    # What a declaration may set, see `exercise`.
+    on_success = on_shape_error = ""
+    why: Sequence[str] = ()
+    error_hints: Mapping[str, str] = {}
+    example: tuple = ()
+    tolerance = 1e-4
+    backward = draws = False
+    in_words: Callable[[tuple], str] | None = None
+
+    def __init__(self, right: Any, inputs: Inputs, **settings: Any):
+        super().__init__(right)
+        if unknown := [name for name in settings if not hasattr(self, name)]:
+            raise TypeError(f"an exercise has no {', '.join(unknown)}: see `exercise`")
+        vars(self).update(settings)
+        self.right, self.draw, self._check = right, inputs, self._judge
         self.mistakes: dict[Diagnosis, tuple[Answer, ...]] = {}
         self._more: list[Callable[[Any], None]] = []
-        super().__init__(self._judge)
-        self.name, self.__doc__ = right.__name__, right.__doc__ or ""
-        self.topic = right.__module__.rpartition(".")[2]
-        self.called = (re.match(r"\w+", self.__doc__) or [self.name])[0]
 
     @property
     def inputs(self) -> Sequence[tuple]:
@@ -487,10 +473,9 @@ class Declared(Exercise):
 
     def _explained(self, error: WrongAnswer) -> WrongAnswer:
         """An error's own words say little: the hints say what they often mean."""
-        for pattern, hint in self.error_hints.items():
-            if re.search(pattern, str(error)):
-                said = str(error).rstrip(".")
-                said += "" if said.endswith("?") else "."
+        for pattern, hint in {_SHAPE_ERROR: self.on_shape_error, **self.error_hints}.items():
+            if hint and re.search(pattern, str(error)):
+                said = re.sub(r"(?<![?.])$", ".", str(error))
                 return WrongAnswer(f"{said} {hint}", failed=error.failed)
         return error
 
@@ -564,7 +549,6 @@ class ModuleExercise(Declared):
             with suppress(WrongAnswer):
                 call(module, *rest)  # NotAttempted, if this is the stub, which has no parameters
             raise
-        before = {name: id(p) for name, p in module.named_parameters()}
         right.load_state_dict(module.state_dict(), strict=False)
         with torch.no_grad():
             want = right(*fresh(rest))
@@ -576,11 +560,6 @@ class ModuleExercise(Declared):
             raise
         except WrongAnswer as error:
             return Attempt(again, want, error=self._explained(error))
-        expect(
-            before == {name: id(p) for name, p in module.named_parameters()},
-            "The parameters are made anew in each call of `forward`, so nothing could be learnt. "
-            "Make them in `__init__`.",
-        )
         return Attempt(again, want, plain(got))
 
     def _expect_gradients(self, answer: Any, given: tuple) -> None:
@@ -598,27 +577,14 @@ class ModuleExercise(Declared):
 
 
 def _expect_parameters(module: nn.Module, right: nn.Module) -> None:
-    theirs, ours = (
-        {name: tuple(p.shape) for name, p in m.named_parameters(remove_duplicate=False)}
-        for m in (module, right)
-    )
-    extra = sorted(theirs.keys() - ours.keys())
+    theirs, ours = ({n: tuple(p.shape) for n, p in m.named_parameters()} for m in (module, right))
     for name, shape in ours.items():
-        if name not in theirs and (alike := [n for n in extra if theirs[n] == shape]):
-            raise WrongAnswer(
-                f"The parameter `{name}` {shape} is missing, but there is `{alike[0]}` of that "
-                "shape: give your layers the names that the task states."
-            )
-        expect(name in theirs, f"The parameter `{name}` {shape} is missing: make it in `__init__`.")
-        found = theirs[name]
-        expect(found == shape, f"`{name}` should have shape {shape}, but has {found}.")
+        found = f"has {theirs[name]}" if name in theirs else "is missing: make it in `__init__`"
+        expect(theirs.get(name) == shape, f"`{name}` should have shape {shape}, but {found}.")
+    extra = sorted(theirs.keys() - ours.keys())
     bias = " Pass `bias=False`." * any(name.endswith("bias") for name in extra)
     named = ", ".join(f"`{name}`" for name in extra)
     expect(not extra, f"Your class has parameters that it should not have: {named}.{bias}")
-    first: dict[int, str] = {}
-    for name, p in module.named_parameters(remove_duplicate=False):
-        other = first.setdefault(id(p), name)
-        expect(other == name, f"{other} and {name} are one and the same: each needs its own.")
 
 
 @cache
@@ -703,7 +669,10 @@ def call(function: Any, *args: Any, name: str = "Your function") -> Any:
         with time_limit(SECONDS):
             result = function(*given)
     except TimeIsUp:
-        raise Unfit(_stopped(name, began)) from None
+        raise Unfit(
+            f"{name} was stopped after {spent(began):.0f} seconds. Is there an infinite loop? "
+            "Check its exit condition and whether it can ever be met."
+        ) from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -727,19 +696,6 @@ def call(function: Any, *args: Any, name: str = "Your function") -> Any:
             also = " and on new tensors" * inside
             raise Unfit(f"{name} changed its input in place: work on a new {kind}{also} instead.")
     return result
-
-
-def _stopped(name: str, began: tuple[float, float]) -> str:
-    if spent(began) > SECONDS + 2:
-        return (
-            f"{name} ran for {clock()[0] - began[0]:.0f} seconds, and could not be "
-            "stopped earlier. Does it wait, as `time.sleep` does, or is a single step of it so "
-            "long?"
-        )
-    return (
-        f"{name} was stopped after {SECONDS:g} seconds. Is there an infinite loop? Check its exit "
-        "condition and whether it can ever be met."
-    )
 
 
 def _a_kind(value: Any) -> str:
@@ -1088,30 +1044,22 @@ def reported(answer: Any, example: Any, wanted: str) -> Any:
 
     Raises WrongAnswer, and NotAttempted where a ... is left.
     """
-    left, filled = _open(answer)
-    if left and filled:
-        places = ", ".join(f"`{place}`" for place in left)
-        raise NotAttempted(
-            f"Your answer still has a ... at {places}. Replace it and run that cell, then run this "
-            "cell again."
+    left = [leaf is ... for leaf in _leaves(answer)]
+    if any(left):
+        some = (
+            "Your answer still has a `...`. Replace it and run that cell, then run this one again."
         )
-    if left:
-        raise NotAttempted
+        raise NotAttempted("" if all(left) else some)
     return _part(answer, example, wanted)
 
 
-def _open(value: Any, place: str = "") -> tuple[list[str], bool]:
-    """Where a ... is left, as [index] or [key] of the answer; and is there anything else?"""
+def _leaves(value: Any) -> list[Any]:
+    """What is in an answer, at every depth."""
     if isinstance(value, Mapping):
-        items = list(value.items())
-    elif isinstance(value, (list, tuple)):
-        items = list(enumerate(value))
-    elif isinstance(value, set):
-        return ([place], False) if ... in value else ([], True)
-    else:
-        return ([place], False) if value is ... else ([], True)
-    found = [_open(item, f"{place}[{_shown(key)}]") for key, item in items]
-    return [one for left, _ in found for one in left], any(filled for _, filled in found)
+        value = list(value.values())
+    if not isinstance(value, (list, tuple, set)):
+        return [value]
+    return [leaf for item in value for leaf in _leaves(item)]
 
 
 def _part(value: Any, example: Any, wanted: str, place: str = "") -> Any:

@@ -26,7 +26,15 @@ def row_sums(x):
     return x.sum(1)
 
 
-row_sums.mistake("You summed <columns>.", lambda x: x.sum(0))
+row_sums.slips("""
+    You summed <columns>.
+        1) → 0)
+    These are the means of the rows, or of
+    the columns.
+        right(x) / x.shape[1]
+        .sum → .mean
+        ; 1) → 0)
+""")
 
 
 @exercise(inputs=[([1.0, 2.0],), ([3.0, 4.0],)])
@@ -208,6 +216,43 @@ def test_the_example_of_the_task_is_tried():
     assert changes.detail == "The call: <lambda>([4])"  # and nothing of the example
 
 
+def test_a_table_makes_mistakes_of_the_right_answer():
+    means = "These are the means of the rows, or of the columns."
+    assert {says: len(made) for says, made in row_sums.mistakes.items()} == {
+        "You summed <columns>.": 1,
+        means: 2,
+    }
+    for mean in (lambda x: x.mean(1), lambda x: x.mean(0)):
+        assert row_sums(mean).message == means
+    for line, times in (("x → y", 3), ("y → x", 0)):
+        with pytest.raises(ValueError, match=f"is {times} times in its code"):
+            row_sums.slip(line)
+    with pytest.raises(ZeroDivisionError) as raised:
+        row_sums.slip("x.sum(1) → 1 / 0")(torch.ones(1))
+    assert "return x.sum(1)" in str(raised.traceback[-1])  # the place in the file
+
+
+def test_the_first_diagnosis_that_holds_is_said():
+    def check_it(n):
+        f.diagnose("""
+            It is small,
+            or none.
+                n < 2
+                n == 5
+            It is large.
+                n > 4
+        """)
+
+    check_it(3)
+    for n, says in (
+        (1, "It is small, or none."),
+        (5, "It is small, or none."),
+        (6, "It is large."),
+    ):
+        with pytest.raises(f.WrongAnswer, match=says):
+            check_it(n)
+
+
 def test_an_answer_that_differs_from_call_to_call_is_told_so():
     def collected(xs, kept=[]):  # noqa: B006
         kept += xs
@@ -258,7 +303,9 @@ def test_a_failure_can_be_repeated_in_a_cell():
 def test_a_module_that_differs_is_told_by_its_settings_and_can_be_made_again():
     report = line(TwiceTheLine)
     assert "Line(2, 1) given (1, 2) should be" in report.message
-    assert line(lambda *_: nn.Identity()).message.startswith("The parameter `line.weight` (1, 2)")
+    assert line(lambda *_: nn.Identity()).message == (
+        "`line.weight` should have shape (1, 2), but is missing: make it in `__init__`."
+    )
     line(TwiceTheLine)
     code = report.detail.split("`")[1].replace("check.Line", "line").split("; ")
     names = {"line": line, "torch": torch, "Line": TwiceTheLine}
@@ -513,7 +560,7 @@ def test_a_report_that_is_half_filled_in_says_what_is_left():
 
     said = report(({"a": 1.0, "b": ...}, [...]))
     assert said.outcome == "not attempted"
-    assert said.message.startswith("Your answer still has a ... at `[0]['b']`, `[1][0]`.")
+    assert said.message.startswith("Your answer still has a `...`.")
     assert report(({"a": ..., "b": ...}, [...])).message.startswith("replace the ... in the cell")
 
 
