@@ -10,14 +10,14 @@ from exercises.check import exercise, normal
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (2, 16, 50, 8, 1000),
         (1, 8, 300, 64, 10),
         (12, 768, 50_257, 1024, 1),
         (3, 4, 5, 6, 7),
         (12, 768, 50_257, 1024, 1_000_000),
+        *(tuple(draw.randint(2, 60) for _ in range(5)) for _ in range(3)),
     ],
-    hidden=lambda rng: [tuple(rng.randint(2, 60) for _ in range(5)) for _ in range(3)],
     on_success="Three times the forward pass, for every token.",
     tolerance=1e-9,
 )
@@ -75,7 +75,7 @@ training_flops.mistake(
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         ([2.0, 4.0], [3, 1]),
         ([1.5], [7]),
         ([0.0, 3.0, 6.0], [1, 2, 5]),
@@ -84,10 +84,10 @@ training_flops.mistake(
         ([2.0, 2.0, 5.0], [3, 3, 4]),
         ([2.0, 9.0, 4.0], [3, 0, 1]),
         ([2.345678, 1.234567, 3.456789], [300, 4, 60]),
-    ],
-    hidden=lambda rng: [
-        ([rng.uniform(1, 6) for _ in range(n)], [rng.randint(1, 90) for _ in range(n)])
-        for n in (2, 5)
+        *[
+            ([draw.uniform(1, 6) for _ in range(n)], [draw.randint(1, 90) for _ in range(n)])
+            for n in (2, 5)
+        ],
     ],
     on_success="Every row counts once, whichever process had it.",
 )
@@ -124,7 +124,7 @@ def layer(B, C, hidden, n, seed):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         layer(3, 4, 8, 2, 0),
         layer(1, 6, 6, 3, 10),
         layer(5, 2, 12, 4, 20),
@@ -205,14 +205,14 @@ def law(rng):
 
 
 @exercise(
-    hidden=lambda rng: [law(rng) for _ in range(3)],
-    inputs=[
+    inputs=lambda draw: [
         (1e18, 400.0, 0.34, 410.0, 0.28),
         (1e15, 10.0, 0.5, 40.0, 0.5),
         (6e12, 5.0, 0.3, 20.0, 0.45),
         (1e21, 90.0, 0.25, 30.0, 0.4),
         (6e8, 3.0, 0.4, 8.0, 0.35),
         (1.423e13, 5.24, 0.27, 77.45, 0.45),
+        *(law(draw) for _ in range(3)),
     ],
     on_success="The law says where the next FLOP is spent best.",
     tolerance=0.02,

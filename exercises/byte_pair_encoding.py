@@ -11,18 +11,16 @@ from exercises.check import checked, exercise, expect, reported
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (40.0, 1000, 1300),
         (math.e**3, 100, 150),
         (18.7, 217_646, 283_287),
         (12.5, 60, 50),
         (205.0, 40, 200),
         (1.0, 7, 9),
+        *((draw.uniform(5, 300), draw.randint(50, 5000), draw.randint(50, 5000)) for _ in range(3)),
     ],
     example=(math.e**3, 100, 150),
-    hidden=lambda rng: [
-        (rng.uniform(5, 300), rng.randint(50, 5000), rng.randint(50, 5000)) for _ in range(3)
-    ],
     on_success="The same negative log-likelihood of the text, divided among other tokens.",
 )
 def loss_to_beat(perplexity, n_words, n_tokens):
@@ -142,8 +140,7 @@ def word_and_ranks(rng):
 
 
 @exercise(
-    hidden=lambda rng: [word_and_ranks(rng) for _ in range(4)],
-    inputs=[
+    inputs=lambda draw: [
         # pieces that make many orders differ
         (b"abcdabcab", ranked(b"bc", b"cd", b"ab", b"abc", b"da", b"dabc", b"abcd")),
         (b"abc", ranked(b"bc", b"ab")),
@@ -165,6 +162,7 @@ def word_and_ranks(rng):
         ("baéé".encode(), {b"b": 8, b"a": 7, b"\xa9": 6, b"\xc3": 5, b"\xc3\xa9": 4, b"a\xc3": 2}),
         (b"a", ranked(b"ab")),
         (b"", ranked(b"ab")),
+        *(word_and_ranks(draw) for _ in range(4)),
     ],
     example=(b"abc", {b"a": 0, b"b": 1, b"c": 2, b"bc": 3, b"ab": 4}),
     on_success="The ranks alone say which two tokens are merged.",
@@ -259,7 +257,7 @@ encode_by_rank.mistake(
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         ([3, 1, 2, 1, 2, 3, 1, 2, 4, 4, 4, 3, 1, 2, 1, 4, 4], 300),  # most mistakes differ here
         ([1, 2, 1, 2, 1, 2], 10),
         ([*b"aaabdaaabac"], 256),
@@ -272,9 +270,9 @@ encode_by_rank.mistake(
         ([1, 2, 1, 2, 7, 2, 1], 50),
         ([7], 256),
         ([], 256),
+        *((draw.choices(range(4), k=n), draw.randint(5, 99)) for n in (12, 20, 30)),
     ],
     example=([1, 2, 1, 2, 1, 2], 10),
-    hidden=lambda rng: [(rng.choices(range(4), k=n), rng.randint(5, 99)) for n in (12, 20, 30)],
     on_success="The file compressor of 1994. Read backwards, the pairs restore the file.",
     tolerance=0,
 )

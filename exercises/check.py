@@ -3,12 +3,15 @@
 An exercise is declared once: the right answer, the inputs it is tried on, and the classic mistakes,
 each as the code that makes it, under the words that name it::
 
-    @exercise(inputs=[(normal(5, seed=1), normal(5, seed=2))], on_success="n products, one sum.")
+    @exercise(lambda draw: [(normal(5, seed=1), normal(5, seed=2))], on_success="One number.")
     def dot(a, b):
         "dot(a, b) of two vectors of n entries is one number."
         return a @ b
 
-    dot.mistake("You only added. Multiply in pairs first.", lambda a, b: a.sum() + b.sum())
+    dot.slips('''
+        You only added. Multiply in pairs first.
+            a @ b → a.sum() + b.sum()
+    ''')
 
 From this follow the check (`dot(answer)` runs the answer on all inputs, then names the mistake that
 gives the same) and its tests: the right answer is right, and each mistake is told by its own words.
@@ -23,15 +26,16 @@ import hashlib
 import html
 import inspect
 import io
-import os
 import random
 import re
+import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import singledispatch
+from functools import cache, singledispatch
 from itertools import islice
 from typing import Any
 
@@ -46,11 +50,12 @@ SECONDS = 10.0  # what one call of a learner's function may take
 ALLOWANCE = 1.2  # times SECONDS: what the judging of a result may take
 MOST = 10**6  # entries of a result
 # Whoever grades sets it: the answers are then tried on inputs that no learner has seen.
-SECRET = os.environ.get("COURSE_SECRET", "")
+secret = ""
 _judging: list[Callable[[], None]] = []  # lets the time of the check that runs begin anew
 _LENGTH = 600  # characters of an exception's text or of what was printed
 Diagnosis = str
 Answer = Callable[..., Any]
+Inputs = Sequence[tuple] | Callable[[random.Random], Iterable[tuple]]
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _SHAPE_ERROR = r"must match the size|cannot be multiplied|Expected size for first two dimensions"
 
@@ -127,13 +132,8 @@ _EMPHASIS = re.compile(r"(?<![\w*])\*(\w(?:[^*\n]*\w)?)\*(?![\w*])")
 
 def _marked(text: str, code: Callable[[str], str], emphasis: str) -> str:
     """The text with what stands in backticks put through `code`, and elsewhere *this* replaced."""
-    *parts, last = text.split("`")
-    if len(parts) % 2:  # a backtick without a second one
-        last = f"{parts.pop()}`{last}"
-    return "".join(
-        code(part) if i % 2 else _EMPHASIS.sub(emphasis, part)
-        for i, part in enumerate([*parts, last])
-    )
+    parts = enumerate(text.split("`"))
+    return "".join(code(part) if i % 2 else _EMPHASIS.sub(emphasis, part) for i, part in parts)
 
 
 _NOTHING = object()
@@ -142,9 +142,14 @@ _NOTHING = object()
 class Exercise:
     """One exercise: call it with the learner's object to check it."""
 
+    # Is the answer a function or a class, whose inputs depend on the secret, and not a value, such
+    # as the result of an experiment?
+    judges_code = False
+
     def __init__(self, check: Callable[[Any], str | None]):
         self.name, self.__doc__ = check.__name__, check.__doc__
         self.topic = check.__module__.rpartition(".")[2]
+        self.called = (re.match(r"\w+", self.__doc__ or "") or [self.name])[0]
         self._check = check
         self._failed: tuple = ()
 
@@ -172,13 +177,6 @@ class Exercise:
             detail = f"{detail}\nDuring the check your answer printed: {printed}".strip()
         done = self._done(right=outcome == "right")
         return Report(outcome, _clean(message), done, _clean(detail))
-
-    @property
-    def judges_code(self) -> bool:
-        """True if the answer is a function or a class, whose inputs depend on the secret; False if
-        it is a value, such as the result of an experiment. The docstring tells which: that of a
-        function or a class begins with a call, as in "dot(a, b): …"."""
-        return bool(re.match(r"\w+\(", self.__doc__ or ""))
 
     @property
     def failed_input(self) -> tuple:
@@ -234,8 +232,7 @@ class Exercise:
 
     def _try_it(self) -> str:
         """How to repeat the failure in a cell."""
-        called = (re.match(r"\w+", self.__doc__ or "") or [self.name])[0]
-        return f"Try it: `{called}(*check.{self.name}.failed_input)`"
+        return f"Try it: `{self.called}(*check.{self.name}.failed_input)`"
 
 
 @contextmanager
@@ -296,36 +293,30 @@ def checked(check: Callable[[Any], str | None]) -> Exercise:
 class Declared(Exercise):
     """An exercise made of its right answer, inputs and mistakes: see `exercise`."""
 
-    def __init__(
-        self,
-        right: Any,
-        inputs: Sequence[tuple],
-        *,
-        on_success: str = "",
-        why: Sequence[str] = (),
-        on_shape_error: str = "",
-        error_hints: Mapping[str, str] | None = None,
-        example: tuple = (),
-        tolerance: float = 1e-4,
-        backward: bool = False,
-        draws: bool = False,
-        in_words: Callable[[tuple], str] | None = None,
-        hidden: Callable[[random.Random], Iterable[tuple]] | None = None,
-    ):
-        if SECRET and hidden:
-            more = list(hidden(random.Random(f"{SECRET} {right.__module__}.{right.__name__}")))
-            inputs, why = [*inputs, *more], why and [*why, *[""] * len(more)]
-        self.right, self.inputs, self.example, self.in_words = right, inputs, example, in_words
-        self.on_success, self.why = on_success, why
-        self.tolerance, self.backward, self.draws = tolerance, backward, draws
-        self.error_hints = {_SHAPE_ERROR: on_shape_error} if on_shape_error else {}
-        self.error_hints |= error_hints or {}
+    judges_code = True
+
+    # What a declaration may set, see `exercise`.
+    on_success = on_shape_error = ""
+    why: Sequence[str] = ()
+    error_hints: Mapping[str, str] = {}
+    example: tuple = ()
+    tolerance = 1e-4
+    backward = draws = False
+    in_words: Callable[[tuple], str] | None = None
+
+    def __init__(self, right: Any, inputs: Inputs, **settings: Any):
+        super().__init__(right)
+        if unknown := [name for name in settings if not hasattr(self, name)]:
+            raise TypeError(f"an exercise has no {', '.join(unknown)}: see `exercise`")
+        vars(self).update(settings)
+        self.right, self.draw, self._check = right, inputs, self._judge
         self.mistakes: dict[Diagnosis, tuple[Answer, ...]] = {}
         self._more: list[Callable[[Any], None]] = []
-        super().__init__(self._judge)
-        self.name, self.__doc__ = right.__name__, right.__doc__ or ""
-        self.topic = right.__module__.rpartition(".")[2]
-        self.called = (re.match(r"\w+", self.__doc__) or [self.name])[0]
+
+    @property
+    def inputs(self) -> Sequence[tuple]:
+        """The arguments of each call, with a secret others than without."""
+        return _inputs(self, secret)
 
     def also(self, more: Callable[[Any], None]) -> Callable[[Any], None]:
         """Decorator: what else must hold once all values are right; raises WrongAnswer."""
@@ -340,6 +331,37 @@ class Declared(Exercise):
         once: then it is the one that gives most of the wrong results, if more than half of all.
         """
         self.mistakes[says] = (*self.mistakes.get(says, ()), *answers)
+
+    def slips(self, table: str) -> None:
+        """Add mistakes as a table: each diagnosis and, further in, a line for each way to make it.
+
+        A line is for `slip`. One that begins with ; goes on with the line above it.
+        """
+        for says, line in _table(table):
+            self.mistake(says, self.slip(line))
+
+    def slip(self, line: str) -> Answer:
+        """The right answer with `old → new`: what stands once in its code, and what takes its place
+        (several of them are parted by ` ; `). Or else an expression that is returned instead of it,
+        made of the arguments and of `right`, the right answer as a function."""
+        names = vars(sys.modules[self.right.__module__])
+        if "→" not in line:
+            arguments = ", ".join(inspect.signature(self.right).parameters)
+            return eval(f"lambda right: lambda {arguments}: ({line})", names)(self.right)
+        lines, first = inspect.getsourcelines(self.right)
+        above, code = re.split(r"^(?=def |class )", "".join(lines), maxsplit=1, flags=re.MULTILINE)
+        for pair in line.split(" ; "):
+            old, new = (part.strip() for part in pair.split("→"))
+            if code.count(old) != 1:
+                raise ValueError(f"{self.name}: {old!r} is {code.count(old)} times in its code")
+            code = code.replace(old, new)
+        made: dict[str, Any] = {}
+        code = (
+            "\n" * (first - 1 + above.count("\n")) + code
+        )  # so that its lines are those of the file
+        exec(compile(code, inspect.getfile(self.right), "exec"), names, made)
+        (answer,) = made.values()
+        return getattr(answer, "forward", answer)  # of a class
 
     def each_mistake(self) -> Iterator[tuple[Diagnosis, Answer]]:
         for says, wrong in self.mistakes.items():
@@ -393,7 +415,7 @@ class Declared(Exercise):
             raise WrongAnswer(str(first.error), f"{some} {again}".strip())
         if not self.draws:
             self._expect_the_same_again(answer, first)
-        why = self.why[attempts.index(first)] if self.why else ""
+        why = "".join(self.why[attempts.index(first) :][:1])
         problem = difference(first.got, first.want, self.what(first.given), self.tolerance)
         raise WrongAnswer(f"{problem} {why}".strip(), f"{some} {self._try_it()}".strip())
 
@@ -451,10 +473,9 @@ class Declared(Exercise):
 
     def _explained(self, error: WrongAnswer) -> WrongAnswer:
         """An error's own words say little: the hints say what they often mean."""
-        for pattern, hint in self.error_hints.items():
-            if re.search(pattern, str(error)):
-                said = str(error).rstrip(".")
-                said += "" if said.endswith("?") else "."
+        for pattern, hint in {_SHAPE_ERROR: self.on_shape_error, **self.error_hints}.items():
+            if hint and re.search(pattern, str(error)):
+                said = re.sub(r"(?<![?.])$", ".", str(error))
                 return WrongAnswer(f"{said} {hint}", failed=error.failed)
         return error
 
@@ -528,7 +549,6 @@ class ModuleExercise(Declared):
             with suppress(WrongAnswer):
                 call(module, *rest)  # NotAttempted, if this is the stub, which has no parameters
             raise
-        before = {name: id(p) for name, p in module.named_parameters()}
         right.load_state_dict(module.state_dict(), strict=False)
         with torch.no_grad():
             want = right(*fresh(rest))
@@ -540,11 +560,6 @@ class ModuleExercise(Declared):
             raise
         except WrongAnswer as error:
             return Attempt(again, want, error=self._explained(error))
-        expect(
-            before == {name: id(p) for name, p in module.named_parameters()},
-            "The parameters are made anew in each call of `forward`, so nothing could be learnt. "
-            "Make them in `__init__`.",
-        )
         return Attempt(again, want, plain(got))
 
     def _expect_gradients(self, answer: Any, given: tuple) -> None:
@@ -562,44 +577,38 @@ class ModuleExercise(Declared):
 
 
 def _expect_parameters(module: nn.Module, right: nn.Module) -> None:
-    theirs, ours = (
-        {name: tuple(p.shape) for name, p in m.named_parameters(remove_duplicate=False)}
-        for m in (module, right)
-    )
-    extra = sorted(theirs.keys() - ours.keys())
+    theirs, ours = ({n: tuple(p.shape) for n, p in m.named_parameters()} for m in (module, right))
     for name, shape in ours.items():
-        if name not in theirs and (alike := [n for n in extra if theirs[n] == shape]):
-            raise WrongAnswer(
-                f"The parameter `{name}` {shape} is missing, but there is `{alike[0]}` of that "
-                "shape: give your layers the names that the task states."
-            )
-        expect(name in theirs, f"The parameter `{name}` {shape} is missing: make it in `__init__`.")
-        found = theirs[name]
-        expect(found == shape, f"`{name}` should have shape {shape}, but has {found}.")
+        found = f"has {theirs[name]}" if name in theirs else "is missing: make it in `__init__`"
+        expect(theirs.get(name) == shape, f"`{name}` should have shape {shape}, but {found}.")
+    extra = sorted(theirs.keys() - ours.keys())
     bias = " Pass `bias=False`." * any(name.endswith("bias") for name in extra)
     named = ", ".join(f"`{name}`" for name in extra)
     expect(not extra, f"Your class has parameters that it should not have: {named}.{bias}")
-    first: dict[int, str] = {}
-    for name, p in module.named_parameters(remove_duplicate=False):
-        other = first.setdefault(id(p), name)
-        expect(other == name, f"{other} and {name} are one and the same: each needs its own.")
 
 
-def exercise(inputs: Sequence[tuple], **settings: Any) -> Callable[[Any], Declared]:
+@cache
+def _inputs(one: Declared, secret: str) -> Sequence[tuple]:
+    if not callable(one.draw):
+        return one.draw
+    return list(one.draw(random.Random(f"{secret} {one.right.__module__}.{one.name}")))
+
+
+def exercise(inputs: Inputs, **settings: Any) -> Callable[[Any], Declared]:
     """Turn the right answer, a function or an nn.Module, into an exercise.
 
-    inputs: the arguments of each call; the answer gets copies.
+    inputs: the arguments of each call, made of a `random.Random` that draws other numbers for each
+        secret, as `normal` and `generator` do in it. The answer gets copies. What is made outside
+        of it is the same for each secret: where a seed was searched for, say.
     example: the arguments of the example in the task's text.
     on_success: what is shown after ✔.
-    why: for each input, what to add when it is wrong and no mistake explains it.
+    why: for the first inputs, what to add when one is wrong and no mistake explains it.
     on_shape_error: what to add to an error about shapes.
     error_hints: what to add to other errors, by a pattern in their words.
     tolerance: absolute and relative.
     backward: if True, gradients must pass, too.
     draws: if True, the answer draws at random, so two calls may differ.
     in_words: the call, made of the arguments, where `what` would say too much or too little.
-    hidden: makes further inputs from a random.Random, which the secret seeds; without a secret it
-    is not called. Inputs drawn with `normal` or from `generator` are others for each secret anyway.
     """
     return lambda right: (ModuleExercise if inspect.isclass(right) else Declared)(
         right, inputs, **settings
@@ -629,20 +638,16 @@ class Attempt:
 # --- calling the learner's code ---------------------------------------------------------------
 
 
-def generator(seed: int, secret: str = SECRET) -> torch.Generator:
-    """A new generator, from which the inputs of exercises are drawn.
-
-    It draws the same numbers on every machine, and other numbers for each secret. secret: "" where
-    the seed was searched for, and other numbers would not do; `hidden` then adds inputs.
-    """
+def generator(seed: int) -> torch.Generator:
+    """A new generator, which draws the same numbers on every machine, and others for each secret"""
     if secret:
         seed = int.from_bytes(hashlib.sha256(f"{secret} {seed}".encode()).digest()[:6])
     return torch.Generator().manual_seed(seed)
 
 
-def normal(*shape: int, seed: int, secret: str = SECRET) -> Tensor:
-    """Fresh standard-normal numbers of the given shape, drawn from `generator(seed, secret)`."""
-    return torch.randn(shape, generator=generator(seed, secret), dtype=torch.float32)
+def normal(*shape: int, seed: int) -> Tensor:
+    """Fresh standard-normal numbers of the given shape, drawn from `generator(seed)`."""
+    return torch.randn(shape, generator=generator(seed), dtype=torch.float32)
 
 
 def call(function: Any, *args: Any, name: str = "Your function") -> Any:
@@ -664,7 +669,10 @@ def call(function: Any, *args: Any, name: str = "Your function") -> Any:
         with time_limit(SECONDS):
             result = function(*given)
     except TimeIsUp:
-        raise Unfit(_stopped(name, began)) from None
+        raise Unfit(
+            f"{name} was stopped after {spent(began):.0f} seconds. Is there an infinite loop? "
+            "Check its exit condition and whether it can ever be met."
+        ) from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -688,19 +696,6 @@ def call(function: Any, *args: Any, name: str = "Your function") -> Any:
             also = " and on new tensors" * inside
             raise Unfit(f"{name} changed its input in place: work on a new {kind}{also} instead.")
     return result
-
-
-def _stopped(name: str, began: tuple[float, float]) -> str:
-    if spent(began) > SECONDS + 2:
-        return (
-            f"{name} ran for {clock()[0] - began[0]:.0f} seconds, and could not be "
-            "stopped earlier. Does it wait, as `time.sleep` does, or is a single step of it so "
-            "long?"
-        )
-    return (
-        f"{name} was stopped after {SECONDS:g} seconds. Is there an infinite loop? Check its exit "
-        "condition and whether it can ever be met."
-    )
 
 
 def _a_kind(value: Any) -> str:
@@ -1014,6 +1009,25 @@ def expect(condition: bool, diagnosis: str) -> None:
         raise WrongAnswer(diagnosis)
 
 
+def diagnose(table: str) -> None:
+    """Raise WrongAnswer with the first diagnosis of the table for which one of the conditions holds
+    that stand below it, further in, made of what the function that calls this can see."""
+    caller = sys._getframe(1)
+    for says, condition in _table(table):
+        expect(not eval(condition, caller.f_globals | caller.f_locals), says)
+
+
+def _table(text: str) -> Iterator[tuple[str, str]]:
+    """(words, line) for each line that stands further in than the words above it."""
+    words, ended = "", True
+    for line in filter(str.strip, re.sub(r"\n +; ", " ; ", textwrap.dedent(text)).splitlines()):
+        if line.startswith(" "):
+            yield words, line.strip()
+        else:
+            words = line if ended else f"{words} {line}"
+        ended = line.startswith(" ")
+
+
 def expect_close(got: Any, want: Any, what: str, *, tolerance: float = 1e-4) -> None:
     """Raise WrongAnswer unless `got` is what is wanted, as `difference` sees it."""
     if problem := difference(got, want, what, tolerance):
@@ -1030,30 +1044,22 @@ def reported(answer: Any, example: Any, wanted: str) -> Any:
 
     Raises WrongAnswer, and NotAttempted where a ... is left.
     """
-    left, filled = _open(answer)
-    if left and filled:
-        places = ", ".join(f"`{place}`" for place in left)
-        raise NotAttempted(
-            f"Your answer still has a ... at {places}. Replace it and run that cell, then run this "
-            "cell again."
+    left = [leaf is ... for leaf in _leaves(answer)]
+    if any(left):
+        some = (
+            "Your answer still has a `...`. Replace it and run that cell, then run this one again."
         )
-    if left:
-        raise NotAttempted
+        raise NotAttempted("" if all(left) else some)
     return _part(answer, example, wanted)
 
 
-def _open(value: Any, place: str = "") -> tuple[list[str], bool]:
-    """Where a ... is left, as [index] or [key] of the answer; and is there anything else?"""
+def _leaves(value: Any) -> list[Any]:
+    """What is in an answer, at every depth."""
     if isinstance(value, Mapping):
-        items = list(value.items())
-    elif isinstance(value, (list, tuple)):
-        items = list(enumerate(value))
-    elif isinstance(value, set):
-        return ([place], False) if ... in value else ([], True)
-    else:
-        return ([place], False) if value is ... else ([], True)
-    found = [_open(item, f"{place}[{_shown(key)}]") for key, item in items]
-    return [one for left, _ in found for one in left], any(filled for _, filled in found)
+        value = list(value.values())
+    if not isinstance(value, (list, tuple, set)):
+        return [value]
+    return [leaf for item in value for leaf in _leaves(item)]
 
 
 def _part(value: Any, example: Any, wanted: str, place: str = "") -> Any:

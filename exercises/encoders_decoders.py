@@ -17,21 +17,18 @@ from exercises.check import (
     reported,
     same,
 )
-from exercises.multi_head import merge, split
 
 # --- 21.1: nobody attends to padding --------------------------------------------------------------
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (torch.tensor([3, 1]), 3),
         (torch.tensor([2, 5, 4]), 5),
         (torch.tensor([1, 2, 3, 4]), 4),
         (torch.tensor([2]), 6),
         (torch.tensor([0, 2]), 3),
-    ],
-    hidden=lambda rng: [
-        (torch.tensor([rng.randint(1, S) for _ in range(B)]), S) for B, S in ((3, 7), (5, 6))
+        *((torch.tensor([draw.randint(1, S) for _ in range(B)]), S) for B, S in ((3, 7), (5, 6))),
     ],
     on_shape_error="`lengths[:, None]` is (B, 1): compared with (S,) it gives (B, S).",
     on_success="One row for each text, the same for all heads and queries.",
@@ -84,7 +81,7 @@ def states(T, S, C, A, seed, large=1.0):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         states(2, 3, 4, 5, 0),
         states(4, 4, 4, 4, 10),
         states(1, 6, 3, 2, 20),
@@ -203,7 +200,7 @@ def layer(B, T, S, C, H, real, seed, large=0.7):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         layer(2, 3, 5, 8, 2, (5, 3), 0),
         layer(3, 4, 4, 12, 3, (4, 2, 1), 10),
         layer(1, 2, 6, 8, 4, (4,), 20),
@@ -222,6 +219,14 @@ def layer(B, T, S, C, H, real, seed, large=0.7):
 def cross_heads(x, source, mask, Wq, Wk, Wv, Wo, n_head):
     """cross_heads(x, source, mask, Wq, Wk, Wv, Wo, n_head): (B, T, C)."""
     return attend(x, source, mask, Wq, Wk, Wv, Wo, n_head)
+
+
+def split(x, n_head):
+    return x.unflatten(-1, (n_head, -1)).transpose(1, 2)
+
+
+def merge(out):
+    return out.transpose(1, 2).flatten(2)
 
 
 def attend(

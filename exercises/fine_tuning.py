@@ -31,7 +31,7 @@ def chat(rng):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (said(USER, 20, 21) + said(ASSISTANT, 30, 31), HEADER, STOP),
         (
             said(USER, 20) + said(ASSISTANT, 30, 31, 32) + said(USER, 21, 22, 23)
@@ -51,8 +51,8 @@ def chat(rng):
         ([1, 520, 9531, 198, 43, 44, 2, 198, 1, 4093, 198, 520, 9531, 198, 45, 2, 198, 1, 520, 9531,
           198, 46, 2, 198], [1, 520, 9531, 198], 2),
         ([8, 9], HEADER, STOP),
+        *(chat(draw) for _ in range(3)),
     ],
-    hidden=lambda rng: [chat(rng) for _ in range(3)],
     example=(said(USER, 20) + said(ASSISTANT, 30, 31), HEADER, STOP),
     error_hints={
         "not in list": "If the list stops before the answer has ended, there is no end token to "
@@ -164,7 +164,7 @@ def through(shape, n_in, n_out, r, alpha, seed):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         through((3,), 5, 4, 2, 8.0, seed=10),
         through((2, 3), 4, 6, 1, 3.0, seed=20),
         through((2, 2), 4, 4, 4, 1.0, seed=30),
@@ -261,7 +261,7 @@ lora_forward.mistake(
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (*layer(5, 4, 2, seed=110), 8.0),
         (*layer(4, 6, 1, seed=120), 3.0),
         (*layer(4, 4, 3, seed=130), 1.0),
@@ -406,8 +406,7 @@ def prompts(rng):
 
 
 @exercise(
-    inputs=[(prompt,) for prompt, _ in PROMPTS],
-    hidden=lambda rng: zip(prompts(rng)),
+    inputs=lambda draw: [*((prompt,) for prompt, _ in PROMPTS), *zip(prompts(draw))],
     example=(ASKED + HEAD,),
     why=[why for _, why in PROMPTS],
     in_words=lambda given: f"`fits_template({given[0]!r})`",
@@ -526,7 +525,7 @@ def batch(B, T, V, seed, empty=(), size=1.0):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         batch(2, 6, 11, seed=1),
         batch(3, 9, 5, seed=2, empty=[1]),
         batch(1, 4, 4, seed=3, size=3.0),

@@ -1,12 +1,11 @@
 """The exercises of the chapter on the GPT."""
 
 import math
-from functools import partial
 
 import torch
 import torch.nn.functional as F
 
-from exercises.check import checked, exercise, expect, generator, normal, reported
+from exercises.check import checked, diagnose, exercise, generator, normal, reported
 
 # --- 9.1: token_nll -----------------------------------------------------------------------------
 
@@ -17,7 +16,7 @@ def logits_and_ids(B, T, V, scale, seed):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         logits_and_ids(2, 5, 7, scale=2, seed=0),
         logits_and_ids(3, 4, 11, scale=2, seed=1),
         logits_and_ids(1, 8, 3, scale=2, seed=2),
@@ -35,75 +34,40 @@ def logits_and_ids(B, T, V, scale, seed):
 )
 def token_nll(logits, ids):
     """token_nll(logits, ids): (B, T, V) and (B, T) to (B, T − 1), −ln p of each token."""
-    return nll(logits[:, :-1], ids[:, 1:])
+    log_p = logits[:, :-1].log_softmax(-1)
+    return -log_p.gather(-1, ids[:, 1:, None]).squeeze(-1)
 
 
-def gathered(table, ids):
-    return table.gather(-1, ids[..., None])[..., 0]
-
-
-def nll(logits, ids):
-    return -gathered(logits.log_softmax(-1), ids)
-
-
-def with_log_p(log_p):
-    """−ln p, as the function `log_p` of the logits makes it."""
-    return lambda z, ids: -gathered(log_p(z[:, :-1]), ids[:, 1:])
-
-
-def reshaped(z, ids):
-    z = z[:, :-1]
-    return F.cross_entropy(z.reshape(len(z), z.shape[2], -1), ids[:, 1:], reduction="none")
-
-
-token_nll.mistake(
-    "You compare row t with token t, the token that the model has just read. Row t predicts token "
-    "t + 1. (No row predicts the first token.)",
-    nll,
-    lambda z, ids: nll(z, ids)[:, :-1],
-    lambda z, ids: nll(z, ids)[:, 1:],
-)
-token_nll.mistake(
-    "You shifted the wrong way: you compare row t + 1 with token t, which comes before it.",
-    lambda z, ids: nll(z[:, 1:], ids[:, :-1]),
-)
-token_nll.mistake(
-    "The sign is missing: these are log-probabilities. The negative log-likelihood is −ln p.",
-    lambda z, ids: -token_nll.right(z, ids),
-)
-token_nll.mistake(
-    "These are probabilities. The negative log-likelihood is −ln p.",
-    lambda z, ids: (-token_nll.right(z, ids)).exp(),
-)
-token_nll.mistake(
-    "These are the (negative) logits, without a softmax.",
-    with_log_p(torch.clone),
-    with_log_p(torch.neg),
-)
-token_nll.mistake(
-    "Your softmax runs over the tokens, dim 1. It runs over the symbols: dim=-1.",
-    with_log_p(lambda z: z.log_softmax(1)),
-    lambda z, ids: -gathered(z.log_softmax(1)[:, :-1], ids[:, 1:]),
-)
-token_nll.mistake(
-    "One softmax too many: log_softmax and cross_entropy want the logits.",
-    with_log_p(lambda z: z.softmax(-1).log_softmax(-1)),
-)
-token_nll.mistake(
-    "Where logits are far apart a softmax is exactly 0, and its logarithm −∞. `log_softmax` does "
-    "both at once.",
-    with_log_p(lambda z: z.softmax(-1).log()),
-)
-token_nll.mistake(
-    'This is one number, the mean. Return one for each token: pass `reduction="none"`.',
-    lambda z, ids: token_nll.right(z, ids).mean(),
-    lambda z, ids: nll(z, ids).mean(),
-)
-token_nll.mistake(
-    "reshape(B, V, T) mixes up the rows. To move the symbols to dim 1, as cross_entropy wants "
-    "them, use `.transpose(1, 2)`.",
-    reshaped,
-)
+token_nll.slips("""
+    You compare row t with token t, the token that the model has just read. Row t predicts token
+    t + 1. (No row predicts the first token.)
+        logits[:, :-1] → logits ; ids[:, 1:, None] → ids[..., None]
+        ids[:, 1:, None] → ids[:, :-1, None]
+        logits[:, :-1] → logits[:, 1:]
+    You shifted the wrong way: you compare row t + 1 with token t, which comes before it.
+        logits[:, :-1] → logits[:, 1:] ; ids[:, 1:, None] → ids[:, :-1, None]
+    The sign is missing: these are log-probabilities. The negative log-likelihood is −ln p.
+        -log_p → log_p
+    These are probabilities. The negative log-likelihood is −ln p.
+        (-right(logits, ids)).exp()
+    These are the (negative) logits, without a softmax.
+        log_softmax(-1) → neg()
+        .log_softmax(-1) →
+    Your softmax runs over the tokens, dim 1. It runs over the symbols: dim=-1.
+        log_softmax(-1) → log_softmax(1)
+        logits[:, :-1].log_softmax(-1) → logits.log_softmax(1)[:, :-1]
+    One softmax too many: log_softmax and cross_entropy want the logits.
+        log_softmax(-1) → softmax(-1).log_softmax(-1)
+    Where logits are far apart a softmax is exactly 0, and its logarithm −∞. `log_softmax` does
+    both at once.
+        log_softmax(-1) → softmax(-1).log()
+    This is one number, the mean. Return one for each token: pass `reduction="none"`.
+        squeeze(-1) → mean()
+        logits[:, :-1] → logits ; ids[:, 1:, None] → ids[..., None] ; squeeze(-1) → mean()
+    reshape(B, V, T) mixes up the rows. To move the symbols to dim 1, as cross_entropy wants
+    them, use `.transpose(1, 2)`.
+        logits[:, :-1] → logits[:, :-1].flatten(1).unflatten(1, (logits.shape[2], -1)).mT
+""")
 
 
 # --- 9.2: deep or wide ----------------------------------------------------------------------------
@@ -118,23 +82,22 @@ def deep_or_wide(answer):
         "Set deep_or_wide to a pair: the losses, blocks → loss, and the blocks you would take, "
         "({1: 2.4, 4: …, 16: …}, 4).",
     )
-    expect(
-        all(1.9 < loss < 3.2 for loss in losses.values()),
-        "Such a model cannot have these losses after 300 steps: they lie between 2 and 3 nats (4.2 "
-        "if untrained). Measure on held_out, in nats, and keep the mask.",
-    )
-    expect(
-        len({round(loss, 6) for loss in losses.values()}) == 3,
-        "Two of your losses are equal: was each model made, trained and measured by itself?",
-    )
-    expect(
-        losses[1] < losses[4] < losses[16],
-        "With a rate of 0.003 and 300 steps the three come out in another order. Is C = 64 with 1 "
-        "block, 32 with 4, 16 with 16? Were all three trained alike, each as a fresh model?",
-    )
-    expect(chosen in (1, 4, 16), "The second of the pair should be a number of blocks: 1, 4 or 16.")
-    expect(chosen != 16, "You chose the one with the highest loss. Choose the lowest.")
-    expect(chosen == 1, "By your own numbers another one is better.")
+    diagnose("""
+        Such a model cannot have these losses after 300 steps: they lie between 2 and 3 nats (4.2
+        if untrained). Measure on held_out, in nats, and keep the mask.
+            not all(1.9 < loss < 3.2 for loss in losses.values())
+        Two of your losses are equal: was each model made, trained and measured by itself?
+            len({round(loss, 6) for loss in losses.values()}) < 3
+        With a rate of 0.003 and 300 steps the three come out in another order. Is C = 64 with 1
+        block, 32 with 4, 16 with 16? Were all three trained alike, each as a fresh model?
+            not losses[1] < losses[4] < losses[16]
+        The second of the pair should be a number of blocks: 1, 4 or 16.
+            chosen not in (1, 4, 16)
+        You chose the one with the highest loss. Choose the lowest.
+            chosen == 16
+        By your own numbers another one is better.
+            chosen != 1
+    """)
     return (
         "For a run this short, with one seed and one learning rate. A result only holds for its "
         "budget."
@@ -180,7 +143,7 @@ def call_in_words(given):
 
 @exercise(
     in_words=call_in_words,
-    inputs=[
+    inputs=lambda draw: [
         model_and_ids(11, 6, 1, 8, 2, seed=100),
         model_and_ids(7, 9, 2, 12, 3, seed=200, length=5),
         model_and_ids(5, 4, 3, 6, 1, seed=300, B=1),
@@ -194,90 +157,55 @@ def call_in_words(given):
 )
 def gpt2(w, ids, n_head):
     """gpt2(w, ids, n_head): ids (B, T) to logits (B, T, V), with GPT-2's tensors by their names."""
-    return gpt2_logits(w, ids, n_head)
-
-
-def gpt2_logits(
-    w,
-    ids,
-    n_head,
-    scale=True,
-    causal=True,
-    post_norm=False,
-    final_norm=True,
-    approximate="tanh",
-    eps=1e-5,
-    split=lambda x, n_head: x.unflatten(-1, (n_head, -1)).transpose(1, 2),
-    merge=lambda out: out.transpose(1, 2).flatten(2),
-):
-    """GPT-2, or with one of its parts left out or changed."""
 
     def linear(name, x):
         return x @ w[f"{name}.weight"] + w[f"{name}.bias"]
 
     def norm(name, x):
-        return F.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"], eps)
+        return F.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"], eps=1e-5)
 
-    def attention(h, x):
-        q, k, v = (split(part, n_head) for part in linear(f"{h}.attn.c_attn", x).chunk(3, -1))
-        scores = q @ k.mT / (math.sqrt(q.shape[-1]) if scale else 1)
-        if causal:
-            scores = scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -math.inf)
-        return linear(f"{h}.attn.c_proj", merge(scores.softmax(-1) @ v))
-
-    def feed_forward(h, x):
-        up = F.gelu(linear(f"{h}.mlp.c_fc", x), approximate=approximate)
-        return linear(f"{h}.mlp.c_proj", up)
+    def heads(x):
+        return x.unflatten(-1, (n_head, -1)).transpose(1, 2)
 
     x = w["wte.weight"][ids] + w["wpe.weight"][: ids.shape[1]]
     for i in range(sum(name.endswith("ln_1.bias") for name in w)):
-        for part, name in ((attention, "ln_1"), (feed_forward, "ln_2")):
-            name = f"h.{i}.{name}"
-            out = part(f"h.{i}", x if post_norm else norm(name, x))
-            x = norm(name, x + out) if post_norm else x + out
-    x = norm("ln_f", x) if final_norm else x
-    return x @ w["wte.weight"].T
+        y = norm(f"h.{i}.ln_1", x)
+        q, k, v = map(heads, linear(f"h.{i}.attn.c_attn", y).chunk(3, -1))
+        hidden = torch.ones(ids.shape[1], ids.shape[1]).triu(1) > 0
+        scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(hidden, -math.inf)
+        out = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+        attended = linear(f"h.{i}.attn.c_proj", out)
+        x = x + attended
+        y = norm(f"h.{i}.ln_2", x)
+        up = F.gelu(linear(f"h.{i}.mlp.c_fc", y), approximate="tanh")
+        fed = linear(f"h.{i}.mlp.c_proj", up)
+        x = x + fed
+    return norm("ln_f", x) @ w["wte.weight"].T
 
 
-def without_positions(w, ids, n_head):
-    return gpt2_logits(w | {"wpe.weight": torch.zeros_like(w["wpe.weight"])}, ids, n_head)
-
-
-def transposed(w, ids, n_head):
-    other = {name: W.T for name, W in w.items() if name.endswith("attn.c_proj.weight")}
-    return gpt2_logits(w | other, ids, n_head)
-
-
-gpt2.mistake("The positions are missing: add the rows of wpe to those of wte.", without_positions)
-gpt2.mistake(
-    "The mask is missing: every token attends to the future.", partial(gpt2_logits, causal=False)
-)
-gpt2.mistake("The scores are not divided by √hs.", partial(gpt2_logits, scale=False))
-gpt2.mistake(
-    "The norms come before the parts: x + part(norm(x)), not norm(x + part(x)).",
-    partial(gpt2_logits, post_norm=True),
-)
-gpt2.mistake("The last norm, ln_f, is missing.", partial(gpt2_logits, final_norm=False))
-gpt2.mistake(
-    'This is the exact GELU. Use GPT-2\'s: approximate="tanh".',
-    partial(gpt2_logits, approximate="none"),
-)
-gpt2.mistake(
-    "Your ε is not that of GPT-2's norms, which is PyTorch's default, 1e-5.",
-    partial(gpt2_logits, eps=1e-6),
-    partial(gpt2_logits, eps=1e-8),
-    partial(gpt2_logits, eps=0.0),
-)
-gpt2.mistake(
-    "attn.c_proj is transposed. No error was raised because it is square: use x @ W as it is.",
-    transposed,
-)
-gpt2.mistake(
-    "The heads are cut from the wrong dimension: unflatten the last one into (n_head, hs), then "
-    "swap heads and time.",
-    partial(gpt2_logits, split=lambda x, n_head: x.reshape(len(x), n_head, x.shape[1], -1)),
-)
-gpt2.mistake(
-    "The heads were merged without the transpose: (B, H, T, hs) → (B, T, H, hs) → (B, T, C).",
-    partial(gpt2_logits, merge=lambda out: out.reshape(len(out), out.shape[2], -1)),
-)
+gpt2.slips("""
+    The positions are missing: add the rows of wpe to those of wte.
+        + w["wpe.weight"][: ids.shape[1]] →
+    The mask is missing: every token attends to the future.
+        .masked_fill(hidden, -math.inf) →
+    The scores are not divided by √hs.
+        / math.sqrt(q.shape[-1]) →
+    The norms come before the parts: x + part(norm(x)), not norm(x + part(x)).
+        norm(f"h.{i}.ln_1", x) → x ; x + attended → norm(f"h.{i}.ln_1", x + attended)
+        ; norm(f"h.{i}.ln_2", x) → x ; x + fed → norm(f"h.{i}.ln_2", x + fed)
+    The last norm, ln_f, is missing.
+        norm("ln_f", x) → x
+    This is the exact GELU. Use GPT-2's: approximate="tanh".
+        "tanh" → "none"
+    Your ε is not that of GPT-2's norms, which is PyTorch's default, 1e-5.
+        1e-5 → 1e-6
+        1e-5 → 1e-8
+        1e-5 → 0.0
+    attn.c_proj is transposed. No error was raised because it is square: use x @ W as it is.
+        right({n: W.T if "attn.c_proj.weight" in n else W for n, W in w.items()}, ids, n_head)
+    The heads are cut from the wrong dimension: unflatten the last one into (n_head, hs), then
+    swap heads and time.
+        x.unflatten(-1, (n_head, -1)).transpose(1, 2) → x.reshape(len(x), n_head, x.shape[1], -1)
+    The heads were merged without the transpose: (B, H, T, hs) → (B, T, H, hs) → (B, T, C).
+        .transpose(1, 2).flatten(2) → .reshape(x.shape)
+""")

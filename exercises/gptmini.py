@@ -6,7 +6,7 @@ from exercises.check import call, checked, exercise, expect, reported
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         ([1, 2, 3, 4, 5, 6, 7, 8], 3, 2),
         ([1, 2, 3, 4, 5, 6], 2, 2),
         ([1, 2, 3, 4, 5, 6, 7], 3, 1),
@@ -16,12 +16,12 @@ from exercises.check import call, checked, exercise, expect, reported
         ([4, 8, 6], 1, 1),
         ([1, 2, 3], 3, 1),
         ([1, 2, 3, 4], 3, 5),
+        *[
+            (draw.choices(range(99), k=draw.randint(8, 20)), draw.randint(2, 4), draw.randint(1, 4))
+            for _ in range(4)
+        ],
     ],
     example=([1, 2, 3, 4, 5, 6], 2, 2),
-    hidden=lambda rng: [
-        (rng.choices(range(99), k=rng.randint(8, 20)), rng.randint(2, 4), rng.randint(1, 4))
-        for _ in range(4)
-    ],
     on_success="Every full window, and no partial ones.",
     tolerance=0,
 )
@@ -116,7 +116,7 @@ def side_by_side(answer):
 
 @exercise(
     # Some steps reach n, and not every next one is later.
-    inputs=[
+    inputs=lambda draw: [
         (22, 9, 2, 2),
         *((step, 10, 3, 7) for step in (3, 0, 1, 2, 8, 13, 25, 4)),
         (5, 12, 4, 0),
@@ -124,12 +124,12 @@ def side_by_side(answer):
         (4, 5, 5, 3),
         (10, 9, 2, 2),
         (3, 11, 3, 7),
+        *[
+            (draw.randrange(20), draw.randint(6, 15), draw.randint(2, 4), draw.randrange(99))
+            for _ in range(5)
+        ],
     ],
     example=(3, 10, 3, 7),
-    hidden=lambda rng: [
-        (rng.randrange(20), rng.randint(6, 15), rng.randint(2, 4), rng.randrange(99))
-        for _ in range(5)
-    ],
     on_success="The same batch whenever you ask, so that resuming a run needs only the step.",
     tolerance=0,
 )

@@ -28,7 +28,7 @@ NONE = "If no token occurs twice, the score is 0.0."
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         attention_map([4, 7, 9, 4, 7, 9, 4], 1),
         attention_map([1, 2, 1, 3, 1, 5, 2, 1, 3, 2], 2),
         attention_map([5, 5, 5, 8, 5], 3),
@@ -95,7 +95,7 @@ induction_score.mistake(
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (normal(2, 5, 12, seed=1), 1, 4),
         (normal(3, 4, 12, seed=2), 0, 3),
         (normal(1, 6, 8, seed=3), 3, 2),

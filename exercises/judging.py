@@ -23,9 +23,11 @@ WINDOWS = [
 
 
 @exercise(
-    inputs=WINDOWS,
+    inputs=lambda draw: [
+        *WINDOWS,
+        *((draw.randint(8, 40), T, draw.randint(1, T)) for T in (3, 5, 9)),
+    ],
     example=(8, 4, 2),
-    hidden=lambda rng: [(rng.randint(8, 40), T, rng.randint(1, T)) for T in (3, 5, 9)],
     on_success="Every token but the first is scored, and none twice.",
     tolerance=0,
 )
@@ -121,9 +123,11 @@ COPIED = (
 
 
 @exercise(
-    inputs=[(some.split(), text.split(), n) for some, text, n in COPIED],
+    inputs=lambda draw: [
+        *((some.split(), text.split(), n) for some, text, n in COPIED),
+        *((draw.choices("abcd", k=9), draw.choices("abcd", k=9), n) for n in (1, 2, 3)),
+    ],
     example=(["the", "cat", "sat", "on", "the", "mat"], ["a", "cat", "sat", "on", "a", "mat"], 2),
-    hidden=lambda rng: [(rng.choices("abcd", k=9), rng.choices("abcd", k=9), n) for n in (1, 2, 3)],
     on_success="Every word in a common run, each counted once.",
 )
 def copied_fraction(some, text, n):
@@ -270,7 +274,8 @@ def counters(answer):
 
 
 @exercise(
-    inputs=[  # quarters or 32nds, and 1, 2, 4 or 8: means are exact, so rounding decides nothing
+    # Quarters or 32nds, and 1, 2, 4 or 8: means are exact, so rounding decides nothing.
+    inputs=lambda draw: [
         ([2.0, 1.5, 2.5, 1.0], [2.25, 2.0, 2.5, 1.25]),
         ([1.0, 2.0, 3.0, 2.0], [2.0, 1.5, 3.5, 2.0]),
         ([2.5, 2.0, 1.75, 3.0], [2.0, 1.75, 1.0, 2.5]),
@@ -279,11 +284,9 @@ def counters(answer):
         ([1.0, 2.0], [1.0, 2.0]),
         ([1.0, 2.0, 3.0, 4.0], [1.03125, 2.03125, 3.03125, 4.03125]),
         ([4.0, 1.0, 2.0, 2.5], [1.0, 1.5, 2.25, 3.5]),
+        *[tuple([draw.randint(4, 16) / 4 for _ in range(n)] for _ in range(2)) for n in (4, 8, 8)],
     ],
     example=([1.0, 2.0], [2.0, 4.0]),
-    hidden=lambda rng: [
-        tuple([rng.randint(4, 16) / 4 for _ in range(n)] for _ in range(2)) for n in (4, 8, 8)
-    ],
     on_success="You tried every way to swap the two models, the true one included.",
 )
 def by_chance(a, b):

@@ -48,7 +48,7 @@ def to_write(lengths, n, window, stop, seed):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         to_write((3, 5), 9, 6, 4, seed=1),
         to_write((9, 2, 9), 4, 5, 0, seed=2),
         to_write((1,), 5, 8, 7, seed=3),
@@ -177,7 +177,7 @@ def card(rng):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (GB, 269_030_016, 30, 9, 3, 576, 8192),
         (80 * GB, 16 * GB, 32, 32, 8, 4096, 8192),
         (24 * GB, 14 * GB, 32, 32, 32, 4096, 4096),
@@ -185,8 +185,8 @@ def card(rng):
         (GB, 2 * GB, 30, 9, 3, 576, 8192),
         (100_000, 1_000, 3, 6, 2, 24, 50),
         (49_100 + 7, 100, 5, 7, 1, 49, 350),
+        *(card(draw) for _ in range(3)),
     ],
-    hidden=lambda rng: [card(rng) for _ in range(3)],
     example=(GB, 269_030_016, 30, 9, 3, 576, 8192),
     on_success="The weights count once, and each chat has a cache of its own.",
     tolerance=0,
@@ -273,7 +273,7 @@ def step_inputs(B, H, n_kv_head, T, S, hs, seed):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         step_inputs(2, 4, 2, 1, 5, 3, seed=10),
         step_inputs(1, 6, 2, 3, 4, 5, seed=20),
         step_inputs(3, 4, 4, 2, 2, 4, seed=30),
@@ -383,7 +383,7 @@ BORDERS = [  # u = p/q = 0; v = 0; v is a running sum; u = p/q
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         by_hand(1, 0.4, 0.8),
         by_hand(1, 0.5, 0.8),
         by_hand(1, 0.99, 0.6),
@@ -398,12 +398,10 @@ BORDERS = [  # u = p/q = 0; v = 0; v is a running sum; u = p/q
                 + [(8, token, 0.8, v) for token in range(8) for v in (0.05, 0.5)]
             )
         ),
+        by_hand(1, draw.uniform(0.1, 0.25), draw.random()),
+        *(proposed(30, token, 0.97, draw.random(), draw.randrange(10**6)) for token in range(12)),
     ],
     example=by_hand(1, 0.5, 0.8),
-    hidden=lambda rng: [
-        by_hand(1, rng.uniform(0.1, 0.25), rng.random()),
-        *(proposed(30, token, 0.97, rng.random(), rng.randrange(10**6)) for token in range(12)),
-    ],
     on_success="What comes out has exactly the probabilities of the target.",
     tolerance=0,
 )

@@ -1,7 +1,5 @@
 """The exercises on language modelling: the loss and its gradient, counting, sampling."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -9,6 +7,7 @@ from torch import Tensor
 from exercises.check import (
     call,
     checked,
+    diagnose,
     exercise,
     expect,
     expect_without,
@@ -35,7 +34,7 @@ SIZES = [(2, 3, 5), (4, 1, 3), (1, 6, 6), (3, 3, 3), (4, 2, 7)]
 @exercise(
     # In the large ones the target has all the probability, or none; one position alone is large, so
     # that no other's maximum helps; and all logits are far below 0.
-    inputs=[
+    inputs=lambda draw: [
         *(logits_and_targets(*size, seed) for seed, size in enumerate(SIZES)),
         large([1.0, 0.0], [0.0, 1.0], y=[0, 0]),
         large([1.0, 0.0], [0.0, 0.0], y=[0, 1]),
@@ -54,69 +53,41 @@ SIZES = [(2, 3, 5), (4, 1, 3), (1, 6, 6), (3, 3, 3), (4, 2, 7)]
 )
 def cross_entropy(logits, y):
     """cross_entropy(logits, y): the mean of −ln p in nats; logits (B, T, V), y (B, T)."""
-    return -at(logits.log_softmax(-1), y).mean()
+    log_p = logits.log_softmax(-1)
+    return -log_p.gather(-1, y[..., None]).mean()
 
 
-def at(values, y):
-    """values[b, t, y[b, t]], shape (B, T)."""
-    return values.gather(-1, y[..., None]).squeeze(-1)
-
-
-def loss(logits, y):
-    return cross_entropy.right(logits, y)
-
-
-def token_nll(logits, y):
-    return -at(logits.log_softmax(-1), y)
-
-
-cross_entropy.mistake(
-    "Right for small logits, but logits of 1000 give infinity or NaN: exp overflows, or the "
-    "logarithm meets a 0. `log_softmax` computes both in one safe step.",
-    lambda z, y: -at(z.softmax(-1).log(), y).mean(),
-    lambda z, y: -at((z.exp() / z.exp().sum(-1, keepdim=True)).log(), y).mean(),
-    lambda z, y: (z.exp().sum(-1).log() - at(z, y)).mean(),
-)
-cross_entropy.mistake(
-    "You added a small number, or clamped. That keeps the loss finite, but makes it wrong: with "
-    "logits of 1000 the loss can be 1000. `log_softmax` needs no such help.",
-    lambda z, y: -at((z.softmax(-1) + 1e-9).log(), y).mean(),
-    lambda z, y: -at((z.softmax(-1) + 1e-8).log(), y).mean(),
-)
-cross_entropy.mistake(
-    "This is the sum over all positions. The loss is the mean, so that it does not depend on the "
-    "size of the batch.",
-    lambda z, y: loss(z, y) * y.numel(),
-)
-cross_entropy.mistake(
-    "The sign is missing: the loss is *minus* the logarithm of a probability.",
-    lambda z, y: -loss(z, y),
-)
-cross_entropy.mistake(
-    "This is in bits (log2), or in log10. Nats use the natural logarithm.",
-    lambda z, y: loss(z, y) / math.log(2),
-)
-cross_entropy.mistake(
-    "The probabilities at one position do not sum to 1: your softmax runs over time, the texts or "
-    "all numbers. It should run over the last axis, the symbols.",
-    lambda z, y: -at(z.log_softmax(1), y).mean(),
-    lambda z, y: -at(z.log_softmax(0), y).mean(),
-)
-cross_entropy.mistake(
-    "You averaged the logits of the true tokens: turn the logits into probabilities with softmax "
-    "first.",
-    lambda z, y: -at(z, y).mean(),
-)
-cross_entropy.mistake(
-    "`[..., y]` picks every target at every position. Pick only each position's own target, with "
-    "`gather`.",
-    lambda z, y: -z.log_softmax(-1)[..., y].mean(),
-)
-cross_entropy.mistake(
-    "These are the values of −ln p at all positions. The loss is their mean, one number.",
-    token_nll,
-    lambda z, y: token_nll(z, y)[..., None],
-)
+cross_entropy.slips("""
+    Right for small logits, but logits of 1000 give infinity or NaN: exp overflows, or the
+    logarithm meets a 0. `log_softmax` computes both in one safe step.
+        log_softmax(-1) → softmax(-1).log()
+        logits.log_softmax(-1) → (logits.exp() / logits.exp().sum(-1, keepdim=True)).log()
+        logits.log_softmax(-1) → logits - logits.exp().sum(-1, keepdim=True).log()
+    You added a small number, or clamped. That keeps the loss finite, but makes it wrong: with
+    logits of 1000 the loss can be 1000. `log_softmax` needs no such help.
+        log_softmax(-1) → softmax(-1).add(1e-9).log()
+        log_softmax(-1) → softmax(-1).add(1e-8).log()
+    This is the sum over all positions. The loss is the mean, so that it does not depend on the
+    size of the batch.
+        .mean() → .sum()
+    The sign is missing: the loss is *minus* the logarithm of a probability.
+        -log_p → log_p
+    This is in bits (log2), or in log10. Nats use the natural logarithm.
+        right(logits, y) / torch.tensor(2.0).log()
+    The probabilities at one position do not sum to 1: your softmax runs over time, the texts or
+    all numbers. It should run over the last axis, the symbols.
+        log_softmax(-1) → log_softmax(1)
+        log_softmax(-1) → log_softmax(0)
+    You averaged the logits of the true tokens: turn the logits into probabilities with softmax
+    first.
+        logits.log_softmax(-1) → logits
+    `[..., y]` picks every target at every position. Pick only each position's own target, with
+    `gather`.
+        .gather(-1, y[..., None]) → [..., y]
+    These are the values of −ln p at all positions. The loss is their mean, one number.
+        .mean() → .squeeze(-1)
+        .mean() →
+""")
 
 
 @cross_entropy.also
@@ -130,7 +101,7 @@ def by_hand_and_differentiable(answer):
 
 @exercise(
     # V is none of B, T, B · T and the numbers beside it; the targets of [0, 2], [1, 1] lack one.
-    inputs=[
+    inputs=lambda draw: [
         *(
             logits_and_targets(*size, seed)
             for seed, size in enumerate([(2, 3, 8), (4, 1, 6), (1, 6, 4), (3, 3, 5), (3, 2, 9)])
@@ -145,55 +116,35 @@ def by_hand_and_differentiable(answer):
 )
 def logit_gradient(logits, y):
     """logit_gradient(logits, y): the gradient of the cross-entropy at the logits, (B, T, V)."""
-    return (logits.softmax(-1) - truth(logits, y)) / y.numel()
+    truth = F.one_hot(y, logits.shape[-1])
+    return (logits.softmax(-1) - truth) / y.numel()
 
 
-def truth(logits, y):
-    """1 at the targets and 0 elsewhere, (B, T, V)."""
-    return F.one_hot(y, logits.shape[-1]).float()
-
-
-logit_gradient.mistake(
-    "This is the gradient of the *sum* over all positions. The loss is their mean: divide by the "
-    "number of positions, B · T.",
-    lambda z, y: z.softmax(-1) - truth(z, y),
-)
-logit_gradient.mistake(
-    "The sign is reversed: the gradient is predicted minus true. A step goes *against* the "
-    "gradient.",
-    lambda z, y: (truth(z, y) - z.softmax(-1)) / y.numel(),
-)
-logit_gradient.mistake(
-    "These are the probabilities alone: subtract 1 at the targets.",
-    lambda z, y: z.softmax(-1),
-    lambda z, y: z.softmax(-1) / y.numel(),
-)
-logit_gradient.mistake(
-    "Mind the brackets: p minus the truth is what is divided, not p alone.",
-    lambda z, y: z.softmax(-1) / y.numel() - truth(z, y),
-)
-logit_gradient.mistake(
-    "Right for small logits, but logits of 1000 give infinity or NaN: use `softmax`, which avoids "
-    "that.",
-    lambda z, y: (z.exp() / z.exp().sum(-1, keepdim=True) - truth(z, y)) / y.numel(),
-)
-logit_gradient.mistake(
-    "You subtracted the targets from the logits. Take the softmax first.",
-    lambda z, y: (z - truth(z, y)) / y.numel(),
-)
-logit_gradient.mistake(
-    "You divided by B or by T alone: the mean runs over B · T positions.",
-    lambda z, y: (z.softmax(-1) - truth(z, y)) / y.shape[0],
-    lambda z, y: (z.softmax(-1) - truth(z, y)) / y.shape[1],
-)
-logit_gradient.mistake(
-    "The softmax runs over the wrong axis: the symbols are the last one.",
-    lambda z, y: (z.softmax(1) - truth(z, y)) / y.numel(),
-)
-logit_gradient.mistake(
-    "Your gradient is 0 except at the targets. All other logits have one, too: p.",
-    lambda z, y: (z.softmax(-1) - 1) * truth(z, y) / y.numel(),
-)
+logit_gradient.slips("""
+    This is the gradient of the *sum* over all positions. The loss is their mean: divide by the
+    number of positions, B · T.
+        / y.numel() →
+    The sign is reversed: the gradient is predicted minus true. A step goes *against* the
+    gradient.
+        -right(logits, y)
+    These are the probabilities alone: subtract 1 at the targets.
+        logits.softmax(-1)
+        logits.softmax(-1) / y.numel()
+    Mind the brackets: p minus the truth is what is divided, not p alone.
+        (logits.softmax(-1) - truth) / y.numel() → logits.softmax(-1) / y.numel() - truth
+    Right for small logits, but logits of 1000 give infinity or NaN: use `softmax`, which avoids
+    that.
+        logits.softmax(-1) → logits.exp() / logits.exp().sum(-1, keepdim=True)
+    You subtracted the targets from the logits. Take the softmax first.
+        .softmax(-1) →
+    You divided by B or by T alone: the mean runs over B · T positions.
+        y.numel() → y.shape[0]
+        y.numel() → y.shape[1]
+    The softmax runs over the wrong axis: the symbols are the last one.
+        softmax(-1) → softmax(1)
+    Your gradient is 0 except at the targets. All other logits have one, too: p.
+        (logits.softmax(-1) - truth) → (logits.softmax(-1) - 1) * truth
+""")
 
 
 @logit_gradient.also
@@ -217,26 +168,20 @@ def best_reach(answer):
         "each part."
     )
     found = reported(answer, REACH, wanted)
-    expect(
-        all(k.is_integer() for k in found.values()),
-        "A context length is a whole number, but these look like losses. The answer is the number "
-        "of characters at which the loss is lowest: `argmin`.",
-    )
-    expect(
-        set(found.values()) != {7},
-        "Each is the longest context that you tried. On the text that was counted, a longer "
-        "context always looks better: measure the loss on `validation_ids`.",
-    )
-    expect(
-        any(found[part] != k + 1 for part, k in REACH.items()),
-        "These are one too high: row k of what `nll` returns is for contexts of k characters, and "
-        "row 0 for none.",
-    )
-    expect(
-        any(found[part] != k - 1 for part, k in REACH.items()),
-        "These are the best lengths of smoothed counts (leave `smoothing` out, so that `nll` "
-        "interpolates), or each is one too low: row 0 of what `nll` returns is for no context.",
-    )
+    diagnose("""
+        A context length is a whole number, but these look like losses. The answer is the number
+        of characters at which the loss is lowest: `argmin`.
+            not all(k.is_integer() for k in found.values())
+        Each is the longest context that you tried. On the text that was counted, a longer
+        context always looks better: measure the loss on `validation_ids`.
+            set(found.values()) == {7}
+        These are one too high: row k of what `nll` returns is for contexts of k characters, and
+        row 0 for none.
+            all(found[part] == k + 1 for part, k in REACH.items())
+        These are the best lengths of smoothed counts (leave `smoothing` out, so that `nll`
+        interpolates), or each is one too low: row 0 of what `nll` returns is for no context.
+            all(found[part] == k - 1 for part, k in REACH.items())
+    """)
     for part in reversed(REACH):
         expect(
             found[part] == REACH[part],
@@ -261,9 +206,11 @@ TABLES = [
 
 
 @exercise(
-    inputs=TABLES,
+    inputs=lambda draw: [
+        *TABLES,
+        *((no_choice(*draw.sample(range(n), n)), draw.randrange(n), 9) for n in (4, 6)),
+    ],
     example=(TO_AND_FRO, 0, 3),
-    hidden=lambda rng: [(no_choice(*rng.sample(range(n), n)), rng.randrange(n), 9) for n in (4, 6)],
     why=["This table leaves no choice: after each id only one can come."] * 8,
     draws=True,
     on_success="Each id is drawn from the row of the one before, and the frequencies fit the "
@@ -278,43 +225,25 @@ def generate(table, start, n):
     return ids
 
 
-def drawn(table, start, n):
-    return generate.right(table, start, n)
-
-
-generate.mistake(
-    "You always draw from the row of the start. The next row is that of the id just drawn.",
-    lambda table, start, n: drawn(table, start, 1) * n,
-)
-generate.mistake(
-    "The start is in your list: return only the n new ids.",
-    lambda table, start, n: [start, *drawn(table, start, n)],
-)
-generate.mistake(
-    "The start is in your list, in place of the last new id.",
-    lambda table, start, n: [start, *drawn(table, start, n - 1)],
-)
-generate.mistake(
-    "You read the columns: the row of an id holds what comes after it.",
-    lambda table, start, n: drawn(table.T, start, n),
-)
-generate.mistake(
-    "Only one id: is `return` inside the loop?",
-    lambda table, start, n: drawn(table, start, 1),
-    lambda table, start, n: drawn(table, start, 1)[0],
-)
-generate.mistake(
-    "This is only the last id. Return the list of all n.",
-    lambda table, start, n: drawn(table, start, n)[-1],
-)
-generate.mistake(
-    "Each id is a list or a tensor with one entry. Take the number out: `[0]`, or `.item()`.",
-    lambda table, start, n: [torch.tensor([i]) for i in drawn(table, start, n)],
-)
-generate.mistake(
-    "You took the softmax of the row. Its numbers are probabilities already.",
-    lambda table, start, n: drawn(table.softmax(1), start, n),
-)
+generate.slips("""
+    You always draw from the row of the start. The next row is that of the id just drawn.
+        right(table, start, 1) * n
+    The start is in your list: return only the n new ids.
+        [start, *right(table, start, n)]
+    The start is in your list, in place of the last new id.
+        [start, *right(table, start, n - 1)]
+    You read the columns: the row of an id holds what comes after it.
+        table[start] → table[:, start]
+    Only one id: is `return` inside the loop?
+        right(table, start, 1)
+        right(table, start, 1)[0]
+    This is only the last id. Return the list of all n.
+        return ids → return ids[-1]
+    Each id is a list or a tensor with one entry. Take the number out: `[0]`, or `.item()`.
+        [torch.tensor([i]) for i in right(table, start, n)]
+    You took the softmax of the row. Its numbers are probabilities already.
+        table[start] → table[start].softmax(0)
+""")
 
 
 @generate.also

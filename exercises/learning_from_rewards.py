@@ -20,7 +20,7 @@ from exercises.check import (
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (torch.tensor([1.0, 0, 0, 1, 0, 0, 0, 1]), 4),
         (torch.tensor([4.0, 5, 5, 1, 1, 1, 5, 4, 4]), 3),
         (3 * normal(16, seed=1), 4),
@@ -146,7 +146,7 @@ def mean_of(each):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         ([1, 0, 2], 4, 2),
         ([3, 0, 10, 5], 10, 4),
         ([2, 7, 1], 8, 3),
@@ -155,11 +155,12 @@ def mean_of(each):
         ([3, 0], 12, 1),
         ([1, 5, 0, 40], 5000, 100),
         ([3, 2990, 0], 3000, 1500),
+        *[
+            ([draw.randint(0, n // 2) for _ in range(5)], n, draw.randint(2, 6))
+            for n in (14, 20, 3000)
+        ],
     ],
     example=([1, 0], 4, 2),
-    hidden=lambda rng: [
-        ([rng.randint(0, n // 2) for _ in range(5)], n, rng.randint(2, 6)) for n in (14, 20, 3000)
-    ],
     error_hints={
         "too large|Result too large|out of range": "The binomial coefficients of a large n are "
         "larger than any float. Divide whole numbers by each other directly, `math.comb(…) / "
@@ -235,7 +236,7 @@ def policy(n, seed, zeros=()):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (policy(3, seed=1), torch.tensor([1.0, 0, 0]), 0.5),
         (policy(6, seed=2), normal(6, seed=3), 2.0),
         (policy(5, seed=4, zeros=[0, 3]), torch.tensor([3.0, 1, 2, 0, 2]), 0.8),
@@ -340,7 +341,7 @@ def pairs(n, beta, seed, size=2.0):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         pairs(5, 0.5, seed=10),
         pairs(1, 0.3, seed=20, size=5.0),
         pairs(4, 2.0, seed=30),
@@ -548,8 +549,10 @@ def completed(rng):
 
 
 @exercise(
-    inputs=[(a, b, completion) for a, b, completion, _ in COMPLETIONS],
-    hidden=completed,
+    inputs=lambda draw: [
+        *((a, b, completion) for a, b, completion, _ in COMPLETIONS),
+        *completed(draw),
+    ],
     example=(37, 48, "85."),
     why=[why for *_, why in COMPLETIONS],
     error_hints={

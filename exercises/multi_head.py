@@ -9,6 +9,7 @@ from exercises.check import (
     NotAttempted,
     WrongAnswer,
     checked,
+    diagnose,
     exercise,
     expect,
     expect_no_helpers,
@@ -19,22 +20,12 @@ from exercises.check import (
 # --- 6.1 ------------------------------------------------------------------------------------------
 
 
-def differences(maps):
-    """The differences of all pairs of heads, (B, H, H, T, S)."""
-    return maps[:, :, None] - maps[:, None]
-
-
-def row_distances(maps):
-    """The distances of all rows of all pairs, (B, H, H, T)."""
-    return differences(maps).abs().sum(-1) / 2
-
-
 SHAPES = [(3, 4, 5, 5), (2, 2, 3, 6), (5, 3, 4, 2), (1, 3, 3, 3), (2, 1, 4, 4), (2, 3, 1, 4)]
 APART = torch.eye(2)[None, :, None]  # two heads that attend to different tokens
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         *(((2 * normal(*shape, seed=seed)).softmax(-1),) for seed, shape in enumerate(SHAPES, 1)),
         (APART,),
     ],
@@ -43,56 +34,41 @@ APART = torch.eye(2)[None, :, None]  # two heads that attend to different tokens
 )
 def head_distances(maps):
     """head_distances(maps): (B, H, T, S) weights to an (H, H) table of mean distances."""
-    return row_distances(maps).mean((0, 3))
+    differences = maps[:, :, None] - maps[:, None]
+    of_rows = differences.abs().sum(-1) / 2
+    return of_rows.mean((0, 3))
 
 
-distances = head_distances.right
-head_distances.mistake(
-    "Twice too large: the ½ is missing. Where one head has more weight, the other has less, and "
-    "both are counted.",
-    lambda maps: 2 * distances(maps),
-)
-head_distances.mistake(
-    "All 0: without the absolute value the differences cancel, because all rows sum to 1.",
-    lambda maps: differences(maps).sum(-1).mean((0, 3)) / 2,
-)
-head_distances.mistake(
-    "You average over the keys. Sum over them: the distance of two rows is ½ Σ |difference|. "
-    "Then average over rows and texts.",
-    lambda maps: differences(maps).abs().mean((0, 3, 4)) / 2,
-    lambda maps: differences(maps).abs().mean((0, 3, 4)),
-)
-head_distances.mistake(
-    "You sum over the rows, over the texts, or over both. Average over both.",
-    lambda maps: row_distances(maps).sum(3).mean(0),
-    lambda maps: row_distances(maps).mean(3).sum(0),
-    lambda maps: row_distances(maps).sum((0, 3)),
-)
-head_distances.mistake(
-    "You took the distance of the mean maps. Two heads that differ in each text may be equal "
-    "on average: first the distances, then the mean.",
-    lambda maps: distances(maps.mean(0, keepdim=True)),
-)
-head_distances.mistake(
-    "These are squared differences, or their root (Euclid). Use the absolute value: "
-    "½ Σ |difference|.",
-    lambda maps: differences(maps).square().sum(-1).mean((0, 3)) / 2,
-    lambda maps: differences(maps).norm(dim=-1).mean((0, 3)) / 2,
-    lambda maps: differences(maps).norm(dim=-1).mean((0, 3)),
-)
-head_distances.mistake(
-    "You summed over the queries. The distance of two rows is a sum over the keys, dim=-1.",
-    lambda maps: differences(maps).abs().sum(-2).mean((0, 3)) / 2,
-)
-head_distances.mistake(
-    "One number comes back. Keep the pairs of heads apart: an (H, H) table.",
-    lambda maps: row_distances(maps).mean(),
-)
-head_distances.mistake(
-    "The texts or the rows are still there: average over both.",
-    lambda maps: row_distances(maps).mean(3),
-    lambda maps: row_distances(maps).mean(0),
-)
+head_distances.slips("""
+    Twice too large: the ½ is missing. Where one head has more weight, the other has less, and
+    both are counted.
+        / 2 →
+    All 0: without the absolute value the differences cancel, because all rows sum to 1.
+        .abs() →
+    You average over the keys. Sum over them: the distance of two rows is ½ Σ |difference|.
+    Then average over rows and texts.
+        sum → mean
+        sum(-1) / 2 → mean(-1)
+    You sum over the rows, over the texts, or over both. Average over both.
+        mean((0, 3)) → sum(3).mean(0)
+        mean((0, 3)) → mean(3).sum(0)
+        mean((0, 3)) → sum((0, 3))
+    You took the distance of the mean maps. Two heads that differ in each text may be equal
+    on average: first the distances, then the mean.
+        right(maps.mean(0, keepdim=True))
+    These are squared differences, or their root (Euclid). Use the absolute value:
+    ½ Σ |difference|.
+        abs → square
+        abs().sum(-1) → norm(dim=-1)
+        abs().sum(-1) / 2 → norm(dim=-1)
+    You summed over the queries. The distance of two rows is a sum over the keys, dim=-1.
+        sum(-1) → sum(-2)
+    One number comes back. Keep the pairs of heads apart: an (H, H) table.
+        (0, 3) →
+    The texts or the rows are still there: average over both.
+        (0, 3) → 3
+        (0, 3) → 0
+""")
 
 # --- 6.2: run the experiment and decide -----------------------------------------------------------
 
@@ -102,74 +78,27 @@ def twins(answer):
     """twins: the lower accuracy of two heads that start equal, and the letter of the reason."""
     wanted = 'Set twins to a pair: the lower of the two accuracies, and a letter: (0.21, "a").'
     score, letter = reported(answer, (0.21, "a"), wanted)
-    expect(letter in ("a", "b", "c"), 'The second of the pair should be "a", "b" or "c".')
-    expect(
-        0 <= score <= 1,
-        "An accuracy is the fraction of correct answers, between 0 and 1: 97% is 0.97.",
-    )
-    expect(
-        score > 0.9,
-        "Too low for twins that were trained for 400 steps. Copy all three matrices of head 0 into "
-        "head 1 *before* the training, return the layer from a function, and pass that function to "
-        "`learn`. Copy the numbers, with `load_state_dict` or `copy_`: after `=` the two heads are "
-        "one, and the lower accuracy is about 0.2. (Or is this the fraction of *wrong* answers?)",
-    )
-    expect(
-        letter != "a",
-        "If the heads stayed equal, both would return the same blend, as one head does, and "
-        "one of the questions would be answered wrongly most of the time. Yours answers both.",
-    )
-    expect(
-        letter != "c",
-        "Rounding is not needed here. Measure the twins after 50 steps, with `learn(make_twins, "
-        "steps=50)`: they already differ. What is different from the first step on?",
-    )
+    diagnose("""
+        The second of the pair should be "a", "b" or "c".
+            letter not in ("a", "b", "c")
+        An accuracy is the fraction of correct answers, between 0 and 1: 97% is 0.97.
+            not 0 <= score <= 1
+        Too low for twins that were trained for 400 steps. Copy all three matrices of head 0 into
+        head 1 *before* the training, return the layer from a function, and pass that function to
+        `learn`. Copy the numbers, with `load_state_dict` or `copy_`: after `=` the two heads are
+        one, and the lower accuracy is about 0.2. (Or is this the fraction of *wrong* answers?)
+            score <= 0.9
+        If the heads stayed equal, both would return the same blend, as one head does, and
+        one of the questions would be answered wrongly most of the time. Yours answers both.
+            letter == "a"
+        Rounding is not needed here. Measure the twins after 50 steps, with `learn(make_twins,
+        steps=50)`: they already differ. What is different from the first step on?
+            letter == "c"
+    """)
     return "Identical heads stay identical only if everything after them is identical, too."
 
 
 # --- 6.3 ------------------------------------------------------------------------------------------
-
-
-def split(x, n_head):
-    return x.unflatten(-1, (n_head, -1)).transpose(1, 2)
-
-
-def merge(out):
-    return out.transpose(1, 2).flatten(2)
-
-
-def multi_head(split=split, merge=merge, mask=torch.tril, scale=None, dim=-1, late=False):
-    """Fused multi-head attention with one mistake.
-
-    mask: torch.tril leaves the past; scale: the divisor for C and hs; dim: of the softmax; late:
-    masked after the softmax.
-    """
-
-    def answer(x, W_qkv, W_o, H):
-        T, C = x.shape[1:]
-        q, k, v = (split(part, H) for part in (x @ W_qkv).chunk(3, -1))
-        scores = q @ k.mT / (scale(C, C // H) if scale else (C // H) ** 0.5)
-        hidden = mask(torch.ones(T, T)) == 0
-        if late:
-            weights = scores.softmax(dim).masked_fill(hidden, 0)
-        else:
-            weights = scores.masked_fill(hidden, -math.inf).softmax(dim)
-        return merge(weights @ v) @ W_o
-
-    return answer
-
-
-def along_t(x, H):
-    return x.reshape(len(x), H, x.shape[1], -1)
-
-
-def scramble(out):
-    B, H, T, hs = out.shape
-    return out.reshape(B, T, H * hs)
-
-
-def unprojected(x, W_qkv, W_o, H):
-    return multi_head()(x, W_qkv, torch.eye(len(W_o)), H)
 
 
 # T = H second and third: there heads and tokens can be mixed up without an error. Their size hs is
@@ -178,7 +107,7 @@ SIZES = [(2, 6, 8, 2), (3, 3, 15, 3), (2, 4, 12, 4), (1, 3, 6, 3), (2, 5, 4, 1),
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (
             normal(B, T, C, seed=10 * B + T),
             normal(C, 3 * C, seed=10 * T + C) * C**-0.5,
@@ -193,58 +122,48 @@ SIZES = [(2, 6, 8, 2), (3, 3, 15, 3), (2, 4, 12, 4), (1, 3, 6, 3), (2, 5, 4, 1),
 )
 def fused_multi_head(x, W_qkv, W_o, n_head):
     """fused_multi_head(x, W_qkv, W_o, n_head): causal self-attention with many heads, (B, T, C)."""
-    if x.shape[-1] % n_head:
-        raise ValueError(f"{x.shape[-1]} features cannot be shared by {n_head} heads")
-    return multi_head()(x, W_qkv, W_o, n_head)
+    B, T, C = x.shape
+    if C % n_head:
+        raise ValueError(f"{C} features cannot be shared by {n_head} heads")
+    parts = [part.unflatten(-1, (n_head, -1)) for part in (x @ W_qkv).chunk(3, -1)]
+    q, k, v = (part.transpose(1, 2) for part in parts)  # (B, H, T, hs)
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    hidden = torch.ones(T, T).tril() == 0
+    out = scores.masked_fill(hidden, -math.inf).softmax(-1) @ v
+    return out.transpose(1, 2).flatten(2) @ W_o
 
 
-fused_multi_head.mistake(
-    "The output projection is missing: multiply the merged heads by W_o.", unprojected
-)
-fused_multi_head.mistake(
-    "The tokens are scrambled: you reshaped (B, H, T, hs) straight to (B, T, C), and each row now "
-    "holds several tokens of one head. Swap H and T first: `transpose(1, 2)`.",
-    multi_head(merge=scramble),
-)
-fused_multi_head.mistake(
-    "You cut along time: each of your heads holds some of the tokens with all their features. "
-    "Every head needs all tokens and hs of the features: first (B, T, H, hs), then swap T and H.",
-    multi_head(along_t),
-    multi_head(along_t, scramble),
-)
-fused_multi_head.mistake(
-    "The heads of one token attend to each other, because attention works on the last two "
-    "dimensions. Swap H and T after the split, (B, H, T, hs).",
-    multi_head(lambda x, H: x.unflatten(-1, (H, -1)), lambda out: out.flatten(2)),
-)
-fused_multi_head.mistake(
-    "You divide the scores by √C, the whole width. A head's dot product has hs = C/H terms: "
-    "divide by √hs, or the weights are too even.",
-    multi_head(scale=lambda C, hs: C**0.5),
-)
-fused_multi_head.mistake(
-    "The scale is missing, or inverted: divide the scores by √hs.",
-    multi_head(scale=lambda C, hs: 1),
-    multi_head(scale=lambda C, hs: hs**-0.5),
-)
-fused_multi_head.mistake(
-    "Your softmax runs over dim -2, the queries: the columns sum to 1, not the rows. Use dim=-1.",
-    multi_head(dim=-2),
-)
-fused_multi_head.mistake(
-    "The future is not hidden: this is self-attention in a GPT, mask it with a lower triangle.",
-    multi_head(mask=torch.ones_like),
-)
-fused_multi_head.mistake(
-    "Your mask is the wrong way round: it hides the past and shows the future. Allowed is the "
-    "lower triangle, with its diagonal.",
-    multi_head(mask=torch.triu),
-    multi_head(mask=lambda ones: ones.triu(1)),
-)
-fused_multi_head.mistake(
-    "You mask after the softmax, so the rows no longer sum to 1. Mask the scores, with −inf.",
-    multi_head(late=True),
-)
+fused_multi_head.slips("""
+    The output projection is missing: multiply the merged heads by W_o.
+        @ W_o →
+    The tokens are scrambled: you reshaped (B, H, T, hs) straight to (B, T, C), and each row now
+    holds several tokens of one head. Swap H and T first: `transpose(1, 2)`.
+        out.transpose(1, 2).flatten(2) → out.reshape(B, T, C)
+    You cut along time: each of your heads holds some of the tokens with all their features.
+    Every head needs all tokens and hs of the features: first (B, T, H, hs), then swap T and H.
+        unflatten(-1, (n_head, -1)) → reshape(B, n_head, T, -1) ; part.transpose(1, 2) → part
+        unflatten(-1, (n_head, -1)) → reshape(B, n_head, T, -1) ; part.transpose(1, 2) → part
+        ; out.transpose(1, 2).flatten(2) → out.reshape(B, T, C)
+    The heads of one token attend to each other, because attention works on the last two
+    dimensions. Swap H and T after the split, (B, H, T, hs).
+        part.transpose(1, 2) → part ; out.transpose(1, 2) → out
+    You divide the scores by √C, the whole width. A head's dot product has hs = C/H terms:
+    divide by √hs, or the weights are too even.
+        q.shape[-1] ** 0.5 → C**0.5
+    The scale is missing, or inverted: divide the scores by √hs.
+        / q.shape[-1] ** 0.5 →
+        / q → * q
+    Your softmax runs over dim -2, the queries: the columns sum to 1, not the rows. Use dim=-1.
+        softmax(-1) → softmax(-2)
+    The future is not hidden: this is self-attention in a GPT, mask it with a lower triangle.
+        .tril() →
+    Your mask is the wrong way round: it hides the past and shows the future. Allowed is the
+    lower triangle, with its diagonal.
+        tril() → triu()
+        tril() → triu(1)
+    You mask after the softmax, so the rows no longer sum to 1. Mask the scores, with −inf.
+        scores.masked_fill(hidden, -math.inf).softmax(-1) → scores.softmax(-1) * ~hidden
+""")
 
 
 @fused_multi_head.also

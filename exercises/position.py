@@ -3,9 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from exercises.check import checked, exercise, expect, expect_no_helpers, normal, reported
-from helpers.attention import attention, causal_mask
-from helpers.positions import half_split
+from exercises.check import checked, diagnose, exercise, expect, expect_no_helpers, normal, reported
 
 # --- 7.1: a test, tried on functions ----------------------------------------------------------
 
@@ -71,33 +69,32 @@ for name, (function, _) in JUDGED.items():
     function.__name__ = name
 
 
-def unnamed(rng):
+def unnamed(draw):
     """Functions whose names say nothing about them: of attention, and of one that changes a row."""
-    for f in (lambda x: attend(x) / 2, changing(rng.randrange(5), rng.randrange(3), 2)):
+    for f in (lambda x: attend(x) / 2, changing(draw.randrange(5), draw.randrange(3), 2)):
         f.__name__ = "another_function"
         order = [*range(5)]
         while any(i == j for i, j in enumerate(order)):
-            rng.shuffle(order)
-        yield f, normal(5, 3, seed=rng.randrange(10**6)), torch.tensor(order)
+            draw.shuffle(order)
+        yield f, normal(5, 3, seed=draw.randrange(10**6)), torch.tensor(order)
+
+
+# In the first order no row stays, and it is not its own inverse. With other numbers rounding may be
+# larger, so a secret does not change these.
+EQUIVARIANT = [
+    *((f, normal(5, 3, seed=71), torch.tensor([2, 0, 1, 4, 3])) for f, _ in JUDGED.values()),
+    (attend, normal(4, 4, seed=70), torch.tensor([1, 0, 3, 2])),
+    (
+        JUDGED["row_4_changed"][0],
+        normal(5, 3, seed=69),
+        torch.tensor([1, 2, 3, 0, 4]),
+    ),
+    (times_row_number, torch.zeros(4, 3), torch.tensor([1, 2, 3, 0])),
+]
 
 
 @exercise(
-    # In the first order no row stays, and it is not its own inverse. With other numbers rounding
-    # may be larger, so a secret does not change these.
-    inputs=[
-        *(
-            (f, normal(5, 3, seed=71, secret=""), torch.tensor([2, 0, 1, 4, 3]))
-            for f, _ in JUDGED.values()
-        ),
-        (attend, normal(4, 4, seed=70, secret=""), torch.tensor([1, 0, 3, 2])),
-        (
-            JUDGED["row_4_changed"][0],
-            normal(5, 3, seed=69, secret=""),
-            torch.tensor([1, 2, 3, 0, 4]),
-        ),
-        (times_row_number, torch.zeros(4, 3), torch.tensor([1, 2, 3, 0])),
-    ],
-    hidden=unnamed,
+    inputs=lambda draw: [*EQUIVARIANT, *unnamed(draw)],
     example=(JUDGED["twice_each_row"][0], normal(3, 2, seed=72), torch.tensor([2, 0, 1])),
     why=[
         *(why for _, why in JUDGED.values()),
@@ -109,61 +106,39 @@ def unnamed(rng):
 )
 def is_equivariant(f, x, order):
     """is_equivariant(f, x, order): does f give permuted outputs for permuted rows?"""
-    return close(f(x[order]), f(x)[order])
+    return torch.allclose(f(x[order]), f(x)[order], atol=1e-6)
 
 
-def close(a, b, atol=1e-6):
-    return torch.allclose(a, b, atol=atol)
-
-
-is_equivariant.mistake(
-    "You test whether the output stays the *same* when the rows are permuted. That is invariance. "
-    "Equivariant means that the output is permuted in the same way: compare f(x[order]) with "
-    "f(x)[order].",
-    lambda f, x, order: close(f(x[order]), f(x)),
-)
-is_equivariant.mistake(
-    "One side is permuted the other way round: compare f(x[order]) with f(x)[order].",
-    lambda f, x, order: close(f(x[order])[order], f(x)),
-)
-is_equivariant.mistake(
-    "You permute the *features*. `x[order]` permutes the rows.",
-    lambda f, x, order: close(f(x[:, order]), f(x)[:, order]),
-)
-is_equivariant.mistake(
-    "Attention gives equal outputs only up to rounding, because it adds in another order: compare "
-    "with torch.allclose, not with == or torch.equal.",
-    lambda f, x, order: torch.equal(f(x[order]), f(x)[order]),
-)
-is_equivariant.mistake(
-    "You return a True or False for each number. Return one for whole tensors: torch.allclose "
-    "gives one.",
-    lambda f, x, order: f(x[order]) == f(x)[order],
-    lambda f, x, order: torch.isclose(f(x[order]), f(x)[order], atol=1e-6),
-    lambda f, x, order: bool(f(x[order]) == f(x)[order]),
-)
-is_equivariant.mistake(
-    "Different outputs can have the same sum, mean or length. Compare the outputs themselves.",
-    lambda f, x, order: close(f(x[order]).sum(), f(x)[order].sum(), 1e-5),
-    lambda f, x, order: close(f(x[order]).sum(0), f(x)[order].sum(0), 1e-5),
-)
-is_equivariant.mistake(
-    "You take the mean of the differences, in which one that is too large may be lost: take the "
-    "largest.",
-    lambda f, x, order: bool((f(x[order]) - f(x)[order]).abs().mean() < 1e-5),
-)
-is_equivariant.mistake(
-    "A negative difference is a difference: take `.abs()` before the maximum.",
-    lambda f, x, order: bool((f(x[order]) - f(x)[order]).max() < 1e-5),
-)
-is_equivariant.mistake(
-    "Your tolerance is too wide: a difference of 0.0002 is more than rounding. Take atol=1e-6.",
-    lambda f, x, order: close(f(x[order]), f(x)[order], 1e-3),
-)
-is_equivariant.mistake(
-    "It is the wrong way round: return True if the outputs are permuted in the same way.",
-    lambda f, x, order: not close(f(x[order]), f(x)[order]),
-)
+is_equivariant.slips("""
+    You test whether the output stays the *same* when the rows are permuted. That is invariance.
+    Equivariant means that the output is permuted in the same way: compare f(x[order]) with
+    f(x)[order].
+        f(x)[order] → f(x)
+    One side is permuted the other way round: compare f(x[order]) with f(x)[order].
+        f(x[order]), f(x)[order] → f(x[order])[order], f(x)
+    You permute the *features*. `x[order]` permutes the rows.
+        f(x[order]), f(x)[order] → f(x[:, order]), f(x)[:, order]
+    Attention gives equal outputs only up to rounding, because it adds in another order: compare
+    with torch.allclose, not with == or torch.equal.
+        torch.equal(f(x[order]), f(x)[order])
+    You return a True or False for each number. Return one for whole tensors: torch.allclose
+    gives one.
+        f(x[order]) == f(x)[order]
+        allclose → isclose
+        bool(f(x[order]) == f(x)[order])
+    Different outputs can have the same sum, mean or length. Compare the outputs themselves.
+        torch.allclose(f(x[order]).sum(), f(x)[order].sum(), atol=1e-5)
+        torch.allclose(f(x[order]).sum(0), f(x)[order].sum(0), atol=1e-5)
+    You take the mean of the differences, in which one that is too large may be lost: take the
+    largest.
+        bool((f(x[order]) - f(x)[order]).abs().mean() < 1e-5)
+    A negative difference is a difference: take `.abs()` before the maximum.
+        bool((f(x[order]) - f(x)[order]).max() < 1e-5)
+    Your tolerance is too wide: a difference of 0.0002 is more than rounding. Take atol=1e-6.
+        1e-6 → 1e-3
+    It is the wrong way round: return True if the outputs are permuted in the same way.
+        not right(f, x, order)
+""")
 
 
 # --- 7.2: run the experiment and decide -------------------------------------------------------
@@ -180,40 +155,29 @@ def best_base(answer):
         "Set best_base to a pair: the losses by base, and the base that you would choose, "
         "({1e4: 4.0, 1e5: 4.0, 1e6: 4.0, 1e7: 4.0}, 1e4).",
     )
-    expect(
-        set(losses.values()) != {4.0},
-        "These are the numbers of the example. Measure the losses of the four models.",
-    )
-    expect(
-        all(1.5 < loss < 4.5 for loss in losses.values()),
-        "This model cannot have these losses: its lowest are a little above 2, and guessing gives "
-        "about 4.2. Take the mean over the positions: not the sum, and not e to the mean.",
-    )
-    expect(
-        losses[1e4] > 2.45,
-        "With its own base, 10,000, the model's loss is above the bigram's here. A lower loss "
-        "means that you measured positions 0 to 31, on which it was trained, or a model trained "
-        "on longer texts. Take positions 64 to 127 of 256.",
-    )
-    expect(
-        len({round(loss, 6) for loss in losses.values()}) == 4,
-        "Two of your losses are equal: did each model get its own base? `with_base(model, base)` "
-        "returns a copy, and leaves the model as it is.",
-    )
-    expect(
-        losses[1e4] - losses[1e6] > 0.35 and losses[1e6] < min(losses[1e5], losses[1e7]),
-        "These are not the losses of the trained model at positions 64 to 127. Take [64:128] of "
-        "the 256 losses, and set each base with `with_base`, without training again.",
-    )
-    best = min(BASES, key=losses.__getitem__)
-    expect(
-        chosen in BASES,
-        "The second of the pair should be one of the four bases, not its loss or its index.",
-    )
-    expect(
-        chosen != max(BASES, key=losses.__getitem__),
-        "You chose the base with the highest loss. Choose the lowest.",
-    )
+    diagnose("""
+        These are the numbers of the example. Measure the losses of the four models.
+            set(losses.values()) == {4.0}
+        This model cannot have these losses: its lowest are a little above 2, and guessing gives
+        about 4.2. Take the mean over the positions: not the sum, and not e to the mean.
+            not all(1.5 < loss < 4.5 for loss in losses.values())
+        With its own base, 10,000, the model's loss is above the bigram's here. A lower loss
+        means that you measured positions 0 to 31, on which it was trained, or a model trained
+        on longer texts. Take positions 64 to 127 of 256.
+            losses[1e4] <= 2.45
+        Two of your losses are equal: did each model get its own base? `with_base(model, base)`
+        returns a copy, and leaves the model as it is.
+            len({round(loss, 6) for loss in losses.values()}) < 4
+        These are not the losses of the trained model at positions 64 to 127. Take [64:128] of
+        the 256 losses, and set each base with `with_base`, without training again.
+            losses[1e4] - losses[1e6] <= 0.35
+            losses[1e6] >= min(losses[1e5], losses[1e7])
+        The second of the pair should be one of the four bases, not its loss or its index.
+            chosen not in BASES
+        You chose the base with the highest loss. Choose the lowest.
+            chosen == max(BASES, key=losses.get)
+    """)
+    best = min(BASES, key=losses.get)
     expect(chosen == best, f"By your own numbers another base is better: {best:,.0f}.")
     return "Slower pairs stay longer within the angles that they showed in training."
 
@@ -224,101 +188,47 @@ LAYOUTS = [(3, 8, 4), (2, 6, 12), (4, 10, 7), (6, 6, 36), (1, 6, 5), (5, 4, 1), 
 
 
 @exercise(
-    inputs=[(normal(H * hs, C, seed=90 + hs + C), H) for H, hs, C in LAYOUTS],
+    inputs=lambda draw: [(normal(H * hs, C, seed=90 + hs + C), H) for H, hs, C in LAYOUTS],
     example=(torch.arange(4.0)[:, None], 1),
     on_success="A weight from one world now fits into the other.",
 )
 def to_halves(weight, n_head):
     """to_halves(weight, n_head): rows from interleaved pairs to two halves, in every head."""
-    return half_split(weight, n_head)
+    pairs = weight.unflatten(0, (n_head, -1, 2))  # (H, hs/2, 2, C)
+    return pairs.transpose(1, 2).flatten(0, 2)
 
 
-def pairs(weight, H):
-    """(H, hs/2, 2, C): each head's pairs, and their members."""
-    return weight.unflatten(0, (H, -1, 2))
-
-
-to_halves.mistake("You return the rows in their old order.", lambda weight, H: weight)
-to_halves.mistake(
-    "This is the way back, from two halves to interleaved pairs.",
-    lambda weight, H: weight.unflatten(0, (H, 2, -1)).transpose(1, 2).flatten(0, 2),
-)
-to_halves.mistake(
-    "You reorder all rows at once. Every head has its own pairs: split off the heads first.",
-    lambda weight, H: half_split(weight, 1),
-)
-to_halves.mistake(
-    "The heads are mixed: the rows of one head follow each other, so unflatten to (H, hs/2, 2).",
-    lambda weight, H: pairs(weight, H).transpose(0, 1).flatten(0, 2),
-    lambda weight, H: weight.unflatten(0, (-1, 2, H)).permute(2, 1, 0, 3).flatten(0, 2),
-)
-to_halves.mistake(
-    "n_head is the number of heads, not their size: hs = len(weight) // n_head.",
-    lambda weight, H: torch.cat([torch.cat((p[0::2], p[1::2])) for p in weight.split(H)]),
-)
-to_halves.mistake(
-    "These are the numbers of the rows: return the rows of `weight` in this order.",
-    lambda weight, H: half_split(torch.arange(len(weight))[:, None], H)[:, 0],
-)
-to_halves.mistake(
-    "Keep the shape (H·hs, C): join the heads' rows again with .flatten(0, 2).",
-    lambda weight, H: pairs(weight, H).transpose(1, 2),
-)
-to_halves.mistake(
-    "Half of the rows are missing: first rows 0, 2, 4, … of a head, then rows 1, 3, 5, …",
-    lambda weight, H: weight[0::2],
-)
-to_halves.mistake(
-    "You reorder columns. A row of the weight makes one feature: move rows.",
-    lambda weight, H: torch.cat((weight[:, 0::2], weight[:, 1::2]), 1),
-)
+to_halves.slips("""
+    You return the rows in their old order.
+        weight
+    This is the way back, from two halves to interleaved pairs.
+        -1, 2)) → 2, -1))
+    You reorder all rows at once. Every head has its own pairs: split off the heads first.
+        right(weight, 1)
+    The heads are mixed: the rows of one head follow each other, so unflatten to (H, hs/2, 2).
+        transpose(1, 2) → transpose(0, 1)
+        weight.unflatten(0, (-1, 2, n_head)).permute(2, 1, 0, 3).flatten(0, 2)
+    n_head is the number of heads, not their size: hs = len(weight) // n_head.
+        torch.cat([torch.cat((p[0::2], p[1::2])) for p in weight.split(n_head)])
+    These are the numbers of the rows: return the rows of `weight` in this order.
+        right(torch.arange(len(weight))[:, None], n_head)[:, 0]
+    Keep the shape (H·hs, C): join the heads' rows again with .flatten(0, 2).
+        .flatten(0, 2) →
+    Half of the rows are missing: first rows 0, 2, 4, … of a head, then rows 1, 3, 5, …
+        weight[0::2]
+    You reorder columns. A row of the weight makes one feature: move rows.
+        torch.cat((weight[:, 0::2], weight[:, 1::2]), 1)
+""")
 
 
 # --- 7.4: rotary positions in attention -------------------------------------------------------
-
-
-def angles(x, exponent=-1.0):
-    """Position · θ of each pair for x (..., T, hs): (T, hs / 2)."""
-    T, hs = x.shape[-2:]
-    return torch.arange(T)[:, None] * 10_000 ** (exponent * torch.arange(0, hs, 2) / hs)
-
-
-def rotated(x, exponent=-1.0):
-    """Pairs (i, i + hs/2) of x (..., T, hs), rotated by their angles."""
-    (a, b), angle = x.chunk(2, -1), angles(x, exponent)
-    return torch.cat((a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()), -1)
-
-
-def wrong_sign(x):
-    (a, b), angle = x.chunk(2, -1), angles(x)
-    return torch.cat((a * angle.cos() + b * angle.sin(), a * angle.sin() + b * angle.cos()), -1)
-
-
-def rotated_neighbours(x):
-    (a, b), angle = (x[..., 0::2], x[..., 1::2]), angles(x)
-    pair = a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()
-    return torch.stack(pair, -1).flatten(-2)
-
-
-def attending(to_q, to_k=None, to_v=None, mask=causal_mask, scale=None):
-    """Attention in which this is done to the queries, to the keys (the same if None), to values."""
-
-    def answer(q, k, v):
-        values = to_v(v) if to_v else v
-        return attention(to_q(q), (to_k or to_q)(k), values, mask(q.shape[-2]), scale=scale)[0]
-
-    return answer
-
-
-def unchanged(x):
-    return x
 
 
 SHAPES = [(1, 2, 5, 6), (2, 1, 3, 8), (2, 3, 4, 8), (2, 2, 4, 4), (3, 3, 3, 2), (2, 3, 1, 4)]
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         tuple(normal(*shape, seed=84 + 10 * i + shape[-2]) for i in range(3))
         for shape in [*SHAPES, (1, 1, 40, 8)]
     ],
@@ -329,49 +239,45 @@ SHAPES = [(1, 2, 5, 6), (2, 1, 3, 8), (2, 3, 4, 8), (2, 2, 4, 4), (3, 3, 3, 2), 
 )
 def rotary_attention(q, k, v):
     """rotary_attention(q, k, v): causal attention with rotary positions, (B, H, T, hs)."""
-    return F.scaled_dot_product_attention(rotated(q), rotated(k), v, is_causal=True)
+    T, hs = q.shape[-2:]
+    angle = torch.arange(T)[:, None] * 10_000 ** (-torch.arange(0, hs, 2) / hs)
+    cos, sin = angle.cos(), angle.sin()
+
+    def rotated(x):
+        a, b = x.chunk(2, -1)
+        return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+
+    q, k = rotated(q), rotated(k)
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-rotary_attention.mistake(
-    "You rotate the values too. Then the output depends on where the tokens are, not only on how "
-    "far apart: rotate only q and k.",
-    attending(rotated, to_v=rotated),
-)
-rotary_attention.mistake(
-    "You rotate only the queries or only the keys: the scores depend on distances only if both are "
-    "rotated.",
-    attending(rotated, unchanged),
-    attending(unchanged, rotated),
-)
-rotary_attention.mistake(
-    "Nothing is rotated, or all tokens alike: this is attention without positions.",
-    attending(unchanged),
-)
-rotary_attention.mistake(
-    "You rotate neighbours; the pairs here are (i, i + hs/2).", attending(rotated_neighbours)
-)
-rotary_attention.mistake(
-    "A sign is wrong, so this is no rotation: (a, b) becomes (a cos − b sin, a sin + b cos).",
-    attending(wrong_sign),
-)
-rotary_attention.mistake(
-    "θᵢ is 10000^(−2i/hs). The 2 is missing, or your base is 100, so that the pairs turn too fast.",
-    attending(lambda x: rotated(x, -0.5)),
-)
-rotary_attention.mistake(
-    "The exponent of θ is −2i/hs, i = 0, 1, …: not +2i/hs, not twice that, and i not from 1.",
-    attending(lambda x: rotated(x, 1.0)),
-    attending(lambda x: rotated(x, -2.0)),
-)
-rotary_attention.mistake(
-    "The mask is missing: every token attends to the future.",
-    attending(rotated, mask=lambda T: None),
-)
-rotary_attention.mistake(
-    "The mask is the wrong way round: a token attends to itself and the *past*.",
-    attending(rotated, mask=lambda T: causal_mask(T).T),
-)
-rotary_attention.mistake("The scores are not divided by √hs.", attending(rotated, scale=1.0))
+rotary_attention.slips("""
+    You rotate the values too. Then the output depends on where the tokens are, not only on how
+    far apart: rotate only q and k.
+        (q, k, v, is → (q, k, rotated(v), is
+    You rotate only the queries or only the keys: the scores depend on distances only if both are
+    rotated.
+        rotated(q), rotated(k) → rotated(q), k
+        rotated(q), rotated(k) → q, rotated(k)
+    Nothing is rotated, or all tokens alike: this is attention without positions.
+        rotated(q), rotated(k) → q, k
+    You rotate neighbours; the pairs here are (i, i + hs/2).
+        x.chunk(2, -1) → (x[..., 0::2], x[..., 1::2])
+        ; torch.cat → torch.stack ; b * cos), -1) → b * cos), -1).flatten(-2)
+    A sign is wrong, so this is no rotation: (a, b) becomes (a cos − b sin, a sin + b cos).
+        - b * sin → + b * sin
+    θᵢ is 10000^(−2i/hs). The 2 is missing, or your base is 100, so that the pairs turn too fast.
+        10_000 → 100
+    The exponent of θ is −2i/hs, i = 0, 1, …: not +2i/hs, not twice that, and i not from 1.
+        (-torch → (torch
+        10_000 → 1e8
+    The mask is missing: every token attends to the future.
+        , is_causal=True →
+    The mask is the wrong way round: a token attends to itself and the *past*.
+        is_causal=True → attn_mask=torch.ones(T, T).triu() > 0
+    The scores are not divided by √hs.
+        is_causal=True → is_causal=True, scale=1.0
+""")
 
 
 @rotary_attention.also

@@ -9,6 +9,7 @@ from exercises.check import (
     WrongAnswer,
     call,
     checked,
+    diagnose,
     exercise,
     expect,
     expect_close,
@@ -81,17 +82,6 @@ WHY = {
     "row, future included: they are smaller if a later one is large.",
 }
 
-# Answers that suggest that the test itself is wrong.
-ALL_LEAK = (
-    "Not all six leak. Compare only the outputs *before* token 4, [:4], and ignore a millionth: "
-    "that is rounding."
-)
-NONE_LEAKS = (
-    "Some of the six leak. Are row 4 of q, of k *and* of v other numbers the second time, in "
-    "copies (`q.clone()`)? And is it the largest change of several draws?"
-)
-TURNED_ROUND = "All six are the wrong way round: True says that it leaks."
-
 
 @checked
 def which_leak(answer):
@@ -105,10 +95,16 @@ def which_leak(answer):
             )
     said = reported(answer, LEAKS, wanted)
     wrong = [name for name, leaks in LEAKS.items() if said[name] != leaks]
-    leaking = sum(said.values())
-    expect(leaking < len(LEAKS), ALL_LEAK)
-    expect(leaking > 0, NONE_LEAKS)
-    expect(len(wrong) < len(LEAKS), TURNED_ROUND)
+    diagnose("""
+        Not all six leak. Compare only the outputs *before* token 4, [:4], and ignore a millionth:
+        that is rounding.
+            all(said.values())
+        Some of the six leak. Are row 4 of q, of k *and* of v other numbers the second time, in
+        copies (`q.clone()`)? And is it the largest change of several draws?
+            not any(said.values())
+        All six are the wrong way round: True says that it leaks.
+            len(wrong) == len(LEAKS)
+    """)
     expect(
         len(wrong) < 2,
         f"{len(wrong)} of the six are not yet right. Draw other numbers for token 4 of q, k *and* "
@@ -146,12 +142,12 @@ def what_recall_needs(answer):
         f"Set ablation to a pair: one accuracy for each of {', '.join(ACCURACIES)}, "
         '{"softmax": 0.5, …}, and the list of needed parts.',
     )
-    percent = any(share > 1.001 for share in accuracies.values())
-    expect(not percent, "Give fractions between 0 and 1, as `accuracy` does.")
-    expect(
-        not all(low <= 1 - accuracies[part] <= high for part, (low, high) in ACCURACIES.items()),
-        "These are the fractions of *wrong* answers.",
-    )
+    diagnose("""
+        Give fractions between 0 and 1, as `accuracy` does.
+            any(share > 1.001 for share in accuracies.values())
+        These are the fractions of *wrong* answers.
+            all(low <= 1 - accuracies[part] <= high for part, (low, high) in ACCURACIES.items())
+    """)
     for part, (low, high) in ACCURACIES.items():
         expect(not 0.1 < accuracies[part] < 0.15, f'"{part}": {GUESSED}')
         expect(low <= accuracies[part] <= high, f'"{part}": {NOT_SO[part]}')
@@ -171,11 +167,6 @@ def near(T, window):
     return causal_mask(T) & ~causal_mask(T).tril(-window)
 
 
-def at_most(T, window):
-    """near without the causal mask."""
-    return ~causal_mask(T).tril(-window)
-
-
 class WindowHead(nn.Module):
     """WindowHead(C, hs, window): a head that sees itself and the window - 1 tokens before."""
 
@@ -187,14 +178,18 @@ class WindowHead(nn.Module):
         self.value = nn.Linear(n_embd, head_size, bias=False)
 
     def forward(self, x):
+        q, k, v = self.query(x), self.key(x), self.value(x)
         mask = near(x.shape[1], self.window)
-        return attention(self.query(x), self.key(x), self.value(x), mask)[0]
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        return scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
 
 
 SIZES = [(6, 4, 3, 2, 7), (5, 5, 2, 2, 4), (6, 4, 3, 2, 2), (4, 3, 1, 2, 5), (4, 2, 5, 1, 40)]
 WindowHead.__name__ = "window_head"  # as the exercise is called
 window_head = exercise(
-    inputs=[((C, hs, window), 4 * normal(B, T, C, seed=T)) for C, hs, window, B, T in SIZES],
+    inputs=lambda draw: [
+        ((C, hs, window), 4 * normal(B, T, C, seed=T)) for C, hs, window, B, T in SIZES
+    ],
     on_success="Each token attends to itself and to the window before it, to no older token and no "
     "future.",
     on_shape_error="Make the mask in `forward`, (T, T) for T = x.shape[1], not in `__init__`, and "
@@ -203,88 +198,43 @@ window_head = exercise(
 )(WindowHead)
 
 
-def masked(mask):
-    """A forward whose mask is mask(T, window)."""
-
-    def forward(head, x):
-        allowed = mask(x.shape[1], head.window)
-        return attention(head.query(x), head.key(x), head.value(x), allowed)[0]
-
-    return forward
-
-
-def by_hand(mask, fill=-math.inf, dim=-1):
-    """The same, with the softmax over `dim` and `fill` where nobody may attend."""
-
-    def forward(head, x):
-        hidden = scores(head, x).masked_fill(~mask(x.shape[1], head.window), fill)
-        return hidden.softmax(dim) @ head.value(x)
-
-    return forward
-
-
-def scores(head, x):
-    return head.query(x) @ head.key(x).mT / head.query.out_features**0.5
-
-
-def masked_after_softmax(head, x):
-    return scores(head, x).softmax(-1) * near(x.shape[1], head.window) @ head.value(x)
-
-
-def unscaled(head, x):
-    q, mask = head.query(x), near(x.shape[1], head.window)
-    return attention(q, head.key(x), head.value(x), mask, scale=1.0)[0]
+window_head.slips("""
+    The window is one too long: it has `window` tokens in all, the token itself among them.
+        self.window) → self.window + 1)
+    The window is one too short: the token itself and window - 1 before it.
+        self.window) → self.window - 1)
+    Your head attends to the whole past: tokens older than the window are not hidden.
+        near(x.shape[1], self.window) → causal_mask(x.shape[1])
+    Your window reaches into the future as well: keep j <= i.
+        ~mask → ~(mask | mask.T)
+        near(x.shape[1], self.window) → ~causal_mask(x.shape[1]).tril(-self.window)
+    Your mask is the wrong way round, so the last row has nothing to attend to: NaN. masked_fill
+    writes where its mask is True, and causal_mask is True where attending is allowed: use ~mask.
+        ~mask → mask
+    The rows of your weights do not sum to 1: you masked after the softmax without renormalising,
+    and the hidden future still takes its share. Put -inf into the scores before the softmax.
+        scores.masked_fill(~mask, -math.inf).softmax(-1) → scores.softmax(-1) * mask
+    You put 0 into the scores where attending is forbidden. But e⁰ = 1, so the future still gets
+    weight. Put -inf there: e^(-inf) is 0.
+        -math.inf → 0
+    The columns of your weights sum to 1 and the rows do not: the softmax runs over dim -2.
+    Each row is one query's distribution over the keys: dim=-1.
+        softmax(-1) → softmax(-2)
+    The scale is missing: divide the scores by √hs, the root of the last dimension.
+        / q.shape[-1] ** 0.5 →
+    Two of query, key and value are swapped: a query meets keys, and the values are mixed.
+        self.query(x), self.key(x) → self.key(x), self.query(x)
+""")
 
 
-def queries_and_keys_swapped(head, x):
-    mask = near(x.shape[1], head.window)
-    return attention(head.key(x), head.query(x), head.value(x), mask)[0]
+def one_too_short(head, x):
+    """With the mask for the course's own attention, which a window of 1 leaves nothing to see."""
+    mask = near(x.shape[1], head.window - 1)
+    return attention(head.query(x), head.key(x), head.value(x), mask)[0]
 
 
 window_head.mistake(
-    "The window is one too long: it has `window` tokens in all, the token itself among them.",
-    masked(lambda T, window: near(T, window + 1)),
-)
-window_head.mistake(
-    "The window is one too short: the token itself and window - 1 before it.",
-    by_hand(lambda T, window: near(T, window - 1)),
-    masked(lambda T, window: near(T, window - 1)),
-)
-window_head.mistake(
-    "Your head attends to the whole past: tokens older than the window are not hidden.",
-    masked(lambda T, window: causal_mask(T)),
-)
-window_head.mistake(
-    "Your window reaches into the future as well: keep j <= i.",
-    masked(lambda T, window: near(T, window) | near(T, window).T),
-    masked(at_most),
-)
-window_head.mistake(
-    "Your mask is the wrong way round, so the last row has nothing to attend to: NaN. masked_fill "
-    "writes where its mask is True, and causal_mask is True where attending is allowed: use ~mask.",
-    by_hand(lambda T, window: ~near(T, window)),
-)
-window_head.mistake(
-    "The rows of your weights do not sum to 1: you masked after the softmax without renormalising, "
-    "and the hidden future still takes its share. Put -inf into the scores before the softmax.",
-    masked_after_softmax,
-)
-window_head.mistake(
-    "You put 0 into the scores where attending is forbidden. But e⁰ = 1, so the future still gets "
-    "weight. Put -inf there: e^(-inf) is 0.",
-    by_hand(near, fill=0),
-)
-window_head.mistake(
-    "The columns of your weights sum to 1 and the rows do not: the softmax runs over dim -2. "
-    "Each row is one query's distribution over the keys: dim=-1.",
-    by_hand(near, dim=-2),
-)
-window_head.mistake(
-    "The scale is missing: divide the scores by √hs, the root of the last dimension.", unscaled
-)
-window_head.mistake(
-    "Two of query, key and value are swapped: a query meets keys, and the values are mixed.",
-    queries_and_keys_swapped,
+    "The window is one too short: the token itself and window - 1 before it.", one_too_short
 )
 
 

@@ -34,11 +34,15 @@ def packed(scale, seed, zeros=()):
 
 
 @exercise(
-    inputs=[packed(scale, seed) for seed, scale in enumerate((0.3711, 1.287, 2.613, -0.57))]
-    + [packed(0.002537, 4, zeros=(7, 30, 31))],  # as large as those of the file are
-    hidden=lambda rng: [  # with the byte 128, which may be missing in the others
-        (struct.pack("<e32b", rng.uniform(0.1, 3), *rng.sample(range(-127, 128), 31), -128),)
-    ],
+    inputs=lambda draw: [
+        *(
+            [packed(scale, seed) for seed, scale in enumerate((0.3711, 1.287, 2.613, -0.57))]
+            + [packed(0.002537, 4, zeros=(7, 30, 31))]
+        ),
+        *[  # with the byte 128, which may be missing in the others
+            (struct.pack("<e32b", draw.uniform(0.1, 3), *draw.sample(range(-127, 128), 31), -128),)
+        ],
+    ],  # as large as those of the file are
     on_success="34 bytes for 32 numbers are 8.5 bits each.",
     tolerance=1e-3,  # a product may be rounded to float16
     in_words=lambda given: f"block8({given[0][:4].hex(' ')} …)",
@@ -132,16 +136,14 @@ def another(rng, grouped, sized):
 
 
 @exercise(
-    hidden=lambda rng: [
-        another(rng, *each) for each in ((True, False), (False, True), (True, True))
-    ],
-    inputs=[
+    inputs=lambda draw: [
         (config(30, 9, 576, 3), 8192, 4),
         (config(9, 12, 768), 99, 8),
         (config(6, 4, 64, 1), 9, 2),
         (config(28, 16, 1024, 8, 128), 99, 2),
         (config(3, 5, 40, None, 24), 7, 1),
         (config(30, 12, 96, 2), 131_072, 4),
+        *(another(draw, *each) for each in ((True, False), (False, True), (True, True))),
     ],
     on_success="A key and a value in each layer, for the heads that keep them.",
     error_hints={
@@ -300,7 +302,7 @@ def model_in_words(given):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         random_llama(11, 7, 1, 24, 4, 2, 17, 100.0, seed=1),
         random_llama(7, 12, 2, 24, 6, 3, 31, 1e5, seed=20),
         random_llama(13, 5, 3, 16, 2, 2, 11, 20.0, seed=30),

@@ -1,10 +1,8 @@
 """The exercises of the chapter on training."""
 
-from functools import partial
-
 import torch
 
-from exercises.check import checked, exercise, expect, normal, reported
+from exercises.check import checked, diagnose, exercise, expect, normal, reported
 
 
 def gradients(size, seed, shapes=((3, 4), (5,), (2, 1, 3))):
@@ -12,7 +10,7 @@ def gradients(size, seed, shapes=((3, 4), (5,), (2, 1, 3))):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         ([torch.tensor([6.0]), torch.tensor([[8.0]])], 2.5),
         (gradients(3.0, seed=5), 0.5),
         (gradients(1.0, seed=1), 1.0),
@@ -33,67 +31,34 @@ def gradients(size, seed, shapes=((3, 4), (5,), (2, 1, 3))):
 )
 def clip(gradients, longest):
     """clip(gradients, longest): all tensors together shortened to at most that length."""
-    return scaled(gradients, min(1.0, longest / length(gradients)))
+    length = sum(g.square().sum() for g in gradients).sqrt()
+    factor = longest / length if length > longest else 1.0
+    return [g * factor for g in gradients]
 
 
-def length(gs):
-    return flattened(gs).norm()
-
-
-def flattened(gs):
-    return torch.cat([g.flatten() for g in gs])
-
-
-def scaled(gs, factor):
-    return [g * factor for g in gs]
-
-
-def to_length(gs, longest):
-    return [g / length(gs) * min(longest, length(gs)) for g in gs]
-
-
-def clipped_each(gs, longest):
-    return [clip.right([g], longest)[0] for g in gs]
-
-
-def clipped_by(norm):
-    """As if the length were what `norm` makes of the tensors."""
-    return lambda gs, longest: scaled(gs, min(1.0, longest / norm(gs)))
-
-
-clip.mistake(
-    "You clipped each entry. That changes the direction: shorten all tensors by one factor.",
-    lambda gs, longest: [g.clamp(-longest, longest) for g in gs],
-)
-clip.mistake(
-    "You shortened each tensor by its own length. Together they are one vector with one length.",
-    clipped_each,
-)
-clip.mistake(
-    "Where the length is 0 you divide 0 by 0, which is NaN. Shorten only gradients that are too "
-    "long.",
-    to_length,
-)
-clip.mistake(
-    "You bring gradients that are shorter to the length `longest`, too. They stay as they are.",
-    lambda gs, longest: scaled(gs, longest / length(gs)),
-)
-clip.mistake(
-    "Your factor is wrong. It is longest / length where the length is above `longest`.",
-    lambda gs, longest: scaled(gs, length(gs) / longest if length(gs) > longest else 1.0),
-    lambda gs, longest: scaled(gs, 1 / length(gs) if length(gs) > longest else 1.0),
-)
-clip.mistake(
-    "You divide by the square of the length: take the root.", clipped_by(lambda gs: length(gs) ** 2)
-)
-clip.mistake(
-    "You added the lengths of the tensors. Add their squares, and take the root at the end.",
-    clipped_by(lambda gs: sum(g.norm() for g in gs)),
-)
+TO_LENGTH = clip.slip("g * factor → g / length * min(longest, length)")
+clip.slips("""
+    You clipped each entry. That changes the direction: shorten all tensors by one factor.
+        [g.clamp(-longest, longest) for g in gradients]
+    You shortened each tensor by its own length. Together they are one vector with one length.
+        [right([g], longest)[0] for g in gradients]
+    Where the length is 0 you divide 0 by 0, which is NaN. Shorten only gradients that are too
+    long.
+        TO_LENGTH(gradients, longest)
+    You bring gradients that are shorter to the length `longest`, too. They stay as they are.
+        if length > longest else 1.0 →
+    Your factor is wrong. It is longest / length where the length is above `longest`.
+        longest / length → length / longest
+        longest / length → 1 / length
+    You divide by the square of the length: take the root.
+        .sqrt() →
+    You added the lengths of the tensors. Add their squares, and take the root at the end.
+        g.square().sum() for g in gradients).sqrt() → g.norm() for g in gradients)
+""")
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         ([4.0, 3.0, 2.0, 2.5, 2.6, 2.7, 2.8], 2),
         ([4.0, 3.0, 2.0], 3),  # it never stops
         ([3.0, 2.0, 2.5, 1.9, 2.0, 2.1, 2.2, 1.0], 3),  # it recovers once
@@ -101,77 +66,43 @@ clip.mistake(
         ([1.0, 2.0], 1),
         ([2.5], 4),
         ([2.0, 3.0, 2.5, 3.5, 3.6, 2.4], 2),
+        *(([draw.randint(15, 40) / 10 for _ in range(12)], patience) for patience in (1, 2, 3, 4)),
     ],
     example=([3.0, 2.5, 2.6, 2.7, 2.4], 2),
-    hidden=lambda rng: [
-        ([rng.randint(15, 40) / 10 for _ in range(12)], patience) for patience in (1, 2, 3, 4)
-    ],
     why=["", "", "", "Equal losses: the first one is kept, and the others are no improvement."]
     + [""] * 3,
     on_success="The best checkpoint is kept, and the run ends when waiting has not paid.",
 )
 def early_stop(losses, patience):
     """early_stop(losses, patience): the evaluation that is kept, and the last one that is made."""
-    return stopped(losses, patience)
-
-
-def stopped(losses, patience, better=lambda loss, best: loss < best, late=0):
-    """The right answer, or one thing done otherwise."""
-    best = worse = i = 0
+    best = 0
     for i, loss in enumerate(losses):
-        if i == 0 or better(loss, losses[best]):
-            best, worse = i, 0
-        else:
-            worse = i - best
-        if worse >= patience + late:
+        if loss < losses[best]:
+            best = i
+        if i - best >= patience:
             break
     return best, i
 
 
-def in_a_row(losses, patience):
-    """Stops after so many rises in a row, not after so long without a new lowest loss."""
-    best = rises = i = 0
-    for i, loss in enumerate(losses):
-        best = i if loss < losses[best] else best
-        rises = rises + 1 if i and loss >= losses[i - 1] else 0
-        if rises >= patience:
-            break
-    return best, i
-
-
-early_stop.mistake(
-    "You looked at all losses for the lowest one. The run cannot see what comes after its end.",
-    lambda losses, patience: (losses.index(min(losses)), stopped(losses, patience)[1]),
-)
-early_stop.mistake(
-    "You never stop: the second number is the evaluation that is `patience` after the best one.",
-    lambda losses, patience: (losses.index(min(losses)), len(losses) - 1),
-)
-early_stop.mistake(
-    "A loss that equals the lowest one is no improvement: compare with <, not with <=.",
-    partial(stopped, better=lambda loss, best: loss <= best),
-)
-early_stop.mistake(
-    "You stop one evaluation too late: stop as soon as the best one is `patience` evaluations old.",
-    partial(stopped, late=1),
-)
-early_stop.mistake(
-    "You keep the last checkpoint. Keep the one with the lowest loss.",
-    lambda losses, patience: (stopped(losses, patience)[1],) * 2,
-)
-early_stop.mistake(
-    "You returned the losses. Return their indices.",
-    lambda losses, patience: tuple(losses[i] for i in stopped(losses, patience)),
-)
-early_stop.mistake(
-    "You count evaluations in a row that are worse than the one before. Count those since the "
-    "lowest loss.",
-    in_a_row,
-)
-early_stop.mistake(
-    "The pair is the other way round: first the one that is kept, then the last one.",
-    lambda losses, patience: stopped(losses, patience)[::-1],
-)
+early_stop.slips("""
+    You looked at all losses for the lowest one. The run cannot see what comes after its end.
+        losses.index(min(losses)), right(losses, patience)[1]
+    You never stop: the second number is the evaluation that is `patience` after the best one.
+        break → pass
+    A loss that equals the lowest one is no improvement: compare with <, not with <=.
+        loss < → loss <=
+    You stop one evaluation too late: stop as soon as the best one is `patience` evaluations old.
+        >= patience → > patience
+    You keep the last checkpoint. Keep the one with the lowest loss.
+        return best → return i
+    You returned the losses. Return their indices.
+        return best, i → return losses[best], losses[i]
+    You count evaluations in a row that are worse than the one before. Count those since the
+    lowest loss.
+        i - best >= patience → i >= patience and sorted(w := losses[i - patience : i + 1]) == w
+    The pair is the other way round: first the one that is kept, then the last one.
+        return best, i → return i, best
+""")
 
 RATES = 0.003, 0.01, 0.02, 0.06
 
@@ -185,31 +116,23 @@ def warm_up_pays(answer):
         "Set warm_up_pays to a pair: the gains, rate → gain, and the list of rates where it pays, "
         "({0.003: 0.2, …}, [0.003, …]).",
     )
-    expect(
-        gains != {0.003: 0.2, 0.01: 0.1, 0.02: 0.0, 0.06: 0.0},
-        "These are the numbers of the example. Measure the gains of the four rates.",
-    )
-    expect(
-        all(abs(gain) < 1 for gain in gains.values()),
-        "A gain is a difference of two losses, the one without warm-up minus the one with it; "
-        "these are too large for that. Are they the losses themselves?",
-    )
-    expect(
-        len(set(gains.values())) > 1,
-        "All your gains are equal: did each rate get its own two runs?",
-    )
-    expect(
-        min(gains[0.02], gains[0.06]) > -0.1,
-        "At the large rates your warm-up does harm. The difference seems to be reversed: take "
-        "without minus with.",
-    )
-    expect(
-        0.04 <= gains[0.02] <= 0.2 <= gains[0.06] <= 0.7
-        and max(gains[0.003], gains[0.01]) < 0.05
-        and gains[0.003] > -0.035,  # with cosine decay it is -0.051
-        "These are not the gains of the small GPT from this seed. Use `adamw_run` with 200 "
-        "learning rates: 40 steps of warm-up in one of the two runs, and final=1.0 in both.",
-    )
+    diagnose("""
+        These are the numbers of the example. Measure the gains of the four rates.
+            gains == {0.003: 0.2, 0.01: 0.1, 0.02: 0.0, 0.06: 0.0}
+        A gain is a difference of two losses, the one without warm-up minus the one with it;
+        these are too large for that. Are they the losses themselves?
+            not all(abs(gain) < 1 for gain in gains.values())
+        All your gains are equal: did each rate get its own two runs?
+            len(set(gains.values())) == 1
+        At the large rates your warm-up does harm. The difference seems to be reversed: take
+        without minus with.
+            min(gains[0.02], gains[0.06]) <= -0.1
+        These are not the gains of the small GPT from this seed. Use `adamw_run` with 200
+        learning rates: 40 steps of warm-up in one of the two runs, and final=1.0 in both.
+            not 0.04 <= gains[0.02] <= 0.2 <= gains[0.06] <= 0.7
+            max(gains[0.003], gains[0.01]) >= 0.05
+            gains[0.003] <= -0.035  # with cosine decay it is -0.051
+    """)
     best = [rate for rate in RATES if gains[rate] > 0.05]
     expect(
         sorted(pays) == best,
@@ -219,37 +142,6 @@ def warm_up_pays(answer):
 
 
 # --- the whole task: clip, warm up, average, decay, step ----------------------------------------
-
-
-def adamw(
-    parameters,
-    gradients,
-    rate,
-    warmup,
-    longest,
-    decay,
-    clip=clip.right,
-    warm_up=lambda n, warmup: min(1.0, (n + 1) / warmup),
-    corrected=lambda moment, beta, n: moment / (1 - beta ** (n + 1)),
-    decays=lambda p: p.dim() >= 2,
-    decay_warms_up=True,
-    decoupled=True,
-):
-    """All of AdamW's steps, or one thing done otherwise."""
-    ps = [p.clone() for p in parameters]
-    ms, ss = ([torch.zeros_like(p) for p in ps] for _ in range(2))
-    for n, gs in enumerate(gradients):
-        eta = rate * warm_up(n, warmup)
-        for i, g in enumerate(clip(gs, longest)):
-            own = decay * ps[i] if decays(ps[i]) else 0.0
-            g = g if decoupled else g + own
-            ms[i] = 0.9 * ms[i] + 0.1 * g
-            ss[i] = 0.95 * ss[i] + 0.05 * g**2
-            m, s = corrected(ms[i], 0.9, n), corrected(ss[i], 0.95, n)
-            if decoupled:
-                ps[i] = ps[i] - (eta if decay_warms_up else rate) * own
-            ps[i] = ps[i] - eta * m / (s.sqrt() + 1e-8)
-    return ps
 
 
 def run(n_steps, seed, *settings, shapes=((3, 4), (4,), (2, 3)), change=torch.clone):
@@ -267,7 +159,7 @@ def call_in_words(given):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         run(6, 1, 0.1, 3, 4.0, 0.5),
         run(8, 2, 0.05, 5, 2.0, 1.0),
         run(4, 3, 0.2, 2, 100.0, 0.8),
@@ -286,52 +178,48 @@ def call_in_words(given):
 def optimised(parameters, gradients, rate, warmup, longest, decay):
     """optimised(parameters, gradients, rate, warmup, longest, decay): after all steps of AdamW."""
     torch.optim.AdamW([torch.zeros(1)])  # the first takes seconds: not those of the learner's call
-    return adamw(parameters, gradients, rate, warmup, longest, decay)
+    ps = [p.clone() for p in parameters]
+    ms, ss = ([torch.zeros_like(p) for p in ps] for _ in range(2))
+    for n, gs in enumerate(gradients, 1):
+        eta = rate * min(1.0, n / warmup)
+        for i, g in enumerate(clip.right(gs, longest)):
+            ms[i] = 0.9 * ms[i] + 0.1 * g
+            ss[i] = 0.95 * ss[i] + 0.05 * g**2
+            m, s = ms[i] / (1 - 0.9**n), ss[i] / (1 - 0.95**n)
+            if ps[i].dim() >= 2:
+                ps[i] = ps[i] - eta * decay * ps[i]
+            ps[i] = ps[i] - eta * m / (s.sqrt() + 1e-8)
+    return ps
 
 
-optimised.mistake(
-    "You did not clip: all gradients of a step together are at most `longest` long.",
-    partial(adamw, clip=lambda gs, longest: gs),
-)
-optimised.mistake(
-    "You clipped each tensor by itself. All gradients of a step are one vector.",
-    partial(adamw, clip=clipped_each),
-)
-optimised.mistake(
-    "The warm-up is missing: multiply the rate of step n by (n + 1) / warmup, at most by 1.",
-    partial(adamw, warm_up=lambda n, warmup: 1.0),
-)
-optimised.mistake(
-    "Your first step has the rate 0. Its factor is (n + 1) / warmup, with n = 0.",
-    partial(adamw, warm_up=lambda n, warmup: min(1.0, n / warmup)),
-)
-optimised.mistake(
-    "The averages start at 0 and are too small at first: divide by 1 − βⁿ, n from 1 on.",
-    partial(adamw, corrected=lambda moment, beta, n: moment),
-)
-optimised.mistake(
-    "Your vectors decay too. Only tensors with two or more dimensions should.",
-    partial(adamw, decays=lambda p: True),
-)
-optimised.mistake(
-    "A tensor with three dimensions decays, too: `dim() >= 2`.",
-    partial(adamw, decays=lambda p: p.dim() == 2),
-)
-optimised.mistake(
-    "Where all gradients of a step are 0 you divide 0 by 0, which is NaN. Shorten only gradients "
-    "that are too long.",
-    partial(adamw, clip=to_length),
-)
-optimised.mistake(
-    "Your decay uses the full rate. It should use this step's rate, warm-up included.",
-    partial(adamw, decay_warms_up=False),
-)
-optimised.mistake(
-    "You add the decay to the gradient (Adam's way, before AdamW): then it is divided by √ŝ, too. "
-    "Shrink the parameter itself.",
-    partial(adamw, decoupled=False),
-)
-optimised.mistake(
-    "You stop after the first step: is `return` in the loop?",
-    lambda parameters, gradients, *rest: adamw(parameters, gradients[:1], *rest),
-)
+def decayed(gs, longest, ps, decay):
+    clipped = zip(clip.right(gs, longest), ps, strict=True)
+    return [g + decay * p if p.dim() >= 2 else g for g, p in clipped]
+
+
+optimised.slips("""
+    You did not clip: all gradients of a step together are at most `longest` long.
+        clip.right(gs, longest) → gs
+    You clipped each tensor by itself. All gradients of a step are one vector.
+        clip.right(gs, longest) → [clip.right([g], longest)[0] for g in gs]
+    The warm-up is missing: multiply the rate of step n by (n + 1) / warmup, at most by 1.
+        * min(1.0, n / warmup) →
+    Your first step has the rate 0. Its factor is (n + 1) / warmup, with n = 0.
+        n / warmup → (n - 1) / warmup
+    The averages start at 0 and are too small at first: divide by 1 − βⁿ, n from 1 on.
+        ms[i] / (1 - 0.9**n), ss[i] / (1 - 0.95**n) → ms[i], ss[i]
+    Your vectors decay too. Only tensors with two or more dimensions should.
+        ps[i].dim() >= 2 → True
+    A tensor with three dimensions decays, too: `dim() >= 2`.
+        dim() >= 2 → dim() == 2
+    Where all gradients of a step are 0 you divide 0 by 0, which is NaN. Shorten only gradients
+    that are too long.
+        clip.right → TO_LENGTH
+    Your decay uses the full rate. It should use this step's rate, warm-up included.
+        eta * decay → rate * decay
+    You add the decay to the gradient (Adam's way, before AdamW): then it is divided by √ŝ, too.
+    Shrink the parameter itself.
+        dim() >= 2 → dim() > 9 ; clip.right(gs, longest) → decayed(gs, longest, ps, decay)
+    You stop after the first step: is `return` in the loop?
+        right(parameters, gradients[:1], rate, warmup, longest, decay)
+""")

@@ -9,9 +9,12 @@ from exercises.check import exercise, normal
 # --- 11.1: all singular values alike --------------------------------------------------------------
 
 
+SQUARE = 3 * normal(4, 4, seed=1)  # another one might be nearly singular
+
+
 @exercise(
-    inputs=[
-        (3 * normal(4, 4, seed=1, secret=""),),  # another one might be nearly singular
+    inputs=lambda draw: [
+        (SQUARE,),
         (3 * normal(3, 6, seed=2),),
         (3 * normal(7, 2, seed=3),),
         (normal(1, 5, seed=4),),
@@ -109,13 +112,13 @@ def timed(rng):
 
 
 @exercise(
-    hidden=lambda rng: [timed(rng) for _ in range(3)],
-    inputs=[
+    inputs=lambda draw: [
         (4, 128, 65, 1536, 0.1, 1.5e11),
         (12, 768, 50257, 524288, 0.9, 9.89e14),
         (6, 256, 2048, 4096, 0.35, 9.5e11),
         (1, 64, 5000, 100, 2.0, 1e9),
         (2, 32, 69, 512, 0.004, 2e11),
+        *(timed(draw) for _ in range(3)),
     ],
     example=(1, 10, 30, 1000, 1.0, 18_000_000),
     on_success="That is the number by which large training runs are compared.",
@@ -193,7 +196,7 @@ def weighted(weight):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         parts(2, 1, [24, 8]),
         parts(3, 5, [10, 20, 70]),
         parts(4, 9, [16, 16, 16, 5]),
@@ -269,7 +272,7 @@ def seconds(B, n, fixed, per_text):
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (STEPS, 0.01, 0.004),
         (STEPS, 0.02, 0.00001),
         (STEPS, 0.02, 0.001),
@@ -277,16 +280,16 @@ def seconds(B, n, fixed, per_text):
         (FEW, 0.1, 0.002),
         ({32: 100, 8: 400}, 0.5, 0.01),
         ({8: 10}, 1.0, 1.0),
+        *[
+            (
+                {B: draw.randint(50, 2000) for B in draw.sample(range(1, 100), 5)},
+                draw.uniform(0.01, 1),
+                draw.uniform(0.001, 0.1),
+            )
+            for _ in range(3)
+        ],
     ],
     example=({10: 100, 100: 50}, 1.0, 0.01),
-    hidden=lambda rng: [
-        (
-            {B: rng.randint(50, 2000) for B in rng.sample(range(1, 100), 5)},
-            rng.uniform(0.01, 1),
-            rng.uniform(0.001, 0.1),
-        )
-        for _ in range(3)
-    ],
     on_success="How large a batch should be depends on the model, on the text and on the machine.",
 )
 def fastest_batch(steps, fixed, per_text):
@@ -368,7 +371,7 @@ MUON, CUBIC = (3.4445, -4.7750, 2.0315), (1.5, -0.5, 0.0)
 
 
 @exercise(
-    inputs=[
+    inputs=lambda draw: [
         (normal(3, 3, seed=1), *MUON, 5),
         (normal(2, 5, seed=2), *CUBIC, 12),
         (normal(6, 3, seed=3), *MUON, 3),

@@ -6,13 +6,14 @@ import torch.nn.functional as F
 from exercises.check import (
     WrongAnswer,
     checked,
+    diagnose,
     exercise,
     expect,
     normal,
     reported,
     same,
 )
-from exercises.multi_head import fused_multi_head, multi_head
+from exercises.multi_head import fused_multi_head
 
 # --- 8.1: a feed-forward network by hand --------------------------------------------------------
 
@@ -69,42 +70,31 @@ def deeper(answer):
     """deeper: the losses with the block twice and with a silenced copy, and a letter."""
     wanted = 'Set deeper to a triple: the two losses and a letter, (2.0, 2.0, "a").'
     twice, quiet, letter = reported(answer, (2.0, 2.0, "a"), wanted)
-    expect(letter in ("a", "b", "c"), 'The third of the triple should be "a", "b" or "c".')
-    expect(
-        all(LOWEST < loss < 4.5 for loss in (twice, quiet)),
-        "Such a model cannot have these losses: it had a little above 2 before.",
-    )
-    expect(
-        quiet < BLOCKLESS or twice > quiet,
-        "With the silenced copy, the loss is as if there were no block: was the first one silenced "
-        "as well? `silenced` changes the block that it is given. Give it a copy: `copy.deepcopy`.",
-    )
-    expect(
-        twice - quiet > -APART,
-        "The two seem to be swapped: first the loss with the copy, then the loss with the silenced "
-        "copy.",
-    )
-    expect(
-        quiet < HIGHEST and twice < 3,
-        "Too high: a silenced copy adds nothing, and the loss is what it was. Are these bits? Is "
-        "the copy *after* the trained block, in `model.layers`, and silenced for the second loss?",
-    )
-    expect(
-        twice - quiet > APART,
-        "The copy adds once more what it has learned, to a stream that it has never seen, so the "
-        "loss rises. Yours does not. `silenced` changes the block itself, so measure the copy "
-        "first.",
-    )
-    expect(
-        letter != "a",
-        "A gradient says how the loss would change if a number changed. Nothing is added now, but "
-        "would something be added if a number in a zeroed matrix were not 0? Print the gradients.",
-    )
-    expect(
-        letter != "c",
-        "What comes before a zero matrix gets its gradient through that matrix, times 0. Print "
-        "the gradients of `query` or `up`, and of `output`.",
-    )
+    diagnose("""
+        The third of the triple should be "a", "b" or "c".
+            letter not in ("a", "b", "c")
+        Such a model cannot have these losses: it had a little above 2 before.
+            not all(LOWEST < loss < 4.5 for loss in (twice, quiet))
+        With the silenced copy, the loss is as if there were no block: was the first one silenced
+        as well? `silenced` changes the block that it is given. Give it a copy: `copy.deepcopy`.
+            quiet >= BLOCKLESS and twice <= quiet
+        The two seem to be swapped: first the loss with the copy, then the loss with the silenced
+        copy.
+            twice - quiet <= -APART
+        Too high: a silenced copy adds nothing, and the loss is what it was. Are these bits? Is
+        the copy *after* the trained block, in `model.layers`, and silenced for the second loss?
+            quiet >= HIGHEST or twice >= 3
+        The copy adds once more what it has learned, to a stream that it has never seen, so the
+        loss rises. Yours does not. `silenced` changes the block itself, so measure the copy
+        first.
+            twice - quiet <= APART
+        A gradient says how the loss would change if a number changed. Nothing is added now, but
+        would something be added if a number in a zeroed matrix were not 0? Print the gradients.
+            letter == "a"
+        What comes before a zero matrix gets its gradient through that matrix, times 0. Print
+        the gradients of `query` or `up`, and of `output`.
+            letter == "c"
+    """)
     return "It adds nothing at first, and has all that it needs to learn."
 
 
@@ -112,37 +102,6 @@ LOWEST, HIGHEST, BLOCKLESS, APART = 1.9, 2.3, 2.8, 0.03
 
 
 # --- 8.3: a whole block ---------------------------------------------------------------------------
-
-
-def normed(x, dim=-1, correction=0, eps=1e-5):
-    mean, variance = x.mean(dim, keepdim=True), x.var(dim, correction=correction, keepdim=True)
-    return (x - mean) / (variance + eps).sqrt()
-
-
-def gelu(z):
-    return F.gelu(z, approximate="tanh")
-
-
-def side_by_side(x, attention, ff, norm):
-    """x + attention(norm(x)) + ff(norm(x)); others join the layers in another way."""
-    y = norm(x)
-    return x + attention(y) + ff(y)
-
-
-def parallel(join=side_by_side, norm=normed, activation=gelu, attend=fused_multi_head.right):
-    """The block with one mistake."""
-
-    def answer(x, W_qkv, W_o, W_up, W_out, n_head):
-        return join(
-            x, lambda y: attend(y, W_qkv, W_o, n_head), lambda y: activation(y @ W_up) @ W_out, norm
-        )
-
-    return answer
-
-
-def one_after_the_other(x, attention, ff, norm):
-    x = x + attention(norm(x))
-    return x + ff(norm(x))
 
 
 def weights(C, h, seed):
@@ -160,7 +119,7 @@ SIZES = [(2, 5, 8, 12, 2), (1, 3, 6, 9, 3), (3, 4, 12, 7, 4), (1, 1, 4, 6, 2), (
 
 @exercise(
     # Then a very small x, where epsilon matters, and layers that add nothing.
-    inputs=[
+    inputs=lambda draw: [
         *(
             (2 * normal(B, T, C, seed=100 * T + C) + 1, *weights(C, h, 10 * T + C), H)
             for B, T, C, h, H in SIZES
@@ -176,53 +135,43 @@ SIZES = [(2, 5, 8, 12, 2), (1, 3, 6, 9, 3), (3, 4, 12, 7, 4), (1, 1, 4, 6, 2), (
 )
 def parallel_block(x, W_qkv, W_o, W_up, W_out, n_head):
     """parallel_block(x, W_qkv, W_o, W_up, W_out, n_head): both layers get one norm, (B, T, C)."""
-    return parallel()(x, W_qkv, W_o, W_up, W_out, n_head)
+    variance = x.var(-1, correction=0, keepdim=True)
+    y = (x - x.mean(-1, keepdim=True)) / (variance + 1e-5).sqrt()
+    attention = fused_multi_head.right(y, W_qkv, W_o, n_head)
+    ff = F.gelu(y @ W_up, approximate="tanh") @ W_out
+    return x + attention + ff
 
 
-parallel_block.mistake(
-    "That is the block of section 6, one layer after the other. Here the feed-forward network gets "
-    "the same norm(x) as attention.",
-    parallel(one_after_the_other),
-)
-parallel_block.mistake(
-    "The residual connection is missing: add x.",
-    parallel(lambda x, attention, ff, norm: attention(norm(x)) + ff(norm(x))),
-)
-parallel_block.mistake(
-    "Your residual connection adds norm(x). Add x itself: only the layers get norm(x).",
-    parallel(lambda x, attention, ff, norm: norm(x) + attention(norm(x)) + ff(norm(x))),
-)
-parallel_block.mistake(
-    "This is post-norm: the sum is normalised. Normalise the input of the layers, not the sum.",
-    parallel(lambda x, attention, ff, norm: norm(x + attention(x) + ff(x))),
-)
-parallel_block.mistake("The norm is missing: both layers get norm(x).", parallel(norm=lambda x: x))
-parallel_block.mistake(
-    "You normalise over time (dim 1): every token changes the mean of all, and the future leaks. "
-    "Use the features, dim -1.",
-    parallel(norm=lambda x: normed(x, 1)),
-)
-parallel_block.mistake(
-    "Your variance divides by C − 1, PyTorch's default. LayerNorm divides by C: `x.var(-1, "
-    "correction=0, keepdim=True)`.",
-    parallel(norm=lambda x: normed(x, correction=1)),
-)
-parallel_block.mistake(
-    "The activation function is missing: gelu(norm(x) @ W_up) @ W_out.",
-    parallel(activation=lambda z: z),
-)
-parallel_block.mistake(
-    'This is the exact GELU. Use GPT-2\'s: approximate="tanh".', parallel(activation=F.gelu)
-)
-parallel_block.mistake(
-    "The future is not hidden: in a GPT, attention is causal. Mask it with a lower triangle.",
-    parallel(attend=multi_head(mask=torch.ones_like)),
-)
-parallel_block.mistake(
-    "Divide the scores by √hs, the square root of the size of a head.",
-    parallel(attend=multi_head(scale=lambda C, hs: 1)),
-)
-parallel_block.mistake(
-    "You divide the scores by √C. Divide them by √hs: each head compares vectors of size hs.",
-    parallel(attend=multi_head(scale=lambda C, hs: C**0.5)),
-)
+UNMASKED = fused_multi_head.slip(".tril() →")
+UNSCALED = fused_multi_head.slip("/ q.shape[-1] ** 0.5 →")
+BY_WIDTH = fused_multi_head.slip("q.shape[-1] ** 0.5 → C**0.5")
+parallel_block.slips("""
+    That is the block of section 6, one layer after the other. Here the feed-forward network gets
+    the same norm(x) as attention.
+        right(right(x, W_qkv, W_o, W_up, 0 * W_out, n_head), W_qkv, 0 * W_o, W_up, W_out, n_head)
+    The residual connection is missing: add x.
+        x + attention → attention
+    Your residual connection adds norm(x). Add x itself: only the layers get norm(x).
+        x + attention → y + attention
+    This is post-norm: the sum is normalised. Normalise the input of the layers, not the sum.
+        (x - x.mean(-1, keepdim=True)) / (variance + 1e-5).sqrt() → x
+        ; x + attention + ff → F.layer_norm(x + attention + ff, x.shape[-1:])
+    The norm is missing: both layers get norm(x).
+        (x - x.mean(-1, keepdim=True)) / (variance + 1e-5).sqrt() → x
+    You normalise over time (dim 1): every token changes the mean of all, and the future leaks.
+    Use the features, dim -1.
+        mean(-1 → mean(1 ; var(-1 → var(1
+    Your variance divides by C − 1, PyTorch's default. LayerNorm divides by C: `x.var(-1,
+    correction=0, keepdim=True)`.
+        correction=0 → correction=1
+    The activation function is missing: gelu(norm(x) @ W_up) @ W_out.
+        F.gelu(y @ W_up, approximate="tanh") → y @ W_up
+    This is the exact GELU. Use GPT-2's: approximate="tanh".
+        "tanh" → "none"
+    The future is not hidden: in a GPT, attention is causal. Mask it with a lower triangle.
+        fused_multi_head.right → UNMASKED
+    Divide the scores by √hs, the square root of the size of a head.
+        fused_multi_head.right → UNSCALED
+    You divide the scores by √C. Divide them by √hs: each head compares vectors of size hs.
+        fused_multi_head.right → BY_WIDTH
+""")

@@ -1,11 +1,11 @@
 """The exercises on the GPT beyond what their declaration says."""
 
-import pytest
 import torch
 import torch.nn.functional as F
 
 from exercises import gpt as check
 from helpers.formats import huggingface
+from tests.answers import accepted, refused
 
 
 def surprises_by_loops(logits, ids):
@@ -40,36 +40,24 @@ def gpt2_text_by_text(w, ids, n_head):
 LOSSES = {1: 2.3, 4: 2.4, 16: 2.6}
 
 
-@pytest.mark.parametrize(
-    ("exercise", "answer"),
-    [
-        (check.token_nll, surprises_by_loops),
-        (check.token_nll, lambda z, i: F.cross_entropy(z[:, :-1].mT, i[:, 1:], reduction="none")),
-        (check.gpt2, lambda w, ids, n_head: huggingface.gpt2(w, {"n_head": n_head})(ids)),
-        (check.gpt2, gpt2_text_by_text),
-        (check.deep_or_wide, (LOSSES, 1)),
-        (check.deep_or_wide, [{k: torch.tensor(x) for k, x in LOSSES.items()}, 1.0]),
-    ],
+test_other_right_answers_are_right = accepted(
+    (check.token_nll, surprises_by_loops),
+    (check.token_nll, lambda z, i: F.cross_entropy(z[:, :-1].mT, i[:, 1:], reduction="none")),
+    (check.gpt2, lambda w, ids, n_head: huggingface.gpt2(w, {"n_head": n_head})(ids)),
+    (check.gpt2, gpt2_text_by_text),
+    (check.deep_or_wide, (LOSSES, 1)),
+    (check.deep_or_wide, [{k: torch.tensor(x) for k, x in LOSSES.items()}, 1.0]),
 )
-def test_other_right_answers_are_right(exercise, answer):
-    report = exercise(answer)
-    assert report.outcome == "right", report.message
 
 
-@pytest.mark.parametrize(
-    ("exercise", "answer", "words"),
-    [
-        (check.token_nll, lambda z, i: z.log_softmax(-1).gather(-1, i[:, 1:])[..., 0], "raised"),
-        (check.gpt2, lambda w, ids, H: 2 * check.gpt2.right(w, ids, H), "gpt2(w, ids, 2) for ids"),
-        (check.deep_or_wide, LOSSES, "to a pair"),
-        (check.deep_or_wide, ({**LOSSES, 1: 4.2}, 1), "cannot have these losses"),
-        (check.deep_or_wide, ({**LOSSES, 1: 2.4}, 1), "Two of your losses are equal"),
-        (check.deep_or_wide, ({**LOSSES, 1: 2.5}, 4), "in another order"),
-        (check.deep_or_wide, (LOSSES, 64), "number of blocks"),
-        (check.deep_or_wide, (LOSSES, 16), "highest loss"),
-        (check.deep_or_wide, (LOSSES, 4), "another one is better"),
-    ],
+test_other_mistakes_are_told_by_what_differs = refused(
+    (check.token_nll, lambda z, i: z.log_softmax(-1).gather(-1, i[:, 1:])[..., 0], "raised"),
+    (check.gpt2, lambda w, ids, H: 2 * check.gpt2.right(w, ids, H), "gpt2(w, ids, 2) for ids"),
+    (check.deep_or_wide, LOSSES, "to a pair"),
+    (check.deep_or_wide, ({**LOSSES, 1: 4.2}, 1), "cannot have these losses"),
+    (check.deep_or_wide, ({**LOSSES, 1: 2.4}, 1), "Two of your losses are equal"),
+    (check.deep_or_wide, ({**LOSSES, 1: 2.5}, 4), "in another order"),
+    (check.deep_or_wide, (LOSSES, 64), "number of blocks"),
+    (check.deep_or_wide, (LOSSES, 16), "highest loss"),
+    (check.deep_or_wide, (LOSSES, 4), "another one is better"),
 )
-def test_other_mistakes_are_told_by_what_differs(exercise, answer, words):
-    report = exercise(answer)
-    assert report.outcome == "not yet" and words in report.message, report.message

@@ -17,8 +17,7 @@ from exercises.check import exercise
 
 
 @exercise(
-    inputs=[(3,), (0,), (-1.5,)],
-    hidden=lambda rng: [(rng.uniform(-9, 9),)],
+    inputs=lambda draw: [(3,), (0,), (-1.5,), (draw.uniform(-9, 9),)],
     on_success="Twice the number, of negative ones, too.",
 )
 def double(x):
@@ -26,7 +25,10 @@ def double(x):
     return 2 * x
 
 
-double.mistake("This is the square: multiply by 2.", lambda x: x**2)
+double.slips("""
+    This is the square: multiply by 2.
+        2 * x → x**2
+""")
 '''
 
 

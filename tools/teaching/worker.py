@@ -68,9 +68,14 @@ class Shell(InteractiveShell):
 
 
 class Chapter:
-    """A chapter that has run. path: the chapter as the course has it."""
+    """A chapter that has run.
 
-    def __init__(self, path: Path):
+    Args:
+        path: the chapter as the course has it.
+        secret: what the inputs of its exercises are drawn from.
+    """
+
+    def __init__(self, path: Path, secret: str):
         self.shell = Shell.instance()
         notebook = read(path)
         code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -82,6 +87,7 @@ class Chapter:
                 self.shell.run_cell(cell.source).raise_error()
                 self.has_run.add(cell.source.strip())
         self.topic = import_module(f"exercises.{path.stem[3:]}")
+        sys.modules["exercises.check"].secret = secret  # type: ignore[attr-defined]
         self.exercises = {name: getattr(self.topic, name) for name in self.tasks}
         self.sealed = self.seal()
 
@@ -500,13 +506,11 @@ def main() -> int:
 
     path = Path(request["chapter"])
     os.chdir(path.parent)
-    os.environ["COURSE_SECRET"] = request.pop("secret")  # read when `exercises` is imported
     try:
-        chapter = Chapter(path)
+        chapter = Chapter(path, request.pop("secret"))
     except Exception as error:
         say({"problem": _told(error)})
         return 1
-    del os.environ["COURSE_SECRET"]
     submissions = [Submission(*one) for one in request["submissions"]]
     limits = request["seconds"], request["memory"], request["jobs"]
     for given in judged(chapter, submissions, *limits):
