@@ -349,29 +349,30 @@ class Declared(Exercise):
     def slips(self, table: str) -> None:
         """Add mistakes as a table: each diagnosis and, further in, a line for each way to make it.
 
-        A line is `old → new`, what stands once in the code of the right answer and what takes its
-        place (several of them are parted by ` ; `), or else an expression that is returned instead,
-        made of the arguments and of `right`, the right answer as a function.
+        A line is for `slip`. One that begins with ; goes on with the line above it.
         """
         for says, line in _table(table):
-            self.mistake(says, self._slip(line))
+            self.mistake(says, self.slip(line))
 
-    def _slip(self, line: str) -> Answer:
+    def slip(self, line: str) -> Answer:
+        """The right answer with `old → new`: what stands once in its code, and what takes its place
+        (several of them are parted by ` ; `). Or else an expression that is returned instead of it,
+        made of the arguments and of `right`, the right answer as a function."""
         names = vars(sys.modules[self.right.__module__])
         if "→" not in line:
             arguments = ", ".join(inspect.signature(self.right).parameters)
-            return eval(f"lambda right: lambda {arguments}: {line}", names)(self.right)
+            return eval(f"lambda right: lambda {arguments}: ({line})", names)(self.right)
         lines, first = inspect.getsourcelines(self.right)
-        code = "".join(lines)
+        above, code = re.split(r"^(?=def |class )", "".join(lines), maxsplit=1, flags=re.MULTILINE)
         for pair in line.split(" ; "):
             old, new = (part.strip() for part in pair.split("→"))
             if code.count(old) != 1:
                 raise ValueError(f"{self.name}: {old!r} is {code.count(old)} times in its code")
             code = code.replace(old, new)
-        # From the first line without a decorator on, and at the place where the file has it.
-        above = re.split(r"^(?=def |class )", code, maxsplit=1, flags=re.MULTILINE)[0]
-        code = "\n" * (first - 1 + above.count("\n")) + code.removeprefix(above)
         made: dict[str, Any] = {}
+        code = (
+            "\n" * (first - 1 + above.count("\n")) + code
+        )  # so that its lines are those of the file
         exec(compile(code, inspect.getfile(self.right), "exec"), names, made)
         (answer,) = made.values()
         return getattr(answer, "forward", answer)  # of a class
@@ -1052,17 +1053,18 @@ def expect(condition: bool, diagnosis: str) -> None:
         raise WrongAnswer(diagnosis)
 
 
-def diagnose(table: str, names: dict[str, Any]) -> None:
+def diagnose(table: str) -> None:
     """Raise WrongAnswer with the first diagnosis of the table for which one of the conditions holds
-    that stand below it, further in. names: what they are made of."""
+    that stand below it, further in, made of what the function that calls this can see."""
+    caller = sys._getframe(1)
     for says, condition in _table(table):
-        expect(not eval(condition, names), says)
+        expect(not eval(condition, caller.f_globals | caller.f_locals), says)
 
 
 def _table(text: str) -> Iterator[tuple[str, str]]:
     """(words, line) for each line that stands further in than the words above it."""
     words, ended = "", True
-    for line in filter(str.strip, textwrap.dedent(text).splitlines()):
+    for line in filter(str.strip, re.sub(r"\n +; ", " ; ", textwrap.dedent(text)).splitlines()):
         if line.startswith(" "):
             yield words, line.strip()
         else:
