@@ -1,8 +1,6 @@
 """The exercises on rewards: other right answers, and mistakes that no declaration names."""
 
 import math
-import re
-from fractions import Fraction
 
 import numpy as np
 import torch
@@ -11,27 +9,11 @@ import torch.nn.functional as F
 from exercises import learning_from_rewards as check
 from tests.answers import accepted, refused
 
-# --- 20.1 -----------------------------------------------------------------------------------------
-
-
-def advantages_in_a_loop(rewards, group):
-    found = []
-    for i in range(0, len(rewards), group):
-        some = rewards[i : i + group].tolist()
-        mean = sum(some) / group
-        std = math.sqrt(sum((r - mean) ** 2 for r in some) / group)
-        found += [(r - mean) / std if std else 0.0 for r in some]
-    return found
-
 
 def advantages_by_numpy(rewards, group):
     by_prompt = rewards.numpy().reshape(-1, group)
     std = by_prompt.std(axis=1, keepdims=True)
     return ((by_prompt - by_prompt.mean(axis=1, keepdims=True)) / (std + 1e-6)).ravel()
-
-
-def advantages_by_layer_norm(rewards, group):
-    return F.layer_norm(rewards.view(-1, group), (group,), eps=1e-9).flatten()
 
 
 def advantages_tested_for_0(rewards, group):
@@ -47,9 +29,6 @@ def advantages_corrected_and_nan(rewards, group):
     return (centred / by_prompt.std(1, keepdim=True)).view(-1)
 
 
-# --- 20.2 -----------------------------------------------------------------------------------------
-
-
 def pass_by_products(correct, n, k):
     """As in Chen et al. 2021."""
     values = [
@@ -58,40 +37,11 @@ def pass_by_products(correct, n, k):
     return np.mean(values)
 
 
-def pass_by_fractions(correct, n, k):
-    total = Fraction(0)
-    for c in correct:
-        missed = Fraction(1)
-        for i in range(k):
-            missed *= Fraction(max(0, n - c - i), n - i)
-        total += 1 - missed
-    return total / len(correct)
-
-
-def pass_by_log_gamma(correct, n, k):
-    def log_comb(a, b):
-        return math.lgamma(a + 1) - math.lgamma(b + 1) - math.lgamma(a - b + 1)
-
-    found = []
-    for c in correct:
-        found.append(1 - math.exp(log_comb(n - c, k) - log_comb(n, k)) if n - c >= k else 1)
-    return torch.tensor(found, dtype=torch.float64).mean()
-
-
 def pass_in_floats(correct, n, k):
     def comb(a, b):
         return math.factorial(a) / (math.factorial(b) * math.factorial(a - b)) if b <= a else 0.0
 
     return sum(1 - comb(n - c, k) / comb(n, k) for c in correct) / len(correct)
-
-
-# --- 20.3 -----------------------------------------------------------------------------------------
-
-
-def tilted_by_hand(probs, rewards, beta):
-    logs = probs.log() + rewards / beta
-    numerators = torch.exp(logs - logs.max())
-    return numerators / numerators.sum()
 
 
 def tilted_in_a_loop(probs, rewards, beta):
@@ -103,51 +53,14 @@ def tilted_in_a_loop(probs, rewards, beta):
     return [x / sum(found) for x in found]
 
 
-def tilted_by_logsumexp(probs, rewards, beta):
-    logs = probs.double().log() + rewards.double() / beta
-    return (logs - logs.logsumexp(0)).exp()
-
-
-# --- 20.4 -----------------------------------------------------------------------------------------
-
-
-def dpo_by_softplus(right, wrong, ref_right, ref_wrong, beta):
-    return F.softplus(beta * (wrong - right + ref_right - ref_wrong)).mean()
-
-
 def dpo_by_cross_entropy(right, wrong, ref_right, ref_wrong, beta):
     """Two classes: the preferred completion is the first."""
     logits = beta * torch.stack([right - ref_right, wrong - ref_wrong], dim=1)
     return F.cross_entropy(logits, torch.zeros(len(right), dtype=torch.long))
 
 
-def dpo_pair_by_pair(right, wrong, ref_right, ref_wrong, beta):
-    total = 0
-    for i in range(len(right)):
-        x = beta * ((right[i] - wrong[i]) - (ref_right[i] - ref_wrong[i]))
-        total = total + torch.logaddexp(torch.zeros(()), -x)
-    return total / len(right)
-
-
-def dpo_overflows(right, wrong, ref_right, ref_wrong, beta):
-    return -torch.log(torch.sigmoid(beta * ((right - ref_right) - (wrong - ref_wrong)))).mean()
-
-
-# --- 20.5 -----------------------------------------------------------------------------------------
-
 SUMS = range(20, 199)
 SQUEEZED = "".join(map(str, range(100, 199))) + "99"
-
-
-# --- 20.6 -----------------------------------------------------------------------------------------
-
-
-def strict_by_pattern(a, b, completion):
-    return float(re.match(rf"{a + b}\.", completion) is not None)
-
-
-def strict_by_prefix(a, b, completion):
-    return int(completion.startswith(f"{a + b}."))
 
 
 def strict_by_reading(a, b, completion):
@@ -165,23 +78,13 @@ def crashes(a, b, completion):
 
 
 test_other_right_answers_are_right = accepted(
-    (check.grpo_advantages, advantages_in_a_loop),
     (check.grpo_advantages, advantages_by_numpy),
-    (check.grpo_advantages, advantages_by_layer_norm),
     (check.mean_pass_at_k, pass_by_products),
-    (check.mean_pass_at_k, pass_by_fractions),
-    (check.mean_pass_at_k, pass_by_log_gamma),
-    (check.tilted, tilted_by_hand),
     (check.tilted, tilted_in_a_loop),
-    (check.tilted, tilted_by_logsumexp),
-    (check.preference_loss, dpo_by_softplus),
     (check.preference_loss, dpo_by_cross_entropy),
-    (check.preference_loss, dpo_pair_by_pair),
     (check.cheat, "\n".join(f"{n}." for n in SUMS)),
     (check.cheat, SQUEEZED),
     (check.cheat, f"It is one of {', '.join(map(str, range(199)))}."),
-    (check.strict_reward, strict_by_pattern),
-    (check.strict_reward, strict_by_prefix),
     (check.strict_reward, strict_by_reading),
 )
 
@@ -189,7 +92,6 @@ test_wrong_answers_are_told_what_is_wrong = refused(
     (check.grpo_advantages, advantages_tested_for_0, "rounding error"),
     (check.grpo_advantages, advantages_corrected_and_nan, "To begin with: Your standard deviation"),
     (check.mean_pass_at_k, pass_in_floats, "too large for a float"),
-    (check.preference_loss, dpo_overflows, "F.logsigmoid"),
     (check.cheat, "85.", "1 of the 179"),
     (check.cheat, [*SUMS], "a text"),
     (check.cheat, " ".join(map(str, range(20, 198))), "198"),
