@@ -1,7 +1,5 @@
 """The exercises on many machines: FLOPs, a mean loss, a divided network, a budget."""
 
-from functools import partial
-
 import torch
 
 from exercises.check import exercise, normal
@@ -23,52 +21,33 @@ from exercises.check import exercise, normal
 )
 def training_flops(layers, C, V, T, tokens):
     """training_flops(layers, C, V, T, tokens): operations of a training run."""
-    return flops(layers, C, V, T, tokens)
+    weights = layers * 12 * C * C + V * C
+    return 3 * (2 * weights + 4 * layers * T * C) * tokens
 
 
-def flops(layers, C, V, T, tokens, head=1, attention=4, passes=3, per_weight=2):
-    weights = layers * 12 * C * C + head * V * C
-    return passes * (per_weight * weights + attention * layers * T * C) * tokens
-
-
-training_flops.mistake(
-    "That is only the forward pass: the backward pass computes two products for each of its own.",
-    partial(flops, passes=1),
-)
-training_flops.mistake(
-    "That is twice the forward pass. The backward pass computes two products for each product of "
-    "the forward pass, and the forward pass comes on top.",
-    partial(flops, passes=2),
-)
-training_flops.mistake(
-    "Each parameter of a matrix costs a multiplication and an addition: 2.",
-    partial(flops, per_weight=1),
-)
-training_flops.mistake(
-    "The head is missing: V·C more parameters in a matrix.",
-    partial(flops, head=0),
-)
-training_flops.mistake(
-    "Looking up a row of the token table takes no multiplication: only the head's V·C parameters "
-    "count.",
-    partial(flops, head=2),
-)
-training_flops.mistake(
-    "The scores and the mean of the values are missing: 4·T·C per block.",
-    partial(flops, attention=0),
-)
-training_flops.mistake(
-    "That is the scores or the mean of the values, 2·T·C each, or half of both for the mask. "
-    "Count both in full.",
-    partial(flops, attention=2),
-)
-training_flops.mistake(
-    "Each block attends: 4·T·C for each of them.",
-    lambda layers, C, V, T, tokens: flops(layers, C, V, T, tokens, attention=4 / layers),
-)
-training_flops.mistake(
-    "That is for one token.", lambda layers, C, V, T, tokens: flops(layers, C, V, T, 1)
-)
+training_flops.slips("""
+    That is only the forward pass: the backward pass computes two products for each of its own.
+        3 * →
+    That is twice the forward pass. The backward pass computes two products for each product of the
+    forward pass, and the forward pass comes on top.
+        3 * → 2 *
+    Each parameter of a matrix costs a multiplication and an addition: 2.
+        2 * weights → weights
+    The head is missing: V·C more parameters in a matrix.
+        + V * C →
+    Looking up a row of the token table takes no multiplication: only the head's V·C parameters
+    count.
+        + V * C → + 2 * V * C
+    The scores and the mean of the values are missing: 4·T·C per block.
+        + 4 * layers * T * C →
+    That is the scores or the mean of the values, 2·T·C each, or half of both for the mask. Count
+    both in full.
+        4 * → 2 *
+    Each block attends: 4·T·C for each of them.
+        4 * layers → 4
+    That is for one token.
+        right(layers, C, V, T, 1)
+""")
 
 
 # --- 22.2: the loss of all ------------------------------------------------------------------------
@@ -93,26 +72,19 @@ training_flops.mistake(
 )
 def joint_loss(losses, rows):
     """joint_loss(losses, rows): the mean over all rows of all processes."""
-    return joint_sum(losses, rows) / sum(rows)
+    return sum(loss * n for loss, n in zip(losses, rows, strict=True)) / sum(rows)
 
 
-def joint_sum(losses, rows):
-    return sum(loss * n for loss, n in zip(losses, rows, strict=True))
-
-
-joint_loss.mistake(
-    "That is the mean of the means: a process with one row counts as much as one with a hundred.",
-    lambda losses, rows: sum(losses) / len(losses),
-)
-joint_loss.mistake("That is the sum over all rows: divide by their number.", joint_sum)
-joint_loss.mistake(
-    "Divide by the rows, not by the processes.",
-    lambda losses, rows: joint_sum(losses, rows) / len(rows),
-)
-joint_loss.mistake(
-    "A loss is a mean already: multiply it by its rows before you divide by all of them.",
-    lambda losses, rows: sum(losses) / sum(rows),
-)
+joint_loss.slips("""
+    That is the mean of the means: a process with one row counts as much as one with a hundred.
+        sum(losses) / len(losses)
+    That is the sum over all rows: divide by their number.
+        / sum(rows) →
+    Divide by the rows, not by the processes.
+        / sum(rows) → / len(rows)
+    A loss is a mean already: multiply it by its rows before you divide by all of them.
+        loss * n → loss
+""")
 
 
 # --- 22.3: a feed-forward network in pieces -------------------------------------------------------
@@ -138,12 +110,8 @@ def layer(B, C, hidden, n, seed):
 )
 def in_pieces(x, up, down, n):
     """in_pieces(x, up, down, n): (n, B, C), what each process has; its sum over n is the whole."""
-    return pieces(x, up, down, n)
-
-
-def pieces(x, up, down, n, activation=torch.relu):
     pairs = zip(up.chunk(n), down.chunk(n, dim=1), strict=True)
-    return torch.stack([activation(x @ rows.T) @ columns.T for rows, columns in pairs])
+    return torch.stack([torch.relu(x @ rows.T) @ columns.T for rows, columns in pairs])
 
 
 def sums_through_relu(x, up, down, n):
@@ -151,48 +119,27 @@ def sums_through_relu(x, up, down, n):
     return torch.stack([torch.relu(part @ columns.T) @ down.T for part, columns in pairs])
 
 
-def every_nth(x, up, down, n):
-    return torch.stack([torch.relu(x @ up[i::n].T) @ down[:, i::n].T for i in range(n)])
-
-
-in_pieces.mistake(
-    "These are already added up. Return what each of the n processes has, before they send.",
-    lambda x, up, down, n: pieces(x, up, down, n).sum(0),
-)
-in_pieces.mistake(
-    "The relu is missing: apply it in each piece, between the two products.",
-    partial(pieces, activation=lambda x: x),
-)
-in_pieces.mistake(
-    "The pieces are divided by n. They add up to the whole: it is a sum, not a mean.",
-    lambda x, up, down, n: pieces(x, up, down, n) / n,
-)
-in_pieces.mistake(
-    "Your relu comes too late: it belongs between the two products, not after the second.",
-    lambda x, up, down, n: torch.relu(pieces(x, up, down, n, activation=lambda x: x)),
-)
-in_pieces.mistake(
-    "This division would work, but it is not the one that the task asks for: process 0 has the "
-    "first hidden features, process 1 the next.",
-    every_nth,
-)
-in_pieces.mistake(
-    "You cut the features of x, and apply relu to incomplete sums: relu(a) + relu(b) is not relu(a "
-    "+ b). Cut the *rows* of `up`, the hidden features.",
-    sums_through_relu,
-)
-in_pieces.mistake(
-    "Each piece is the whole output: process i has only the i-th rows of `up`.",
-    lambda x, up, down, n: pieces(x, up, down, 1).repeat(n, 1, 1),
-)
+in_pieces.slips("""
+    These are already added up. Return what each of the n processes has, before they send.
+        right(x, up, down, n).sum(0)
+    The relu is missing: apply it in each piece, between the two products.
+        torch.relu →
+    The pieces are divided by n. They add up to the whole: it is a sum, not a mean.
+        right(x, up, down, n) / n
+    Your relu comes too late: it belongs between the two products, not after the second.
+        torch.relu(x @ rows.T) @ columns.T → torch.relu(x @ rows.T @ columns.T)
+    This division would work, but it is not the one that the task asks for: process 0 has the first
+    hidden features, process 1 the next.
+        torch.stack([torch.relu(x @ up[i::n].T) @ down[:, i::n].T for i in range(n)])
+    You cut the features of x, and apply relu to incomplete sums: relu(a) + relu(b) is not relu(a
+    + b). Cut the *rows* of `up`, the hidden features.
+        sums_through_relu(x, up, down, n)
+    Each piece is the whole output: process i has only the i-th rows of `up`.
+        right(x, up, down, 1).repeat(n, 1, 1)
+""")
 
 
 # --- 22.4: a budget -------------------------------------------------------------------------------
-
-
-def lowest(budget, A, alpha, B, beta):
-    # Here the derivative of A / N^alpha + B · (6 · N / budget)^beta is 0.
-    return (alpha * A / (beta * B) * (budget / 6) ** beta) ** (1 / (alpha + beta))
 
 
 def law(rng):
@@ -200,7 +147,7 @@ def law(rng):
     while True:
         A, B = rng.uniform(3, 400), rng.uniform(3, 400)
         given = 10 ** rng.uniform(10, 20), A, rng.uniform(0.25, 0.5), B, rng.uniform(0.25, 0.5)
-        if 1e4 < lowest(*given) < 1e12:
+        if 1e4 < best_split.right(*given) < 1e12:
             return given
 
 
@@ -219,52 +166,36 @@ def law(rng):
 )
 def best_split(budget, A, alpha, B, beta):
     """best_split(budget, A, alpha, B, beta): N, the parameters that make the loss lowest."""
-    return lowest(budget, A, alpha, B, beta)
+    # Here the derivative of A / N^alpha + B · (6 · N / budget)^beta is 0.
+    return (alpha * A / (beta * B) * (budget / 6) ** beta) ** (1 / (alpha + beta))
 
 
 def losses_of(N, budget, A, alpha, B, beta):
     return A / N**alpha + B * (6 * N / budget) ** beta
 
 
-def best_of(N):
-    return lambda *given: N[losses_of(N, *given).argmin()]
-
-
 MANY = torch.logspace(2, 14, 100_000, dtype=torch.float64)
+FEW = torch.logspace(2, 14, 100, dtype=torch.float64)
+EVEN = torch.linspace(100, 1e14, 100_000, dtype=torch.float64)
 
-best_split.mistake(
-    "The 6 is missing: budget = 6·N·D.",
-    lambda budget, A, alpha, B, beta: best_split.right(6 * budget, A, alpha, B, beta),
-)
-best_split.mistake(
-    "That is D, the tokens: return N, the parameters. Or N and D are swapped in the law.",
-    lambda budget, *law: budget / 6 / best_split.right(budget, *law),
-)
-best_split.mistake(
-    "That is as many parameters as tokens, or a twentieth. The best N depends on the law: try many "
-    "N.",
-    lambda budget, A, alpha, B, beta: (budget / 6) ** 0.5,
-    lambda budget, A, alpha, B, beta: (budget / 120) ** 0.5,
-)
-best_split.mistake(
-    "That makes both terms equally large, which is not yet the lowest sum: try many N.",
-    lambda budget, A, alpha, B, beta: (A / B * (budget / 6) ** beta) ** (1 / (alpha + beta)),
-)
-best_split.mistake(
-    "alpha and beta are swapped: alpha belongs to N.",
-    lambda budget, A, alpha, B, beta: best_split.right(budget, A, beta, B, alpha),
-)
-best_split.mistake(
-    "That is the index of the lowest loss. Return the N at that index.",
-    lambda *given: losses_of(MANY, *given).argmin(),
-)
-best_split.mistake(
-    "That is the lowest loss. Return the N that has it.",
-    lambda *given: losses_of(MANY, *given).min(),
-)
-best_split.mistake(
-    "Your N are too far apart: each should be less than two per cent larger than the one before "
-    "it (`torch.logspace` with many steps).",
-    best_of(torch.logspace(2, 14, 100, dtype=torch.float64)),
-    best_of(torch.linspace(100, 1e14, 100_000, dtype=torch.float64)),
-)
+best_split.slips("""
+    The 6 is missing: budget = 6·N·D.
+        budget / 6 → budget
+    That is D, the tokens: return N, the parameters. Or N and D are swapped in the law.
+        budget / 6 / right(budget, A, alpha, B, beta)
+    That is as many parameters as tokens, or a twentieth. The best N depends on the law: try many N.
+        (budget / 6) ** 0.5
+        (budget / 120) ** 0.5
+    That makes both terms equally large, which is not yet the lowest sum: try many N.
+        alpha * A / (beta * B) → A / B
+    alpha and beta are swapped: alpha belongs to N.
+        right(budget, A, beta, B, alpha)
+    That is the index of the lowest loss. Return the N at that index.
+        losses_of(MANY, budget, A, alpha, B, beta).argmin()
+    That is the lowest loss. Return the N that has it.
+        losses_of(MANY, budget, A, alpha, B, beta).min()
+    Your N are too far apart: each should be less than two per cent larger than the one before it
+    (`torch.logspace` with many steps).
+        FEW[losses_of(FEW, budget, A, alpha, B, beta).argmin()]
+        EVEN[losses_of(EVEN, budget, A, alpha, B, beta).argmin()]
+""")

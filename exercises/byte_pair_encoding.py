@@ -2,10 +2,9 @@
 
 import math
 from collections import Counter
-from functools import partial
 from itertools import pairwise
 
-from exercises.check import checked, exercise, expect, reported
+from exercises.check import checked, diagnose, exercise, expect, reported
 
 # --- two tokenizers -----------------------------------------------------------------------------
 
@@ -28,39 +27,25 @@ def loss_to_beat(perplexity, n_words, n_tokens):
     return math.log(perplexity) * n_words / n_tokens
 
 
-loss_to_beat.mistake(
-    "That is the loss per word. Your model makes one prediction per token: divide the negative "
-    "log-likelihood of the whole text by the number of tokens.",
-    lambda perplexity, n_words, n_tokens: math.log(perplexity),
-)
-loss_to_beat.mistake(
-    "The ratio is upside down: more tokens share the same negative log-likelihood, so each has a "
-    "smaller part of it.",
-    lambda perplexity, n_words, n_tokens: math.log(perplexity) * n_tokens / n_words,
-)
-loss_to_beat.mistake(
-    "A perplexity is e to the loss, so it cannot be divided among tokens: take the logarithm "
-    "first.",
-    lambda perplexity, n_words, n_tokens: perplexity * n_words / n_tokens,
-)
-loss_to_beat.mistake(
-    "Take the logarithm of the perplexity alone. Then convert from words to tokens.",
-    lambda perplexity, n_words, n_tokens: math.log(perplexity * n_words / n_tokens),
-    lambda perplexity, n_words, n_tokens: math.log(perplexity * n_words) / n_tokens,
-)
-loss_to_beat.mistake(
-    "That is the perplexity per token. The loss is its logarithm.",
-    lambda perplexity, n_words, n_tokens: perplexity ** (n_words / n_tokens),
-)
-loss_to_beat.mistake(
-    "These are bits. A loss in nats has the natural logarithm, `math.log`.",
-    lambda perplexity, n_words, n_tokens: math.log2(perplexity) * n_words / n_tokens,
-)
-loss_to_beat.mistake(
-    "That is the negative log-likelihood of the whole text. Divide it by the number of your "
-    "tokens.",
-    lambda perplexity, n_words, n_tokens: math.log(perplexity) * n_words,
-)
+loss_to_beat.slips("""
+    That is the loss per word. Your model makes one prediction per token: divide the negative
+    log-likelihood of the whole text by the number of tokens.
+        math.log(perplexity)
+    The ratio is upside down: more tokens share the same negative log-likelihood, so each has a
+    smaller part of it.
+        n_words / n_tokens → n_tokens / n_words
+    A perplexity is e to the loss, so it cannot be divided among tokens: take the logarithm first.
+        perplexity * n_words / n_tokens
+    Take the logarithm of the perplexity alone. Then convert from words to tokens.
+        math.log(perplexity * n_words / n_tokens)
+        math.log(perplexity * n_words) / n_tokens
+    That is the perplexity per token. The loss is its logarithm.
+        perplexity ** (n_words / n_tokens)
+    These are bits. A loss in nats has the natural logarithm, `math.log`.
+        math.log → math.log2
+    That is the negative log-likelihood of the whole text. Divide it by the number of your tokens.
+        math.log(perplexity) * n_words
+""")
 
 
 # --- run the experiment and decide --------------------------------------------------------------
@@ -86,22 +71,16 @@ def whose_text(answer):
             for got, want in zip(two, change(PER_TOKEN[name]), strict=True)
         )
 
-    expect(
-        not fits(lambda two: (1 / two[0], 1 / two[1]), 0.005),
-        "These are tokens per character. Divide the characters by the tokens.",
-    )
-    expect(
-        not fits(lambda two: two[::-1]),
-        "Articles and plays are swapped: the first number of each pair is that on the articles.",
-    )
-    expect(
-        not fits(lambda two: (100_000 / two[0], 100_000 / two[1]), 500),
-        "These are numbers of tokens. Divide the characters, 100,000, by them.",
-    )
-    expect(
-        not fits(lambda two: (round(two[0], 1), round(two[1], 1)), 1e-6),
-        "Nearly: give two decimals.",
-    )
+    diagnose("""
+        These are tokens per character. Divide the characters by the tokens.
+            fits(lambda two: (1 / two[0], 1 / two[1]), 0.005)
+        Articles and plays are swapped: the first number of each pair is that on the articles.
+            fits(lambda two: two[::-1])
+        These are numbers of tokens. Divide the characters, 100,000, by them.
+            fits(lambda two: (100_000 / two[0], 100_000 / two[1]), 500)
+        Nearly: give two decimals.
+            fits(lambda two: (round(two[0], 1), round(two[1], 1)), 1e-6)
+    """)
     wrong = [
         f"{name} on the {text}"
         for name, two in found.items()
@@ -113,12 +92,13 @@ def whose_text(answer):
         f"Measure again: {', '.join(wrong)}. Learn V = 1024 from 200,000 characters "
         "(both: the first 100,000 of each), and encode 100,000 held-out ones of each text.",
     )
-    expect(chosen in PER_TOKEN, "The second of the pair should be one of the three names.")
-    expect(
-        chosen == "both",
-        "By your own numbers that one is best on its own kind of text, and about 0.3 behind on the "
-        "other. Choose the one that needs the fewest tokens for the two texts together.",
-    )
+    diagnose("""
+        The second of the pair should be one of the three names.
+            chosen not in PER_TOKEN
+        By your own numbers that one is best on its own kind of text, and about 0.3 behind on the
+        other. Choose the one that needs the fewest tokens for the two texts together.
+            chosen != "both"
+    """)
     return "A tokenizer fits its text: train it on a sample of everything that it has to read."
 
 
@@ -170,28 +150,14 @@ def word_and_ranks(rng):
 )
 def encode_by_rank(word, rank):
     """encode_by_rank(word, rank): the ids of a word, from tokens and their ranks alone."""
-    return ids_of(merged(word, rank), rank)
-
-
-def ids_of(pieces, rank):
-    return [rank[piece] for piece in pieces]
-
-
-def merged(word, rank, choose=min, merges=99, known=dict.__contains__):
-    """The pieces; choose: which of all (rank, index) is merged next."""
     pieces = [word[i : i + 1] for i in range(len(word))]
-    for _ in range(merges):
+    while True:
         pairs = enumerate(pairwise(pieces))
-        fit = [(rank[a + b], i) for i, (a, b) in pairs if known(rank, a + b)]
+        fit = [(rank[a + b], i) for i, (a, b) in pairs if a + b in rank]
         if not fit:
-            break
-        _, i = choose(fit)
+            return [rank[piece] for piece in pieces]
+        i = min(fit)[1]
         pieces[i : i + 2] = [pieces[i] + pieces[i + 1]]
-    return pieces
-
-
-def merging(**changes):
-    return lambda word, rank: ids_of(merged(word, rank, **changes), rank)
 
 
 def longest_match(word, rank):
@@ -212,45 +178,33 @@ def through_the_ranks_once(word, rank):
             if pieces[i] + pieces[i + 1] == piece:
                 pieces[i : i + 2] = [piece]
             i += 1
-    return ids_of(pieces, rank)
+    return [rank[piece] for piece in pieces]
 
 
-encode_by_rank.mistake(
-    "That is the longest match, the trap of section 6. The two neighbours whose joint token has "
-    "the smallest rank are merged first, wherever they are.",
-    longest_match,
-)
-encode_by_rank.mistake(
-    "You merge the leftmost pair, or the one that gives the longest token. The smallest rank goes "
-    "first, wherever it is and however short its token.",
-    merging(choose=lambda fit: fit[0]),
-)
-encode_by_rank.mistake(
-    "0 is a rank, too: check `token in rank`, or `is not None`.", merging(known=dict.get)
-)
-encode_by_rank.mistake(
-    "You take the largest rank, which was learned last. The smallest goes first.",
-    merging(choose=max),
-)
-encode_by_rank.mistake(
-    "You stop after one merge. A merge makes new neighbours: look again until none fit.",
-    merging(merges=1),
-)
-encode_by_rank.mistake(
-    "You went through the ranks once, upwards. A merge may make a pair of a smaller rank than its "
-    "own: after each, look for the smallest of all again.",
-    through_the_ranks_once,
-)
-encode_by_rank.mistake("These are the tokens. Return their ranks, which are the ids.", merged)
-encode_by_rank.mistake(
-    "`for b in word` gives whole numbers, not tokens: `word[i : i + 1]` is a `bytes` object.",
-    lambda word, rank: [rank[b] for b in word],
-)
-encode_by_rank.mistake(
-    "At the end no neighbours can be merged, and `min` of an empty list is an error. Stop then.",
-    lambda word, rank: min([]),
-    lambda word, rank: ids if len(ids := encode_by_rank.right(word, rank)) == 1 else min([]),
-)
+encode_by_rank.slips("""
+    That is the longest match, the trap of section 6. The two neighbours whose joint token has the
+    smallest rank are merged first, wherever they are.
+        longest_match(word, rank)
+    You merge the leftmost pair, or the one that gives the longest token. The smallest rank goes
+    first, wherever it is and however short its token.
+        min(fit)[1] → fit[0][1]
+    0 is a rank, too: check `token in rank`, or `is not None`.
+        a + b in rank → rank.get(a + b)
+    You take the largest rank, which was learned last. The smallest goes first.
+        min → max
+    You stop after one merge. A merge makes new neighbours: look again until none fit.
+        not fit → not fit or len(pieces) < len(word)
+    You went through the ranks once, upwards. A merge may make a pair of a smaller rank than its
+    own: after each, look for the smallest of all again.
+        through_the_ranks_once(word, rank)
+    These are the tokens. Return their ranks, which are the ids.
+        [rank[piece] for piece in pieces] → pieces
+    `for b in word` gives whole numbers, not tokens: `word[i : i + 1]` is a `bytes` object.
+        [rank[b] for b in word]
+    At the end no neighbours can be merged, and `min` of an empty list is an error. Stop then.
+        min([])
+        not fit → len(pieces) == 1
+""")
 
 
 # --- the whole of 1994 --------------------------------------------------------------------------
@@ -278,85 +232,51 @@ encode_by_rank.mistake(
 )
 def squeeze(ids, first_id):
     """squeeze(ids, first_id): the shortened list, and the pairs in the order of merging."""
-    return squeezed(ids, first_id)
-
-
-def replaced(ids, pair, new, end=0):
-    """Walk through the ids, or to the last but `end` and forget what is left."""
-    out, i = [], 0
-    while i < len(ids) - end:
-        here = tuple(ids[i : i + 2]) == pair
-        out.append(new if here else ids[i])
-        i += 2 if here else 1
-    return out
-
-
-def squeezed(
-    ids,
-    first_id,
-    choose=lambda counts: min(counts, key=lambda pair: (-counts[pair], pair)),
-    replace=replaced,
-    least=2,
-    step=1,
-):
-    """Gage's loop, or with a mistake in one part."""
     ids, pairs = list(ids), []
-    while max((counts := Counter(pairwise(ids))).values(), default=0) >= least:
-        best = choose(counts)
-        ids = replace(ids, best, first_id + step * len(pairs))
+    while max((counts := Counter(pairwise(ids))).values(), default=0) >= 2:
+        best = min(counts, key=lambda pair: (-counts[pair], pair))
+        new, i = first_id + len(pairs), 0
         pairs.append(best)
+        while i < len(ids) - 1:
+            if (ids[i], ids[i + 1]) == best:
+                ids[i : i + 2] = [new]
+            i += 1
     return ids, pairs
 
 
 def counted_once(ids, first_id):
-    pairs = []
+    out = [*ids]
     counts = Counter(pairwise(ids))
-    for best in sorted(counts, key=lambda pair: (-counts[pair], pair)):
-        if counts[best] >= 2:
-            ids = replaced(ids, best, first_id + len(pairs))
-            pairs.append(best)
-    return ids, pairs
+    order = sorted(counts, key=lambda pair: (-counts[pair], pair))
+    pairs = [pair for pair in order if counts[pair] >= 2]
+    for new, pair in enumerate(pairs, first_id):
+        i = 0
+        while i < len(out) - 1:
+            if (out[i], out[i + 1]) == pair:
+                out[i : i + 2] = [new]
+            i += 1
+    return out, pairs
 
 
-def first_replaced(ids, pair, new):
-    i = list(pairwise(ids)).index(pair)
-    return [*ids[:i], new, *ids[i + 2 :]]
-
-
-squeeze.mistake(
-    "You counted once and went down the list. Merge one pair, then count again: a merge makes new "
-    "pairs and removes others.",
-    counted_once,
-)
-squeeze.mistake(
-    "You went on with pairs that occur once. That saves nothing, because the pair has to be noted. "
-    "Stop when no pair occurs twice.",
-    partial(squeezed, least=1),
-)
-squeeze.mistake(
-    "Of equally frequent pairs you took the one that came first. Take the smaller pair.",
-    partial(squeezed, choose=lambda counts: max(counts, key=counts.get)),
-)
-squeeze.mistake(
-    "Of equally frequent pairs you took the larger one. Take the smaller one: with `max` the tie "
-    "goes the wrong way, use `min` with the count made negative.",
-    partial(squeezed, choose=lambda counts: max(counts, key=lambda pair: (counts[pair], pair))),
-)
-squeeze.mistake(
-    "You replaced only the first occurrence. Replace every one.",
-    partial(squeezed, replace=first_replaced),
-)
-squeeze.mistake(
-    "You lost the last number. It has no neighbour to its right, but it must be kept.",
-    partial(squeezed, replace=partial(replaced, end=1)),
-)
-squeeze.mistake(
-    "Each merge needs a new number: first_id, then first_id + 1, and so on.",
-    partial(squeezed, step=0),
-)
-squeeze.mistake(
-    "An empty list, or one of a single number, has no pairs, and so no most frequent one. Stop "
-    "then.",
-    lambda ids, first_id: squeezed(ids, first_id) if ids[1:] else max([]),
-    lambda ids, first_id: squeezed(ids, first_id) if ids[1:] else min([]),
-)
+squeeze.slips("""
+    You counted once and went down the list. Merge one pair, then count again: a merge makes new
+    pairs and removes others.
+        counted_once(ids, first_id)
+    You went on with pairs that occur once. That saves nothing, because the pair has to be noted.
+    Stop when no pair occurs twice.
+        >= 2 → >= 1
+    Of equally frequent pairs you took the one that came first. Take the smaller pair.
+        (-counts[pair], pair) → -counts[pair]
+    Of equally frequent pairs you took the larger one. Take the smaller one: with `max` the tie goes
+    the wrong way, use `min` with the count made negative.
+        min → max ; -counts → counts
+    You replaced only the first occurrence. Replace every one.
+        = [new] → = [new]; break
+    You lost the last number. It has no neighbour to its right, but it must be kept.
+        i += 1 → i += 1; ids = ids[: -1 if i == len(ids) - 1 else None]
+    Each merge needs a new number: first_id, then first_id + 1, and so on.
+        first_id + len(pairs) → first_id
+    An empty list, or one of a single number, has no pairs, and so no most frequent one. Stop then.
+        right(ids, first_id) if ids[1:] else max([])
+        right(ids, first_id) if ids[1:] else min([])
+""")

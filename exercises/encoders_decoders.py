@@ -1,14 +1,13 @@
 """The exercises on encoders and decoders: padding, Bahdanau's score, what buys more, heads."""
 
 import math
-from functools import partial
 
 import torch
 import torch.nn.functional as F
 
 from exercises.check import (
-    WrongAnswer,
     checked,
+    diagnose,
     exercise,
     expect,
     expect_no_helpers,
@@ -39,27 +38,19 @@ def padding_mask(lengths, S):
     return (torch.arange(S) < lengths[:, None])[:, None, None]
 
 
-padding_mask.mistake(
-    "It is the wrong way round: True where a key may be attended to, False where it is padding.",
-    lambda lengths, S: ~padding_mask.right(lengths, S),
-)
-padding_mask.mistake(
-    "You allow one position too many: a row of length 3 has positions 0, 1 and 2 (<, not <=).",
-    lambda lengths, S: padding_mask.right(lengths + 1, S),
-)
-padding_mask.mistake(
-    "You mask the last token of each row. Positions count from 0, so position s is real if s < "
-    "length.",
-    lambda lengths, S: padding_mask.right(lengths - 1, S),
-)
-padding_mask.mistake(
-    "That is (B, S). Heads and queries need a dimension each: (B, 1, 1, S).",
-    lambda lengths, S: padding_mask.right(lengths, S)[:, 0, 0],
-)
-padding_mask.mistake(
-    "The padding is at the end, not at the beginning: position s is real if s < length.",
-    lambda lengths, S: padding_mask.right(lengths, S).flip(-1),
-)
+padding_mask.slips("""
+    It is the wrong way round: True where a key may be attended to, False where it is padding.
+        ~right(lengths, S)
+    You allow one position too many: a row of length 3 has positions 0, 1 and 2 (<, not <=).
+        < → <=
+    You mask the last token of each row. Positions count from 0, so position s is real if s <
+    length.
+        right(lengths - 1, S)
+    That is (B, S). Heads and queries need a dimension each: (B, 1, 1, S).
+        right(lengths, S)[:, 0, 0]
+    The padding is at the end, not at the beginning: position s is real if s < length.
+        right(lengths, S).flip(-1)
+""")
 
 
 @padding_mask.also
@@ -96,43 +87,28 @@ def states(T, S, C, A, seed, large=1.0):
 )
 def additive_attention(h, states, W, U, v):
     """additive_attention(h, states, W, U, v): (T, C), what each decoder state finds."""
-    return additive(h, states, W, U, v)
+    scores = ((h @ W.T)[:, None] + states @ U.T).tanh() @ v
+    return scores.softmax(-1) @ states
 
 
-def additive(h, states, W, U, v, hidden=lambda q, k: (q + k).tanh(), weigh=F.softmax):
-    scores = hidden((h @ W.T)[:, None], states @ U.T) @ v
-    return weigh(scores, -1) @ states
-
-
-additive_attention.mistake(
-    "The tanh is missing, or is not applied to the sum, v · tanh(W h + U s). So h changes no "
-    "weight.",
-    partial(additive, hidden=lambda q, k: q + k),
-)
-additive_attention.mistake(
-    "You applied tanh to each alone. Add first, v · tanh(W h + U s), or h changes no weight.",
-    partial(additive, hidden=lambda q, k: q.tanh() + k.tanh()),
-)
-additive_attention.mistake(
-    "The activation function should be tanh.", partial(additive, hidden=lambda q, k: (q + k).relu())
-)
-additive_attention.mistake(
-    "The softmax runs over the decoder's states. Each of them distributes its weight over the "
-    "encoder's states, the last dimension of the scores (T, S).",
-    partial(additive, weigh=lambda scores, dim: scores.softmax(0)),
-)
-additive_attention.mistake(
-    "There is no softmax: scores are not weights yet.",
-    partial(additive, weigh=lambda scores, dim: scores),
-)
-additive_attention.mistake(
-    "The scores are divided by √A. Additive scores are not scaled: v can be as small as it needs.",
-    lambda h, states, W, U, v: additive(h, states, W, U, v / len(v) ** 0.5),
-)
-additive_attention.mistake(
-    "Queries and keys are swapped: W makes queries of h, U makes keys of the states.",
-    lambda h, states, W, U, v: additive(h, states, U, W, v),
-)
+additive_attention.slips("""
+    The tanh is missing, or is not applied to the sum, v · tanh(W h + U s). So h changes no weight.
+        .tanh() →
+    You applied tanh to each alone. Add first, v · tanh(W h + U s), or h changes no weight.
+        ((h @ W.T)[:, None] + states @ U.T).tanh() →
+        ; scores = → scores = ((h @ W.T)[:, None].tanh() + (states @ U.T).tanh())
+    The activation function should be tanh.
+        tanh() → relu()
+    The softmax runs over the decoder's states. Each of them distributes its weight over the
+    encoder's states, the last dimension of the scores (T, S).
+        softmax(-1) → softmax(0)
+    There is no softmax: scores are not weights yet.
+        .softmax(-1) →
+    The scores are divided by √A. Additive scores are not scaled: v can be as small as it needs.
+        right(h, states, W, U, v / len(v) ** 0.5)
+    Queries and keys are swapped: W makes queries of h, U makes keys of the states.
+        right(h, states, U, W, v)
+""")
 
 
 @additive_attention.also
@@ -147,17 +123,6 @@ def at_once(answer):
 # Words of 8 letters right, the mean of three seeds: four times as wide, three times as long, or
 # attention. A test holds these numbers to the study.
 HELPED = (0.3183, 0.2617, 0.9683)
-OTHERWISE = {
-    "These are words of 12 letters. Take those of 8.": (0.0050, 0.0033, 0.7600),
-    "These are the best seeds. Take the mean of the three.": (0.3300, 0.2750, 0.9900),
-    "The last has additive scores. The task asks for dot products.": (0.3183, 0.2617, 0.9367),
-    "The last is as wide as the first. Change one thing at a time: attention at width 32.": (
-        (0.3183, 0.2617, 0.9350)
-    ),
-    "The last is trained as long as the second. Change one thing at a time: 600 steps.": (
-        (0.3183, 0.2617, 1.0)
-    ),
-}
 
 
 @checked
@@ -165,25 +130,35 @@ def helped(answer):
     """helped: three mean shares (wider, longer, attention), and which of them helped most"""
     wanted = "Set helped to four things: three fractions, and your verdict."
     *numbers, verdict = reported(answer, (*HELPED, "wider"), wanted)
-    expect(
-        not same([number / 100 for number in numbers], HELPED, 2e-3),
-        "These are percentages. Give fractions between 0 and 1.",
-    )
-    expect(
-        not same([numbers[1], numbers[0], numbers[2]], HELPED, 2e-3),
-        "The first two are swapped: wider, longer, attention, in this order.",
-    )
-    expect(numbers != [round(one, 1) for one in HELPED], "Nearly: give two decimals.")
-    if not same(numbers, HELPED, 2e-3):
-        for says, others in OTHERWISE.items():
-            expect(not same(numbers, others, 5e-4), says)
-        raise WrongAnswer(
-            'These are not the means of "letters 8": one vector with width=128, one vector with '
-            "steps=1800, dot product with nothing changed, in this order."
-        )
-    words = ("wider", "longer", "attention")
-    expect(verdict in words, 'The verdict should be "wider", "longer" or "attention".')
-    expect(verdict == "attention", "Which of your three numbers is the largest?")
+
+    def near(*those, by=5e-4):
+        return same(numbers, those, by)
+
+    diagnose("""
+        These are percentages. Give fractions between 0 and 1.
+            near(*(100 * one for one in HELPED), by=0.01)
+        The first two are swapped: wider, longer, attention, in this order.
+            near(HELPED[1], HELPED[0], HELPED[2], by=2e-3)
+        Nearly: give two decimals.
+            numbers == [round(one, 1) for one in HELPED]
+        These are words of 12 letters. Take those of 8.
+            near(0.0050, 0.0033, 0.7600)
+        These are the best seeds. Take the mean of the three.
+            near(0.3300, 0.2750, 0.9900)
+        The last has additive scores. The task asks for dot products.
+            near(0.3183, 0.2617, 0.9367)
+        The last is as wide as the first. Change one thing at a time: attention at width 32.
+            near(0.3183, 0.2617, 0.9350)
+        The last is trained as long as the second. Change one thing at a time: 600 steps.
+            near(0.3183, 0.2617, 1.0)
+        These are not the means of "letters 8": one vector with width=128, one vector with
+        steps=1800, dot product with nothing changed, in this order.
+            not near(*HELPED, by=2e-3)
+        The verdict should be "wider", "longer" or "attention".
+            verdict not in ("wider", "longer", "attention")
+        Which of your three numbers is the largest?
+            verdict != "attention"
+    """)
     return "Attention at width 32 is right three times as often as one vector of width 128."
 
 
@@ -218,82 +193,41 @@ def layer(B, T, S, C, H, real, seed, large=0.7):
 )
 def cross_heads(x, source, mask, Wq, Wk, Wv, Wo, n_head):
     """cross_heads(x, source, mask, Wq, Wk, Wv, Wo, n_head): (B, T, C)."""
-    return attend(x, source, mask, Wq, Wk, Wv, Wo, n_head)
 
+    def split(x, W):
+        return F.linear(x, W).unflatten(-1, (n_head, -1)).transpose(1, 2)
 
-def split(x, n_head):
-    return x.unflatten(-1, (n_head, -1)).transpose(1, 2)
-
-
-def merge(out):
-    return out.transpose(1, 2).flatten(2)
-
-
-def attend(
-    x,
-    source,
-    mask,
-    Wq,
-    Wk,
-    Wv,
-    Wo,
-    n_head,
-    linear=F.linear,
-    scale=True,
-    split=split,
-    merge=merge,
-    before=lambda scores, mask: scores.masked_fill(~mask, -math.inf),
-    after=lambda weights, mask: weights,
-):
-    """before, after: what is masked before and after the softmax."""
-    q, k, v = (split(linear(t, W), n_head) for t, W in ((x, Wq), (source, Wk), (source, Wv)))
-    scores = q @ k.mT / (q.shape[-1] ** 0.5 if scale else 1)
+    q, k, v = split(x, Wq), split(source, Wk), split(source, Wv)
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
     mask = mask[:, None, None]
-    return linear(merge(after(before(scores, mask).softmax(-1), mask) @ v), Wo)
+    weights = scores.masked_fill(~mask, -math.inf).softmax(-1)
+    out = (weights @ v).transpose(1, 2).flatten(2)
+    return F.linear(out, Wo)
 
 
-def unmasked(scores, mask):
-    return scores
-
-
-def self_attention(x, source, mask, *rest):
-    return attend(x, x, torch.ones(x.shape[:2], dtype=torch.bool), *rest)
-
-
-cross_heads.mistake(
-    "Padding gets weight, because `mask` is not used.", partial(attend, before=unmasked)
-)
-cross_heads.mistake(
-    "`masked_fill` fills where its mask is True, and that should be the padding: `~mask`.",
-    partial(attend, before=lambda scores, mask: scores.masked_fill(mask, -math.inf)),
-    partial(attend, before=lambda scores, mask: scores.masked_fill(mask, -1e9)),
-)
-cross_heads.mistake(
-    "You set the weights, or the values, of padding to 0 *after* the softmax: the rest no longer "
-    "sums to 1. Set the scores to −∞ before it.",
-    partial(attend, before=unmasked, after=torch.mul),
-)
-cross_heads.mistake(
-    "Padding of 0 still gets weight: its score is 0, and e⁰ is 1. Set its *scores* to −∞.",
-    partial(attend, before=torch.mul),
-)
-cross_heads.mistake("The scores are not divided by √hs.", partial(attend, scale=False))
-cross_heads.mistake(
-    "`view` or `reshape` straight to (B, H, T, hs) mixes the tokens: split the last dimension, "
-    "then transpose.",
-    partial(attend, split=lambda x, n_head: x.reshape(len(x), n_head, x.shape[1], -1)),
-)
-cross_heads.mistake(
-    "The heads are put together without a transpose back: that mixes the tokens.",
-    partial(attend, merge=lambda out: out.reshape(len(out), out.shape[2], -1)),
-)
-cross_heads.mistake(
-    "You apply a matrix as x @ W. Apply each as x @ W.T, or F.linear(x, W).",
-    partial(attend, linear=torch.matmul),
-)
-cross_heads.mistake(
-    "That is self-attention of x: keys and values come from the source.", self_attention
-)
+cross_heads.slips("""
+    Padding gets weight, because `mask` is not used.
+        .masked_fill(~mask, -math.inf) →
+    `masked_fill` fills where its mask is True, and that should be the padding: `~mask`.
+        ~mask → mask
+        ~mask, -math.inf → mask, -1e9
+    You set the weights, or the values, of padding to 0 *after* the softmax: the rest no longer sums
+    to 1. Set the scores to −∞ before it.
+        scores.masked_fill(~mask, -math.inf).softmax(-1) → scores.softmax(-1) * mask
+    Padding of 0 still gets weight: its score is 0, and e⁰ is 1. Set its *scores* to −∞.
+        scores.masked_fill(~mask, -math.inf) → (scores * mask)
+    The scores are not divided by √hs.
+        / math.sqrt(q.shape[-1]) →
+    `view` or `reshape` straight to (B, H, T, hs) mixes the tokens: split the last dimension, then
+    transpose.
+        .unflatten(-1, (n_head, -1)).transpose(1, 2) → .reshape(len(x), n_head, x.shape[1], -1)
+    The heads are put together without a transpose back: that mixes the tokens.
+        .transpose(1, 2).flatten(2) → .reshape(x.shape)
+    You apply a matrix as x @ W. Apply each as x @ W.T, or F.linear(x, W).
+        right(x, source, mask, Wq.T, Wk.T, Wv.T, Wo.T, n_head)
+    That is self-attention of x: keys and values come from the source.
+        right(x, x, torch.ones(x.shape[:2], dtype=torch.bool), Wq, Wk, Wv, Wo, n_head)
+""")
 
 
 @cross_heads.also

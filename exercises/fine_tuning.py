@@ -1,7 +1,6 @@
 """The exercises on fine-tuning: masks, adapters, a template, and the loss of the learned tokens."""
 
 import re
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -63,89 +62,49 @@ def chat(rng):
 )  # fmt: skip
 def dialogue_mask(ids, header, end):
     """dialogue_mask(ids, header, end): for each id, True if it belongs to an answer or ends it."""
-    return marked(ids, header, end)
-
-
-def answers(ids, header, end):
-    """(first, stop) of each answer: the end token is at stop − 1, unless the answer is cut off."""
-    n = len(header)
-    firsts = [i + n for i in range(len(ids) - n + 1) if ids[i : i + n] == header]
-    return [(i, ids.index(end, i) + 1 if end in ids[i:] else len(ids)) for i in firsts]
-
-
-def marked(ids, header, end, change=lambda first, stop, ids, n: (first, stop), chosen=slice(None)):
-    """The mask of the answers, or of other positions in their place."""
-    mask = [False] * len(ids)
-    for first, stop in answers(ids, header, end)[chosen]:
-        a, b = change(first, stop, ids, len(header))
-        for i in range(max(0, a), min(b, len(ids))):
-            mask[i] = True
+    n, mask = len(header), [False] * len(ids)
+    for i in range(n, len(ids) + 1):
+        if ids[i - n : i] == header:
+            stop = ids.index(end, i) + 1 if end in ids[i:] else len(ids)
+            mask[i:stop] = [True] * (stop - i)
     return mask
 
 
-def before_the_end(first, stop, ids, n):
-    ended = stop > first and ids[stop - 1] in (2, 4)
-    return first, stop - ended
-
-
-dialogue_mask.mistake(
-    "The end token is missing. It belongs to the answer that it ends: a model that never learns "
-    "it never stops.",
-    partial(marked, change=before_the_end),
-)
-dialogue_mask.mistake(
-    "You mark the header itself, too. The program writes it, so the model need not learn it.",
-    partial(marked, change=lambda first, stop, ids, n: (first - n, stop)),
-    partial(marked, change=lambda first, stop, ids, n: (first - n + 1, stop)),
-    partial(
-        marked,
-        change=lambda first, stop, ids, n: (first - n, before_the_end(first, stop, ids, n)[1]),
-    ),
-)
-dialogue_mask.mistake(
-    "You mark the line break after the end token, too. The answer is over by then.",
-    partial(marked, change=lambda first, stop, ids, n: (first, stop + (ids[stop - 1] in (2, 4)))),
-)
-dialogue_mask.mistake(
-    "All is marked one position too early, at the tokens that *predict* the answer. The mask "
-    "belongs to the tokens that are learned.",
-    lambda ids, header, end: [*marked(ids, header, end)[1:], False],
-    partial(marked, change=lambda first, stop, ids, n: (first - 1, stop - 1)),
-)
-dialogue_mask.mistake(
-    "All is marked one position too late. An answer begins right after its header.",
-    lambda ids, header, end: [False, *marked(ids, header, end)[:-1]],
-    partial(marked, change=lambda first, stop, ids, n: (first + 1, stop + 1)),
-    partial(marked, change=lambda first, stop, ids, n: (first + 1, stop)),
-)
-dialogue_mask.mistake(
-    "You mark only the first answer. A dialogue may have several, and all are learned.",
-    partial(marked, chosen=slice(1)),
-)
-dialogue_mask.mistake(
-    "You mark only the last answer. A dialogue may have several, and all are learned.",
-    partial(marked, chosen=slice(-1, None)),
-)
-dialogue_mask.mistake(
-    "An answer of yours does not end: what the user says after it is marked, too. Leave the answer "
-    "after its end token.",
-    partial(marked, change=lambda first, stop, ids, n: (first, len(ids))),
-)
-dialogue_mask.mistake(
-    "You look for a part of the header. The user may write the same words, and every message "
-    "begins with the same special token: compare with the whole header.",
-    lambda ids, header, end: marked(ids, header[1:], end),
-    lambda ids, header, end: marked(ids, header[:1], end),
-    lambda ids, header, end: marked(ids, header[-1:], end),
-    lambda ids, header, end: marked(ids, header[1:2], end),
-)
-dialogue_mask.mistake(
-    "You mark every end token. Those of the user and of the system are not learned.",
-    lambda ids, header, end: [
-        is_learned or token == end
-        for is_learned, token in zip(marked(ids, header, end), ids, strict=True)
-    ],
-)
+dialogue_mask.slips("""
+    The end token is missing. It belongs to the answer that it ends: a model that never learns it
+    never stops.
+        + 1 if end → if end
+    You mark the header itself, too. The program writes it, so the model need not learn it.
+        mask[i:stop] = [True] * (stop - i) → mask[i - n : stop] = [True] * (stop - i + n)
+        mask[i:stop] = [True] * (stop - i) → mask[i - n + 1 : stop] = [True] * (stop - i + n - 1)
+        mask[i:stop] = [True] * (stop - i) → mask[i - n : stop] = [True] * (stop - i + n)
+        ; + 1 if end → if end
+    You mark the line break after the end token, too. The answer is over by then.
+        + 1 if end → + 2 if end ; return mask → return mask[:len(ids)]
+    All is marked one position too early, at the tokens that *predict* the answer. The mask belongs
+    to the tokens that are learned.
+        return mask → return [*mask[1:], False]
+        mask[i:stop] → mask[i - 1 : stop - 1]
+    All is marked one position too late. An answer begins right after its header.
+        return mask → return [False, *mask[:-1]]
+        mask[i:stop] → mask[i + 1 : stop + 1] ; return mask → return mask[:len(ids)]
+        mask[i:stop] = [True] * (stop - i) → mask[i + 1 : stop] = [True] * (stop - i - 1)
+    You mark only the first answer. A dialogue may have several, and all are learned.
+        == header: → == header and not any(mask):
+    You mark only the last answer. A dialogue may have several, and all are learned.
+        mask[i:stop] = → mask = [False] * len(ids); mask[i:stop] =
+    An answer of yours does not end: what the user says after it is marked, too. Leave the answer
+    after its end token.
+        ids.index(end, i) + 1 if end in ids[i:] else len(ids) → len(ids)
+    You look for a part of the header. The user may write the same words, and every message begins
+    with the same special token: compare with the whole header.
+        right(ids, header[1:], end)
+        right(ids, header[:1], end)
+        right(ids, header[-1:], end)
+        right(ids, header[1:2], end)
+    You mark every end token. Those of the user and of the system are not learned.
+        return mask → return [m or token == end for m, token in zip(mask, ids)]
+""")
 
 
 # --- 19.2: a layer with an adapter ----------------------------------------------------------------
@@ -186,75 +145,38 @@ def through(shape, n_in, n_out, r, alpha, seed):
 )
 def lora_forward(x, W, A, B, alpha):
     """lora_forward(x, W, A, B, alpha): the output of a layer with an adapter beside it."""
-    return two_paths(x, W, A, B, alpha)
+    layer, adapter = x @ W.T, x @ A.T @ B.T
+    scale = alpha / A.shape[0]
+    return layer + scale * adapter
 
 
-def two_paths(
-    x,
-    W,
-    A,
-    B,
-    alpha,
-    scale=lambda alpha, A, B: alpha / A.shape[0],
-    output=lambda x, W, adapted, scale: x @ W.T + scale * adapted,
-    adapt=lambda x, W, A, B: x @ A.T @ B.T,
-):
-    """The right answer, or with one part of it changed."""
-    return output(x, W, adapt(x, W, A, B), scale(alpha, A, B))
-
-
-MISSING_SCALE = "The factor alpha / r is missing: the adapter's part is multiplied by it."
-ALPHA_ALONE = "You multiply by alpha alone. Divide alpha by the rank, `A.shape[0]`."
-WRONG_RANK = (
-    "The rank is the number of rows of A, and of columns of B: `A.shape[0]`. You divide by another "
-    "number."
-)
-UPSIDE_DOWN = "Your factor is upside down: it is alpha / r, not r / alpha."
-NOT_BY_RANK = (
-    lambda alpha, A, B: alpha / A.shape[1],
-    lambda alpha, A, B: alpha / B.shape[0],
-    lambda alpha, A, B: alpha / A.numel(),
-)
-
-
-def times_alpha(alpha, A, B):
-    return alpha
-
-
-def without_factor(alpha, A, B):
-    return 1
-
-
-def inverse(alpha, A, B):
-    return A.shape[0] / alpha
-
-
-lora_forward.mistake(MISSING_SCALE, partial(two_paths, scale=without_factor))
-lora_forward.mistake(ALPHA_ALONE, partial(two_paths, scale=times_alpha))
-lora_forward.mistake(UPSIDE_DOWN, partial(two_paths, scale=inverse))
-lora_forward.mistake(WRONG_RANK, *(partial(two_paths, scale=one) for one in NOT_BY_RANK))
-lora_forward.mistake(
-    "You multiply by alpha times r. The factor is alpha / r.",
-    partial(two_paths, scale=lambda alpha, A, B: alpha * A.shape[0]),
-)
-lora_forward.mistake(
-    "The factor alpha / r belongs to the adapter. You multiply the layer's output by it, too, "
-    "but it scales only the adapter.",
-    partial(two_paths, output=lambda x, W, adapted, scale: scale * (x @ W.T + adapted)),
-)
-lora_forward.mistake(
-    "This is the adapter alone. Add what the layer gives, x @ W.T.",
-    partial(two_paths, output=lambda x, W, adapted, scale: scale * adapted),
-)
-lora_forward.mistake(
-    "This is the layer alone. Add what the adapter gives.",
-    partial(two_paths, output=lambda x, W, adapted, scale: x @ W.T),
-)
-lora_forward.mistake(
-    "Your adapter gets the output of the layer. It is beside the layer, so it gets the same input "
-    "x.",
-    partial(two_paths, adapt=lambda x, W, A, B: x @ W.T @ A.T @ B.T),
-)
+SCALES = """
+    The factor alpha / r is missing: the adapter's part is multiplied by it.
+        alpha / A.shape[0] → 1
+    You multiply by alpha alone. Divide alpha by the rank, `A.shape[0]`.
+        / A.shape[0] →
+    Your factor is upside down: it is alpha / r, not r / alpha.
+        alpha / A.shape[0] → A.shape[0] / alpha
+    The rank is the number of rows of A, and of columns of B: `A.shape[0]`. You divide by another
+    number.
+        A.shape[0] → A.shape[1]
+        A.shape[0] → B.shape[0]
+        A.shape[0] → A.numel()
+"""
+lora_forward.slips(SCALES)
+lora_forward.slips("""
+    You multiply by alpha times r. The factor is alpha / r.
+        alpha / A.shape[0] → alpha * A.shape[0]
+    The factor alpha / r belongs to the adapter. You multiply the layer's output by it, too, but it
+    scales only the adapter.
+        layer + scale * adapter → scale * (layer + adapter)
+    This is the adapter alone. Add what the layer gives, x @ W.T.
+        layer + →
+    This is the layer alone. Add what the adapter gives.
+        + scale * adapter →
+    Your adapter gets the output of the layer. It is beside the layer, so it gets the same input x.
+        x @ A.T → x @ W.T @ A.T
+""")
 
 
 # --- 19.3: merge and count ------------------------------------------------------------------------
@@ -281,62 +203,38 @@ lora_forward.mistake(
 )
 def merge_and_count(W, A, B, alpha):
     """merge_and_count(W, A, B, alpha): the merged weights, and the adapter's parameters."""
-    return merged(W, A, B, alpha)
-
-
-def merged(
-    W,
-    A,
-    B,
-    alpha,
-    scale=lambda alpha, A, B: alpha / A.shape[0],
-    join=lambda W, product: W + product,
-    product=lambda A, B: B @ A,
-    count=lambda W, A, B: A.numel() + B.numel(),
-):
-    """The right answer, or with one part of it changed."""
+    scale = alpha / A.shape[0]
+    merged = W + scale * B @ A
     # The number as a tensor: `difference` compares tuples of tensors.
-    return join(W, scale(alpha, A, B) * product(A, B)), torch.tensor(count(W, A, B))
+    return merged, torch.tensor(A.numel() + B.numel())
 
 
-merge_and_count.mistake(MISSING_SCALE, partial(merged, scale=without_factor))
-merge_and_count.mistake(ALPHA_ALONE, partial(merged, scale=times_alpha))
-merge_and_count.mistake(UPSIDE_DOWN, partial(merged, scale=inverse))
-merge_and_count.mistake(WRONG_RANK, *(partial(merged, scale=one) for one in NOT_BY_RANK))
-merge_and_count.mistake(
-    "This is what the adapter adds. Add it to W.", partial(merged, join=lambda W, product: product)
-)
-merge_and_count.mistake(
-    "Your product is transposed, or A and B are in the wrong order. x @ A.T @ B.T is "
-    "x @ (B @ A).T, so the product is B @ A.",
-    partial(merged, product=lambda A, B: A.T @ B.T),
-    partial(merged, product=lambda A, B: A @ B),
-)
-merge_and_count.mistake(
-    "This is only one of the two. Return the merged weights and the number of parameters.",
-    lambda *given: merged(*given)[0],
-    lambda *given: merged(*given)[1],
-)
-merge_and_count.mistake(
-    "The matrix is right. As the number, you return the parameters of the matrix W: count the "
-    "entries of A and of B.",
-    partial(merged, count=lambda W, A, B: W.numel()),
-)
-merge_and_count.mistake(
-    "The matrix is right. Your number counts the weights W, too, but they belong to the layer, "
-    "and the adapter does not train them.",
-    partial(merged, count=lambda W, A, B: W.numel() + A.numel() + B.numel()),
-)
-merge_and_count.mistake(
-    "The matrix is right. Your number is not r · (in + out): A has r · in entries and B has "
-    "out · r, and both are counted.",
-    partial(merged, count=lambda W, A, B: A.shape[0] * W.numel()),
-    partial(merged, count=lambda W, A, B: A.numel() * B.numel()),
-    partial(merged, count=lambda W, A, B: A.numel()),
-    partial(merged, count=lambda W, A, B: B.numel()),
-    partial(merged, count=lambda W, A, B: 2 * A.numel()),
-    partial(merged, count=lambda W, A, B: sum(W.shape)),
-)
+merge_and_count.slips(SCALES)
+merge_and_count.slips("""
+    This is what the adapter adds. Add it to W.
+        W + →
+    Your product is transposed, or A and B are in the wrong order. x @ A.T @ B.T is x @ (B @ A).T,
+    so the product is B @ A.
+        B @ A → A.T @ B.T
+        B @ A → A @ B
+    This is only one of the two. Return the merged weights and the number of parameters.
+        right(W, A, B, alpha)[0]
+        right(W, A, B, alpha)[1]
+    The matrix is right. As the number, you return the parameters of the matrix W: count the entries
+    of A and of B.
+        A.numel() + B.numel() → W.numel()
+    The matrix is right. Your number counts the weights W, too, but they belong to the layer, and
+    the adapter does not train them.
+        A.numel() + B.numel() → W.numel() + A.numel() + B.numel()
+    The matrix is right. Your number is not r · (in + out): A has r · in entries and B has out · r,
+    and both are counted.
+        A.numel() + B.numel() → A.shape[0] * W.numel()
+        A.numel() + B.numel() → A.numel() * B.numel()
+        + B.numel() →
+        A.numel() + →
+        A.numel() + B.numel() → 2 * A.numel()
+        A.numel() + B.numel() → sum(W.shape)
+""")
 
 
 # --- 19.4: the broken template --------------------------------------------------------------------
@@ -418,20 +316,12 @@ def prompts(rng):
 )
 def fits_template(prompt):
     """fits_template(prompt): True if the prompt has the format of training."""
-    return fits(prompt)
-
-
-TEXT = r"(?:(?!<\|im_start\|>|<\|im_end\|>)[\s\S])+"
-TURNS = "{system}?(?:{user}{assistant})*{user}"
-
-
-def fits(prompt, text=TEXT, messages=TURNS, ends=r"\Z"):
-    """The right answer, or with one part of it changed."""
-    roles = {
-        role: rf"(?:<\|im_start\|>{role}\n{text}<\|im_end\|>\n)"
+    text = r"(?:(?!<\|im_start\|>|<\|im_end\|>)[\s\S])+"
+    system, user, assistant = (
+        rf"(?:<\|im_start\|>{role}\n{text}<\|im_end\|>\n)"
         for role in ("system", "user", "assistant")
-    }
-    pattern = messages.format_map(roles) + re.escape(HEAD) + ends
+    )
+    pattern = rf"{system}?(?:{user}{assistant})*{user}" + re.escape(HEAD) + r"\Z"
     return re.match(pattern, prompt) is not None
 
 
@@ -439,74 +329,53 @@ def counts(prompt):
     return prompt.count("<|im_start|>") == prompt.count("<|im_end|>") + 1
 
 
-fits_template.mistake(
-    "You test only how the prompt ends. Look at its messages, too.",
-    lambda prompt: prompt.endswith(HEAD),
-    lambda prompt: prompt.endswith(HEAD.strip()),
-    lambda prompt: prompt.endswith(f"<|im_end|>\n{HEAD}"),
-)
-fits_template.mistake(
-    "You test only how the prompt begins. Look at its end, and at each message.",
-    lambda prompt: prompt.startswith(("<|im_start|>user\n", "<|im_start|>system\n")),
-    lambda prompt: prompt.startswith("<|im_start|>"),
-    lambda prompt: prompt.startswith("<|im_start|>user\n"),
-)
-fits_template.mistake(
-    "You test only the beginning and the end of the prompt. Look at each message between.",
-    lambda prompt: prompt.endswith(HEAD) and prompt.startswith("<|im_start|>"),
-    lambda prompt: (
+fits_template.slips(r"""
+    You test only how the prompt ends. Look at its messages, too.
+        prompt.endswith(HEAD)
+        prompt.endswith(HEAD.strip())
+        prompt.endswith(f"<|im_end|>\n{HEAD}")
+    You test only how the prompt begins. Look at its end, and at each message.
+        prompt.startswith(("<|im_start|>user\n", "<|im_start|>system\n"))
+        prompt.startswith("<|im_start|>")
+        prompt.startswith("<|im_start|>user\n")
+    You test only the beginning and the end of the prompt. Look at each message between.
+        prompt.endswith(HEAD) and prompt.startswith("<|im_start|>")
         prompt.endswith(HEAD) and prompt.startswith(("<|im_start|>user\n", "<|im_start|>system\n"))
-    ),
-)
-fits_template.mistake(
-    "You count the special tokens. Their number can be right although they are in the wrong order, "
-    "or although a role or a line break is wrong.",
-    counts,
-    lambda prompt: counts(prompt) and prompt.endswith(HEAD),
-    lambda prompt: counts(prompt) and prompt.startswith("<|im_start|>") and prompt.endswith(HEAD),
-)
-fits_template.mistake(
-    "You do not test the order of the roles: at most one system message, at the beginning, and "
-    "then the user and the assistant in turn, from the user to the user.",
-    partial(fits, messages="(?:{system}|{user}|{assistant})+"),
-    partial(fits, messages="(?:{system}|{user}|{assistant})*"),
-    partial(fits, messages="{system}?(?:{user}|{assistant})+"),
-    partial(fits, messages="{system}?(?:{user}|{assistant})*"),
-    partial(fits, messages="{system}?(?:{user}{assistant}?)+"),
-)
-fits_template.mistake(
-    "A text may contain a line break. In a regular expression, the dot matches none unless you "
-    "pass `re.DOTALL`.",
-    partial(fits, text=".+"),
-    partial(fits, text=r"[^\n]+"),
-    partial(fits, text=".+?"),
-    partial(fits, text="[^<]+"),
-    partial(fits, text=r"(?:(?!<\|im_start\|>|<\|im_end\|>).)+"),
-)
-fits_template.mistake(
-    "Your pattern may end before the prompt does. Nothing comes after the last header: use "
-    "`re.fullmatch`.",
-    partial(fits, ends=""),
-    partial(fits, ends="$"),
-)
-fits_template.mistake(
-    "You strip the prompt before you test it. A space or a line break too many is a fault, too.",
-    lambda prompt: fits(prompt.strip() + "\n"),
-    lambda prompt: fits(prompt.rstrip() + "\n"),
-    lambda prompt: fits(prompt.lstrip()),
-)
-fits_template.mistake(
-    "A dialogue may have more than one turn, and a message of the system may come before the "
-    "first.",
-    partial(fits, messages="{user}"),
-    partial(fits, messages="{system}?{user}"),
-    partial(fits, messages="(?:{user}{assistant})*{user}"),
-    partial(fits, messages="{system}(?:{user}{assistant})*{user}"),
-)
-fits_template.mistake(
-    "Your answers are the other way round: `True` means the prompt has the format of training.",
-    lambda prompt: not fits(prompt),
-)
+    You count the special tokens. Their number can be right although they are in the wrong order, or
+    although a role or a line break is wrong.
+        counts(prompt)
+        counts(prompt) and prompt.endswith(HEAD)
+        counts(prompt) and prompt.startswith("<|im_start|>") and prompt.endswith(HEAD)
+    You do not test the order of the roles: at most one system message, at the beginning, and then
+    the user and the assistant in turn, from the user to the user.
+        {system}?(?:{user}{assistant})*{user} → (?:{system}|{user}|{assistant})+
+        {system}?(?:{user}{assistant})*{user} → (?:{system}|{user}|{assistant})*
+        (?:{user}{assistant})*{user} → (?:{user}|{assistant})+
+        (?:{user}{assistant})*{user} → (?:{user}|{assistant})*
+        {assistant})*{user} → {assistant}?)+
+    A text may contain a line break. In a regular expression, the dot matches none unless you pass
+    `re.DOTALL`.
+        (?:(?!<\|im_start\|>|<\|im_end\|>)[\s\S])+ → .+
+        (?:(?!<\|im_start\|>|<\|im_end\|>)[\s\S])+ → [^\n]+
+        (?:(?!<\|im_start\|>|<\|im_end\|>)[\s\S])+ → .+?
+        (?:(?!<\|im_start\|>|<\|im_end\|>)[\s\S])+ → [^<]+
+        [\s\S] → .
+    Your pattern may end before the prompt does. Nothing comes after the last header: use
+    `re.fullmatch`.
+        + r"\Z" →
+        \Z → $
+    You strip the prompt before you test it. A space or a line break too many is a fault, too.
+        right(prompt.strip() + "\n")
+        right(prompt.rstrip() + "\n")
+        right(prompt.lstrip())
+    A dialogue may have more than one turn, and a message of the system may come before the first.
+        {system}?(?:{user}{assistant})* →
+        (?:{user}{assistant})* →
+        {system}? →
+        {system}? → {system}
+    Your answers are the other way round: `True` means the prompt has the format of training.
+        not right(prompt)
+""")
 
 
 # --- 19.5: the loss of each dialogue --------------------------------------------------------------
@@ -550,88 +419,43 @@ def batch(B, T, V, seed, empty=(), size=1.0):
 )
 def dialogue_losses(logits, ids, mask):
     """dialogue_losses(logits, ids, mask): for each row, the mean loss of its learned tokens."""
-    return losses_of(logits, ids, mask)
+    losses = F.cross_entropy(logits[:, :-1].transpose(1, 2), ids[:, 1:], reduction="none")
+    learned = mask[:, 1:]
+    return (losses * learned).sum(1) / learned.sum(1).clamp(min=1)
 
 
-def by_token(logits, ids):
-    return F.cross_entropy(logits.transpose(1, 2), ids, reduction="none")
-
-
-def row_means(losses, mask):
-    return (losses * mask).sum(1) / mask.sum(1).clamp(min=1)
-
-
-def losses_of(
-    logits,
-    ids,
-    mask,
-    predictions=slice(None, -1),
-    targets=slice(1, None),
-    learned=slice(1, None),
-    before=lambda logits: logits,
-    reduce=row_means,
-):
-    """The right answer, or with one part of it changed."""
-    return reduce(by_token(before(logits)[:, predictions], ids[:, targets]), mask[:, learned])
-
-
-ALL = slice(None)
-dialogue_losses.mistake(
-    "The logits are not shifted: those at position t predict the token at t + 1.",
-    partial(losses_of, predictions=ALL, targets=ALL, learned=ALL),
-    partial(losses_of, predictions=slice(1, None)),
-)
-dialogue_losses.mistake(
-    "You shift in the wrong direction: your logits at position t are compared with the token at "
-    "t − 1. They predict the token at t + 1.",
-    partial(losses_of, predictions=slice(1, None), targets=slice(None, -1)),
-    partial(
-        losses_of, predictions=slice(1, None), targets=slice(None, -1), learned=slice(None, -1)
-    ),
-)
-dialogue_losses.mistake(
-    "The mask belongs to the targets, not to the tokens that predict them. Cut off its first "
-    "position, as you do with the ids.",
-    partial(losses_of, learned=slice(None, -1)),
-)
-dialogue_losses.mistake(
-    "The mask is not used: this is the mean over all tokens of a row.",
-    partial(losses_of, reduce=lambda losses, mask: losses.mean(1)),
-)
-dialogue_losses.mistake(
-    "You divide by the number of all tokens in the row. Divide by its number of learned tokens.",
-    partial(losses_of, reduce=lambda losses, mask: (losses * mask).mean(1)),
-    partial(losses_of, reduce=lambda losses, mask: (losses * mask).sum(1) / (losses.shape[1] + 1)),
-)
-dialogue_losses.mistake(
-    "This is the sum of the losses in each row. Divide it by the number of learned tokens in that "
-    "row.",
-    partial(losses_of, reduce=lambda losses, mask: (losses * mask).sum(1)),
-)
-dialogue_losses.mistake(
-    "This is one number for the whole batch. Return one for each dialogue.",
-    partial(losses_of, reduce=lambda losses, mask: losses[mask].mean()),
-    partial(losses_of, reduce=lambda losses, mask: row_means(losses, mask).mean()),
-    partial(losses_of, reduce=lambda losses, mask: losses.mean()),
-)
-dialogue_losses.mistake(
-    "A row without learned tokens gives 0 / 0. Its loss should be 0.",
-    partial(losses_of, reduce=lambda losses, mask: (losses * mask).sum(1) / mask.sum(1)),
-)
-dialogue_losses.mistake(
-    "`F.cross_entropy` takes logits and applies softmax itself. You give it what has been through "
-    "a softmax already.",
-    partial(losses_of, before=lambda logits: logits.softmax(-1)),
-)
-dialogue_losses.mistake(
-    "Where logits are far apart a softmax is 0, and its logarithm −∞, even at tokens that do not "
-    "count. `F.cross_entropy` and `log_softmax` do both at once.",
-    *(
-        partial(losses_of, before=lambda z, least=least: z.softmax(-1).clamp(min=least).log())
-        for least in (0, 1e-9)
-    ),
-)
-dialogue_losses.mistake(
-    "Your losses are negative: a minus sign is missing. The loss is −ln p.",
-    lambda logits, ids, mask: -losses_of(logits, ids, mask),
-)
+dialogue_losses.slips("""
+    The logits are not shifted: those at position t predict the token at t + 1.
+        logits[:, :-1] → logits ; ids[:, 1:] → ids ; mask[:, 1:] → mask
+        logits[:, :-1] → logits[:, 1:]
+    You shift in the wrong direction: your logits at position t are compared with the token at
+    t − 1. They predict the token at t + 1.
+        logits[:, :-1] → logits[:, 1:] ; ids[:, 1:] → ids[:, :-1]
+        logits[:, :-1] → logits[:, 1:] ; ids[:, 1:] → ids[:, :-1] ; mask[:, 1:] → mask[:, :-1]
+    The mask belongs to the targets, not to the tokens that predict them. Cut off its first
+    position, as you do with the ids.
+        mask[:, 1:] → mask[:, :-1]
+    The mask is not used: this is the mean over all tokens of a row.
+        (losses * learned).sum(1) / learned.sum(1).clamp(min=1) → losses.mean(1)
+    You divide by the number of all tokens in the row. Divide by its number of learned tokens.
+        sum(1) / learned.sum(1).clamp(min=1) → mean(1)
+        learned.sum(1).clamp(min=1) → ids.shape[1]
+    This is the sum of the losses in each row. Divide it by the number of learned tokens in that
+    row.
+        / learned.sum(1).clamp(min=1) →
+    This is one number for the whole batch. Return one for each dialogue.
+        (losses * learned).sum(1) / learned.sum(1).clamp(min=1) → losses[learned].mean()
+        right(logits, ids, mask).mean()
+        (losses * learned).sum(1) / learned.sum(1).clamp(min=1) → losses.mean()
+    A row without learned tokens gives 0 / 0. Its loss should be 0.
+        .clamp(min=1) →
+    `F.cross_entropy` takes logits and applies softmax itself. You give it what has been through a
+    softmax already.
+        right(logits.softmax(-1), ids, mask)
+    Where logits are far apart a softmax is 0, and its logarithm −∞, even at tokens that do not
+    count. `F.cross_entropy` and `log_softmax` do both at once.
+        right(logits.softmax(-1).log(), ids, mask)
+        right(logits.softmax(-1).clamp(min=1e-9).log(), ids, mask)
+    Your losses are negative: a minus sign is missing. The loss is −ln p.
+        -right(logits, ids, mask)
+""")

@@ -1,25 +1,13 @@
 """The exercises on generation: a strange text, repeated n-grams, typical tokens, beam search."""
 
 import math
-from functools import partial
 
 import torch
 
-from exercises.check import checked, exercise, expect, generator, normal, reported, same
+from exercises.check import checked, diagnose, exercise, generator, normal, reported, same
 
 TAUS = (1.0, 1.5, 2.0, 3.0, 5.0)
 RIGHT = (4.773, 3.734, 3.382, 3.277, 3.462)
-WRONG = {
-    "These are the losses on the plays as they are. Take them in capitals: `.upper()`.": (
-        (1.349, 1.363, 1.492, 1.857, 2.497)
-    ),
-    'These are the losses on the plays that the model was trained on. Take "validation".': (
-        (4.528, 3.543, 3.217, 3.146, 3.376)
-    ),
-    "These are the entropies. `entropy_and_loss` gives the loss second.": (
-        (1.298, 2.006, 2.625, 3.413, 3.940)
-    ),
-}
 
 
 @checked
@@ -31,17 +19,25 @@ def capitals(answer):
         "Set capitals to a pair: the losses, temperature → loss, and the temperature you take, "
         "({1.0: 2.5, …}, 1.0).",
     )
-    found = [*losses.values()]
-    for says, wrong in WRONG.items():
-        expect(not same(found, wrong, 0.02), says)
-    expect(
-        same(found, RIGHT, 0.02),
-        "These are not the losses in capitals: mean losses, as `entropy_and_loss` gives them, for "
-        'what `predict_passages` makes of `data.shakespeare("validation").upper()`.',
-    )
-    expect(chosen in TAUS, "The second of the pair should be one of the five temperatures.")
-    best = min(TAUS, key=losses.__getitem__)
-    expect(chosen == best, "By your own numbers another temperature is better.")
+
+    def near(*those):
+        return same([*losses.values()], those, 0.02)
+
+    diagnose("""
+        These are the losses on the plays as they are. Take them in capitals: `.upper()`.
+            near(1.349, 1.363, 1.492, 1.857, 2.497)
+        These are the losses on the plays that the model was trained on. Take "validation".
+            near(4.528, 3.543, 3.217, 3.146, 3.376)
+        These are the entropies. `entropy_and_loss` gives the loss second.
+            near(1.298, 2.006, 2.625, 3.413, 3.940)
+        These are not the losses in capitals: mean losses, as `entropy_and_loss` gives them, for
+        what `predict_passages` makes of `data.shakespeare("validation").upper()`.
+            not near(*RIGHT)
+        The second of the pair should be one of the five temperatures.
+            chosen not in TAUS
+        By your own numbers another temperature is better.
+            chosen != min(TAUS, key=losses.get)
+    """)
     return "Sure and wrong: at τ = 1 it does worse here than a die with 69 faces (ln 69 = 4.23)."
 
 
@@ -82,82 +78,37 @@ FORBIDDEN = [  # in other texts mistakes may look alike
 )
 def no_repeat(logits, ids, n):
     """no_repeat(logits, ids, n): logits (V,) with −∞ where an n-gram would occur again."""
-    return forbidding(completing)(logits, ids, n)
-
-
-def completing(ids, n, less=0):
-    """The tokens that followed earlier occurrences of the last n − 1 tokens."""
+    out = logits.clone()
     start = len(ids) - n + 1
-    return [ids[i + n - 1] for i in range(start - less) if ids[i : i + n - 1] == ids[start:]]
+    again = [ids[i + n - 1] for i in range(start) if ids[i : i + n - 1] == ids[start:]]
+    out[again] = -math.inf
+    return out
 
 
-def forbidding(which, value=-math.inf):
-    """Logits with `value` at the tokens that `which` names; a mistake is another of them."""
-
-    def no_repeat(logits, ids, n):
-        out = logits.clone()
-        out[which(ids, n)] = value
-        return out
-
-    return no_repeat
-
-
-no_repeat.mistake(
-    "You forbid every token that has occurred. Forbid only those that would complete an n-gram for "
-    "a second time.",
-    forbidding(lambda ids, n: ids),
-)
-no_repeat.mistake(
-    "For n = 1, every token that has occurred is forbidden. The last n − 1 tokens are none, and "
-    "`ids[-0:]` is the whole list. Count from the front: `ids[len(ids) - (n - 1):]`.",
-    forbidding(lambda ids, n: completing(ids, n) if n > 1 else []),
-)
-no_repeat.mistake(
-    "Zero is a logit like any other. Set forbidden logits to −∞: `-math.inf`.",
-    forbidding(completing, value=0.0),
-)
-no_repeat.mistake(
-    "A large negative number is not −∞: `-math.inf`.",
-    forbidding(completing, value=-1e9),
-    forbidding(completing, value=-1e4),
-)
-no_repeat.mistake(
-    "Your n-grams are one token too long. They have n − 1 tokens, and the one that follows.",
-    forbidding(lambda ids, n: completing(ids, n + 1)),
-)
-no_repeat.mistake(
-    "You used only one earlier occurrence. The last n − 1 tokens may have occurred several times, "
-    "each time followed by another token.",
-    forbidding(lambda ids, n: completing(ids, n)[:1]),
-    forbidding(lambda ids, n: completing(ids, n)[-1:]),
-)
-no_repeat.mistake(
-    "You missed the n-gram that ends where `ids` ends. It begins at len(ids) − n, and a range does "
-    "not include its end.",
-    forbidding(partial(completing, less=1)),
-)
-no_repeat.mistake(
-    "These are the forbidden tokens. Return the logits, with −∞ at those tokens.",
-    lambda logits, ids, n: completing(ids, n),
-)
-
-
-def entropy(probs):
-    return -torch.special.xlogy(probs, probs).sum()
-
-
-def distance_to_entropy(probs):
-    return (-probs.log() - entropy(probs)).abs()
-
-
-def keep_until(probs, p, order, past=True, normalise=True):
-    """Keep tokens in this order until their sum is at least p; a mistake changes a part of it."""
-    kept = torch.zeros_like(probs)
-    for i in order:
-        if kept.sum() >= p or not (past or kept.sum() + probs[i] <= p):
-            break
-        kept[i] = probs[i]
-    return kept / kept.sum() if normalise else kept
+no_repeat.slips("""
+    You forbid every token that has occurred. Forbid only those that would complete an n-gram for a
+    second time.
+        out[again] → out[ids]
+    For n = 1, every token that has occurred is forbidden. The last n − 1 tokens are none, and
+    `ids[-0:]` is the whole list. Count from the front: `ids[len(ids) - (n - 1):]`.
+        == ids[start:] → == ids[-(n - 1) :]
+    Zero is a logit like any other. Set forbidden logits to −∞: `-math.inf`.
+        -math.inf → 0.0
+    A large negative number is not −∞: `-math.inf`.
+        -math.inf → -1e9
+        -math.inf → -1e4
+    Your n-grams are one token too long. They have n − 1 tokens, and the one that follows.
+        right(logits, ids, n + 1)
+    You used only one earlier occurrence. The last n − 1 tokens may have occurred several times,
+    each time followed by another token.
+        out[again] → out[again[:1]]
+        out[again] → out[again[-1:]]
+    You missed the n-gram that ends where `ids` ends. It begins at len(ids) − n, and a range does
+    not include its end.
+        range(start) → range(start - 1)
+    These are the forbidden tokens. Return the logits, with −∞ at those tokens.
+        return out → return again
+""")
 
 
 def rounded(probs):
@@ -190,49 +141,38 @@ def rounded(probs):
 )
 def typical(probs, p):
     """typical(probs, p): the probabilities (V,) of locally typical sampling."""
-    return keep_until(probs, p, distance_to_entropy(probs).argsort())
+    surprise = -probs.log()
+    entropy = -torch.special.xlogy(probs, probs).sum()
+    kept = torch.zeros_like(probs)
+    for i in (surprise - entropy).abs().argsort():
+        if kept.sum() >= p:
+            break
+        kept[i] = probs[i]
+    return kept / kept.sum()
 
 
-typical.mistake(
-    "This is top-p: the most probable tokens come first. Sort by the distance between −ln p and "
-    "the entropy, which is the absolute value of their difference.",
-    lambda probs, p: keep_until(probs, p, probs.argsort(descending=True)),
-    lambda probs, p: keep_until(probs, p, (-probs.log() - entropy(probs)).argsort()),
-)
-typical.mistake(
-    "You kept the least typical tokens: sort by the distance in rising order, the closest first.",
-    lambda probs, p: keep_until(probs, p, distance_to_entropy(probs).argsort(descending=True)),
-)
-typical.mistake(
-    "You left out the token that takes the sum past p. It is kept, too.",
-    lambda probs, p: keep_until(probs, p, distance_to_entropy(probs).argsort(), past=False),
-)
-typical.mistake(
-    "The probabilities that you keep do not sum to 1: divide them by their sum.",
-    lambda probs, p: keep_until(probs, p, distance_to_entropy(probs).argsort(), normalise=False),
-)
-typical.mistake(
-    "You compared the entropy with the probabilities. Compare it with −ln p.",
-    lambda probs, p: keep_until(probs, p, (probs - entropy(probs)).abs().argsort()),
-)
-typical.mistake(
-    "You mixed nats and bits: one of the logarithms has the base 2. Use `log` for both.",
-    lambda probs, p: keep_until(
-        probs, p, (-probs.log() - entropy(probs) / math.log(2)).abs().argsort()
-    ),
-    lambda probs, p: keep_until(probs, p, (-probs.log2() - entropy(probs)).abs().argsort()),
-)
-typical.mistake(
-    "Your entropy is NaN where a probability is 0, because 0 · log 0 is NaN. Such a token adds "
-    "nothing to the entropy: leave it out, or use `torch.special.xlogy`.",
-    lambda probs, p: keep_until(
-        probs, p, (-probs.log() + (probs * probs.log()).sum()).abs().argsort()
-    ),
-)
-typical.mistake(
-    "You kept one token, the most typical one. Go on until the sum is at least p.",
-    lambda probs, p: keep_until(probs, 1e-9, distance_to_entropy(probs).argsort()),
-)
+typical.slips("""
+    This is top-p: the most probable tokens come first. Sort by the distance between −ln p and the
+    entropy, which is the absolute value of their difference.
+        (surprise - entropy).abs().argsort() → probs.argsort(descending=True)
+        .abs() →
+    You kept the least typical tokens: sort by the distance in rising order, the closest first.
+        argsort() → argsort(descending=True)
+    You left out the token that takes the sum past p. It is kept, too.
+        kept.sum() >= p → kept.sum() >= p or kept.sum() + probs[i] > p
+    The probabilities that you keep do not sum to 1: divide them by their sum.
+        / kept.sum() →
+    You compared the entropy with the probabilities. Compare it with −ln p.
+        surprise - entropy → probs - entropy
+    You mixed nats and bits: one of the logarithms has the base 2. Use `log` for both.
+        surprise - entropy → surprise - entropy / math.log(2)
+        -probs.log() → -probs.log2()
+    Your entropy is NaN where a probability is 0, because 0 · log 0 is NaN. Such a token adds
+    nothing to the entropy: leave it out, or use `torch.special.xlogy`.
+        torch.special.xlogy(probs, probs) → (probs * probs.log())
+    You kept one token, the most typical one. Go on until the sum is at least p.
+        right(probs, 1e-9)
+""")
 
 
 def chain(V, seed, start, n, width):
@@ -272,65 +212,31 @@ BEAMS = [  # the seeds were searched for: the texts that mistakes find differ
 )
 def beam(log_probs, start, n, width):
     """beam(log_probs, start, n, width): the ids of the likeliest text that beam search finds."""
-    return searched(log_probs, start, n, width)
-
-
-def searched(
-    log_probs,
-    start,
-    n,
-    width,
-    *,
-    total=lambda old, new: old + new,
-    each=None,
-    worst=False,
-    all_of=False,
-):
-    """Beam search; a mistake changes a part of it.
-
-    total: the score of a longer text; each: how many continuations of one text are kept before the
-    beam is cut; worst: whether the least probable texts are kept; all_of: whether nothing is cut.
-    """
     texts = [(0.0, [start])]
     for _ in range(n):
         longer = []
         for score, ids in texts:
-            found = [
-                (total(score, new), [*ids, j]) for j, new in enumerate(log_probs[ids[-1]].tolist())
-            ]
-            longer += sorted(found, reverse=True)[:each]
-        texts = sorted(longer, reverse=not worst)
-        texts = texts if all_of else texts[:width]
+            new = log_probs[ids[-1]].tolist()
+            longer += [(score + new[j], [*ids, j]) for j in range(len(new))]
+        texts = sorted(longer, reverse=True)[:width]
     return texts[0][1]
 
 
-beam.mistake(
-    "You return the text without its first token: it begins with `start`.",
-    lambda *given: searched(*given)[1:],
-)
-beam.mistake(
-    "This is greedy decoding: only one text was kept in each step. Keep `width` of them.",
-    lambda log_probs, start, n, width: searched(log_probs, start, n, 1),
-    lambda *given: searched(*given, each=1),
-)
-beam.mistake(
-    "You kept the least probable texts. Sort from the largest log-probability: `reverse=True`.",
-    lambda *given: searched(*given, worst=True),
-)
-beam.mistake(
-    "You compared the texts by their last token alone. Add its log-probability to the text's.",
-    lambda *given: searched(*given, total=lambda old, new: new),
-)
-beam.mistake(
-    "You added probabilities. The probability of a text is a product, so add the logarithms.",
-    lambda *given: searched(*given, total=lambda old, new: old + math.exp(new)),
-)
-beam.mistake(
-    "You multiplied the log-probabilities. The logarithm turns the product into a sum: add them.",
-    lambda *given: searched(*given, total=lambda old, new: old * new if old else new),
-)
-beam.mistake(
-    "This is the most probable of all texts: nothing was cut. Keep only `width` texts after each "
-    "step.",
-    lambda *given: searched(*given, all_of=True),
-)
+beam.slips("""
+    You return the text without its first token: it begins with `start`.
+        texts[0][1] → texts[0][1][1:]
+    This is greedy decoding: only one text was kept in each step. Keep `width` of them.
+        right(log_probs, start, n, 1)
+        for j in range(len(new))] → for j in [new.index(max(new))]]
+    You kept the least probable texts. Sort from the largest log-probability: `reverse=True`.
+        , reverse=True →
+    You compared the texts by their last token alone. Add its log-probability to the text's.
+        score + →
+    You added probabilities. The probability of a text is a product, so add the logarithms.
+        score + new[j] → score + math.exp(new[j])
+    You multiplied the log-probabilities. The logarithm turns the product into a sum: add them.
+        score + new[j] → (score or 1) * new[j]
+    This is the most probable of all texts: nothing was cut. Keep only `width` texts after each
+    step.
+        [:width] →
+""")

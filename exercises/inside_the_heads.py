@@ -1,11 +1,19 @@
 """The exercises on what heads do: a score for induction, a head at its mean, the verbs' heads."""
 
 from collections.abc import Mapping
-from functools import partial
 
 import torch
 
-from exercises.check import NotAttempted, checked, exercise, expect, normal, reported, same
+from exercises.check import (
+    NotAttempted,
+    checked,
+    diagnose,
+    exercise,
+    expect,
+    normal,
+    reported,
+    same,
+)
 
 # --- a score for induction ------------------------------------------------------------------------
 
@@ -46,49 +54,32 @@ NONE = "If no token occurs twice, the score is 0.0."
 )
 def induction_score(weights, ids):
     """induction_score(weights, ids): the mean weight on what followed a token the last time."""
-    return score(weights, ids)
-
-
-def score(weights, ids, pick=lambda earlier: earlier[-1:], step=1, mean_over_all=False, apart=0):
-    """pick: of the earlier positions of a token those that count; apart: leave the next ones out"""
     found = []
     for i, token in enumerate(ids):
-        earlier = [j for j in range(i - apart) if ids[j] == token]
-        found += [weights[i, j + step] for j in pick(earlier)]
-    return sum(found) / (len(ids) if mean_over_all else len(found)) if found else 0.0
+        earlier = [j for j in range(i) if ids[j] == token]
+        found += [weights[i, j + 1] for j in earlier[-1:]]
+    return sum(found) / len(found) if found else 0.0
 
 
-induction_score.mistake(
-    "You look at the earlier token itself. Induction looks at the token that *followed* it, one "
-    "position later.",
-    partial(score, step=0),
-)
-induction_score.mistake(
-    "You take an earlier position of the token, but not the last one.",
-    partial(score, pick=lambda earlier: earlier[:1]),
-)
-induction_score.mistake(
-    "You count all earlier positions of a token. Count only the last one.",
-    partial(score, pick=lambda earlier: earlier),
-)
-induction_score.mistake(
-    "You leave out position 0, as `if j:` does. Write `if j is not None`.",
-    partial(score, pick=lambda earlier: [j for j in earlier[-1:] if j]),
-)
-induction_score.mistake(
-    "You divide by the number of all positions. A token without an earlier occurrence has nothing "
-    "to follow: leave it out of the mean.",
-    partial(score, mean_over_all=True),
-)
-induction_score.mistake(
-    "Rows and columns are swapped: weights[i, j] is the weight that position i gives to j.",
-    lambda weights, ids: score(weights.T, ids),
-)
-induction_score.mistake(
-    "You leave out tokens that occur twice in a row. There j + 1 is i, and the weight that i gives "
-    "to itself counts.",
-    partial(score, apart=1),
-)
+induction_score.slips("""
+    You look at the earlier token itself. Induction looks at the token that *followed* it, one
+    position later.
+        j + 1 → j
+    You take an earlier position of the token, but not the last one.
+        earlier[-1:] → earlier[:1]
+    You count all earlier positions of a token. Count only the last one.
+        earlier[-1:] → earlier
+    You leave out position 0, as `if j:` does. Write `if j is not None`.
+        earlier[-1:] → earlier[-1:] if j
+    You divide by the number of all positions. A token without an earlier occurrence has nothing to
+    follow: leave it out of the mean.
+        len(found) → len(ids)
+    Rows and columns are swapped: weights[i, j] is the weight that position i gives to j.
+        right(weights.T, ids)
+    You leave out tokens that occur twice in a row. There j + 1 is i, and the weight that i gives to
+    itself counts.
+        range(i) → range(i - 1)
+""")
 
 
 # --- a head at its mean ---------------------------------------------------------------------------
@@ -105,42 +96,26 @@ induction_score.mistake(
 )
 def at_its_mean(gathered, head, hs):
     """at_its_mean(gathered, head, hs): one head's numbers at their mean over texts and tokens."""
-    return replaced(gathered, slice(head * hs, (head + 1) * hs))
-
-
-def replaced(gathered, features, by=lambda x: x.mean((0, 1))):
+    own = slice(head * hs, (head + 1) * hs)
     x = gathered.clone()
-    x[..., features] = by(x[..., features])
+    x[..., own] = x[..., own].mean((0, 1))
     return x
 
 
-def replaced_by(by):
-    return lambda gathered, head, hs: replaced(gathered, slice(head * hs, head * hs + hs), by)
-
-
-at_its_mean.mistake("You set the head to 0. Set it to its mean.", replaced_by(torch.zeros_like))
-at_its_mean.mistake(
-    "You took the mean over the head's features, too: each of its hs numbers has a mean of its "
-    "own.",
-    replaced_by(torch.mean),
-)
-at_its_mean.mistake(
-    "You took the mean over the tokens of each text alone. It goes over texts and tokens.",
-    replaced_by(lambda x: x.mean(1, keepdim=True)),
-)
-at_its_mean.mistake(
-    "You took the mean over the texts at each position alone. It goes over texts and tokens.",
-    replaced_by(lambda x: x.mean(0)),
-)
-at_its_mean.mistake(
-    "You took every H-th number. A head's hs numbers are side by side: head · hs to (head + 1) · "
-    "hs.",
-    lambda gathered, head, hs: replaced(gathered, slice(head, None, gathered.shape[-1] // hs)),
-)
-at_its_mean.mistake(
-    "The head begins at head · hs. You begin at head.",
-    lambda gathered, head, hs: replaced(gathered, slice(head, head + hs)),
-)
+at_its_mean.slips("""
+    You set the head to 0. Set it to its mean.
+        x[..., own].mean((0, 1)) → 0
+    You took the mean over the head's features, too: each of its hs numbers has a mean of its own.
+        .mean((0, 1)) → .mean()
+    You took the mean over the tokens of each text alone. It goes over texts and tokens.
+        .mean((0, 1)) → .mean(1, keepdim=True)
+    You took the mean over the texts at each position alone. It goes over texts and tokens.
+        .mean((0, 1)) → .mean(0)
+    You took every H-th number. A head's hs numbers are side by side: head · hs to (head + 1) · hs.
+        slice(head * hs, (head + 1) * hs) → slice(head, None, gathered.shape[-1] // hs)
+    The head begins at head · hs. You begin at head.
+        slice(head * hs, (head + 1) * hs) → slice(head, head + hs)
+""")
 
 
 @at_its_mean.also
@@ -173,35 +148,35 @@ def needed(answer):
     wanted = "A head is a pair of whole numbers, its cost a number: {(25, 3): 0.1, …}."
     heads, losses = reported(([*answer], [*answer.values()]), ([(26, 0)], [0.5]), wanted)
     found = dict(zip(heads, losses, strict=True))
-    swapped = {(head, layer) for layer, head in found}
-    expect(swapped != set(LOST), "Layer first, then head: (26, 0) is head 0 of layer 26.")
-    expect(
-        set(found) != {(26, 0), (28, 7)},
-        "(28, 7) attends to the subject. The question is which heads of layers 26 and 27 cost the "
-        "most when they are ablated.",
-    )
-    expect(
-        all(layer in (26, 27) and 0 <= head < 9 for layer, head in found),
-        "Both heads are in layers 26 and 27, and a layer has heads 0 to 8.",
-    )
-    expect(
-        set(found) == set(LOST),
-        "These are not the two heads that cost the most. For each of the 18 heads, the cost is the "
-        "mean logit difference with all heads minus the mean logit difference without the head.",
-    )
-    lost, want = [found[head] for head in LOST], list(LOST.values())
-    wrong = (
-        (-1, "change the sign: a cost is positive if the logit difference falls"),
-        (40, "this is the sum: divide by the forty openings"),
-    )
-    for times, says in wrong:
-        expect(not same(lost, [times * x for x in want], 0.02), f"The right heads; {says}.")
-    expect(not same(lost, want[::-1], 0.05), "The right heads, but their costs are swapped.")
-    apart = max(abs(a - b) for a, b in zip(lost, want, strict=True))
-    expect(apart < 0.011 or not same(lost, want, 0.03), "Nearly: give two decimals.")
-    expect(
-        apart < 0.011,
-        "The right heads, but these are not the nats: the mean over the forty openings of "
-        "(right verb − wrong verb), with all heads, minus the same without the head.",
-    )
+    lost, want = [found.get(head) for head in LOST], [*LOST.values()]
+
+    def near(those, by):
+        return same(lost, those, by)
+
+    def apart():
+        return max(abs(a - b) for a, b in zip(lost, want, strict=True)) >= 0.011
+
+    diagnose("""
+        Layer first, then head: (26, 0) is head 0 of layer 26.
+            {(head, layer) for layer, head in found} == set(LOST)
+        (28, 7) attends to the subject. The question is which heads of layers 26 and 27 cost the
+        most when they are ablated.
+            set(found) == {(26, 0), (28, 7)}
+        Both heads are in layers 26 and 27, and a layer has heads 0 to 8.
+            not all(layer in (26, 27) and 0 <= head < 9 for layer, head in found)
+        These are not the two heads that cost the most. For each of the 18 heads, the cost is the
+        mean logit difference with all heads minus the mean logit difference without the head.
+            set(found) != set(LOST)
+        The right heads; change the sign: a cost is positive if the logit difference falls.
+            near([-x for x in want], 0.02)
+        The right heads; this is the sum: divide by the forty openings.
+            near([40 * x for x in want], 0.02)
+        The right heads, but their costs are swapped.
+            near(want[::-1], 0.05)
+        Nearly: give two decimals.
+            apart() and near(want, 0.03)
+        The right heads, but these are not the nats: the mean over the forty openings of
+        (right verb − wrong verb), with all heads, minus the same without the head.
+            apart()
+    """)
     return "The head that *is* and *are* need is also the one that *has* and *have* need."

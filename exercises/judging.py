@@ -1,14 +1,13 @@
 """The exercises on judging a model: what is scored, what is copied, which of two is better."""
 
-from functools import partial
 from itertools import combinations, product
 
 from exercises.check import (
     WrongAnswer,
     call,
     checked,
+    diagnose,
     exercise,
-    expect,
     expect_close,
     reported,
     same,
@@ -41,57 +40,28 @@ def scored(n, T, stride):
     return found
 
 
-def each_window(change):
-    """Each window of the right answer, changed."""
-    return lambda n, T, stride: [
-        change(start, first, last, n, T, stride)
-        for start, first, last in scored.right(n, T, stride)
-    ]
-
-
-def to_no_end(n, T, stride):
-    return [
-        (s, s + 1 + (T - stride if s else 0), min(s + T, n - 1)) for s in range(0, n - 1, stride)
-    ]
-
-
-scored.mistake(
-    "Tokens are scored twice: each window counts all that it predicts. Only what no earlier "
-    "window has predicted counts.",
-    each_window(lambda s, first, last, *_: (s, s + 1, last)),
-)
-scored.mistake(
-    "The last windows go beyond the text. The n tokens are numbered from 0, so the last is n − 1.",
-    each_window(lambda s, first, last, n, T, stride: (s, first, s + T)),
-)
-scored.mistake(
-    "Each `first` is one too small: the token before it counts already for the window before "
-    "(and token 0 is never predicted).",
-    each_window(lambda s, first, last, *_: (s, first - 1, last)),
-    each_window(lambda s, first, last, *_: (s, first - 1 if s else 1, last)),
-)
-scored.mistake(
-    "A window that begins at s predicts up to s + T, not s + T − 1: it has T tokens and T targets.",
-    lambda n, T, stride: scored.right(n, T - 1, stride),
-)
-scored.mistake(
-    "The last window is missing. It need not be full: every token counts.",
-    lambda n, T, stride: [w for w in scored.right(n, T, stride) if w[0] + T <= n - 1],
-)
-scored.mistake(
-    "You went on after token n − 1 had been predicted: windows at the end have nothing left to "
-    "score.",
-    to_no_end,
-)
-scored.mistake(
-    "These are positions inside the window. Give the numbers of the tokens in the text.",
-    each_window(lambda s, first, last, *_: (s, first - s, last - s)),
-    each_window(lambda s, first, last, *_: (s, first - s - 1, last - s - 1)),
-)
-scored.mistake(
-    "`last` counts itself: it is the last token that is scored, not the one after it.",
-    each_window(lambda s, first, last, *_: (s, first, last + 1)),
-)
+scored.slips("""
+    Tokens are scored twice: each window counts all that it predicts. Only what no earlier window
+    has predicted counts.
+        done + 1 → start + 1
+    The last windows go beyond the text. The n tokens are numbered from 0, so the last is n − 1.
+        done + 1, last → done + 1, start + T
+    Each `first` is one too small: the token before it counts already for the window before (and
+    token 0 is never predicted).
+        done + 1 → done
+        done + 1 → done or 1
+    A window that begins at s predicts up to s + T, not s + T − 1: it has T tokens and T targets.
+        right(n, T - 1, stride)
+    The last window is missing. It need not be full: every token counts.
+        [w for w in right(n, T, stride) if w[0] + T <= n - 1]
+    You went on after token n − 1 had been predicted: windows at the end have nothing left to score.
+        [(s, s + 1 + (T - stride) * (s > 0), min(s + T, n - 1)) for s in range(0, n - 1, stride)]
+    These are positions inside the window. Give the numbers of the tokens in the text.
+        done + 1, last → done + 1 - start, last - start
+        done + 1, last → done - start, last - start - 1
+    `last` counts itself: it is the last token that is scored, not the one after it.
+        done + 1, last → done + 1, last + 1
+""")
 
 
 # --- what is copied -------------------------------------------------------------------------------
@@ -140,84 +110,36 @@ def copied_fraction(some, text, n):
     return len(found) / max(1, len(some))
 
 
-def runs_of(words, n):
-    return [words[i : i + n] for i in range(len(words) - n + 1)]
-
-
-def common(some, text, n):
-    return [run for run in runs_of(some, n) if run in runs_of(text, n)]
-
-
-def words_in_runs(some, text, n):
-    return {word for run in common(some, text, n) for word in run}
-
-
-def share_found(found=lambda run, text, n: run in runs_of(text, n), last=1):
-    """The share of the words in runs that are `found` in the text."""
-
-    def share(some, text, n):
-        starts = range(len(some) - n + last)
-        places = {j for i in starts if found(some[i : i + n], text, n) for j in range(i, i + n)}
-        return len(places) / len(some)
-
-    return share
-
-
-def jumping(some, text, n):
-    i = words = 0
-    while i + n <= len(some):
-        found = some[i : i + n] in runs_of(text, n)
-        i, words = i + (n if found else 1), words + n * found
-    return words / len(some)
-
-
-copied_fraction.mistake(
-    "That is the fraction of the *runs*. Mark the words that are in a run, and count them.",
-    lambda some, text, n: len(common(some, text, n)) / (len(some) - n + 1),
-)
-copied_fraction.mistake(
-    "You mark words. Mark positions: the same word may occur twice in `some`, in a run or outside "
-    "of one.",
-    lambda some, text, n: len(words_in_runs(some, text, n)) / len(some),
-    lambda some, text, n: sum(w in words_in_runs(some, text, n) for w in some) / len(some),
-)
-copied_fraction.mistake(
-    "You counted words that occur anywhere in `text`. They must be in a run of n neighbours that "
-    "`text` has in the same order.",
-    lambda some, text, n: sum(word in text for word in some) / len(some),
-)
-copied_fraction.mistake(
-    "You count only one word of each run. Mark all its n words, positions i to i + n − 1.",
-    lambda some, text, n: len(common(some, text, n)) / len(some),
-)
-copied_fraction.mistake(
-    "Words in overlapping runs count twice or more (the fraction can exceed 1). Mark positions, "
-    "in a set for example, and count each once.",
-    lambda some, text, n: n * len(common(some, text, n)) / len(some),
-)
-copied_fraction.mistake(
-    "Parts of words count in your search: *the end* is found inside *the endless*. Compare "
-    "lists or tuples of words, not text.",
-    share_found(lambda run, text, n: " ".join(run) in " ".join(text)),
-)
-copied_fraction.mistake(
-    "You jump past each run that is found. The next run may overlap it: move by one word.", jumping
-)
-copied_fraction.mistake(
-    "You forgot the last run of `some`, of `text` or of both. It begins at len(…) − n, and the end "
-    "of a range does not belong to it.",
-    share_found(last=0),
-    share_found(lambda run, text, n: run in runs_of(text[:-1], n), last=0),
-)
-copied_fraction.mistake(
-    "Your fraction is 0 where runs are found. Is a list compared with a tuple (`[1, 2] == (1, 2)` "
-    "is False), or divided with `//`?",
-    lambda some, text, n: 0.0,
-)
-copied_fraction.mistake(
-    "A list cannot be in a set. Make each run a tuple: tuple(text[i : i + n]).",
-    lambda some, text, n: {text[i : i + n] for i in range(len(text) - n + 1)},
-)
+copied_fraction.slips("""
+    That is the fraction of the *runs*. Mark the words that are in a run, and count them.
+        set(range(i, i + n)) → {i} ; max(1, len(some)) → (len(some) - n + 1)
+    You mark words. Mark positions: the same word may occur twice in `some`, in a run or outside of
+    one.
+        set(range(i, i + n)) → set(some[i : i + n])
+        set(range(i, i + n)) → set(some[i : i + n]) ; len(found) → sum(w in found for w in some)
+    You counted words that occur anywhere in `text`. They must be in a run of n neighbours that
+    `text` has in the same order.
+        sum(word in text for word in some) / len(some)
+    You count only one word of each run. Mark all its n words, positions i to i + n − 1.
+        set(range(i, i + n)) → {i}
+    Words in overlapping runs count twice or more (the fraction can exceed 1). Mark positions, in a
+    set for example, and count each once.
+        set() → [] ; |= set(range(i, i + n)) → += range(i, i + n)
+    Parts of words count in your search: *the end* is found inside *the endless*. Compare lists or
+    tuples of words, not text.
+        tuple(some[i : i + n]) in runs → " ".join(some[i : i + n]) in " ".join(text)
+    You jump past each run that is found. The next run may overlap it: move by one word.
+        in runs: → in runs and i not in found:
+    You forgot the last run of `some`, of `text` or of both. It begins at len(…) − n, and the end of
+    a range does not belong to it.
+        len(some) - n + 1 → len(some) - n
+        len(some) - n + 1 → len(some) - n ; len(text) - n + 1 → len(text) - n
+    Your fraction is 0 where runs are found. Is a list compared with a tuple (`[1, 2] == (1, 2)` is
+    False), or divided with `//`?
+        0.0
+    A list cannot be in a set. Make each run a tuple: tuple(text[i : i + n]).
+        tuple(text[i : i + n]) → text[i : i + n]
+""")
 
 
 @copied_fraction.also
@@ -251,25 +173,27 @@ def counters(answer):
         "Set counters to four things: the mean difference, the interval's lower and upper end, "
         'and your verdict, (-0.21, -0.33, -0.12, "three").',
     )
-    mean, low, high = COUNTERS
-    expect(
-        not same(found, [-mean, -high, -low], 0.003),
-        "The sign is reversed: take three − two, so that below 0 means fewer bits for three.",
-    )
-    expect(found[1] <= found[2], "The lower end of the interval comes first, then the upper one.")
-    right = same(found, COUNTERS, 0.006)  # two decimals, and other draws
-    expect(
-        right or not same(found[0], mean, 0.004),
-        "The mean is right, the interval is not: resample the ten *differences* with `interval`.",
-    )
-    expect(
-        right,
-        "The mean is not that of three tokens of context minus two. Count with `longest=3`, "
-        "measure with `longest=3` and `adapt=True`, and subtract `bits['adaptive counts']`.",
-    )
-    expect(verdict in VERDICTS, f"The verdict should be one of {', '.join(VERDICTS)}.")
-    expect(verdict != "three", "Fewer bits are better, and three minus two is above 0.")
-    expect(verdict == RIGHT, "Does the interval contain 0? If not, these ten articles decide.")
+
+    def near(*those, by):
+        return same(found, those, by)
+
+    diagnose("""
+        The sign is reversed: take three − two, so that below 0 means fewer bits for three.
+            near(-COUNTERS[0], -COUNTERS[2], -COUNTERS[1], by=0.003)
+        The lower end of the interval comes first, then the upper one.
+            found[1] > found[2]
+        The mean is right, the interval is not: resample the ten *differences* with `interval`.
+            not near(*COUNTERS, by=0.006) and near(COUNTERS[0], *found[1:], by=0.004)
+        The mean is not that of three tokens of context minus two. Count with `longest=3`, measure
+        with `longest=3` and `adapt=True`, and subtract `bits['adaptive counts']`.
+            not near(*COUNTERS, by=0.006)
+        The verdict should be one of three, two, cannot tell.
+            verdict not in VERDICTS
+        Fewer bits are better, and three minus two is above 0.
+            verdict == "three"
+        Does the interval contain 0? If not, these ten articles decide.
+            verdict != RIGHT
+    """)
     return "A small difference, but a clear one: the articles agree."
 
 
@@ -291,20 +215,10 @@ def counters(answer):
 )
 def by_chance(a, b):
     """by_chance(a, b): the fraction of swaps that make the mean difference as large."""
-    return fraction_of_swaps(a, b)
-
-
-def fraction_of_swaps(a, b, swaps=None, counts=lambda new, true: abs(new) >= abs(true)):
-    """swaps: rows of signs, by default all; counts: which differences are counted."""
     gaps = [x - y for x, y in zip(a, b, strict=True)]
-    swaps = swaps or list(product((1, -1), repeat=len(gaps)))
+    swaps = product((1, -1), repeat=len(gaps))
     new = [sum(sign * gap for sign, gap in zip(signs, gaps, strict=True)) for signs in swaps]
-    return sum(counts(total, sum(gaps)) for total in new) / len(swaps)
-
-
-def one_at_a_time(a, b):
-    n = len(a)
-    return fraction_of_swaps(a, b, [[-1 if i == j else 1 for i in range(n)] for j in range(n)])
+    return sum(abs(total) >= abs(sum(gaps)) for total in new) / len(new)
 
 
 def all_shuffled(a, b):
@@ -314,37 +228,25 @@ def all_shuffled(a, b):
     return sum(abs(2 * sum(both[i] for i in p) - sum(both)) >= true for p in parts) / len(parts)
 
 
-by_chance.mistake(
-    "You count only differences in the direction of the true one. Compare their sizes: `abs`.",
-    partial(fraction_of_swaps, counts=lambda new, true: new >= true),
-    partial(fraction_of_swaps, counts=lambda new, true: new <= true),
-)
-by_chance.mistake(
-    "As large as the true one counts, too: `>=`.",
-    partial(fraction_of_swaps, counts=lambda new, true: abs(new) > abs(true)),
-)
-by_chance.mistake(
-    "All 2 to the n ways count: the true one, with nothing swapped, and the one with all swapped, "
-    "too.",
-    lambda a, b: by_chance.right(a, b) - 1 / 2 ** len(a),
-    lambda a, b: (by_chance.right(a, b) * 2 ** len(a) - 1) / (2 ** len(a) - 1),
-)
-by_chance.mistake(
-    "You swap one text at a time. Every set of texts may be swapped: 2 to the n ways.",
-    one_at_a_time,
-)
-by_chance.mistake(
-    "You shuffle all numbers. The two numbers of a text stay together; only which model each "
-    "belongs to is swapped.",
-    all_shuffled,
-)
-by_chance.mistake(
-    "That is the mean difference. Return the fraction of swaps that give one as large.",
-    lambda a, b: (sum(a) - sum(b)) / len(a),
-    lambda a, b: abs(sum(a) - sum(b)) / len(a),
-)
-by_chance.mistake(
-    "Your result is always 1. A swap changes the sign of a text's difference: take the size of the "
-    "mean, not the mean of the sizes.",
-    lambda a, b: 1.0,
-)
+by_chance.slips("""
+    You count only differences in the direction of the true one. Compare their sizes: `abs`.
+        abs(total) >= abs(sum(gaps)) → total >= sum(gaps)
+        abs(total) >= abs(sum(gaps)) → total <= sum(gaps)
+    As large as the true one counts, too: `>=`.
+        >= → >
+    All 2 to the n ways count: the true one, with nothing swapped, and the one with all swapped,
+    too.
+        right(a, b) - 1 / 2 ** len(a)
+        (right(a, b) * 2 ** len(a) - 1) / (2 ** len(a) - 1)
+    You swap one text at a time. Every set of texts may be swapped: 2 to the n ways.
+        for signs in swaps → for signs in swaps if sum(signs) == len(a) - 2
+    You shuffle all numbers. The two numbers of a text stay together; only which model each belongs
+    to is swapped.
+        all_shuffled(a, b)
+    That is the mean difference. Return the fraction of swaps that give one as large.
+        (sum(a) - sum(b)) / len(a)
+        abs(sum(a) - sum(b)) / len(a)
+    Your result is always 1. A swap changes the sign of a text's difference: take the size of the
+    mean, not the mean of the sizes.
+        1.0
+""")

@@ -1,7 +1,6 @@
 """The exercises on the KV cache: prompts of any length, bytes, a cached step, accept or refuse."""
 
 import math
-from functools import partial
 
 import torch
 from torch import nn
@@ -67,98 +66,46 @@ def to_write(lengths, n, window, stop, seed):
 )
 def write_all(model, prompts, n_tokens, block_size, stop):
     """write_all(model, prompts, n_tokens, block_size, stop): lists of ids, each continued."""
-    return write(model, prompts, n_tokens, block_size, stop)
-
-
-def write(
-    model,
-    prompts,
-    n_tokens,
-    block_size,
-    stop,
-    crop=lambda ids, block_size: ids[-block_size:],
-    choose=lambda logits: int(logits[-1].argmax()),
-    stops=True,
-    keep_stop=True,
-):
-    """Write greedily, text by text; a mistake is another part of it."""
     texts = []
     for prompt in prompts:
         ids = list(prompt)
         for _ in range(n_tokens):
-            ids.append(choose(model(torch.tensor([crop(ids, block_size)]))[0]))
-            if stops and ids[-1] == stop:
-                ids = ids if keep_stop else ids[:-1]
+            logits = model(torch.tensor([ids[-block_size:]]))
+            ids.append(int(logits[0, -1].argmax()))
+            if ids[-1] == stop:
                 break
         texts.append(ids)
     return texts
 
 
-def changed(change):
-    """What is returned, changed text by text: change(text, prompt, block_size)."""
-
-    def wrong(model, prompts, n_tokens, block_size, stop):
-        texts = write(model, prompts, n_tokens, block_size, stop)
-        return [change(*pair, block_size) for pair in zip(texts, prompts, strict=True)]
-
-    return wrong
-
-
-def padded(pad):
-    """All prompts in one tensor, padded with the token 0."""
-
-    def wrong(model, prompts, n_tokens, block_size, stop):
-        longest = max(map(len, prompts))
-        batch = [pad(prompt, [0] * (longest - len(prompt))) for prompt in prompts]
-        texts = write(model, batch, n_tokens, block_size, stop)
-        return [p + text[longest:] for p, text in zip(prompts, texts, strict=True)]
-
-    return wrong
-
-
-def until_one_stops(model, prompts, n_tokens, block_size, stop):
-    texts = write(model, prompts, n_tokens, block_size, stop)
-    n = min(len(text) - len(prompt) for text, prompt in zip(texts, prompts, strict=True))
-    return [text[: len(prompt) + n] for text, prompt in zip(texts, prompts, strict=True)]
-
-
-write_all.mistake(
-    "You return the new tokens without the prompts.",
-    changed(lambda ids, prompt, block_size: ids[len(prompt) :]),
-)
-write_all.mistake(
-    "You cropped the text itself, so its beginning is lost. Crop what the model gets, and keep "
-    "the text whole.",
-    changed(lambda ids, prompt, block_size: ids[-block_size:]),
-    changed(lambda ids, prompt, block_size: ids[-block_size - 1 :]),
-    changed(lambda ids, prompt, block_size: prompt[-block_size:] + ids[len(prompt) :]),
-)
-write_all.mistake(
-    "You padded the short prompts on the right, and the model continued the padding.",
-    padded(lambda prompt, padding: prompt + padding),
-)
-write_all.mistake(
-    "You padded the short prompts on the left, and the model took the padding for text.",
-    padded(lambda prompt, padding: padding + prompt),
-)
-write_all.mistake("Texts go on after `stop`: each ends with it.", partial(write, stops=False))
-write_all.mistake(
-    "All texts end when the first one has written `stop`. The others go on.", until_one_stops
-)
-write_all.mistake(
-    "`stop` belongs to the text that it ends: append it before you leave the loop.",
-    partial(write, keep_stop=False),
-)
-write_all.mistake(
-    "You cropped the wrong end: the model always gets the first tokens. Take the last, "
-    "`ids[-block_size:]`.",
-    partial(write, crop=lambda ids, block_size: ids[:block_size]),
-)
-write_all.mistake(
-    "You gave the model only the last token. There is no cache here, so it needs the tokens before "
-    "it, too.",
-    partial(write, crop=lambda ids, block_size: ids[-1:]),
-)
+write_all.slips("""
+    You return the new tokens without the prompts.
+        append(ids) → append(ids[len(prompt) :])
+    You cropped the text itself, so its beginning is lost. Crop what the model gets, and keep the
+    text whole.
+        append(ids) → append(ids[-block_size:])
+        append(ids) → append(ids[-block_size - 1 :])
+        append(ids) → append(prompt[-block_size:] + ids[len(prompt) :])
+    You padded the short prompts on the right, and the model continued the padding.
+        list(prompt) → list(prompt) + [0] * (max(map(len, prompts)) - len(prompt))
+        ; append(ids) → append(prompt + ids[max(map(len, prompts)) :])
+    You padded the short prompts on the left, and the model took the padding for text.
+        list(prompt) → [0] * (max(map(len, prompts)) - len(prompt)) + list(prompt)
+        ; append(ids) → append(prompt + ids[max(map(len, prompts)) :])
+    Texts go on after `stop`: each ends with it.
+        ids[-1] == stop → False
+    All texts end when the first one has written `stop`. The others go on.
+        append(ids) → append(ids); n_tokens = min(n_tokens, len(ids) - len(prompt))
+        ; return texts → return [ids[: len(p) + n_tokens] for ids, p in zip(texts, prompts)]
+    `stop` belongs to the text that it ends: append it before you leave the loop.
+        break → ids.pop(); break
+    You cropped the wrong end: the model always gets the first tokens. Take the last,
+    `ids[-block_size:]`.
+        ids[-block_size:] → ids[:block_size]
+    You gave the model only the last token. There is no cache here, so it needs the tokens before
+    it, too.
+        ids[-block_size:] → ids[-1:]
+""")
 
 
 # --- 13.2: how many chats fit ---------------------------------------------------------------------
@@ -193,72 +140,36 @@ def card(rng):
 )
 def chats_that_fit(memory, weight_bytes, n_layer, n_head, n_kv_head, n_embd, length):
     """chats_that_fit(memory, weight_bytes, n_layer, n_head, n_kv_head, n_embd, length): how many"""
-    return fit(memory, weight_bytes, n_layer, n_head, n_kv_head, n_embd, length)
+    head_size = n_embd // n_head
+    chat = 2 * 2 * n_layer * n_kv_head * head_size * length  # keys and values, of two bytes each
+    return max(0, memory - weight_bytes) // chat
 
 
-def fit(
-    memory,
-    weight_bytes,
-    n_layer,
-    n_head,
-    n_kv_head,
-    n_embd,
-    length,
-    heads=lambda n_head, n_kv_head: n_kv_head,
-    head_size=lambda n_embd, n_head, n_kv_head: n_embd // n_head,
-    per_number=4,  # a key and a value of two bytes each
-    layers=True,
-    divide=lambda free, chat: free // chat,
-    least=0,
-):
-    """The right answer, or with one part of it changed."""
-    size = head_size(n_embd, n_head, n_kv_head)
-    chat = per_number * heads(n_head, n_kv_head) * size * length * (n_layer if layers else 1)
-    free = memory - weight_bytes
-    return divide(free if least is None else max(least, free), chat)
-
-
-chats_that_fit.mistake(
-    "You count n_embd numbers for a key, as if all heads were stored. Only n_kv_head heads are, "
-    "and each has n_embd // n_head numbers.",
-    partial(fit, heads=lambda n_head, n_kv_head: n_head),
-    partial(fit, head_size=lambda n_embd, n_head, n_kv_head: n_embd // n_kv_head),
-)
-chats_that_fit.mistake(
-    "You count n_embd numbers for each head of keys. A head has n_embd // n_head numbers.",
-    partial(fit, head_size=lambda n_embd, n_head, n_kv_head: n_embd),
-)
-chats_that_fit.mistake(
-    "A factor of 2 is missing. A token stores a key *and* a value, and each number takes 2 bytes.",
-    partial(fit, per_number=2),
-)
-chats_that_fit.mistake(
-    "Both factors of 2 are missing: one for key and value, and one for the bytes of a number.",
-    partial(fit, per_number=1),
-)
-chats_that_fit.mistake(
-    "You took 4 or 16 bytes for each number. A number of 16 bits takes 2 bytes.",
-    partial(fit, per_number=8),
-    partial(fit, per_number=32),
-)
-chats_that_fit.mistake(
-    "You forgot that the weights need memory, too: subtract `weight_bytes` first.",
-    lambda memory, weight_bytes, *more: fit(memory, 0, *more),
-)
-chats_that_fit.mistake(
-    "That is the cache of one block. All n_layer blocks store keys and values.",
-    partial(fit, layers=False),
-)
-chats_that_fit.mistake(
-    "Your number is negative where not even the weights fit. The answer is 0 then.",
-    partial(fit, least=None),
-)
-chats_that_fit.mistake(
-    "You did not round down. A chat that fits only in part does not fit: use `//`.",
-    partial(fit, divide=lambda free, chat: math.ceil(free / chat)),
-    partial(fit, divide=lambda free, chat: round(free / chat)),
-    partial(fit, divide=lambda free, chat: free / chat),
-)
+chats_that_fit.slips("""
+    You count n_embd numbers for a key, as if all heads were stored. Only n_kv_head heads are, and
+    each has n_embd // n_head numbers.
+        n_kv_head * head_size → n_head * head_size
+        n_embd // n_head → n_embd // n_kv_head
+    You count n_embd numbers for each head of keys. A head has n_embd // n_head numbers.
+        n_embd // n_head → n_embd
+    A factor of 2 is missing. A token stores a key *and* a value, and each number takes 2 bytes.
+        2 * 2 → 2
+    Both factors of 2 are missing: one for key and value, and one for the bytes of a number.
+        2 * 2 → 1
+    You took 4 or 16 bytes for each number. A number of 16 bits takes 2 bytes.
+        2 * 2 → 2 * 4
+        2 * 2 → 2 * 16
+    You forgot that the weights need memory, too: subtract `weight_bytes` first.
+        - weight_bytes →
+    That is the cache of one block. All n_layer blocks store keys and values.
+        n_layer * →
+    Your number is negative where not even the weights fit. The answer is 0 then.
+        max(0, memory - weight_bytes) → (memory - weight_bytes)
+    You did not round down. A chat that fits only in part does not fit: use `//`.
+        max → math.ceil(max ; // chat → / chat)
+        max → round(max ; // chat → / chat)
+        // chat → / chat
+""")
 
 
 # --- 13.3: one cached step ------------------------------------------------------------------------
@@ -290,71 +201,37 @@ def step_inputs(B, H, n_kv_head, T, S, hs, seed):
 )
 def cached_step(q, k, v, old_k, old_v):
     """cached_step(q, k, v, old_k, old_v): the output (B, H, T, hs) of attention with a cache."""
-    return step(q, k, v, old_k, old_v)
-
-
-def interleaved(x, n):
-    return x.repeat_interleave(n, dim=1)
-
-
-def step(
-    q,
-    k,
-    v,
-    old_k,
-    old_v,
-    repeat=interleaved,
-    repeat_values=None,
-    allowed=lambda S, T: torch.arange(S + T) <= S + torch.arange(T)[:, None],
-    scale=lambda hs: hs**-0.5,
-    join=lambda old, new: torch.cat([old, new], dim=2),
-):
-    """Attention with a cache, or with one part of it changed."""
     S, T, n = old_k.shape[2], q.shape[2], q.shape[1] // k.shape[1]
-    keys, values = repeat(join(old_k, k), n), (repeat_values or repeat)(join(old_v, v), n)
-    scores = q @ keys.mT * scale(q.shape[-1])
-    return scores.masked_fill(~allowed(S, T), -math.inf).softmax(-1) @ values
+    keys = torch.cat([old_k, k], 2).repeat_interleave(n, dim=1)
+    values = torch.cat([old_v, v], 2).repeat_interleave(n, dim=1)
+    scores = q @ keys.mT / math.sqrt(q.shape[-1])
+    allowed = torch.arange(S + T) <= S + torch.arange(T)[:, None]
+    return scores.masked_fill(~allowed, -math.inf).softmax(-1) @ values
 
 
-def repeated(x, n):
-    return x.repeat(1, n, 1, 1)
-
-
-cached_step.mistake(
-    "The heads are in the wrong order: `repeat` gives 0, 1, 0, 1, but heads 0 and 1 share the "
-    "first head of keys and values. Use `repeat_interleave`.",
-    partial(step, repeat=repeated),
-    partial(step, repeat_values=repeated),
-    partial(step, repeat=repeated, repeat_values=interleaved),
-)
-cached_step.mistake(
-    "Your mask starts at the upper left, so new token t attends to t + 1 tokens. It is token S + t "
-    "of the text, and may attend to S + t + 1 of them.",
-    partial(step, allowed=lambda S, T: torch.ones(T, S + T).tril().bool()),
-)
-cached_step.mistake(
-    "There is no mask: a new token attends to new tokens that come after it.",
-    partial(step, allowed=lambda S, T: torch.ones(T, S + T).bool()),
-)
-cached_step.mistake(
-    "A new token does not attend to itself. It may attend to everything up to *and* including "
-    "itself.",
-    partial(step, allowed=lambda S, T: torch.arange(S + T) < S + torch.arange(T)[:, None]),
-)
-cached_step.mistake(
-    "The scale is missing: divide the scores by √hs.", partial(step, scale=lambda hs: 1)
-)
-cached_step.mistake(
-    "You divide the scores by hs. The scale is 1/√hs.", partial(step, scale=lambda hs: 1 / hs)
-)
-cached_step.mistake(
-    "You put the new keys and values before the old ones, so the mask hides the wrong tokens.",
-    partial(step, join=lambda old, new: torch.cat([new, old], dim=2)),
-)
-cached_step.mistake(
-    "You ignore the cache: the new tokens attend to each other, but not to the old tokens.",
-    lambda q, k, v, old_k, old_v: step(q, k, v, old_k[:, :, :0], old_v[:, :, :0]),
-)
+cached_step.slips("""
+    The heads are in the wrong order: `repeat` gives 0, 1, 0, 1, but heads 0 and 1 share the first
+    head of keys and values. Use `repeat_interleave`.
+        k], 2).repeat_interleave(n, dim=1) → k], 2).repeat(1, n, 1, 1)
+        ; v], 2).repeat_interleave(n, dim=1) → v], 2).repeat(1, n, 1, 1)
+        v], 2).repeat_interleave(n, dim=1) → v], 2).repeat(1, n, 1, 1)
+        k], 2).repeat_interleave(n, dim=1) → k], 2).repeat(1, n, 1, 1)
+    Your mask starts at the upper left, so new token t attends to t + 1 tokens. It is token S + t of
+    the text, and may attend to S + t + 1 of them.
+        <= S + → <=
+    There is no mask: a new token attends to new tokens that come after it.
+        .masked_fill(~allowed, -math.inf) →
+    A new token does not attend to itself. It may attend to everything up to *and* including itself.
+        <= → <
+    The scale is missing: divide the scores by √hs.
+        / math.sqrt(q.shape[-1]) →
+    You divide the scores by hs. The scale is 1/√hs.
+        math.sqrt(q.shape[-1]) → q.shape[-1]
+    You put the new keys and values before the old ones, so the mask hides the wrong tokens.
+        [old_k, k] → [k, old_k] ; [old_v, v] → [v, old_v]
+    You ignore the cache: the new tokens attend to each other, but not to the old tokens.
+        right(q, k, v, old_k[:, :, :0], old_v[:, :, :0])
+""")
 
 
 # --- 13.4: accept or refuse -----------------------------------------------------------------------
@@ -407,81 +284,40 @@ BORDERS = [  # u = p/q = 0; v = 0; v is a running sum; u = p/q
 )
 def verify(p, q, token, u, v):
     """verify(p, q, token, u, v): the proposed token, or one from what p has more than q."""
-    return judge(p, q, token, u, v)
-
-
-def judge(
-    p,
-    q,
-    token,
-    u,
-    v,
-    accept=lambda p, q, token, u: u < p[token] / q[token],
-    rest=lambda p, q, token: (p - q).clamp(min=0),
-    divide=True,
-    passed=torch.le,
-):
-    """Accept or refuse, or with one part of it changed."""
-    if accept(p, q, token, u):
+    if u < p[token] / q[token]:
         return int(token)
-    left = rest(p, q, token)
-    sums = (left / left.sum() if divide else left).cumsum(0)
-    return min(int(passed(sums, v).sum()), len(p) - 1)
+    rest = (p - q).clamp(min=0)
+    sums = (rest / rest.sum()).cumsum(0)
+    return min(int((sums <= v).sum()), len(p) - 1)
 
 
-verify.mistake(
-    "You accept every token.",
-    partial(judge, accept=lambda p, q, token, u: True),
-)
-
-
-def at_most(p, q, token, u):
-    return u <= p[token] / q[token]
-
-
-verify.mistake(
-    "You are wrong at a border: u has to be *below* p / q, and the running sum *above* v. "
-    "Otherwise a u or a v of 0 can bring out a token that it should not.",
-    partial(judge, accept=at_most),
-    partial(judge, passed=torch.lt),
-    partial(judge, accept=at_most, passed=torch.lt),
-)
-verify.mistake(
-    "Your ratio is upside down. A token is accepted with probability p / q: the target's "
-    "probability is on top.",
-    partial(judge, accept=lambda p, q, token, u: u < q[token] / p[token]),
-)
-verify.mistake(
-    "You accept a token with probability p(token), as if the draft had proposed it for certain. "
-    "Divide by q(token).",
-    partial(judge, accept=lambda p, q, token, u: u < p[token]),
-)
-verify.mistake(
-    "You accept only tokens for which p is at least q. For the others, u decides.",
-    partial(judge, accept=lambda p, q, token, u: p[token] >= q[token]),
-)
-verify.mistake(
-    "You accept exactly where you should refuse: a *small* u accepts.",
-    partial(judge, accept=lambda p, q, token, u: u >= p[token] / q[token]),
-)
-verify.mistake(
-    "You only removed the refused token from p. Draw from max(0, p − q), over all tokens.",
-    partial(judge, rest=lambda p, q, token: p * (torch.arange(len(p)) != token)),
-)
-verify.mistake(
-    "After a refusal, you draw from p itself. Draw from what p has more than q, or tokens that "
-    "the draft likes come too often.",
-    partial(judge, rest=lambda p, q, token: p),
-)
-verify.mistake(
-    "After a refusal, you draw from q. Draw from what p has more than q.",
-    partial(judge, rest=lambda p, q, token: q),
-)
-verify.mistake(
-    "You took q − p. What p has more than q is p − q, with 0 where it is negative.",
-    partial(judge, rest=lambda p, q, token: (q - p).clamp(min=0)),
-)
-verify.mistake(
-    "You did not divide max(0, p − q) by its sum, so the running sum may end below v.",
-    partial(judge, divide=False),
-)
+verify.slips("""
+    You accept every token.
+        token
+    You are wrong at a border: u has to be *below* p / q, and the running sum *above* v. Otherwise a
+    u or a v of 0 can bring out a token that it should not.
+        u < → u <=
+        sums <= v → sums < v
+        u < → u <= ; sums <= v → sums < v
+    Your ratio is upside down. A token is accepted with probability p / q: the target's probability
+    is on top.
+        p[token] / q[token] → q[token] / p[token]
+    You accept a token with probability p(token), as if the draft had proposed it for certain.
+    Divide by q(token).
+        / q[token] →
+    You accept only tokens for which p is at least q. For the others, u decides.
+        u < p[token] / q[token] → p[token] >= q[token]
+    You accept exactly where you should refuse: a *small* u accepts.
+        u < → u >=
+    You only removed the refused token from p. Draw from max(0, p − q), over all tokens.
+        (p - q).clamp(min=0) → p * (torch.arange(len(p)) != token)
+    After a refusal, you draw from p itself. Draw from what p has more than q, or tokens that the
+    draft likes come too often.
+        (p - q).clamp(min=0) → p
+    After a refusal, you draw from q. Draw from what p has more than q.
+        (p - q).clamp(min=0) → q
+    You took q − p. What p has more than q is p − q, with 0 where it is negative.
+        p - q → q - p
+    You did not divide max(0, p − q) by its sum, so the running sum may end below v.
+        / rest.sum() →
+""")

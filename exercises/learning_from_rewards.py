@@ -1,13 +1,14 @@
 """The exercises on rewards: advantages, pass@k, the tilted policy, DPO, and a reward to cheat."""
 
 import math
-from functools import partial
+import re
 
 import torch
 import torch.nn.functional as F
 
 from exercises.check import (
     checked,
+    diagnose,
     exercise,
     expect,
     expect_gradients,
@@ -39,27 +40,10 @@ from exercises.check import (
 def grpo_advantages(rewards, group):
     """grpo_advantages(rewards, group): rewards as distances from the mean of their group, in its
     standard deviations."""
-    return advantages(rewards, group)
-
-
-def std(rows, dim=1):
-    return rows.std(dim, keepdim=True, correction=0)
-
-
-def advantages(
-    rewards,
-    group,
-    rows=lambda rewards, group: rewards.view(-1, group),
-    scale=std,
-    center=lambda rows, dim: rows - rows.mean(dim, keepdim=True),
-    dim=1,
-    least=1e-6,
-    flat=True,
-):
-    """The right answer, or with one part of it changed."""
-    by_prompt = rows(rewards, group)
-    found = center(by_prompt, dim) / scale(by_prompt, dim).clamp(min=least)
-    return found.view(-1) if flat else found
+    rows = rewards.view(-1, group)
+    mean = rows.mean(1, keepdim=True)
+    std = rows.std(1, keepdim=True, correction=0).clamp(min=1e-6)
+    return ((rows - mean) / std).view(-1)
 
 
 @grpo_advantages.also
@@ -72,77 +56,39 @@ def leaves_equal_rewards_at_0(answer):
     )
 
 
-def in_columns(rewards, group):
-    return rewards.view(group, -1)
-
-
-def in_one_row(rewards, group):
-    return rewards.view(1, -1)
-
-
-def no_scale(rows, dim):
-    return torch.ones(())
-
-
-grpo_advantages.mistake(
-    "You subtract the mean, as the chapter does. Divide by the standard deviation of the group, "
-    "too.",
-    partial(advantages, scale=no_scale),
-)
-grpo_advantages.mistake(
-    "You use the mean or the standard deviation of the whole batch. Each group has its own.",
-    partial(advantages, rows=in_one_row),
-    partial(advantages, rows=in_one_row, scale=lambda rows, dim: rows.std()),
-    partial(advantages, center=lambda rows, dim: rows - rows.mean()),
-    partial(advantages, scale=lambda rows, dim: rows.std(correction=0)),
-    partial(advantages, scale=lambda rows, dim: rows.std()),
-)
-grpo_advantages.mistake(
-    "Your groups are not the right ones. The completions of a prompt are neighbours: "
-    "`rewards.view(-1, group)` has one row per prompt, and the mean is taken along the row.",
-    partial(advantages, rows=in_columns, dim=0),
-    partial(advantages, rows=in_columns),
-    partial(advantages, dim=0),
-)
-grpo_advantages.mistake(
-    "Your standard deviation divides by the size of the group minus 1. Divide by the size itself: "
-    "`correction=0`.",
-    partial(advantages, scale=lambda rows, dim: rows.std(dim, keepdim=True)),
-)
-grpo_advantages.mistake(
-    "You divide by the variance. The standard deviation is its square root.",
-    partial(advantages, scale=lambda rows, dim: rows.var(dim, keepdim=True, correction=0)),
-    partial(advantages, scale=lambda rows, dim: rows.var(dim, keepdim=True)),
-)
-grpo_advantages.mistake(
-    "A group of equal rewards gives 0 / 0, which is NaN. Its advantages should be 0.",
-    partial(advantages, least=0),
-)
-grpo_advantages.mistake(
-    "The sign is wrong: a reward above the mean of its group has a positive advantage.",
-    partial(advantages, center=lambda rows, dim: rows.mean(dim, keepdim=True) - rows),
-)
-grpo_advantages.mistake(
-    "Subtract the mean of the group before you divide.",
-    partial(advantages, center=lambda rows, dim: rows),
-)
-grpo_advantages.mistake(
-    "The numbers are right, but they are in one row per prompt. Bring them back into the shape of "
-    "the rewards: `.view(-1)`.",
-    partial(advantages, flat=False),
-)
+grpo_advantages.slips("""
+    You subtract the mean, as the chapter does. Divide by the standard deviation of the group, too.
+        / std →
+    You use the mean or the standard deviation of the whole batch. Each group has its own.
+        rewards.view(-1, group) → rewards.view(1, -1)
+        rewards.view(-1, group) → rewards.view(1, -1) ; 1, keepdim=True, correction=0 →
+        rows.mean(1, keepdim=True) → rows.mean()
+        1, keepdim=True, correction=0 → correction=0
+        1, keepdim=True, correction=0 →
+    Your groups are not the right ones. The completions of a prompt are neighbours:
+    `rewards.view(-1, group)` has one row per prompt, and the mean is taken along the row.
+        rewards.view(-1, group) → rewards.view(group, -1) ; mean(1 → mean(0 ; std(1 → std(0
+        rewards.view(-1, group) → rewards.view(group, -1)
+        mean(1 → mean(0 ; std(1 → std(0
+    Your standard deviation divides by the size of the group minus 1. Divide by the size itself:
+    `correction=0`.
+        , correction=0 →
+    You divide by the variance. The standard deviation is its square root.
+        rows.std → rows.var
+        rows.std → rows.var ; , correction=0 →
+    A group of equal rewards gives 0 / 0, which is NaN. Its advantages should be 0.
+        .clamp(min=1e-6) →
+    The sign is wrong: a reward above the mean of its group has a positive advantage.
+        rows - mean → mean - rows
+    Subtract the mean of the group before you divide.
+        rows - mean → rows
+    The numbers are right, but they are in one row per prompt. Bring them back into the shape of
+    the rewards: `.view(-1)`.
+        .view(-1) →
+""")
 
 
 # --- 20.2: pass@k ---------------------------------------------------------------------------------
-
-
-def value(n, c, k):
-    return 1 - math.comb(n - c, k) / math.comb(n, k)
-
-
-def mean_of(each):
-    """The mean over the problems of each(n, c, k)."""
-    return lambda correct, n, k: sum(each(n, c, k) for c in correct) / len(correct)
 
 
 @exercise(
@@ -174,56 +120,37 @@ def mean_of(each):
 )
 def mean_pass_at_k(correct, n, k):
     """mean_pass_at_k(correct, n, k): the mean probability that one of k completions is right."""
-    return mean_of(value)(correct, n, k)
+    values = [1 - math.comb(n - c, k) / math.comb(n, k) for c in correct]
+    return sum(values) / len(values)
 
 
-mean_pass_at_k.mistake(
-    "You estimate 1 − (1 − c/n)^k, as if each completion were drawn after putting the last one "
-    "back. That is biased. Without putting back, it needs the binomial coefficients.",
-    mean_of(lambda n, c, k: 1 - (1 - c / n) ** k),
-)
-mean_pass_at_k.mistake(
-    "You pool the problems first. Compute the value of each problem, and then take the mean.",
-    lambda correct, n, k: value(n * len(correct), sum(correct), k),
-    lambda correct, n, k: value(n, round(sum(correct) / len(correct)), k),
-    lambda correct, n, k: value(n, sum(correct) // len(correct), k),
-    lambda correct, n, k: 1 - (1 - sum(correct) / len(correct) / n) ** k,
-)
-mean_pass_at_k.mistake(
-    "This is the probability that all k completions are right. One of them is enough.",
-    mean_of(lambda n, c, k: math.comb(c, k) / math.comb(n, k)),
-)
-mean_pass_at_k.mistake(
-    "This is the probability that all k completions are wrong. Subtract it from 1.",
-    mean_of(lambda n, c, k: math.comb(n - c, k) / math.comb(n, k)),
-)
-mean_pass_at_k.mistake(
-    "This is the value for k = 1, the fraction of right completions. With more draws, it is "
-    "larger.",
-    mean_of(lambda n, c, k: c / n),
-)
-mean_pass_at_k.mistake(
-    "This is the value for k = n: whether any completion is right. With fewer draws, it is "
-    "smaller.",
-    mean_of(lambda n, c, k: float(c > 0)),
-)
-mean_pass_at_k.mistake(
-    "This is the sum over the problems. Divide it by their number.",
-    lambda correct, n, k: sum(value(n, c, k) for c in correct),
-)
-mean_pass_at_k.mistake(
-    "This is the probability that exactly one of the k completions is right. More than one will "
-    "do as well.",
-    mean_of(lambda n, c, k: c * math.comb(n - c, k - 1) / math.comb(n, k)),
-)
-mean_pass_at_k.mistake(
-    "If fewer than k completions are wrong, the value is 1: one of the k is right for certain.",
-    mean_of(lambda n, c, k: 0.0 if n - c < k else value(n, c, k)),
-)
-mean_pass_at_k.mistake(
-    "These are the values of the problems. Return their mean.",
-    lambda correct, n, k: [value(n, c, k) for c in correct],
-)
+mean_pass_at_k.slips("""
+    You estimate 1 − (1 − c/n)^k, as if each completion were drawn after putting the last one back.
+    That is biased. Without putting back, it needs the binomial coefficients.
+        1 - math.comb(n - c, k) / math.comb(n, k) → 1 - (1 - c / n) ** k
+    You pool the problems first. Compute the value of each problem, and then take the mean.
+        right([sum(correct)], n * len(correct), k)
+        right([round(sum(correct) / len(correct))], n, k)
+        right([sum(correct) // len(correct)], n, k)
+        1 - (1 - sum(correct) / len(correct) / n) ** k
+    This is the probability that all k completions are right. One of them is enough.
+        1 - math.comb(n - c, k) → math.comb(c, k)
+    This is the probability that all k completions are wrong. Subtract it from 1.
+        1 - math.comb → math.comb
+    This is the value for k = 1, the fraction of right completions. With more draws, it is larger.
+        right(correct, n, 1)
+    This is the value for k = n: whether any completion is right. With fewer draws, it is smaller.
+        right(correct, n, n)
+    This is the sum over the problems. Divide it by their number.
+        / len(values) →
+    This is the probability that exactly one of the k completions is right. More than one will do
+    as well.
+        1 - math.comb(n - c, k) → c * math.comb(n - c, k - 1)
+    If fewer than k completions are wrong, the value is 1: one of the k is right for certain.
+        for c in correct → if n - c >= k else 0 for c in correct
+    These are the values of the problems. Return their mean.
+        sum(values) / len(values) → values
+""")
 
 
 # --- 20.3: the tilted policy ----------------------------------------------------------------------
@@ -259,78 +186,53 @@ def policy(n, seed, zeros=()):
 )
 def tilted(probs, rewards, beta):
     """tilted(probs, rewards, beta): the best policy under a KL penalty of strength beta."""
-    return tilt(probs, rewards, beta)
-
-
-def tilt(probs, rewards, beta, logits=lambda probs, rewards, beta: probs.log() + rewards / beta):
-    return logits(probs, rewards, beta).softmax(0)
+    return (probs.log() + rewards / beta).softmax(0)
 
 
 def divided(numerators):
     return numerators / numerators.sum()
 
 
-tilted.mistake(
-    "You multiply the rewards by beta. Divide them by it: a strong penalty makes the tilt small.",
-    partial(tilt, logits=lambda probs, rewards, beta: probs.log() + rewards * beta),
-    lambda probs, rewards, beta: divided(probs * (rewards * beta).exp()),
-)
-tilted.mistake(
-    "You leave out beta: the power is r / beta.",
-    partial(tilt, logits=lambda probs, rewards, beta: probs.log() + rewards),
-    lambda probs, rewards, beta: divided(probs * rewards.exp()),
-)
-tilted.mistake(
-    "Your numbers do not add up to 1. Divide by Z, which is the sum of the products p · e^(r/β).",
-    lambda probs, rewards, beta: probs * (rewards / beta).exp(),
-    lambda probs, rewards, beta: probs * ((rewards - rewards.max()) / beta).exp(),
-    lambda probs, rewards, beta: probs * (rewards / beta).softmax(0),
-)
-tilted.mistake(
-    "This is a softmax of the rewards alone. Multiply by the probabilities of the reference "
-    "policy, before you divide by Z.",
-    partial(tilt, logits=lambda probs, rewards, beta: rewards / beta),
-)
-tilted.mistake(
-    "`softmax` takes logits. Give it the logarithm of the probabilities, plus r / beta.",
-    partial(tilt, logits=lambda probs, rewards, beta: probs + rewards / beta),
-    partial(tilt, logits=lambda probs, rewards, beta: probs * rewards / beta),
-    partial(tilt, logits=lambda probs, rewards, beta: probs * (rewards / beta).exp()),
-)
-tilted.mistake(
-    "The sign is wrong: a completion with a larger reward becomes more probable.",
-    partial(tilt, logits=lambda probs, rewards, beta: probs.log() - rewards / beta),
-    lambda probs, rewards, beta: divided(probs * (-rewards / beta).exp()),
-)
-tilted.mistake(
-    "The completion with the largest reward may have the probability 0. Once you have subtracted "
-    "this reward, all other numerators are 0 as floats. Compute ln p + r/β first: it is −∞ where p "
-    "is 0.",
-    lambda probs, rewards, beta: divided(probs * ((rewards - rewards.max()) / beta).exp()),
-    lambda probs, rewards, beta: divided(probs * (rewards / beta).softmax(0)),
-)
-tilted.mistake(
-    "With large or very negative rewards, e^(r/β) is too large or too small for a float. Add "
-    "before you take the power: p · e^(r/β) is e^(ln p + r/β), and `softmax` takes such sums.",
-    lambda probs, rewards, beta: divided(probs * (rewards / beta).exp()),
-)
-tilted.mistake(
-    "You add a small number to the probabilities, so a completion that has the probability 0 can "
-    "win. ln 0 is −∞, which is what `softmax` needs here.",
-    partial(tilt, logits=lambda probs, rewards, beta: (probs + 1e-8).log() + rewards / beta),
-    partial(tilt, logits=lambda probs, rewards, beta: probs.clamp(1e-9).log() + rewards / beta),
-)
-tilted.mistake(
-    "You multiply by the reward. Multiply by a power of e: e^(r/β).",
-    lambda probs, rewards, beta: divided(probs * rewards / beta),
-    lambda probs, rewards, beta: probs * rewards / beta,
-    lambda probs, rewards, beta: divided(probs * rewards),
-)
-tilted.mistake(
-    "Everything is on one completion. That is what comes out as beta goes to 0; for this beta, the "
-    "others keep a part.",
-    lambda probs, rewards, beta: F.one_hot(rewards.argmax(), len(rewards)).float(),
-)
+tilted.slips("""
+    You multiply the rewards by beta. Divide them by it: a strong penalty makes the tilt small.
+        rewards / beta → rewards * beta
+        divided(probs * (rewards * beta).exp())
+    You leave out beta: the power is r / beta.
+        / beta →
+        divided(probs * rewards.exp())
+    Your numbers do not add up to 1. Divide by Z, which is the sum of the products p · e^(r/β).
+        probs * (rewards / beta).exp()
+        probs * ((rewards - rewards.max()) / beta).exp()
+        probs * (rewards / beta).softmax(0)
+    This is a softmax of the rewards alone. Multiply by the probabilities of the reference policy,
+    before you divide by Z.
+        probs.log() + →
+    `softmax` takes logits. Give it the logarithm of the probabilities, plus r / beta.
+        probs.log() → probs
+        probs.log() + → probs *
+        probs.log() + rewards / beta → probs * (rewards / beta).exp()
+    The sign is wrong: a completion with a larger reward becomes more probable.
+        + → -
+        divided(probs * (-rewards / beta).exp())
+    The completion with the largest reward may have the probability 0. Once you have subtracted this
+    reward, all other numerators are 0 as floats. Compute ln p + r/β first: it is −∞ where p is 0.
+        divided(probs * ((rewards - rewards.max()) / beta).exp())
+        divided(probs * (rewards / beta).softmax(0))
+    With large or very negative rewards, e^(r/β) is too large or too small for a float. Add before
+    you take the power: p · e^(r/β) is e^(ln p + r/β), and `softmax` takes such sums.
+        divided(probs * (rewards / beta).exp())
+    You add a small number to the probabilities, so a completion that has the probability 0 can win.
+    ln 0 is −∞, which is what `softmax` needs here.
+        probs.log() → (probs + 1e-8).log()
+        probs.log() → probs.clamp(1e-9).log()
+    You multiply by the reward. Multiply by a power of e: e^(r/β).
+        divided(probs * rewards / beta)
+        probs * rewards / beta
+        divided(probs * rewards)
+    Everything is on one completion. That is what comes out as beta goes to 0; for this beta, the
+    others keep a part.
+        F.one_hot(rewards.argmax(), len(rewards)).float()
+""")
 
 
 # --- 20.4: DPO from four log-probabilities --------------------------------------------------------
@@ -377,20 +279,8 @@ def pairs(n, beta, seed, size=2.0):
 )
 def preference_loss(right, wrong, ref_right, ref_wrong, beta):
     """preference_loss(right, wrong, ref_right, ref_wrong, beta): the loss of DPO, a number."""
-    return dpo(right, wrong, ref_right, ref_wrong, beta)
-
-
-def dpo(
-    right,
-    wrong,
-    ref_right,
-    ref_wrong,
-    beta,
-    margin=lambda right, wrong, ref_right, ref_wrong: (right - ref_right) - (wrong - ref_wrong),
-    loss=lambda margin, beta: -F.logsigmoid(beta * margin).mean(),
-):
-    """The right answer, or with one part of it changed."""
-    return loss(margin(right, wrong, ref_right, ref_wrong), beta)
+    margin = (right - ref_right) - (wrong - ref_wrong)
+    return -F.logsigmoid(beta * margin).mean()
 
 
 @preference_loss.also
@@ -407,61 +297,35 @@ def passes_gradients(answer):
         expect_gradients(got, want, preference_loss.what(given))
 
 
-preference_loss.mistake(
-    "The pair is the wrong way round. The margin is the difference for the preferred completion "
-    "minus that for the rejected one.",
-    partial(
-        dpo,
-        margin=lambda right, wrong, ref_right, ref_wrong: (wrong - ref_wrong) - (right - ref_right),
-    ),
-)
-preference_loss.mistake(
-    "The reference policy is missing: subtract its log-probabilities from those of the policy.",
-    partial(dpo, margin=lambda right, wrong, ref_right, ref_wrong: right - wrong),
-)
-preference_loss.mistake(
-    "The reference policy's log-probabilities have the wrong sign. They are subtracted: "
-    "(right − ref_right) − (wrong − ref_wrong).",
-    partial(
-        dpo,
-        margin=lambda right, wrong, ref_right, ref_wrong: (right - wrong) + (ref_right - ref_wrong),
-    ),
-    partial(
-        dpo, margin=lambda right, wrong, ref_right, ref_wrong: right - ref_right - wrong - ref_wrong
-    ),
-)
-preference_loss.mistake(
-    "beta is missing: multiply the margin by it.",
-    partial(dpo, loss=lambda margin, beta: -F.logsigmoid(margin).mean()),
-)
-preference_loss.mistake(
-    "You divide the margin by beta. Multiply it by beta.",
-    partial(dpo, loss=lambda margin, beta: -F.logsigmoid(margin / beta).mean()),
-)
-preference_loss.mistake(
-    "You multiply the loss by beta. The factor belongs inside the sigmoid, with the margin.",
-    partial(dpo, loss=lambda margin, beta: -beta * F.logsigmoid(margin).mean()),
-)
-preference_loss.mistake(
-    "Return the mean over the pairs. You return their sum, or the loss of each pair.",
-    partial(dpo, loss=lambda margin, beta: -F.logsigmoid(beta * margin).sum()),
-    partial(dpo, loss=lambda margin, beta: -F.logsigmoid(beta * margin)),
-)
-preference_loss.mistake(
-    "For a very negative margin the sigmoid is 0 as a float, and its logarithm −∞. Use "
-    "`F.logsigmoid`, which computes the logarithm directly.",
-    partial(dpo, loss=lambda margin, beta: -(beta * margin).sigmoid().log().mean()),
-    partial(dpo, loss=lambda margin, beta: (1 + (-beta * margin).exp()).log().mean()),
-)
-preference_loss.mistake(
-    "A minus sign is missing: the loss is −ln σ, which is never negative.",
-    partial(dpo, loss=lambda margin, beta: F.logsigmoid(beta * margin).mean()),
-)
-preference_loss.mistake(
-    "You take the mean of the margins. Take the mean of the losses: each pair goes through the "
-    "sigmoid by itself.",
-    partial(dpo, loss=lambda margin, beta: -F.logsigmoid(beta * margin.mean())),
-)
+preference_loss.slips("""
+    The pair is the wrong way round. The margin is the difference for the preferred completion minus
+    that for the rejected one.
+        (right - ref_right) - (wrong - ref_wrong) → (wrong - ref_wrong) - (right - ref_right)
+    The reference policy is missing: subtract its log-probabilities from those of the policy.
+        (right - ref_right) - (wrong - ref_wrong) → right - wrong
+    The reference policy's log-probabilities have the wrong sign. They are subtracted:
+    (right − ref_right) − (wrong − ref_wrong).
+        (right - ref_right) - (wrong - ref_wrong) → (right - wrong) + (ref_right - ref_wrong)
+        (right - ref_right) - (wrong - ref_wrong) → right - ref_right - wrong - ref_wrong
+    beta is missing: multiply the margin by it.
+        beta * margin → margin
+    You divide the margin by beta. Multiply it by beta.
+        beta * margin → margin / beta
+    You multiply the loss by beta. The factor belongs inside the sigmoid, with the margin.
+        -F.logsigmoid(beta * margin) → -beta * F.logsigmoid(margin)
+    Return the mean over the pairs. You return their sum, or the loss of each pair.
+        .mean() → .sum()
+        .mean() →
+    For a very negative margin the sigmoid is 0 as a float, and its logarithm −∞. Use
+    `F.logsigmoid`, which computes the logarithm directly.
+        F.logsigmoid(beta * margin) → (beta * margin).sigmoid().log()
+        -F.logsigmoid(beta * margin) → (1 + (-beta * margin).exp()).log()
+    A minus sign is missing: the loss is −ln σ, which is never negative.
+        -F → F
+    You take the mean of the margins. Take the mean of the losses: each pair goes through the
+    sigmoid by itself.
+        margin).mean() → margin.mean())
+""")
 
 
 # --- 20.5: cheat the reward -----------------------------------------------------------------------
@@ -473,13 +337,13 @@ MOST = 1000
 @checked
 def cheat(answer):
     """cheat: one completion that gets the careless reward for every problem"""
-    expect(
-        not callable(answer),
-        "Set `cheat` to one text, not to a function. The policy writes the same text for every "
-        "problem.",
-    )
     joined = ': join its parts, `" ".join(…)`' * isinstance(answer, (list, tuple, range))
     kind = f"{'an' if type(answer).__name__[0] in 'aeiou' else 'a'} {type(answer).__name__}"
+    diagnose("""
+        Set `cheat` to one text, not to a function. The policy writes the same text for every
+        problem.
+            callable(answer)
+    """)
     expect(isinstance(answer, str), f"`cheat` should be a text, but is {kind}{joined}.")
     expect(bool(answer.strip()), "Your text is empty, so no number occurs in it.")
     expect(
@@ -488,15 +352,12 @@ def cheat(answer):
         "Leave out the numbers that are no sum of two numbers from 10 to 99.",
     )
     missing = [n for n in SUMS if str(n) not in answer]
-    expect(
-        missing != [198],
-        "Nearly: the largest sum, 99 + 99 = 198, is missing. `range` stops before its second "
-        "number.",
-    )
-    expect(
-        not missing or missing[0] != 100 or len(missing) < 99,
-        "The sums from 100 on are missing. The largest is 99 + 99.",
-    )
+    diagnose("""
+        Nearly: the largest sum, 99 + 99 = 198, is missing. `range` stops before its second number.
+            missing == [198]
+        The sums from 100 on are missing. The largest is 99 + 99.
+            missing[:1] == [100] and len(missing) == 99
+    """)
     expect(
         not missing,
         f"Your text wins only for {len(SUMS) - len(missing)} of the 179 possible sums. "
@@ -564,16 +425,10 @@ def completed(rng):
 def strict_reward(a, b, completion):
     """strict_reward(a, b, completion): 1.0 if the answer is the sum and nothing else, or 0.0."""
     answer, dot, _ = completion.partition(".")
-    return rewarded(dot and answer == str(a + b))
+    return 1.0 if dot and answer == str(a + b) else 0.0
 
 
-def rewarded(condition):
-    return 1.0 if condition else 0.0
-
-
-def digits(text):
-    """The runs of digits."""
-    return "".join(c if c.isdigit() else " " for c in text).split()
+digits = re.compile(r"\d+").findall
 
 
 def number(text):
@@ -584,63 +439,35 @@ def number(text):
         return None
 
 
-def before(completion):
-    return completion.partition(".")[0]
-
-
-strict_reward.mistake(
-    "You split at the last dot. The answer is before the first dot, and what comes after the first "
-    "dot does not count.",
-    lambda a, b, completion: rewarded(
-        "." in completion and completion.rpartition(".")[0] == str(a + b)
-    ),
-)
-strict_reward.mistake(
-    "You compare the whole completion. What comes after the first dot does not count.",
-    lambda a, b, completion: rewarded(completion == f"{a + b}."),
-)
-strict_reward.mistake(
-    "You accept an answer without a dot. The completion was cut off before it ended.",
-    lambda a, b, completion: rewarded(before(completion) == str(a + b)),
-)
-strict_reward.mistake(
-    "You remove a space before you compare. An answer with a space in it is not the sum alone.",
-    lambda a, b, completion: rewarded(
-        "." in completion and before(completion).strip() == str(a + b)
-    ),
-    lambda a, b, completion: rewarded(
-        "." in completion and before(completion.strip()) == str(a + b)
-    ),
-)
-strict_reward.mistake(
-    "You compare numbers, and `int` also reads a space, a sign and a 0 in front. Compare texts.",
-    lambda a, b, completion: rewarded("." in completion and number(before(completion)) == a + b),
-    lambda a, b, completion: rewarded(number(before(completion)) == a + b),
-)
-strict_reward.mistake(
-    "You accept every text that begins with the sum, for example 850 for 85.",
-    lambda a, b, completion: rewarded(completion.startswith(str(a + b))),
-)
-strict_reward.mistake(
-    "You look only at the first number. There may be other characters before and after it.",
-    lambda a, b, completion: rewarded(digits(completion)[:1] == [str(a + b)]),
-    lambda a, b, completion: rewarded([int(n) for n in digits(completion)[:1]] == [a + b]),
-)
-strict_reward.mistake(
-    "You look only at the last number. A list that ends with the sum still wins.",
-    lambda a, b, completion: rewarded(digits(completion)[-1:] == [str(a + b)]),
-    lambda a, b, completion: rewarded([int(n) for n in digits(completion)[-1:]] == [a + b]),
-)
-strict_reward.mistake(
-    "You accept the sum anywhere before a dot, for example at the end of 285 or of a list. Nothing "
-    "else may be before the first dot.",
-    lambda a, b, completion: rewarded(f"{a + b}." in completion),
-    lambda a, b, completion: rewarded(str(a + b) in before(completion)),
-    lambda a, b, completion: rewarded(before(completion).endswith(str(a + b))),
-    lambda a, b, completion: rewarded(str(a + b) in digits(before(completion))),
-)
-strict_reward.mistake(
-    "This is the careless reward again: the sum may occur anywhere, and your cheat wins.",
-    lambda a, b, completion: rewarded(str(a + b) in completion),
-    lambda a, b, completion: rewarded(str(a + b) in digits(completion)),
-)
+strict_reward.slips("""
+    You split at the last dot. The answer is before the first dot, and what comes after the first
+    dot does not count.
+        partition → rpartition
+    You compare the whole completion. What comes after the first dot does not count.
+        float(completion == f"{a + b}.")
+    You accept an answer without a dot. The completion was cut off before it ended.
+        dot and →
+    You remove a space before you compare. An answer with a space in it is not the sum alone.
+        answer == → answer.strip() ==
+        completion.partition → completion.strip().partition
+    You compare numbers, and `int` also reads a space, a sign and a 0 in front. Compare texts.
+        answer == str(a + b) → number(answer) == a + b
+        dot and answer == str(a + b) → number(answer) == a + b
+    You accept every text that begins with the sum, for example 850 for 85.
+        float(completion.startswith(str(a + b)))
+    You look only at the first number. There may be other characters before and after it.
+        float(digits(completion)[:1] == [str(a + b)])
+        float([int(n) for n in digits(completion)[:1]] == [a + b])
+    You look only at the last number. A list that ends with the sum still wins.
+        float(digits(completion)[-1:] == [str(a + b)])
+        float([int(n) for n in digits(completion)[-1:]] == [a + b])
+    You accept the sum anywhere before a dot, for example at the end of 285 or of a list. Nothing
+    else may be before the first dot.
+        float(f"{a + b}." in completion)
+        dot and answer == str(a + b) → str(a + b) in answer
+        dot and answer == str(a + b) → answer.endswith(str(a + b))
+        dot and answer == str(a + b) → str(a + b) in digits(answer)
+    This is the careless reward again: the sum may occur anywhere, and your cheat wins.
+        float(str(a + b) in completion)
+        float(str(a + b) in digits(completion))
+""")

@@ -2,15 +2,14 @@
 
 import math
 import struct
-from functools import partial
 
 import torch
 import torch.nn.functional as F
 
 from exercises.check import (
-    WrongAnswer,
     call,
     checked,
+    diagnose,
     exercise,
     expect,
     expect_no_helpers,
@@ -61,56 +60,25 @@ def not_rounded(answer):
     expect(same(got, right, 1e-3), "You round. A scale may be as small as 0.0001: keep all digits.")
 
 
-def float16(raw, order="<"):
-    return struct.unpack(f"{order}e", raw)[0]
-
-
-def signed(raw):
-    return struct.unpack(f"{len(raw)}b", raw)
-
-
-def halves(raw):
-    return [b & 15 for b in raw] + [b >> 4 for b in raw]
-
-
-def reading(scale=lambda raw: float16(raw[:2]), numbers=lambda raw: signed(raw[2:])):
-    return lambda raw: [scale(raw) * n for n in numbers(raw)]
-
-
-def with_minimum(raw):
-    return [float16(raw[:2]) * n + float16(raw[2:4]) for n in signed(raw[4:])]
-
-
-block8.mistake(
-    "Your numbers are unsigned, 0 to 255. Signed bytes are −128 to 127: from 128 on, subtract 256 "
-    "(`struct` reads them with b, not B).",
-    reading(numbers=lambda raw: raw[2:]),
-)
-block8.mistake(
-    "From 128 on, 128 itself too, a signed byte is 256 less: 128 is −128, 255 is −1. Those below "
-    "stay as they are. (`b` in `struct`.)",
-    reading(numbers=lambda raw: [b - 256 * (b > 128) for b in raw[2:]]),
-    reading(numbers=lambda raw: [b - 128 for b in raw[2:]]),
-)
-block8.mistake(
-    "You cut each byte into two halves of four bits. Here each byte is one level.",
-    reading(numbers=lambda raw: halves(raw[2:18])),
-)
-block8.mistake(
-    "You read bytes 2 and 3 as a minimum. This format has none: they are the first two levels.",
-    with_minimum,
-)
-block8.mistake(
-    "The two bytes of the scale are in the wrong order: `<` in `struct`, little-endian.",
-    reading(scale=lambda raw: float16(raw[:2], ">")),
-)
-block8.mistake(
-    "These are the levels, which are whole numbers. Multiply each by the scale.",
-    reading(scale=lambda raw: 1),
-)
-block8.mistake(
-    "The scale is still among your levels: they begin at byte 2.", reading(numbers=signed)
-)
+block8.slips("""
+    Your numbers are unsigned, 0 to 255. Signed bytes are −128 to 127: from 128 on, subtract 256
+    (`struct` reads them with b, not B).
+        32b → 32B
+    From 128 on, 128 itself too, a signed byte is 256 less: 128 is −128, 255 is −1. Those below stay
+    as they are. (`b` in `struct`.)
+        in numbers → in (b - 256 * (b > 128) for b in raw[2:])
+        in numbers → in (b - 128 for b in raw[2:])
+    You cut each byte into two halves of four bits. Here each byte is one level.
+        in numbers → in [b & 15 for b in raw[2:18]] + [b >> 4 for b in raw[2:18]]
+    You read bytes 2 and 3 as a minimum. This format has none: they are the first two levels.
+        32b → e30b ; scale * n for n in numbers → scale * n + numbers[0] for n in numbers[1:]
+    The two bytes of the scale are in the wrong order: `<` in `struct`, little-endian.
+        <e → >e
+    These are the levels, which are whole numbers. Multiply each by the scale.
+        scale * n → n
+    The scale is still among your levels: they begin at byte 2.
+        32b", raw → 34b", raw[:2] + raw
+""")
 
 
 # --- 17.2: the bytes of a cache -------------------------------------------------------------------
@@ -155,78 +123,39 @@ def another(rng, grouped, sized):
 )
 def cache_bytes(config, tokens, size):
     """cache_bytes(config, tokens, size): what keys and values of so many tokens take."""
-    return 2 * config.n_layer * tokens * kv_heads(config) * head_size(config) * size
+    kv_heads = config.n_kv_head or config.n_head
+    head_size = config.head_size or config.n_embd // config.n_head
+    return 2 * config.n_layer * tokens * kv_heads * head_size * size
 
 
-def kv_heads(c):
-    return c.n_kv_head or c.n_head
-
-
-def head_size(c):
-    return c.head_size or c.n_embd // c.n_head
-
-
-def with_numbers(per_token):
-    """per_token: the numbers that a token keeps in a layer for keys, and as many for values."""
-    return lambda c, tokens, size: 2 * c.n_layer * tokens * per_token(c) * size
-
-
-cache_bytes.mistake(
-    "That is half of it: the cache holds keys *and* values.",
-    lambda c, tokens, size: cache_bytes.right(c, tokens, size) / 2,
-)
-cache_bytes.mistake(
-    "A head has n_embd / n_head numbers, however many heads of keys there are.",
-    with_numbers(lambda c: kv_heads(c) * (c.head_size or c.n_embd // kv_heads(c))),
-)
-cache_bytes.mistake(
-    "You count all n_head heads. The cache holds only n_kv_head of them, unless that is None.",
-    with_numbers(lambda c: c.n_head * head_size(c)),
-)
-cache_bytes.mistake(
-    "You ignore head_size where it is given: n_embd / n_head is only for None.",
-    with_numbers(lambda c: kv_heads(c) * (c.n_embd // c.n_head)),
-)
-cache_bytes.mistake(
-    "You count n_embd numbers for a key. It should be (heads of keys) × (head size).",
-    with_numbers(lambda c: c.n_embd),
-)
-cache_bytes.mistake(
-    "You count n_embd numbers for a head. It has head_size, or n_embd / n_head if that is None.",
-    with_numbers(lambda c: kv_heads(c) * c.n_embd),
-    with_numbers(lambda c: kv_heads(c) * (c.head_size or c.n_embd)),
-)
-cache_bytes.mistake(
-    "That is one layer. All n_layer layers keep keys and values.",
-    lambda c, tokens, size: cache_bytes.right(c, tokens, size) / c.n_layer,
-)
-cache_bytes.mistake(
-    "These are megabytes. Return the number of bytes.",
-    lambda c, tokens, size: cache_bytes.right(c, tokens, size) / 1e6,
-    lambda c, tokens, size: cache_bytes.right(c, tokens, size) / 2**20,
-)
-cache_bytes.mistake(
-    "That is the number of numbers. Each takes `size` bytes.",
-    lambda c, tokens, size: cache_bytes.right(c, tokens, 1),
-)
+cache_bytes.slips("""
+    That is half of it: the cache holds keys *and* values.
+        2 * →
+    A head has n_embd / n_head numbers, however many heads of keys there are.
+        n_embd // config.n_head → n_embd // kv_heads
+    You count all n_head heads. The cache holds only n_kv_head of them, unless that is None.
+        config.n_kv_head or →
+    You ignore head_size where it is given: n_embd / n_head is only for None.
+        config.head_size or →
+    You count n_embd numbers for a key. It should be (heads of keys) × (head size).
+        kv_heads * head_size → config.n_embd
+    You count n_embd numbers for a head. It has head_size, or n_embd / n_head if that is None.
+        kv_heads * head_size → kv_heads * config.n_embd
+        // config.n_head →
+    That is one layer. All n_layer layers keep keys and values.
+        config.n_layer * →
+    These are megabytes. Return the number of bytes.
+        right(config, tokens, size) / 1e6
+        right(config, tokens, size) / 2**20
+    That is the number of numbers. Each takes `size` bytes.
+        right(config, tokens, 1)
+""")
 
 
 # --- 17.3: the block that costs more --------------------------------------------------------------
 
 BITS = (1.0009, 1.1100, 1.3266)  # a character: untouched, block 15 in 2 bits, block 29 in 2 bits
 RIGHT, TOKENS = "last", 140  # of 600 characters
-OTHERS = {  # diagnosis → the second and third number that are otherwise
-    "The second and the third are swapped: first block 15, then block 29.": (1.3266, 1.1100),
-    "In your third number both blocks are rounded: put block 15 back first.": (1.1100, 1.4268),
-    "You rounded only the four matrices of attention. Round the three of `mlp`, too.": (
-        (1.0510, 1.0321)
-    ),
-    "You rounded only the three matrices of `mlp`. Round the four of attention, too.": (
-        (1.0583, 1.3191)
-    ),
-    "Rounding changes nothing here. They are in 4 bits already: take 2. Or were the rounded "
-    "numbers not put into the model (`part.weight.data = …`)?": (1.0009, 1.0009),
-}
 
 
 @checked
@@ -238,27 +167,35 @@ def dearer(answer):
         "Set dearer to four things: three numbers of bits, and your verdict, "
         '(2.11, 2.22, 2.33, "middle").',
     )
-    for unit, factor in {
-        "nats per character. Divide by ln 2": math.log(2),
-        "bits per token. Divide by the characters, 600": 600 / TOKENS,
-    }.items():
-        as_bits = [number / factor for number in found]
-        expect(not same(as_bits, BITS, 0.005), f"These are {unit}.")
-    expect(
-        abs(found[0] - BITS[0]) < 0.015,
-        "The untouched model needs 1.00 bits per character here. If a block stayed rounded, read "
-        "the model from its file again.",
-    )
-    expect(found != [round(bits, 1) for bits in BITS], "Nearly: give two decimals.")
-    if not same(found, BITS, 0.003):
-        for says, others in OTHERS.items():
-            expect(not same(found[1:], others, 0.003), says)
-        raise WrongAnswer(
-            "These are not the bits with blocks 15 and 29 in 2 bits, one at a time. (All seven "
-            "matrices of `model.blocks[15]`, each by `quantize(matrix, 2).matrix()`.)"
-        )
-    expect(verdict in ("middle", "last"), "The verdict should be middle or last.")
-    expect(verdict == RIGHT, "More bits are worse. Which of the two blocks adds more?")
+    diagnose("""
+        These are nats per character. Divide by ln 2.
+            same([number / math.log(2) for number in found], BITS, 0.005)
+        These are bits per token. Divide by the characters, 600.
+            same([number / (600 / TOKENS) for number in found], BITS, 0.005)
+        The untouched model needs 1.00 bits per character here. If a block stayed rounded, read the
+        model from its file again.
+            abs(found[0] - BITS[0]) >= 0.015
+        Nearly: give two decimals.
+            found == [round(bits, 1) for bits in BITS]
+        The second and the third are swapped: first block 15, then block 29.
+            same(found[1:], (1.3266, 1.1100), 0.003)
+        In your third number both blocks are rounded: put block 15 back first.
+            same(found[1:], (1.1100, 1.4268), 0.003)
+        You rounded only the four matrices of attention. Round the three of `mlp`, too.
+            same(found[1:], (1.0510, 1.0321), 0.003)
+        You rounded only the three matrices of `mlp`. Round the four of attention, too.
+            same(found[1:], (1.0583, 1.3191), 0.003)
+        Rounding changes nothing here. They are in 4 bits already: take 2. Or were the rounded
+        numbers not put into the model (`part.weight.data = …`)?
+            same(found[1:], (1.0009, 1.0009), 0.003)
+        These are not the bits with blocks 15 and 29 in 2 bits, one at a time. (All seven matrices
+        of `model.blocks[15]`, each by `quantize(matrix, 2).matrix()`.)
+            not same(found, BITS, 0.003)
+        The verdict should be middle or last.
+            verdict not in ("middle", "last")
+        More bits are worse. Which of the two blocks adds more?
+            verdict != RIGHT
+    """)
     return "The last block costs three times as much, nearly all of it in its feed-forward network."
 
 
@@ -319,7 +256,34 @@ def model_in_words(given):
 )
 def llama(w, ids, n_head, n_kv_head, base):
     """llama(w, ids, n_head, n_kv_head, base): ids (T,) to logits (T, V), with Llama's tensors."""
-    return llama_logits(w, ids, n_head, n_kv_head, base)
+
+    def linear(name, x):
+        return x @ w[f"model.{name}.weight"].T
+
+    def norm(name, x):
+        x = x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+        return x * w[f"model.{name}.weight"]
+
+    def split(x, heads):
+        return x.unflatten(-1, (heads, -1)).transpose(0, 1)
+
+    x = w["model.embed_tokens.weight"][ids]
+    future = torch.ones(len(ids), len(ids)).triu(1) > 0
+    for i in range(n_layers(w)):
+        at, mlp = f"layers.{i}.self_attn", f"layers.{i}.mlp"
+        y = norm(f"layers.{i}.input_layernorm", x)
+        q = split(linear(f"{at}.q_proj", y), n_head)
+        k, v = (split(linear(f"{at}.{name}_proj", y), n_kv_head) for name in "kv")
+        q, k = (rotary(x, base) for x in (q, k))
+        k, v = (x.repeat_interleave(n_head // n_kv_head, 0) for x in (k, v))
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        out = scores.masked_fill(future, -torch.inf).softmax(-1) @ v
+        out = out.transpose(0, 1).flatten(1)
+        x = x + linear(f"{at}.o_proj", out)
+        y = norm(f"layers.{i}.post_attention_layernorm", x)
+        gate, up = (linear(f"{mlp}.{name}_proj", y) for name in ("gate", "up"))
+        x = x + linear(f"{mlp}.down_proj", F.silu(gate) * up)
+    return linear("embed_tokens", norm("norm", x))
 
 
 def rotary(x, base):
@@ -330,84 +294,32 @@ def rotary(x, base):
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
 
-def rms_norm(x, gain):
-    return x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * gain
-
-
-def llama_logits(
-    w,
-    ids,
-    n_head,
-    n_kv_head,
-    base,
-    rotate=rotary,
-    share=lambda x, n: x.repeat_interleave(n, 0),
-    causal=True,
-    scale=True,
-    square=F.linear,
-    gated=lambda gate, up: F.silu(gate) * up,
-    norm=rms_norm,
-    final_norm=True,
-    split=lambda x, n_head: x.unflatten(-1, (n_head, -1)).transpose(0, 1),
-    merge=lambda out: out.transpose(0, 1).flatten(1),
-):
-    """Llama, or with one of its parts left out or changed; square: applies q_proj and o_proj."""
-    x = w["model.embed_tokens.weight"][ids]
-    for i in range(n_layers(w)):
-        own = {name.split(".", 3)[3]: W for name, W in w.items() if f"layers.{i}." in name}
-        given = norm(x, own["input_layernorm.weight"])
-        q = rotate(split(square(given, own["self_attn.q_proj.weight"]), n_head), base)
-        k = rotate(split(F.linear(given, own["self_attn.k_proj.weight"]), n_kv_head), base)
-        v = split(F.linear(given, own["self_attn.v_proj.weight"]), n_kv_head)
-        k, v = share(k, n_head // n_kv_head), share(v, n_head // n_kv_head)
-        scores = q @ k.mT / (math.sqrt(q.shape[-1]) if scale else 1)
-        if causal:
-            scores[:, torch.ones(len(x), len(x)).triu(1) > 0] = -torch.inf
-        x = x + square(merge(scores.softmax(-1) @ v), own["self_attn.o_proj.weight"])
-        given = norm(x, own["post_attention_layernorm.weight"])
-        gate, up = (F.linear(given, own[f"mlp.{name}_proj.weight"]) for name in ("gate", "up"))
-        x = x + F.linear(gated(gate, up), own["mlp.down_proj.weight"])
-    x = norm(x, w["model.norm.weight"]) if final_norm else x
-    return x @ w["model.embed_tokens.weight"].T
-
-
-def but(**changes):
-    return partial(llama_logits, **changes)
-
-
-llama.mistake(
-    "Nothing is rotated, so the positions of the tokens are missing. Rotate queries and keys.",
-    but(rotate=lambda x, base: x),
-)
-llama.mistake(
-    "Queries and keys are rotated before the split, or along the wrong dimension. Rotate each "
-    "head: `rotate` needs (heads, T, hs).",
-    but(rotate=lambda x, base: rotary(x.transpose(0, 1), base).transpose(0, 1)),
-)
-llama.mistake(
-    "Keys and values are shared in the wrong order. Neighbours share: heads 0, 0, 1, 1, not 0, 1, "
-    "0, 1 (`repeat_interleave`, not `repeat`).",
-    but(share=lambda x, n: x.repeat(n, 1, 1)),
-)
-llama.mistake("The mask is missing: every token attends to the future.", but(causal=False))
-llama.mistake("The scores are not divided by √hs.", but(scale=False))
-llama.mistake(
-    "gate and up are swapped: silu(gate) · up.", but(gated=lambda gate, up: F.silu(up) * gate)
-)
-llama.mistake(
-    "The mean is subtracted, as LayerNorm does. RMSNorm only divides.",
-    but(norm=lambda x, gain: F.layer_norm(x, x.shape[-1:], gain)),
-)
-llama.mistake("The last norm, model.norm, is missing.", but(final_norm=False))
-llama.mistake(
-    "q_proj or o_proj is transposed. No error was raised because they are square: use x @ W.T.",
-    but(square=torch.matmul),
-)
-llama.mistake(
-    "The heads are cut wrongly: (T, C) → (T, heads, hs) → (heads, T, hs), and back the same way.",
-    but(split=lambda x, n_head: x.reshape(n_head, len(x), -1)),
-    but(merge=lambda out: out.reshape(out.shape[1], -1)),
-)
+llama.slips("""
+    Nothing is rotated, so the positions of the tokens are missing. Rotate queries and keys.
+        rotary(x, base) → x
+    Queries and keys are rotated before the split, or along the wrong dimension. Rotate each head:
+    `rotate` needs (heads, T, hs).
+        rotary(x, base) → rotary(x.transpose(0, 1), base).transpose(0, 1)
+    Keys and values are shared in the wrong order. Neighbours share: heads 0, 0, 1, 1, not 0, 1, 0,
+    1 (`repeat_interleave`, not `repeat`).
+        repeat_interleave(n_head // n_kv_head, 0) → repeat(n_head // n_kv_head, 1, 1)
+    The mask is missing: every token attends to the future.
+        .masked_fill(future, -torch.inf) →
+    The scores are not divided by √hs.
+        / math.sqrt(q.shape[-1]) →
+    gate and up are swapped: silu(gate) · up.
+        F.silu(gate) * up → F.silu(up) * gate
+    The mean is subtracted, as LayerNorm does. RMSNorm only divides.
+        x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt() → F.layer_norm(x, x.shape[-1:])
+    The last norm, model.norm, is missing.
+        norm("norm", x) → x
+    q_proj or o_proj is transposed. No error was raised because they are square: use x @ W.T.
+        linear(f"{at}.q_proj", y) → y @ w[f"model.{at}.q_proj.weight"]
+        ; linear(f"{at}.o_proj", out) → out @ w[f"model.{at}.o_proj.weight"]
+    The heads are cut wrongly: (T, C) → (T, heads, hs) → (heads, T, hs), and back the same way.
+        x.unflatten(-1, (heads, -1)).transpose(0, 1) → x.reshape(heads, len(x), -1)
+        out.transpose(0, 1).flatten(1) → out.reshape(x.shape)
+""")
 
 
 @llama.also

@@ -1,7 +1,5 @@
 """The exercises of the chapter on fast training."""
 
-from functools import partial
-
 import torch
 
 from exercises.check import exercise, normal
@@ -28,86 +26,40 @@ SQUARE = 3 * normal(4, 4, seed=1)  # another one might be nearly singular
 )
 def equalised(matrix):
     """equalised(matrix): the matrix with all its singular values set to 1, for any shape."""
-    U, _, Wt = svd(matrix)
+    U, S, Wt = torch.linalg.svd(matrix, full_matrices=False)
     return U @ Wt
 
 
-def svd(matrix):
-    return torch.linalg.svd(matrix, full_matrices=False)
-
-
-def from_svd(function):
-    return lambda m: function(*svd(m))
-
-
-def five_rounds(x):
-    """Muon's five rounds."""
-    x = x / x.norm()
-    for _ in range(5):
-        gram = x @ x.T
-        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
-    return x
-
-
-equalised.mistake(
-    "This is the matrix itself: the singular values are still in it. Leave them out.", torch.clone
-)
-equalised.mistake(
-    "This is the matrix divided by its length: all singular values shrink alike. Leave them "
-    "out: multiply the first part of the SVD by the third.",
-    lambda m: m / m.norm(),
-)
-equalised.mistake(
-    "You scaled each row to length 1. The rows should also be perpendicular: leave the "
-    "stretches out.",
-    lambda m: m / m.norm(dim=1, keepdim=True),
-)
-equalised.mistake(
-    "torch.linalg.svd returns the third part transposed already. You transposed it again.",
-    from_svd(lambda U, S, Wt: U @ Wt.T),
-)
-equalised.mistake(
-    "This is one of the parts, or all three. Multiply the first by the third.",
-    svd,
-    lambda m: svd(m)[0],
-    lambda m: svd(m)[2],
-)
-equalised.mistake(
-    "QR gives perpendicular directions, too, but different ones, which depend on the order of the "
-    "columns. Use torch.linalg.svd.",
-    lambda m: torch.linalg.qr(m).Q,
-)
-equalised.mistake(
-    "Muon's five rounds only come near. Use torch.linalg.svd.",
-    five_rounds,
-)
+equalised.slips("""
+    This is the matrix itself: the singular values are still in it. Leave them out.
+        matrix
+    This is the matrix divided by its length: all singular values shrink alike. Leave them out:
+    multiply the first part of the SVD by the third.
+        matrix / matrix.norm()
+    You scaled each row to length 1. The rows should also be perpendicular: leave the stretches out.
+        matrix / matrix.norm(dim=1, keepdim=True)
+    torch.linalg.svd returns the third part transposed already. You transposed it again.
+        U @ Wt → U @ Wt.T
+    This is one of the parts, or all three. Multiply the first by the third.
+        U @ Wt → U, S, Wt
+        U @ Wt → U
+        U @ Wt → Wt
+    QR gives perpendicular directions, too, but different ones, which depend on the order of the
+    columns. Use torch.linalg.svd.
+        torch.linalg.qr(matrix).Q
+    Muon's five rounds only come near. Use torch.linalg.svd.
+        newton_schulz.right(matrix, *MUON, 5)
+""")
 
 
 # --- 11.2: model FLOPs utilisation ----------------------------------------------------------------
-
-
-def utilisation(
-    n_layer,
-    n_embd,
-    vocab_size,
-    tokens,
-    seconds,
-    peak,
-    per_parameter=6,
-    tables=1,
-    per_block=12,
-    ratio=lambda done, seconds, peak: done / seconds / peak,
-):
-    """The MFU, or one thing done otherwise."""
-    parameters = per_block * n_layer * n_embd**2 + tables * vocab_size * n_embd
-    return ratio(per_parameter * parameters * tokens, seconds, peak)
 
 
 def timed(rng):
     """A run that reaches between 10% and 90% of the peak."""
     model = rng.randint(1, 12), 32 * rng.randint(1, 12), rng.randint(60, 5000)
     tokens, seconds = rng.randint(100, 5000), rng.uniform(0.01, 2)
-    speed = utilisation(*model, tokens, seconds, peak=1.0)
+    speed = mfu.right(*model, tokens, seconds, 1.0)
     return *model, tokens, seconds, speed / rng.uniform(0.1, 0.9)
 
 
@@ -126,57 +78,39 @@ def timed(rng):
 )
 def mfu(n_layer, n_embd, vocab_size, tokens, seconds, peak):
     """mfu(n_layer, n_embd, vocab_size, tokens, seconds, peak): achieved FLOPs per second / peak."""
-    return utilisation(n_layer, n_embd, vocab_size, tokens, seconds, peak)
+    parameters = 12 * n_layer * n_embd**2 + vocab_size * n_embd
+    return 6 * parameters * tokens / seconds / peak
 
 
-mfu.mistake(
-    "You count only the forward pass, 2 FLOPs per parameter and token. Training takes 6: the "
-    "backward pass costs twice as much again.",
-    partial(utilisation, per_parameter=2),
-)
-mfu.mistake(
-    "You count only the backward pass, 4 FLOPs per parameter and token. Add 2 for the forward "
-    "pass.",
-    partial(utilisation, per_parameter=4),
-)
-mfu.mistake(
-    "The language-model head is missing: its matrix has vocab_size · n_embd parameters, and every "
-    "token is multiplied by it.",
-    partial(utilisation, tables=0),
-)
-mfu.mistake(
-    "You also count the token table. Looking up a row multiplies nothing: count vocab_size · "
-    "n_embd once, for the language-model head.",
-    partial(utilisation, tables=2),
-)
-mfu.mistake(
-    "You count only one square matrix per block. Attention has 4 of n_embd², and the feed-forward "
-    "network 8: together 12.",
-    partial(utilisation, per_block=1),
-)
-mfu.mistake(
-    "You count only attention or only the feed-forward network. A block has 4 + 8 = 12 times "
-    "n_embd² parameters.",
-    partial(utilisation, per_block=4),
-    partial(utilisation, per_block=8),
-)
-mfu.mistake(
-    "This is the time that was taken, divided by the time at the peak. The utilisation is the "
-    "other way round.",
-    partial(utilisation, ratio=lambda done, seconds, peak: seconds * peak / done),
-)
-mfu.mistake(
-    "You multiply by the seconds. The speed of the run is FLOPs *divided* by seconds.",
-    partial(utilisation, ratio=lambda done, seconds, peak: done * seconds / peak),
-)
-mfu.mistake(
-    "This is the speed of the run in FLOPs per second. Divide it by the peak.",
-    partial(utilisation, ratio=lambda done, seconds, peak: done / seconds),
-)
-mfu.mistake(
-    "These are percent. Return a fraction, such as 0.4 for 40%.",
-    partial(utilisation, ratio=lambda done, seconds, peak: 100 * done / seconds / peak),
-)
+mfu.slips("""
+    You count only the forward pass, 2 FLOPs per parameter and token. Training takes 6: the backward
+    pass costs twice as much again.
+        6 → 2
+    You count only the backward pass, 4 FLOPs per parameter and token. Add 2 for the forward pass.
+        6 → 4
+    The language-model head is missing: its matrix has vocab_size · n_embd parameters, and every
+    token is multiplied by it.
+        + vocab_size * n_embd →
+    You also count the token table. Looking up a row multiplies nothing: count vocab_size · n_embd
+    once, for the language-model head.
+        + vocab_size → + 2 * vocab_size
+    You count only one square matrix per block. Attention has 4 of n_embd², and the feed-forward
+    network 8: together 12.
+        12 → 1
+    You count only attention or only the feed-forward network. A block has 4 + 8 = 12 times n_embd²
+    parameters.
+        12 → 4
+        12 → 8
+    This is the time that was taken, divided by the time at the peak. The utilisation is the other
+    way round.
+        1 / right(n_layer, n_embd, vocab_size, tokens, seconds, peak)
+    You multiply by the seconds. The speed of the run is FLOPs *divided* by seconds.
+        / seconds → * seconds
+    This is the speed of the run in FLOPs per second. Divide it by the peak.
+        seconds / peak → seconds
+    These are percent. Return a fraction, such as 0.4 for 40%.
+        6 → 100 * 6
+""")
 
 
 # --- 11.3: gradient accumulation with unequal parts -----------------------------------------------
@@ -184,15 +118,6 @@ mfu.mistake(
 
 def parts(n, seed, sizes, shape=(2, 3)):
     return [normal(*shape, seed=seed + i) for i in range(n)], sizes
-
-
-def weighted(weight):
-    """The sum of the gradients, each times weight(its size, all sizes)."""
-
-    def answer(gradients, sizes):
-        return sum(g * weight(size, sizes) for g, size in zip(gradients, sizes, strict=True))
-
-    return answer
 
 
 @exercise(
@@ -209,66 +134,39 @@ def weighted(weight):
 )
 def accumulated(gradients, sizes):
     """accumulated(gradients, sizes): the gradient of the mean loss over all texts of all parts."""
-    return weighted(lambda size, sizes: size / sum(sizes))(gradients, sizes)
+    return sum(g * size / sum(sizes) for g, size in zip(gradients, sizes, strict=True))
 
 
-accumulated.mistake(
-    "You divide by the number of parts. That is right only if all parts have the same size: here, "
-    "a text in a small part counts more than a text in a large one.",
-    weighted(lambda size, sizes: 1 / len(sizes)),
-)
-accumulated.mistake(
-    "You add the gradients without any weights, so the sum grows with the number of parts. "
-    "Multiply each by the fraction of the texts that its part holds.",
-    weighted(lambda size, sizes: 1),
-)
-accumulated.mistake(
-    "You weight each part by its size, but you do not divide by the number of all texts.",
-    weighted(lambda size, sizes: size),
-)
-accumulated.mistake(
-    "You *divide* by the size of the part. A part with more texts should count more: multiply by "
-    "its size, and divide by the number of all texts.",
-    weighted(lambda size, sizes: 1 / size),
-    weighted(lambda size, sizes: 1 / size / len(sizes)),
-    weighted(lambda size, sizes: sum(sizes) / size),
-)
-accumulated.mistake(
-    "You add the gradients and divide by the number of all texts. But each gradient belongs to the "
-    "*mean* loss of its part: multiply it by the size of the part first.",
-    weighted(lambda size, sizes: 1 / sum(sizes)),
-)
-accumulated.mistake(
-    "You weight by the sizes, but then divide by the number of parts. Divide by the number of all "
-    "texts.",
-    weighted(lambda size, sizes: size / len(sizes)),
-)
-accumulated.mistake(
-    "This is the gradient of one part alone, as if the gradients were set to zero before each "
-    "part.",
-    lambda gradients, sizes: gradients[-1],
-    lambda gradients, sizes: gradients[0],
-)
+accumulated.slips("""
+    You divide by the number of parts. That is right only if all parts have the same size: here, a
+    text in a small part counts more than a text in a large one.
+        size / sum(sizes) → 1 / len(sizes)
+    You add the gradients without any weights, so the sum grows with the number of parts. Multiply
+    each by the fraction of the texts that its part holds.
+        * size / sum(sizes) →
+    You weight each part by its size, but you do not divide by the number of all texts.
+        / sum(sizes) →
+    You *divide* by the size of the part. A part with more texts should count more: multiply by its
+    size, and divide by the number of all texts.
+        size / sum(sizes) → 1 / size
+        size / sum(sizes) → 1 / size / len(sizes)
+        size / sum(sizes) → sum(sizes) / size
+    You add the gradients and divide by the number of all texts. But each gradient belongs to the
+    *mean* loss of its part: multiply it by the size of the part first.
+        size / sum(sizes) → 1 / sum(sizes)
+    You weight by the sizes, but then divide by the number of parts. Divide by the number of all
+    texts.
+        sum(sizes) → len(sizes)
+    This is the gradient of one part alone, as if the gradients were set to zero before each part.
+        gradients[-1]
+        gradients[0]
+""")
 
 
 # --- 11.4: the batch size that is fastest ---------------------------------------------------------
 
 STEPS = {4: 900, 16: 300, 64: 130, 256: 90, 1024: 80}
 FEW = {1: 5000, 2: 2500, 8: 640, 32: 200}
-
-
-def chosen(cost, reported=None):
-    """The batch size with the least cost(batch size, steps, fixed, per_text), and its seconds."""
-
-    def answer(steps, fixed, per_text):
-        best = min(steps, key=lambda B: cost(B, steps[B], fixed, per_text))
-        return best, (reported or seconds)(best, steps[best], fixed, per_text)
-
-    return answer
-
-
-def seconds(B, n, fixed, per_text):
-    return n * (fixed + per_text * B)
 
 
 @exercise(
@@ -294,77 +192,39 @@ def seconds(B, n, fixed, per_text):
 )
 def fastest_batch(steps, fixed, per_text):
     """fastest_batch(steps, fixed, per_text): the batch size with the shortest run, its seconds."""
-    return chosen(seconds)(steps, fixed, per_text)
+    seconds = {B: n * (fixed + per_text * B) for B, n in steps.items()}
+    best = min(seconds, key=seconds.get)
+    return best, seconds[best]
 
 
-fastest_batch.mistake(
-    "You chose the batch size with the fewest steps. But a step with more texts takes longer: "
-    "compare steps × seconds per step.",
-    chosen(lambda B, n, fixed, per_text: n),
-)
-fastest_batch.mistake(
-    "You chose the batch size that needs the fewest texts. That leaves out the fixed time of each "
-    "step: compare steps × (fixed + per_text · B).",
-    chosen(lambda B, n, fixed, per_text: n * B),
-)
-fastest_batch.mistake(
-    "You chose the batch size whose *step* is shortest, which is always the smallest. Multiply by "
-    "the number of steps.",
-    chosen(lambda B, n, fixed, per_text: fixed + per_text * B),
-)
-fastest_batch.mistake(
-    "You found the right batch size, but you return the seconds of one step. Return those of the "
-    "whole run.",
-    chosen(seconds, lambda B, n, fixed, per_text: fixed + per_text * B),
-)
-fastest_batch.mistake(
-    "You count the fixed time once per run. Every step takes it.",
-    chosen(*[lambda B, n, fixed, per_text: fixed + n * per_text * B] * 2),
-)
-fastest_batch.mistake(
-    "You left out the fixed time of each step.",
-    chosen(*[lambda B, n, fixed, per_text: n * per_text * B] * 2),
-)
-fastest_batch.mistake(
-    "You count per_text once per step, as if every step had one text. Multiply it by the batch "
-    "size.",
-    chosen(*[lambda B, n, fixed, per_text: n * (fixed + per_text)] * 2),
-)
-fastest_batch.mistake(
-    "This is only one of the two values. Return the batch size and the seconds of its run.",
-    lambda steps, fixed, per_text: chosen(seconds)(steps, fixed, per_text)[0],
-    lambda steps, fixed, per_text: chosen(seconds)(steps, fixed, per_text)[1],
-)
-fastest_batch.mistake(
-    "This is the longest run. Take the shortest.",
-    chosen(lambda *run: -seconds(*run)),
-)
+fastest_batch.slips("""
+    You chose the batch size with the fewest steps. But a step with more texts takes longer: compare
+    steps × seconds per step.
+        seconds.get → steps.get
+    You chose the batch size that needs the fewest texts. That leaves out the fixed time of each
+    step: compare steps × (fixed + per_text · B).
+        seconds.get → lambda B: steps[B] * B
+    You chose the batch size whose *step* is shortest, which is always the smallest. Multiply by the
+    number of steps.
+        , key=seconds.get →
+    You found the right batch size, but you return the seconds of one step. Return those of the
+    whole run.
+        seconds[best] → fixed + per_text * best
+    You count the fixed time once per run. Every step takes it.
+        n * (fixed + per_text * B) → fixed + n * per_text * B
+    You left out the fixed time of each step.
+        fixed + per_text * B → per_text * B
+    You count per_text once per step, as if every step had one text. Multiply it by the batch size.
+        per_text * B → per_text
+    This is only one of the two values. Return the batch size and the seconds of its run.
+        right(steps, fixed, per_text)[0]
+        right(steps, fixed, per_text)[1]
+    This is the longest run. Take the shortest.
+        min( → max(
+""")
 
 
 # --- 11.5: stretches towards 1 by multiplying -----------------------------------------------------
-
-
-def normalised(x):
-    return x / x.norm()
-
-
-def one_round(x, a, b, c):
-    gram = x @ x.T
-    return a * x + (b * gram + c * gram @ gram) @ x
-
-
-def squared_entries(x, a, b, c):
-    gram = x @ x.T
-    return a * x + b * gram @ x + c * gram**2 @ x
-
-
-def iterated(matrix, a, b, c, rounds, first=normalised, each=one_round, turn=True):
-    """The iteration, or one thing done otherwise."""
-    tall = turn and matrix.shape[0] > matrix.shape[1]
-    x = first(matrix.T if tall else matrix)
-    for _ in range(rounds):
-        x = each(x, a, b, c)
-    return x.T if tall else x
 
 
 MUON, CUBIC = (3.4445, -4.7750, 2.0315), (1.5, -0.5, 0.0)
@@ -386,51 +246,35 @@ MUON, CUBIC = (3.4445, -4.7750, 2.0315), (1.5, -0.5, 0.0)
 )
 def newton_schulz(matrix, a, b, c, rounds):
     """newton_schulz(matrix, a, b, c, rounds): all stretches driven towards 1 by multiplying."""
-    return iterated(matrix, a, b, c, rounds)
-
-
-newton_schulz.mistake(
-    "You did not divide the matrix by its length first. The polynomial works for stretches of at "
-    "most 1.",
-    partial(iterated, first=torch.clone),
-)
-newton_schulz.mistake(
-    "You took powers of the single entries. The third power of the stretches needs products of "
-    "matrices: x @ x.T @ x.",
-    partial(iterated, each=lambda x, a, b, c: a * x + b * x**3 + c * x**5),
-)
-newton_schulz.mistake(
-    "Your last term is c · (x @ x.T) @ x. It needs the square of the matrix x @ x.T.",
-    partial(iterated, each=lambda x, a, b, c: a * x + (b + c) * (x @ x.T) @ x),
-)
-newton_schulz.mistake(
-    "You squared the entries of x @ x.T. Multiply the matrix by itself.",
-    partial(iterated, each=lambda x, a, b, c: a * x + (b * (x @ x.T) + c * (x @ x.T) ** 2) @ x),
-    partial(iterated, each=squared_entries, turn=False),
-)
-newton_schulz.mistake(
-    "You made only one round. Repeat it `rounds` times, each time with the new x.",
-    lambda matrix, a, b, c, rounds: iterated(matrix, a, b, c, 1),
-)
-newton_schulz.mistake(
-    "You compute x @ x.T before the loop. It changes with x: compute it anew in each round.",
-    lambda matrix, a, b, c, rounds: fixed_gram(matrix, a, b, c, rounds),
-)
-newton_schulz.mistake(
-    "You divide by the length again in every round. Do that once, before the first.",
-    partial(iterated, each=lambda x, a, b, c: one_round(normalised(x), a, b, c)),
-)
-newton_schulz.mistake(
-    "You divided by the largest entry, or each row by its own length. Divide the whole matrix by "
-    "`matrix.norm()`.",
-    partial(iterated, first=lambda x: x / x.abs().max()),
-    partial(iterated, first=lambda x: x / x.norm(dim=1, keepdim=True)),
-)
-
-
-def fixed_gram(matrix, a, b, c, rounds):
-    x = normalised(matrix)
-    gram = x @ x.T
+    tall = matrix.shape[0] > matrix.shape[1]
+    x = matrix.T if tall else matrix
+    x = x / x.norm()
     for _ in range(rounds):
+        gram = x @ x.T
         x = a * x + (b * gram + c * gram @ gram) @ x
-    return x
+    return x.T if tall else x
+
+
+newton_schulz.slips("""
+    You did not divide the matrix by its length first. The polynomial works for stretches of at most
+    1.
+        / x.norm() →
+    You took powers of the single entries. The third power of the stretches needs products of
+    matrices: x @ x.T @ x.
+        (b * gram + c * gram @ gram) @ x → b * x**3 + c * x**5
+    Your last term is c · (x @ x.T) @ x. It needs the square of the matrix x @ x.T.
+        gram @ gram → gram
+    You squared the entries of x @ x.T. Multiply the matrix by itself.
+        gram @ gram → gram**2
+        gram @ gram → gram**2 ; matrix.shape[0] > matrix.shape[1] → False
+    You made only one round. Repeat it `rounds` times, each time with the new x.
+        right(matrix, a, b, c, 1)
+    You compute x @ x.T before the loop. It changes with x: compute it anew in each round.
+        gram = x @ x.T → pass ; x = x / x.norm() → x = x / x.norm(); gram = x @ x.T
+    You divide by the length again in every round. Do that once, before the first.
+        gram = x @ x.T → x = x / x.norm(); gram = x @ x.T
+    You divided by the largest entry, or each row by its own length. Divide the whole matrix by
+    `matrix.norm()`.
+        x.norm() → x.abs().max()
+        x.norm() → x.norm(dim=1, keepdim=True)
+""")

@@ -34,7 +34,7 @@ def pair_by_pair(h, states, W, U, v):
 
 def qkv(x, source, Wq, Wk, Wv, n_head):
     pairs = (x, Wq), (source, Wk), (source, Wv)
-    return [check.split(F.linear(t, W), n_head) for t, W in pairs]
+    return [F.linear(t, W).unflatten(-1, (n_head, -1)).transpose(1, 2) for t, W in pairs]
 
 
 def head_by_head(x, source, mask, Wq, Wk, Wv, Wo, n_head):
@@ -83,6 +83,13 @@ test_what_the_task_rules_out_is_not_accepted = refused(
 
 
 wider, longer, back = check.HELPED
+OTHERWISE = {
+    "words of 12 letters": (0.0050, 0.0033, 0.7600),
+    "the best seeds": (0.3300, 0.2750, 0.9900),
+    "additive scores": (0.3183, 0.2617, 0.9367),
+    "at width 32": (0.3183, 0.2617, 0.9350),
+    "600 steps": (0.3183, 0.2617, 1.0),
+}
 
 
 def of_the_study(measure="letters 8", arm="dot product", of_seeds=np.mean, **changed):
@@ -104,7 +111,7 @@ def test_the_numbers_are_those_of_the_study():
         of_the_study(steps=1800),
     ]
     assert of_the_study() == pytest.approx(check.HELPED, abs=1e-3)
-    for found, kept in zip(others, check.OTHERWISE.values(), strict=True):
+    for found, kept in zip(others, OTHERWISE.values(), strict=True):
         assert found == pytest.approx(kept, abs=1e-3)
 
 
@@ -118,5 +125,5 @@ test_a_wrong_purchase_is_explained = refused(
         [round(wider, 1), round(longer, 1), round(back, 1), "attention"],
         "two decimals",
     ),
-    *((check.helped, [*others, "attention"], says) for says, others in check.OTHERWISE.items()),
+    *((check.helped, [*others, "attention"], says) for says, others in OTHERWISE.items()),
 )

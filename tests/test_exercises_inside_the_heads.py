@@ -42,13 +42,13 @@ def changes_what_it_is_given(gathered, head, hs):
 def by_identity(weights, ids):
     """`is` for ==: the same for small numbers only, which Python keeps once."""
     numbers = {id(token): n for n, token in enumerate(ids)}
-    return check.score(weights, [numbers[id(token)] for token in ids])
+    return check.induction_score.right(weights, [numbers[id(token)] for token in ids])
 
 
 test_other_mistakes_are_told_by_what_differs = refused(
     (check.induction_score, by_identity, "[700, 900, "),
     (check.at_its_mean, changes_what_it_is_given, "in place"),
-    (check.induction_score, lambda *given: check.score(*given) or None, "is 0.0"),
+    (check.induction_score, lambda *given: check.induction_score.right(*given) or None, "is 0.0"),
     (check.at_its_mean, lambda *given: check.at_its_mean.right(*given).double(), "same type"),
     (check.needed, 1.93, "a dict of two heads"),
     (check.needed, {first: str(lost), second: less}, "its cost a number"),

@@ -12,13 +12,11 @@ copied_fraction = check.copied_fraction.right
 mean, low, high = check.COUNTERS
 
 
-def by_spaces(some, text, n):
-    """As the chapter looks for runs: in text, with a space on both sides."""
-
-    def stands(run, text, n):
-        return f" {' '.join(run)} " in f" {' '.join(text)} "
-
-    return check.share_found(stands)(some, text, n) if some else 0
+# As the chapter looks for runs: in text, with a space on both sides.
+by_spaces = check.copied_fraction.slip(
+    "tuple(some[i : i + n]) in runs → "
+    """f" {' '.join(some[i : i + n])} " in f" {' '.join(text)} \""""
+)
 
 
 def by_sets(a, b):

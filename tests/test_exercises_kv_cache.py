@@ -74,16 +74,10 @@ test_other_right_answers_are_right = accepted(
 )
 
 
-def sampled(*given):
-    return check.write(*given, choose=lambda logits: int(logits[-1].softmax(-1).multinomial(1)))
-
-
-def uncropped(*given):
-    return check.write(*given, crop=lambda ids, block_size: ids)
-
-
-def unrepeated(q, k, v, old_k, old_v):
-    return check.step(q, k, v, old_k, old_v, repeat=lambda x, n: x)
+choose, crop = "logits[0, -1].argmax()", "ids[-block_size:]"
+sampled = check.write_all.slip(f"{choose} → logits[0, -1].softmax(-1).multinomial(1)")
+uncropped = check.write_all.slip(f"{crop} → ids")
+unrepeated = check.cached_step.slip("k], 2).repeat_interleave(n, dim=1) → k], 2)")
 
 
 test_other_mistakes_are_told_by_what_differs = refused(

@@ -62,7 +62,11 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.llama, by_helpers, "`helpers` computes"),
     (check.llama, lambda *given: nn.Identity()(llama(*given)), "an `nn.Module` computes"),
     (check.dearer, (before, 1.2, last, "last"), "one at a time"),
-    *((check.dearer, (before, *two, "last"), says) for says, two in check.OTHERS.items()),
+    (check.dearer, (before, last, middle, "last"), "The second and the third are swapped"),
+    (check.dearer, (before, middle, 1.4268, "last"), "both blocks are rounded"),
+    (check.dearer, (before, 1.0510, 1.0321, "last"), "Round the three of `mlp`"),
+    (check.dearer, (before, 1.0583, 1.3191, "last"), "Round the four of attention"),
+    (check.dearer, (before, before, before, "last"), "Rounding changes nothing"),
     (check.dearer, (before, middle, last, "middle"), "More bits are worse"),
     (check.llama, lambda *given: 2 * llama(*given), "ids of shape (7,) and 1 layer sh"),
 )
