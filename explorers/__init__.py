@@ -20,7 +20,6 @@ from explorers.scaling import ScalingExplorer
 from explorers.sentence import SentenceExplorer
 from explorers.token import TokenExplorer
 from explorers.two_vectors import TwoVectors
-from explorers.window import WindowExplorer
 from explorers.word import WordExplorer
 
 __all__ = [
@@ -38,6 +37,5 @@ __all__ = [
     "SentenceExplorer",
     "TokenExplorer",
     "TwoVectors",
-    "WindowExplorer",
     "WordExplorer",
 ]
