@@ -16,7 +16,6 @@ from explorers.overlap import OverlapExplorer
 from explorers.position_dots import PositionDots
 from explorers.rewards import RewardsExplorer
 from explorers.sampling import SamplingExplorer
-from explorers.scaling import ScalingExplorer
 from explorers.sentence import SentenceExplorer
 from explorers.token import TokenExplorer
 from explorers.two_vectors import TwoVectors
@@ -33,7 +32,6 @@ __all__ = [
     "PositionDots",
     "RewardsExplorer",
     "SamplingExplorer",
-    "ScalingExplorer",
     "SentenceExplorer",
     "TokenExplorer",
     "TwoVectors",

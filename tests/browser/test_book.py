@@ -198,7 +198,6 @@ def test_every_explorer_is_drawn_and_the_page_is_no_wider_than_the_screen(reader
     [
         ("00_start_here", "input[type=range]"),
         ("03_causal_averaging", "input[type=range]"),
-        ("05_scaling", "input[type=range]"),
         ("07_position", "input[type=range]"),
         ("08_transformer_block", "input[type=range]"),
         ("12_generation", "input[type=range]"),
