@@ -6,7 +6,6 @@ a still picture of its first view, so that a page without a running kernel shows
     from explorers import AttentionExplorer
 """
 
-from explorers.alignment import AlignmentExplorer
 from explorers.attention import AttentionExplorer
 from explorers.averaging import AveragingExplorer
 from explorers.base import Explorer
@@ -22,7 +21,6 @@ from explorers.two_vectors import TwoVectors
 from explorers.word import WordExplorer
 
 __all__ = [
-    "AlignmentExplorer",
     "AttentionExplorer",
     "AveragingExplorer",
     "ClockHands",

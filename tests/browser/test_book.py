@@ -202,7 +202,6 @@ def test_every_explorer_is_drawn_and_the_page_is_no_wider_than_the_screen(reader
         ("08_transformer_block", "input[type=range]"),
         ("12_generation", "input[type=range]"),
         ("14_byte_pair_encoding", "input[type=range]"),
-        ("21_encoders_decoders", "input[type=range]"),
     ],
 )
 def test_an_explorer_answers_to_a_key(reader, book, chapter, control):
