@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import traitlets
 
-from explorers.base import Explorer, esm, in_range, read_only
+from explorers.base import Explorer, esm, in_range
 from helpers import plots
 from helpers.positions import Rotary, rotary_angles
 
@@ -24,7 +24,7 @@ class ClockHands(Explorer):
     `longest`; base: of the frequencies, 10 to 10,000,000.
 
     Raises ValueError for vectors that are no pairs of finite numbers, and values out of range;
-    TraitError when a position or the base is set to one.
+    TraitError when a trait is set to such a thing.
     """
 
     _esm = esm("clock_hands")
@@ -48,12 +48,26 @@ class ClockHands(Explorer):
     ):
         if not 10 <= base <= 1e7:
             raise ValueError(f"base should be 10 to 10,000,000, but is {base}")
-        q, k = _numbers("q", q), _numbers("k", k)
-        if len(q) != len(k):
-            raise ValueError(f"q and k should have as many numbers, but have {len(q)} and {len(k)}")
-        super().__init__(q=q, k=k, query=query, key=key, longest=longest, log_base=math.log10(base))
+        super().__init__(
+            q=_numbers("q", q), k=_numbers("k", k),
+            query=query, key=key, longest=longest, log_base=math.log10(base),
+        )  # fmt: skip
 
-    _given = read_only("q", "k")
+    @traitlets.validate("q", "k")
+    def _is_a_vector(self, proposal: Any) -> list[float]:
+        name = proposal.trait.name
+        try:
+            vector = _numbers(name, proposal.value)
+        except ValueError as error:
+            raise traitlets.TraitError(str(error)) from None
+        other = self.k if name == "q" else self.q
+        if len(vector) != len(other):
+            raise traitlets.TraitError(
+                f"q and k need the same number of numbers: {name} has {len(vector)}, the other "
+                f"{len(other)} (set both within hold_trait_notifications(), or make a new explorer)"
+            )
+        return vector
+
     _places = in_range("a position", "query", "key", low=0, high=lambda self: self.longest)
     _last = in_range("the last position,", "longest", low=1, high=math.inf)
     _power = in_range("the base as a power of ten,", "log_base", low=1, high=7)

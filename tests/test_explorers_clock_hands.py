@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+import traitlets
 
 from explorers.clock_hands import ClockHands
 from helpers.positions import Rotary
@@ -25,7 +26,7 @@ def test_the_scores_are_those_of_rotary_and_depend_on_the_distance():
     ("change", "message"),
     [
         ({"q": [1.0, 2.0, 3.0]}, r"q should be one vector of 2, 4, … or 16 .*\(3,\)"),
-        ({"k": [1.0, 2.0]}, "as many numbers, but have 4 and 2"),
+        ({"k": [1.0, 2.0]}, "need the same number of numbers"),
         ({"k": [math.inf, 0.0, 0.0, 0.0]}, "k contains NaN or infinity"),
         ({"base": 1.0}, "base should be"),
     ],
@@ -33,6 +34,9 @@ def test_the_scores_are_those_of_rotary_and_depend_on_the_distance():
 def test_what_does_not_fit_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         ClockHands(**{"q": Q, "k": K} | change)
+    explorer = ClockHands(Q, K)
+    with pytest.raises(traitlets.TraitError, match="k has 2, the other 4"):
+        explorer.k = [1.0, 2.0]
 
 
 def test_with_fewer_positions_both_stay_inside():
