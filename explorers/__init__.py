@@ -6,7 +6,6 @@ a still picture of its first view, so that a page without a running kernel shows
     from explorers import AttentionExplorer
 """
 
-from explorers.alignment import AlignmentExplorer
 from explorers.attention import AttentionExplorer
 from explorers.averaging import AveragingExplorer
 from explorers.base import Explorer
@@ -16,15 +15,12 @@ from explorers.overlap import OverlapExplorer
 from explorers.position_dots import PositionDots
 from explorers.rewards import RewardsExplorer
 from explorers.sampling import SamplingExplorer
-from explorers.scaling import ScalingExplorer
 from explorers.sentence import SentenceExplorer
 from explorers.token import TokenExplorer
 from explorers.two_vectors import TwoVectors
-from explorers.window import WindowExplorer
 from explorers.word import WordExplorer
 
 __all__ = [
-    "AlignmentExplorer",
     "AttentionExplorer",
     "AveragingExplorer",
     "ClockHands",
@@ -34,10 +30,8 @@ __all__ = [
     "PositionDots",
     "RewardsExplorer",
     "SamplingExplorer",
-    "ScalingExplorer",
     "SentenceExplorer",
     "TokenExplorer",
     "TwoVectors",
-    "WindowExplorer",
     "WordExplorer",
 ]

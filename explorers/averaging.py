@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import traitlets
 
-from explorers.base import Explorer, esm, read_only
+from explorers.base import Explorer, esm, in_range, read_only
 from explorers.labels import sendable, short
 from helpers.plots import BLUE, GREY, ORANGE, Picture, heatmap, picture, verbatim, visible
 
@@ -64,7 +64,7 @@ class AveragingExplorer(Explorer):
             weighting=weighting,
             decay=decay,
             last=min(3, T) if last is None else last,
-            row=row,
+            row=row + T if row < 0 else row,
         )
 
     @classmethod
@@ -83,18 +83,12 @@ class AveragingExplorer(Explorer):
             )
         return how
 
-    @traitlets.validate("decay", "last", "row", "changed")
-    def _in_range(self, proposal: Any) -> Any:
-        name, value, T = proposal.trait.name, proposal.value, len(self.tokens)
-        right, allowed = {
-            "decay": (0 < value <= 1, "above 0 and at most 1"),
-            "last": (1 <= value <= T, f"between 1 and T = {T}"),
-            "row": (-T <= value < T, f"between {-T} and {T - 1}"),
-            "changed": (-1 <= value < T, f"between -1 (none) and {T - 1}"),
-        }[name]
-        if not right:
-            raise traitlets.TraitError(f"{name} should be {allowed}, but is {value}")
-        return value % T if name == "row" else value
+    _factor = in_range("a factor,", "decay", low=0, high=1)
+    _newest = in_range("how many tokens,", "last", low=1, high=lambda self: len(self.tokens))
+    _places = in_range(
+        "a token (-1: none),", "changed", low=-1, high=lambda self: len(self.tokens) - 1
+    )
+    _rows = in_range("an output", "row", low=0, high=lambda self: len(self.tokens) - 1)
 
     def weights(self) -> np.ndarray:
         """The present (T, T) mixing matrix; row i holds the weights of output i."""

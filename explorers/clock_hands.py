@@ -91,11 +91,8 @@ class ClockHands(Explorer):
 
     def scores(self) -> torch.Tensor:
         """The score at every distance from −longest to longest, query's position − key's."""
-        q, k, rotary = torch.tensor(self.q), torch.tensor(self.k), Rotary(len(self.q), self.base)
-        ahead, behind = (
-            rotary(moved.expand(self.longest + 1, -1)) @ other for moved, other in ((q, k), (k, q))
-        )
-        return torch.cat([behind.flip(0), ahead[1:]]) / math.sqrt(len(self.q))
+        distances = range(-self.longest, self.longest + 1)
+        return torch.tensor([self.score(max(d, 0), max(-d, 0)) for d in distances])
 
     def describe(self) -> str:
         return (

@@ -1,10 +1,12 @@
 """What depth does to a stack of layers: the size of the stream, the gradient, the tokens."""
 
 import functools
+import itertools
 import math
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 import traitlets
 
 from explorers.base import Explorer, esm, in_range
@@ -14,7 +16,6 @@ WIDTH, TOKENS, DEEPEST = 32, 8, 48
 DEPTHS = (2, 4, 8, 16, 32, 48)
 NORMS = ("none", "pre", "post")
 SCALES = (0.1, 0.25, 0.5, 1.0, 2.0)
-_PLACES = DEEPEST + 1  # the stream is looked at before the first layer and after each one
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -40,8 +41,8 @@ class DepthExplorer(Explorer):
     numbers = traitlets.Bytes().tag(sync=True)  # all settings, as `_grid` has them, sent once
     depth_index = traitlets.Int(5).tag(sync=True)
     scale_index = traitlets.Int(3).tag(sync=True)
-    skips = traitlets.Unicode("on").tag(sync=True)
-    norm = traitlets.Unicode("none").tag(sync=True)
+    skips = traitlets.Enum(("on", "off"), "on").tag(sync=True)
+    norm = traitlets.Enum(NORMS, "none").tag(sync=True)
     layer = traitlets.Int(0).tag(sync=True)
 
     def __init__(
@@ -72,15 +73,6 @@ class DepthExplorer(Explorer):
     _depths = in_range(f"a place in {DEPTHS},", "depth_index", low=0, high=len(DEPTHS) - 1)
     _scales = in_range(f"a place in {SCALES},", "scale_index", low=0, high=len(SCALES) - 1)
     _layers = in_range("a place on the way up,", "layer", low=0, high=lambda self: self.depth)
-
-    @traitlets.validate("skips", "norm")
-    def _is_a_choice(self, proposal: Any) -> str:
-        choices = ("on", "off") if proposal.trait.name == "skips" else NORMS
-        if proposal.value not in choices:
-            raise traitlets.TraitError(
-                f"{proposal.trait.name} should be one of {choices}, not {proposal.value!r}"
-            )
-        return str(proposal.value)
 
     @traitlets.observe("depth_index")
     def _stay_inside(self, _: Any) -> None:
@@ -161,82 +153,43 @@ def _grid() -> np.ndarray:
 
     what: 0 size and 2 … 7 gradient for each depth, as powers of ten; 1 the tokens' cosine.
     """
-    draw = np.random.default_rng(0)
-    C = WIDTH
-    up = draw.standard_normal((DEEPEST, C, 4 * C)) * C**-0.5
+    draw, C = np.random.default_rng(0), WIDTH
+    up = torch.tensor(draw.standard_normal((DEEPEST, C, 4 * C)) * C**-0.5)
     # ReLU lets half of the squares through: the 2 makes up for it (He et al. 2015).
-    down = draw.standard_normal((DEEPEST, 4 * C, C)) * (2 / (4 * C)) ** 0.5
-    x, at_the_end = draw.standard_normal((2, TOKENS, C))
-    grid = np.zeros((2, len(NORMS), len(SCALES), 2 + len(DEPTHS), _PLACES))
-    for skip in (0, 1):
-        for n, norm in enumerate(NORMS):
-            for s, scale in enumerate(SCALES):
-                stack = _Stack(up, scale * down, skips=not skip, norm=norm)
-                grid[skip, n, s] = stack.measure(x, at_the_end)
+    down = torch.tensor(draw.standard_normal((DEEPEST, 4 * C, C)) * (2 / (4 * C)) ** 0.5)
+    x, end = torch.tensor(draw.standard_normal((2, TOKENS, C)))
+    end = (end / end.square().mean().sqrt()).expand(len(SCALES), -1, -1)
+    scales = torch.tensor(SCALES, dtype=torch.float64)[
+        :, None, None
+    ]  # all at once: (scales, tokens, C)
+    grid = np.zeros((2, len(NORMS), len(SCALES), 2 + len(DEPTHS), DEEPEST + 1))
+    for skips, norm in itertools.product(("on", "off"), NORMS):
+        streams = [x.expand(end.shape).requires_grad_()]
+        for layer in range(DEEPEST):
+            read = _normed(streams[-1]) if norm == "pre" else streams[-1]
+            out = scales * ((read @ up[layer]).relu() @ down[layer])
+            out = out + streams[-1] if skips == "on" else out
+            streams.append(_normed(out) if norm == "post" else out)
+        rows = grid[int(skips == "off"), NORMS.index(norm)]
+        for place, stream in enumerate(streams):
+            rows[:, 0, place], rows[:, 1, place] = _size(stream), _cosine(stream)
+        for row, depth in enumerate(DEPTHS, 2):
+            found = torch.autograd.grad(streams[depth], streams[:depth], end, retain_graph=True)
+            for place, gradient in enumerate(found):
+                rows[:, row, place] = _size(gradient)
     return grid
 
 
-class _Stack:
-    """Layers forwards and backwards, written out, so that an explorer needs no torch."""
-
-    def __init__(self, up: np.ndarray, down: np.ndarray, *, skips: bool, norm: str):
-        self.up, self.down, self.skips, self.norm = up, down, skips, norm
-
-    def measure(self, x: np.ndarray, at_the_end: np.ndarray) -> np.ndarray:
-        """The rows of `_grid` for one setting."""
-        rows = np.zeros((2 + len(DEPTHS), _PLACES))
-        streams, backs = [x], []
-        for layer in range(DEEPEST):
-            x, back = self._layer(layer, x)
-            streams.append(x)
-            backs.append(back)
-        rows[0] = [np.log10(_size(stream)) for stream in streams]
-        rows[1] = [_alike(stream) for stream in streams]
-        for row, depth in enumerate(DEPTHS, 2):
-            gradient = at_the_end / _size(at_the_end)
-            for layer in reversed(range(depth)):
-                gradient = backs[layer](gradient)
-                rows[row, layer] = np.log10(_size(gradient))
-        return rows
-
-    def _layer(self, layer: int, x: np.ndarray) -> tuple[np.ndarray, Any]:
-        """x after one layer, and the function that takes a gradient back through it."""
-        up, down = self.up[layer], self.down[layer]
-        read, back_in = _norm(x) if self.norm == "pre" else (x, _same)
-        hidden = np.maximum(read @ up, 0)
-        out = hidden @ down + (x if self.skips else 0)
-        out, back_out = _norm(out) if self.norm == "post" else (out, _same)
-
-        def back(gradient: np.ndarray) -> np.ndarray:
-            gradient = back_out(gradient)
-            inner = back_in((gradient @ down.T * (hidden > 0)) @ up.T)
-            return inner + gradient if self.skips else inner
-
-        return out, back
+def _normed(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], eps=0)
 
 
-def _same(gradient: np.ndarray) -> np.ndarray:
-    return gradient
+def _size(x: torch.Tensor) -> torch.Tensor:
+    """The root mean square over tokens and features, as a power of ten."""
+    return x.square().mean((-2, -1)).sqrt().log10().detach()
 
 
-def _norm(x: np.ndarray) -> tuple[np.ndarray, Any]:
-    """LayerNorm without gain and shift, and its way back."""
-    std = x.std(-1, keepdims=True)
-    normed = (x - x.mean(-1, keepdims=True)) / std
-
-    def back(gradient: np.ndarray) -> np.ndarray:
-        along = (gradient * normed).mean(-1, keepdims=True) * normed
-        return (gradient - gradient.mean(-1, keepdims=True) - along) / std
-
-    return normed, back
-
-
-def _size(x: np.ndarray) -> float:
-    return float(np.sqrt((x**2).mean()))
-
-
-def _alike(x: np.ndarray) -> float:
+def _cosine(x: torch.Tensor) -> torch.Tensor:
     """The mean cosine of two different tokens."""
-    unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
-    cosines = unit @ unit.T
-    return float((cosines.sum() - TOKENS) / (TOKENS * (TOKENS - 1)))
+    unit = x / x.norm(dim=-1, keepdim=True)
+    return ((unit @ unit.mT).sum((-2, -1)).detach() - TOKENS) / (TOKENS * (TOKENS - 1))

@@ -1,6 +1,7 @@
-"""What holds for every explorer, on its example: the output of its cell, and what cannot change."""
+"""What holds for every explorer, on its example: its output, and what its traits refuse."""
 
 from base64 import b64decode
+from math import nan
 
 import pytest
 import traitlets
@@ -9,6 +10,26 @@ import explorers
 
 KINDS = sorted(set(explorers.__all__) - {"Explorer"})
 OTHER = {list: [], tuple: (), dict: {}, bytes: b"?", str: "?", int: 7, float: 0.5}
+REFUSED = [
+    ("AttentionExplorer", "layer", 999, "layer is a layer from 0 to"),
+    ("AveragingExplorer", "changed", 99, "changed is a token .* from -1 to 23, not 99"),
+    ("AveragingExplorer", "decay", nan, "decay is a factor, from 0 to 1, not nan"),
+    ("ClockHands", "query", 61, "query is a position from 0 to 60, not 61"),
+    ("ClockHands", "log_base", nan, "log_base is the base as a power of ten, from 1 to 7, not nan"),
+    ("DepthExplorer", "norm", "both", "'norm' trait .* any of .*'post'.*, not the str 'both'"),
+    ("DepthExplorer", "layer", 49, "layer is a place on the way up, from 0 to 48, not 49"),
+    ("OverlapExplorer", "processes", 0, "processes is how many GPUs, from 1 to 16384, not 0"),
+    ("OverlapExplorer", "bandwidth", nan, "bandwidth is bytes a second, from 100000000 .* not nan"),
+    ("PositionDots", "p", 128, "p is a position from 0 to"),
+    ("SamplingExplorer", "temperature", nan, "temperature is a number from 0 to 3, not nan"),
+    ("SamplingExplorer", "top_p", 0, "top_p is a probability above 0, up to 1, not 0"),
+    ("SamplingExplorer", "answer", {}, "answer cannot be set: set prompt"),
+    ("SentenceExplorer", "layer", 9, "layer is a layer from 0 to"),
+    ("SentenceExplorer", "off", [999], "heads are numbers from 0 to"),
+    ("TokenExplorer", "used", 9999, "used is how many merges, from 0 to"),
+    ("TwoVectors", "ax", 6.01, r"ax goes from -6 to 6, not to 6\.01"),
+    ("WordExplorer", "answer", {}, "set word, or a, b and c"),
+]
 
 
 @pytest.fixture(params=KINDS)
@@ -37,3 +58,12 @@ def test_what_the_browser_reads_once_cannot_change(kind):
         ):
             setattr(made, name, OTHER[type(before)])
         assert getattr(made, name) == before
+
+
+@pytest.mark.parametrize(("kind", "trait", "value", "message"), REFUSED)
+def test_a_value_that_does_not_fit_is_explained_and_changes_nothing(kind, trait, value, message):
+    made = getattr(explorers, kind).example()
+    before = repr(made)
+    with pytest.raises(traitlets.TraitError, match=message):
+        setattr(made, trait, value)
+    assert repr(made) == before

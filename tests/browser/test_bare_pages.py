@@ -5,7 +5,6 @@ import functools
 import json
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
@@ -81,9 +80,6 @@ KINDS = {
     name: getattr(explorers, name).example
     for name in sorted(set(explorers.__all__) - {"Explorer", "SentenceExplorer"})
 }
-KINDS["AlignmentExplorer"] = lambda: explorers.AlignmentExplorer(  # with a wrong letter
-    [("abc", "cba")], {"seen": [("cbb", np.full((4, 4), 0.25))], "blind": [("cba", None)]}
-)
 
 
 @functools.cache
