@@ -151,7 +151,7 @@ const explorer = ({ name, title, traits, edges = [760], asks = false, build }) =
       choice: (trait, options, label) => choice(model, trait, options, label),
     });
     node.append(...[page].flat());
-    model.on(traits.map((trait) => `change:${trait}`).join(" "), soon);
+    for (const trait of traits) model.on(`change:${trait}`, soon);
     const layOut = (reached) => {
       lay(reached);
       paint();
@@ -420,6 +420,9 @@ function onTheme(paint) {
 
 /** A colour of base.css for a canvas: cssColor(root, "ink"). */
 const cssColor = (node, name) => getComputedStyle(node).getPropertyValue(`--${name}`).trim();
+
+const cssColors = (node, names) =>
+  Object.fromEntries(names.split(" ").map((name) => [name, cssColor(node, name)]));
 
 /** A canvas that is sharp on every screen. Sizes are in CSS pixels. */
 function canvas(width, height, label) {
