@@ -22,7 +22,7 @@ function h(tag, attributes = {}, ...children) {
     ? document.createElementNS("http://www.w3.org/2000/svg", tag)
     : document.createElement(tag);
   put(node, attributes);
-  node.append(...children.flat(Infinity).filter(isShown));
+  if (children.length) node.append(...children.flat(Infinity).filter(isShown));
   return node;
 }
 
@@ -39,32 +39,43 @@ const PARTS =
   /<\/([\w-]+)>|<([\w-]+)((?:\s+(?:\.{3}\0|[\w-]+(?:="[^"]*"|=\0)?))*)\s*(\/?)>|\0|[^<\0]+|</g;
 const EDGES_OF_TEXT = /^\s*\n\s*|\s*\n\s*$/g;
 const ATTRIBUTES = /\.{3}(\0)|([\w-]+)(?:="([^"]*)"|=(\0))?/g;
-const partsOf = new WeakMap(); // the strings of a template → its parts
+const kept = new WeakMap(); // the strings of a template → its parts
+function partsOf(strings) {
+  if (!kept.has(strings)) {
+    const parts = [...strings.join("\0").matchAll(PARTS)].map(([all, end, tag, given, empty]) => {
+      const text = all.replace(EDGES_OF_TEXT, "").replace(/\s*\n\s*/g, " ");
+      return { text, end, tag, given: tag && [...given.matchAll(ATTRIBUTES)], empty };
+    });
+    kept.set(strings, parts);
+  }
+  return kept.get(strings);
+}
 
 /** Elements as they are written: html`<button class="x" onclick=${f}>text ${child}</button>`. A value is an
     attribute's (...${object}: several), or a child or a list of them: nodes and text, never markup.
     Elements without children end in />. White space with a line break in it is left out beside a tag
     or a value. More than one element come as a list. */
 function html(strings, ...values) {
-  if (!partsOf.has(strings)) partsOf.set(strings, [...strings.join("\0").matchAll(PARTS)]);
-  const next = () => values.shift();
+  let n = 0;
+  const next = () => values[n++];
   const open = [{ tag: "", attributes: {}, children: [] }];
-  for (const [all, end, tag, given, empty] of partsOf.get(strings)) {
+  for (const { text, end, tag, given, empty } of partsOf(strings)) {
     if (tag) {
       const attributes = {};
-      for (const [, several, name, text, value] of given.matchAll(ATTRIBUTES))
+      for (const [, several, name, words, value] of given)
         if (several) Object.assign(attributes, next());
-        else attributes[name] = value ? next() : (text?.replace(/\0/g, next) ?? true);
+        else if (value) attributes[name] = next();
+        else
+          attributes[name] = words?.includes("\0") ? words.replace(/\0/g, next) : (words ?? true);
       open.push({ tag, attributes, children: [] });
     }
     if (end || empty) {
       const made = open.pop();
       if (end && end !== made.tag) throw new Error(`</${end}> ends <${made.tag}>`);
       open.at(-1).children.push(h(made.tag, made.attributes, ...made.children));
-    } else if (all === "<") throw new Error(`not a tag: <${strings.join("…").split("<").at(-1)}`);
-    else if (all === "\0") open.at(-1).children.push(next());
-    else if (!tag)
-      open.at(-1).children.push(all.replace(EDGES_OF_TEXT, "").replace(/\s*\n\s*/g, " "));
+    } else if (text === "<") throw new Error(`not a tag: <${strings.join("…").split("<").at(-1)}`);
+    else if (text === "\0") open.at(-1).children.push(next());
+    else if (!tag) open.at(-1).children.push(text);
   }
   if (open.length > 1) throw new Error(`<${open.at(-1).tag}> has no end`);
   const nodes = open[0].children.flat(Infinity).filter(isShown);
