@@ -311,7 +311,8 @@ function build({ node, get, set, soon, slider, checkbox, choice }) {
     table.style.width = `${edge(5)}px`;
     columns.forEach((column, k) => (column.style.width = `${at.columns[k]}px`));
   }
-  return { page, paint, lay, stop: spell.stop };
+  const theme = () => (drawn = "");
+  return { page, paint, lay, theme, stop: spell.stop };
 }
 
 export default explorer({

@@ -169,10 +169,11 @@ const explorer = ({ name, title, traits, edges = [760], asks = false, build }) =
     };
     const unlay = lay && onBreakpoint(node, layOut, edges);
     if (!lay) paint();
-    const untheme = onTheme(() => {
-      theme?.();
+    const retheme = () => {
+      theme();
       soon();
-    });
+    };
+    const untheme = theme && onTheme(retheme); // what is no canvas follows by CSS
     return () => [unlay, untheme, stop].forEach((undo) => undo?.());
   });
 
