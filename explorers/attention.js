@@ -95,53 +95,30 @@ function stateOf(model) {
 
 /** The strongest keys of the query as text, to be read, heard and copied. */
 function keyTable(s) {
-  const who = h("div");
-  const caption = h("caption", {}, who);
-  const cell = (...inside) => h("td", { class: "number" }, ...inside);
+  const who = html`<div />`;
+  const cell = () => html`<td class="number" />`;
   const lines = Array.from({ length: Math.min(ROWS, s.T) }, () => {
-    const line = {
-      position: cell(),
-      key: h("span", { class: "token" }),
-      score: cell(),
-      weight: cell(),
-      bar: h("div", { class: "bar" }),
-    };
-    line.row = h(
-      "tr",
-      {},
-      line.position,
-      h("td", {}, line.key),
-      ...(s.scores ? [line.score] : []),
-      line.weight,
-      h("td", {}, line.bar),
-    );
-    return line;
+    const [position, score, weight] = [cell(), cell(), cell()];
+    const key = html`<span class="token" />`;
+    const bar = html`<div class="bar" />`;
+    const row = html`<tr>${position}<td>${key}</td>${s.scores && score}${weight}<td>${bar}</td></tr>`;
+    return { position, key, score, weight, bar, row };
   });
   let most = 100;
   for (const v of s.scores ?? []) if (Math.abs(v) > most) most = Math.abs(v);
   const digits = s.scores ? signedText(-most).length : 0;
   const columns = ["at", "name", ...(s.scores ? ["score"] : []), "weight", "bars"];
-  const table = h(
-    "table",
-    { style: `--digits: ${digits}` },
-    caption,
-    h("colgroup", {}, ...columns.map((name) => h("col", { class: name }))),
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        h("th", { class: "number", title: "position" }, "pos"),
-        h("th", {}, "key"),
-        ...(s.scores ? [h("th", { class: "number" }, "score")] : []),
-        h("th", { class: "number" }, "weight"),
-        h("th", { "aria-label": "as a bar" }),
-      ),
-    ),
-    h("tbody", {}, ...lines.map((line) => line.row)),
-  );
-  const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
+  const table = html`<table style="--digits: ${digits}">
+    <caption>${who}</caption>
+    <colgroup>${columns.map((name) => html`<col class=${name} />`)}</colgroup>
+    <thead><tr>
+      <th class="number" title="position">pos</th><th>key</th>
+      ${s.scores && html`<th class="number">score</th>`}
+      <th class="number">weight</th><th aria-label="as a bar" />
+    </tr></thead>
+    <tbody>${lines.map((line) => line.row)}</tbody>
+  </table>`;
+  const spoken = html`<p class="unseen" role="status" aria-live="polite" />`;
   let speaking = 0;
   function paint() {
     const { get, masked, T, tokens } = s;
@@ -203,7 +180,7 @@ function scaleBar(s) {
   const kept = new Map(); // the colours do not change with the numbers under them
   let drawn = "";
   function colours(asLines, score) {
-    const copy = h("canvas", { width: node.width, height: node.height });
+    const copy = html`<canvas width=${node.width} height=${node.height} />`;
     const brush = copy.getContext("2d");
     brush.scale(node.width / 190, node.height / 26);
     for (let k = 0; k < long; k++) {
@@ -262,15 +239,15 @@ function chips(s) {
       s.revealing = true;
       s.set({ ...place, average: false, locked: true });
     };
-    return { ...place, button: h("button", { type: "button", onclick: go }, ATTENDS_TO[name]) };
+    return {
+      ...place,
+      button: html`<button type="button" onclick=${go}>${ATTENDS_TO[name]}</button>`,
+    };
   });
   const label = s.L * s.H > 1 ? "Find a head that attends to" : "Find a query that attends to";
-  const node = h(
-    "div",
-    { class: "row chips", role: "group", "aria-label": label },
-    h("span", { class: "quiet", "aria-hidden": "true" }, `${label} …`),
-    ...found.map(({ button }) => button),
-  );
+  const node = html`<div class="row chips" role="group" aria-label=${label}>
+    <span class="quiet" aria-hidden="true">${label} …</span>${found.map(({ button }) => button)}
+  </div>`;
   function paint() {
     for (const { layer, head, query, button } of found) {
       const here =
@@ -286,105 +263,55 @@ function chips(s) {
 }
 
 /** A group of buttons with its name before it. */
-const named = (name, ...parts) =>
-  h(
-    "div",
-    { class: "row named" },
-    h("span", { class: "quiet", "aria-hidden": "true" }, name),
-    ...parts,
-  );
+const named = (name, part) => html`<div class="row named">
+  <span class="quiet" aria-hidden="true">${name}</span>${part}
+</div>`;
 
-function render({ model, el }) {
+function build({ model, node: box, soon }) {
   const s = stateOf(model);
   const { L, H, T, get, set, tokens } = s;
   const title = get("title").slice(0, 200);
-  const box = root(
-    el,
-    "attention-explorer",
-    `${title}: attention of ${L} layers with ${H} heads, ${T} tokens`,
-  );
+  put(box, { "aria-label": `${title}: attention of ${L} layers with ${H} heads, ${T} tokens` });
   const grid = L * H > 1 ? headGrid(s) : null;
   const map = heatMap(s);
   const lines = lineView(s);
   const table = keyTable(s);
   const scale = scaleBar(s);
-  const heading = h("strong");
-  const readout = h("div", { class: "quiet readout" });
+  const heading = html`<strong />`;
+  const readout = html`<div class="quiet readout" />`;
   const ready = chips(s);
-  const figure = h(
-    "div",
-    {
-      class: "figure",
-      tabindex: 0,
-      "data-entry": "",
-      role: "slider",
-      "aria-orientation": "vertical",
-      "aria-label": "Query shown",
-      "aria-valuemin": -1,
-      "aria-valuemax": T - 1,
-    },
-    map.node,
-    lines.node,
-  );
-  const all = h(
-    "button",
-    { type: "button", class: "all", onclick: () => set({ query: -1, locked: false }) },
-    "All queries",
-  );
+  const showAll = () => set({ query: -1, locked: false });
+  const all = html`<button type="button" class="all" onclick=${showAll}>All queries</button>`;
   // Buttons, too, let Python wait: JupyterLab shows a busy kernel, and paints that before our picture.
   const calm = {
     get,
     set: (name, value) => set({ [name]: value }),
-    on: (events, callback) => model.on(events, callback),
-    off: (events, callback) => model.off(events, callback),
+    on: model.on,
+    off: model.off,
     save_changes() {},
   };
-  const stages = choice(
-    calm,
-    "stage",
-    [
-      ["scores", "1 Scores"],
-      ["mask", "2 Mask"],
-      ["softmax", "3 Softmax"],
-    ],
-    "Stage",
-  );
-  const masking = s.masked.includes(1) ? [checkbox(calm, "show_masked", "show masked")] : [];
-  const side = h(
-    "div",
-    { class: "side" },
-    h("div", { class: "row between" }, ...(s.scores ? [named("Stage", stages)] : []), ...masking),
-    ...(grid ? [grid.node] : []),
-    ...table.nodes,
-  );
-  const main = h(
-    "div",
-    { class: "main" },
-    heading,
-    h(
-      "div",
-      { class: "row above" },
-      named(
-        "View",
-        choice(
-          calm,
-          "view",
-          [
-            ["map", "Heat map"],
-            ["lines", "Lines"],
-          ],
-          "View",
-        ),
-      ),
-      scale.node,
-    ),
-    figure,
-    h("div", { class: "row foot" }, all, readout),
-  );
-  box.append(
-    h("div", { class: "row title" }, h("strong", { title }, title), ...ready.nodes),
-    h("div", { class: "columns" }, side, main),
-  );
+  const stages = { scores: "1 Scores", mask: "2 Mask", softmax: "3 Softmax" };
+  const views = { map: "Heat map", lines: "Lines" };
+  const side = html`<div class="side">
+    <div class="row between">
+      ${s.scores && named("Stage", choice(calm, "stage", stages, "Stage"))}
+      ${s.masked.includes(1) && checkbox(calm, "show_masked", "show masked")}
+    </div>
+    ${grid?.node}${table.nodes}
+  </div>`;
+  const figure = html`<div class="figure" tabindex="0" data-entry="" role="slider"
+    aria-orientation="vertical" aria-label="Query shown" aria-valuemin="-1" aria-valuemax=${T - 1}
+    onscroll=${scroll} onpointermove=${move} onpointerleave=${leaveQuery} onclick=${lock}
+    onkeydown=${press}>${map.node}${lines.node}</div>`;
+  const main = html`<div class="main">
+    ${heading}
+    <div class="row above">${named("View", choice(calm, "view", views, "View"))}${scale.node}</div>
+    ${figure}
+    <div class="row foot">${all}${readout}</div>
+  </div>`;
+  const page = html`
+    <div class="row title"><strong title=${title}>${title}</strong>${ready.nodes}</div>
+    <div class="columns">${side}${main}</div>`;
 
   const what = () =>
     ({ scores: "scores", mask: "scores, masked", softmax: "weights" })[get("stage")];
@@ -411,13 +338,12 @@ function render({ model, el }) {
   }
   let drawn = "";
   let measured = 0;
-  function draw() {
+  function paint() {
     if (!measured) return; // there is no room for it yet
     const i = get("query");
     const inMap = get("view") === "map";
     if (s.theme.ink === undefined) {
-      for (const name of ["ink", "paper", "focus", "blue", "red"])
-        s.theme[name] = cssColor(box, name);
+      s.theme = cssColors(box, "ink paper focus blue red");
       s.theme.mono = getComputedStyle(box.querySelector("td.number")).fontFamily;
     }
     const now =
@@ -452,7 +378,6 @@ function render({ model, el }) {
     if (s.revealing && !inMap && i >= 0) lines.reveal(i);
     s.revealing = false;
   }
-  const paint = throttleToFrame(draw);
 
   const at = (event) => {
     const inMap = get("view") === "map";
@@ -468,46 +393,38 @@ function render({ model, el }) {
       inside: y >= 0 && y < 1 && x < (inMap ? 1 : 0.4),
     };
   };
-  const point = (column) => {
-    if (column !== s.column) {
-      s.column = column;
-      paint();
-    }
-  };
-  figure.addEventListener("scroll", () => {
+  function point(column) {
+    if (column === s.column) return;
+    s.column = column;
+    soon();
+  }
+  function scroll() {
     s.scrolled = figure.scrollTop; // kept: to ask while painting would lay out the page once more
-    if (get("view") === "lines") paint();
-  });
-  figure.addEventListener("pointermove", (event) => {
+    if (get("view") === "lines") soon();
+  }
+  function move(event) {
     const { i, j, inside } = at(event);
     point(inside ? j : -1);
     if (inside && !get("locked") && get("query") !== i) set({ query: i });
-  });
-  figure.addEventListener("pointerleave", () => {
+  }
+  function leaveQuery() {
     point(-1);
     if (!get("locked") && get("query") >= 0) set({ query: -1 });
-  });
-  figure.addEventListener("click", (event) => {
+  }
+  function lock(event) {
     const { i, inside } = at(event);
     if (inside)
       set(get("locked") && get("query") === i ? { locked: false } : { query: i, locked: true });
-  });
-  figure.addEventListener("keydown", (event) => {
+  }
+  function press(event) {
     const i = get("query");
     const up = Math.max(i < 0 ? 0 : -1, i - 1);
     const down = Math.min(T - 1, i + 1);
-    const to = {
-      ArrowUp: up,
-      ArrowLeft: up,
-      ArrowDown: down,
-      ArrowRight: down,
-      Home: 0,
-      End: T - 1,
-      PageUp: Math.max(0, i - 10),
-      PageDown: Math.min(T - 1, i + 10),
-    }[event.key];
+    const [ten, further] = [Math.max(0, i - 10), Math.min(T - 1, i + 10)];
+    const ways = { ArrowUp: up, ArrowLeft: up, ArrowDown: down, ArrowRight: down };
+    const to = { ...ways, Home: 0, End: T - 1, PageUp: ten, PageDown: further }[event.key];
     if (to === -1)
-      set({ query: -1, locked: false }); // above the first: all of them
+      showAll(); // above the first
     else if (to !== undefined) set({ query: to });
     else if (event.key === "Enter" || event.key === " ")
       set({ query: Math.max(0, i), locked: !get("locked") });
@@ -515,14 +432,12 @@ function render({ model, el }) {
     event.preventDefault();
     point(-1);
     s.revealing = true;
-    paint();
-  });
-  for (const name of TRAITS) model.on(`change:${name}`, paint);
-  const unwatch = onTheme(() => {
+    soon();
+  }
+  const theme = () => {
     s.theme = {};
     drawn = "";
-    paint();
-  });
+  };
   /** attention.css says how much room there is; how much of it is filled is said here. */
   const room = new ResizeObserver(() => {
     const now = box.clientWidth * (window.devicePixelRatio || 1);
@@ -537,16 +452,15 @@ function render({ model, el }) {
     grid?.resize(beside, ofGrid);
     for (const part of [map, lines]) part.resize(wide, tall);
     drawn = "";
-    draw(); // now: base.js scrolls to where it will stand
+    paint(); // now: base.js scrolls to where it will stand
   });
   room.observe(box);
-  return () => {
+  const stop = () => {
     room.disconnect();
-    unwatch();
-    model.off(null, null, paint);
     set.stop();
     table.stop();
   };
+  return { page, paint, theme, stop };
 }
 
-export default live(render);
+export default explorer({ name: "attention-explorer", title: "", traits: TRAITS, build });

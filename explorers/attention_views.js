@@ -5,13 +5,7 @@ const STEPS = 60000; // a weight is (step + ½) / STEPS: see attention_maps.py
 /** A colour as one pixel of ImageData. @param {number[]} color */
 const pixelOf = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 const SHADES = Uint32Array.from({ length: 256 }, (_, k) => pixelOf(viridis(k / 255)));
-const DIVERGING = [
-  [5, 48, 97],
-  [67, 147, 195],
-  [247, 247, 247],
-  [214, 96, 77],
-  [103, 0, 31],
-];
+const DIVERGING = [0x053061, 0x4393c3, 0xf7f7f7, 0xd6604d, 0x67001f].map(channels);
 
 /** Blue for -1, white for 0, red for 1, as [r, g, b]. */
 function signed(v) {
@@ -52,7 +46,7 @@ function headGrid(s) {
   const gap = 2;
   const columns = H > 1 ? H + 1 : 1; // the last one: the mean over the layer's heads
   const picture = canvas(1, 1, "");
-  picture.setAttribute("aria-hidden", "true");
+  put(picture, { "aria-hidden": "true" });
   let size = 0;
   let ratio = 0;
   let walls = {};
@@ -97,8 +91,8 @@ function headGrid(s) {
       }
       if (H > 1) small(sum, 0, STEPS * H, layer, H);
     }
-    const exact = h("canvas", { width: wide, height: L * side });
-    const all = h("canvas", { width: picture.width, height: picture.height });
+    const exact = html`<canvas width=${wide} height=${L * side} />`;
+    const all = html`<canvas width=${picture.width} height=${picture.height} />`;
     exact.getContext("2d").putImageData(image, 0, 0);
     const ctx = all.getContext("2d");
     const pitch = size + gap;
@@ -106,64 +100,37 @@ function headGrid(s) {
     ctx.scale(ratio, ratio);
     for (let layer = 0; layer < L; layer++)
       for (let c = 0; c < columns; c++) {
-        ctx.drawImage(
-          exact,
-          c * side,
-          layer * side,
-          side,
-          side,
-          c * pitch,
-          layer * pitch,
-          size,
-          size,
-        );
+        const [x, y] = [c * pitch, layer * pitch];
+        ctx.drawImage(exact, c * side, layer * side, side, side, x, y, size, size);
       }
     return all;
   }
 
   const choose = (layer, c) =>
     s.set(c < H ? { layer, head: c, average: false } : { layer, average: true });
-  const cells = [];
-  const buttons = h("div", { class: "buttons" });
-  for (let layer = 0; layer < L; layer++) {
-    const row = h("div", { role: "row" });
-    for (let c = 0; c < columns; c++) {
-      const name = `layer ${layer}, ${c < H ? `head ${c}` : `mean of ${H} heads`}`;
-      cells.push(
-        h("button", {
-          type: "button",
-          role: "gridcell",
-          tabindex: -1,
-          "aria-selected": "false",
-          "aria-label": name,
-          title: name,
-          onclick: () => choose(layer, c),
-        }),
-      );
-      row.append(cells.at(-1));
-    }
-    buttons.append(row);
-  }
-  const numbers = (n, name) => Array.from({ length: n }, (_, k) => h("span", {}, name(k)));
-  const top = h("div", { class: "quiet top", "aria-hidden": "true" }, ...numbers(columns, String));
-  const node = h(
-    "div",
-    {
-      class: "grid",
-      role: "grid",
-      "aria-label": "Layers and heads. Arrow keys choose.",
-      style: `--columns: ${columns}`,
-    },
-    h(
-      "span",
-      { class: "quiet names", "aria-hidden": "true" },
-      H > 1 ? "head →, layer ↓ (from 0)" : "layer ↓ (from 0)",
-    ),
-    top,
-    h("div", { class: "quiet rows", "aria-hidden": "true" }, ...numbers(L, String)),
-    h("div", { class: "maps" }, picture, buttons),
-  );
-  node.addEventListener("keydown", (event) => {
+  const cell = (layer, c) => {
+    const name = `layer ${layer}, ${c < H ? `head ${c}` : `mean of ${H} heads`}`;
+    return html`<button type="button" role="gridcell" tabindex="-1" aria-selected="false"
+      aria-label=${name} title=${name} onclick=${() => choose(layer, c)} />`;
+  };
+  const count = (n) => Array.from({ length: n }, (_, k) => k);
+  const rows = count(L).map((layer) => count(columns).map((c) => cell(layer, c)));
+  const cells = rows.flat();
+  const numbers = (n) => count(n).map((k) => html`<span>${k}</span>`);
+  const top = html`<div class="quiet top" aria-hidden="true">${numbers(columns)}</div>`;
+  const node = html`<div class="grid" role="grid" aria-label="Layers and heads. Arrow keys choose."
+    style="--columns: ${columns}" onkeydown=${press}>
+    <span class="quiet names" aria-hidden="true">
+      ${H > 1 ? "head →, layer ↓ (from 0)" : "layer ↓ (from 0)"}
+    </span>
+    ${top}
+    <div class="quiet rows" aria-hidden="true">${numbers(L)}</div>
+    <div class="maps">
+      ${picture}
+      <div class="buttons">${rows.map((row) => html`<div role="row">${row}</div>`)}</div>
+    </div>
+  </div>`;
+  function press(event) {
     const c = s.get("average") ? H : s.get("head");
     const layer = s.get("layer");
     const to = {
@@ -179,7 +146,7 @@ function headGrid(s) {
     const next = [Math.min(L - 1, Math.max(0, to[0])), Math.min(columns - 1, Math.max(0, to[1]))];
     following = next[0] * columns + next[1] !== current;
     choose(...next);
-  });
+  }
   let current = 0;
   let following = false;
   let room = 0;
@@ -235,19 +202,16 @@ function heatMap(s) {
   let step = 0;
   let side = 0;
   const area = canvas(1, 1, "");
-  const exact = h("canvas", { width: T, height: T });
+  const exact = html`<canvas width=${T} height=${T} />`;
   const exactPen = exact.getContext("2d");
   const image = new ImageData(T, T);
   const pixels = new Uint32Array(image.data.buffer);
-  const down = h("div", { class: "down" });
-  const across = h("div", { class: "across" });
-  const corner = h(
-    "div",
-    { class: "quiet corner", "aria-hidden": "true" },
-    h("div", {}, "key →"),
-    h("div", {}, "query ↓"),
-  );
-  const node = h("div", { class: "map" }, corner, across, down, area);
+  const down = html`<div class="down" />`;
+  const across = html`<div class="across" />`;
+  const node = html`<div class="map">
+    <div class="quiet corner" aria-hidden="true"><div>key →</div><div>query ↓</div></div>
+    ${across}${down}${area}
+  </div>`;
   const upright = s.longest === 1; // single characters stand, words are turned
   const before = Math.max(52, 14 + 7 * s.longest);
   const above = upright ? 30 : Math.max(30, 12 + 7 * s.longest);
@@ -273,9 +237,9 @@ function heatMap(s) {
     fit(area, side, side);
     marks = [down, across].map((axis) => {
       const every = Math.ceil((axis === across && upright ? 10 : 11) / step); // as many as can be read
-      const mark = h("span", { class: "mark" });
+      const mark = html`<span class="mark" />`;
       axis.replaceChildren();
-      for (let i = 0; i < T; i += every) axis.append(label(h("span"), i));
+      for (let i = 0; i < T; i += every) axis.append(label(html`<span />`, i));
       axis.append(mark);
       return (i) => {
         mark.hidden = i < 0;
@@ -353,27 +317,16 @@ function lineView(s) {
   const heading = 18;
   const area = canvas(1, 1, "");
   const numbers = canvas(1, 1, "");
-  const list = (side) =>
-    h(
-      "div",
-      { class: `list ${side}` },
-      ...tokens.map(({ short, full, space }) =>
-        h("span", { title: full, class: space && "space" }, short),
-      ),
-    );
-  const rows = list("left");
-  const keys = list("right");
+  const word = ({ short, full, space }) =>
+    html`<span title=${full} class=${space && "space"}>${short}</span>`;
+  const rows = html`<div class="list left">${tokens.map(word)}</div>`;
+  const keys = html`<div class="list right">${tokens.map(word)}</div>`;
   const column = (name, content, head = name) =>
-    h("div", {}, h("div", { class: `quiet head ${name}` }, head), content);
-  const seen = h("div"); // which tokens are in sight, if not all
-  const node = h(
-    "div",
-    { class: "lines" },
-    column("query", rows),
-    column("seen", area, seen),
-    column("key", keys),
-    column("", numbers),
-  );
+    html`<div><div class="quiet head ${name}">${head}</div>${content}</div>`;
+  const seen = html`<div />`; // which tokens are in sight, if not all
+  const node = html`<div class="lines">
+    ${column("query", rows)}${column("seen", area, seen)}${column("key", keys)}${column("", numbers)}
+  </div>`;
   const row = new Float32Array(T);
   const top = new Float32Array(most);
   let tall = 0;

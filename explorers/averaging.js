@@ -1,13 +1,13 @@
 const two = (v) => (Math.abs(v) < 1e5 ? fixed(v) : v.toExponential(1).replaceAll("-", "−"));
 
 /** The (T, T) mixing matrix of the present choice; row i holds the weights of output i. */
-function mixingMatrix(model) {
-  const T = model.get("tokens").length;
-  const how = model.get("weighting");
-  const causal = model.get("causal");
-  const decay = model.get("decay");
-  const last = model.get("last");
-  if (how === "learned") return model.get("learned");
+function mixingMatrix(get) {
+  const T = get("tokens").length;
+  const how = get("weighting");
+  const causal = get("causal");
+  const decay = get("decay");
+  const last = get("last");
+  if (how === "learned") return get("learned");
   return Array.from({ length: T }, (_, i) => {
     const raw = Array.from({ length: T }, (_, j) => {
       const distance = Math.abs(i - j);
@@ -25,26 +25,6 @@ const PAD = 7; // beside and above the matrix; inside the table's cells
 
 const mix = (W, x) => W.map((row) => row.reduce((sum, w, j) => sum + w * x[j], 0));
 
-const STYLE = `
-.averaging-explorer .row { gap: 4px 10px; }
-.averaging-explorer .row button { padding: 2px 4px; }
-.averaging-explorer .row .row { gap: 4px; margin: 0; }
-.averaging-explorer input[type="range"] { width: 70px; }
-.averaging-explorer .places .value { width: 10ch; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.averaging-explorer .columns { margin-top: 6px; gap: 6px 12px; }
-.averaging-explorer tr.quiet .token { color: inherit; background: none; }
-.averaging-explorer .board { position: relative; font-size: var(--size); }
-.averaging-explorer .board canvas { position: absolute; left: 0; top: calc(20px + var(--row)); max-width: none; pointer-events: none; }
-.averaging-explorer table { position: relative; table-layout: fixed; border-collapse: separate; border-spacing: 0; font-size: inherit; }
-.averaging-explorer caption, .averaging-explorer figcaption { text-align: left; font: 600 13px/20px var(--jp-ui-font-family, sans-serif); height: 20px; }
-.averaging-explorer caption { contain: inline-size; }
-.averaging-explorer caption, .averaging-explorer td, .averaging-explorer th { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.averaging-explorer td, .averaging-explorer th { box-sizing: border-box; height: var(--row); line-height: calc(var(--row) - 1px); padding: 0 ${PAD}px; }
-.averaging-explorer thead th { padding-right: 0; font-size: 11px; }
-.averaging-explorer td .token { display: block; width: fit-content; max-width: 100%; overflow: hidden; text-overflow: ellipsis; line-height: calc(var(--row) - 1px); }
-.averaging-explorer .note { margin: 2px 0 0; font-size: 12px; }
-`;
-
 /** The sizes, in CSS pixels, that depend on the room and on how many tokens there are. */
 function sizes(wide, T) {
   const row = Math.min(19, Math.floor(372 / (T + 2))); // of the table
@@ -59,17 +39,11 @@ function sizes(wide, T) {
   }; // of a square
 }
 
-function render({ model, el }) {
-  const node = root(
-    el,
-    "averaging-explorer",
-    "Averaging the past: weights, one row of them, and the result",
-  );
-  const tokens = model.get("tokens").map(visible);
-  const values = model.get("values");
+function build({ node, get, set, soon, slider, checkbox, choice }) {
+  const tokens = get("tokens").map(visible);
+  const values = get("values");
   const T = tokens.length;
-  const name = model.get("values_name");
-  const hasLearned = model.get("learned").length > 0;
+  const name = get("values_name");
   const named = (i) => `${i} ${truncate(tokens[i], 14)}`;
   const longest = Math.max(...tokens.map((token) => [...token].length));
   const label = (i, room) => (longest <= Math.max(1, room) ? tokens[i] : String(i)); // beside a drawing
@@ -77,124 +51,82 @@ function render({ model, el }) {
   let at = sizes(false, T);
 
   // Controls.
-  const kinds = [
-    ["mean", "mean"],
-    ["decay", "exponential decay"],
-    ["last", "last k"],
-  ];
-  if (hasLearned) kinds.push(["learned", "learned"]);
-  const decay = slider(model, "decay", {
-    label: "decay",
-    min: 0.05,
-    max: 1,
-    step: 0.05,
-    show: two,
-  });
-  const last = slider(model, "last", { label: "k", min: 1, max: T });
-  const row = slider(model, "row", { label: "output (row)", min: 0, max: T - 1, show: named });
-  const change = slider(model, "changed", {
-    label: "add 1 to token",
-    min: -1,
-    max: T - 1,
-    show: (t) => (t < 0 ? "none" : named(t)),
-  });
-  const mask = checkbox(model, "causal", "causal mask");
-  node.append(
-    h("style", {}, STYLE),
-    h("div", { class: "row" }, choice(model, "weighting", kinds, "Weighting"), mask, decay, last),
-    h("div", { class: "row places" }, row, change),
-  );
+  const kinds = {
+    mean: "mean",
+    decay: "exponential decay",
+    last: "last k",
+    ...(get("learned").length && { learned: "learned" }),
+  };
+  const decay = slider("decay", "decay", [0.05, 1, 0.05], two);
+  const last = slider("last", "k", [1, T]);
+  const mask = checkbox("causal", "causal mask");
+  const changed = (t) => (t < 0 ? "none" : named(t));
 
   // The matrix.
-  const heat = h("canvas", { role: "img", style: "cursor:pointer;touch-action:manipulation" });
   const rowAt = (event) => {
     const i = Math.floor((event.offsetY * (heatHeight() / heat.clientHeight) - TOP) / at.down);
     return i >= 0 && i < T ? i : null;
   };
   const heatHeight = () => TOP + at.down * T + 4;
-  heat.addEventListener("pointermove", (event) => {
-    hovered = rowAt(event);
-    paint();
-  });
-  heat.addEventListener("pointerleave", () => {
-    hovered = null;
-    paint();
-  });
-  heat.addEventListener("click", (event) => {
-    const i = rowAt(event);
-    if (i === null) return;
-    model.set("row", i);
-    model.save_changes();
-  });
+  const hover = (i) => {
+    hovered = i;
+    soon();
+  };
+  const press = (event) => rowAt(event) !== null && set({ row: rowAt(event) });
+  const heat = html`<canvas role="img" style="cursor:pointer;touch-action:manipulation" onclick=${press}
+    onpointermove=${(event) => hover(rowAt(event))} onpointerleave=${() => hover(null)} />`;
 
   // The chosen row: a table. Its bars and numbers are drawn on a canvas under it (writing to 70 cells
   // takes the browser 5 ms a step); the same numbers follow as text that cannot be seen.
   const edge = (k) => at.columns.slice(0, k).reduce((a, b) => a + b, 0);
-  const caption = h("caption", {});
-  const number = (kind = "") => h("td", { class: `number ghost ${kind}` });
+  const caption = html`<caption />`;
+  const number = (kind = "") => html`<td class="number ghost ${kind}" />`;
   const lines = tokens.map((token) => {
     const cells = [number("weight"), number(), number()];
-    return {
-      cells,
-      line: h(
-        "tr",
-        {},
-        h("td", { title: inFull(token) }, h("span", { class: "token" }, truncate(token, 14))),
-        h("td"),
-        ...cells,
-      ),
-    };
+    const line = html`<tr>
+      <td title=${inFull(token)}><span class="token">${truncate(token, 14)}</span></td>
+      <td />${cells}
+    </tr>`;
+    return { cells, line };
   });
   const total = number("total");
   const output = number("output");
-  const head = ["token", "", "weight", name, "product"].map((text) =>
-    h("th", { scope: "col", title: inFull(text) }, truncate(text, 14)),
-  );
-  const columns = at.columns.map(() => h("col"));
-  const sheet = h("canvas", { "aria-hidden": "true" });
-  const table = h(
-    "table",
-    {},
-    caption,
-    h("colgroup", {}, ...columns),
-    h("thead", {}, h("tr", {}, ...head)),
-    h(
-      "tbody",
-      {},
-      ...lines.map((l) => l.line),
-      h("tr", { style: "font-weight:600" }, h("td", {}, "sum"), h("td"), total, h("td"), output),
-    ),
-  );
+  const head = (text) => html`<th scope="col" title=${inFull(text)}>${truncate(text, 14)}</th>`;
+  const columns = at.columns.map(() => html`<col />`);
+  const sheet = html`<canvas aria-hidden="true" />`;
+  const table = html`<table>
+    ${caption}<colgroup>${columns}</colgroup>
+    <thead><tr>${["token", "", "weight", name, "product"].map(head)}</tr></thead>
+    <tbody>
+      ${lines.map(({ line }) => line)}
+      <tr style="font-weight:600"><td>sum</td><td />${total}<td />${output}</tr>
+    </tbody>
+  </table>`;
 
   // The values before and after, each under its token's column of the matrix.
   const H = 104;
-  const plot = h("canvas", { role: "img", class: "signal" });
+  const plot = html`<canvas role="img" class="signal" />`;
   const x = (t) => LEFT + (t + 0.5) * (at.across < 36 ? at.across : (at.width - LEFT - 4) / T);
-  const says = h("p", { class: "verdict", role: "status", style: "margin:4px 0" });
-  node.append(
-    h(
-      "div",
-      { class: "columns" },
-      h(
-        "div",
-        {},
-        h(
-          "figure",
-          { style: "margin:0" },
-          h("figcaption", {}, "Weights: row = output, column = token"),
-          heat,
-        ),
-        plot,
-      ),
-      h("div", { class: "board" }, sheet, table),
-    ),
-    h(
-      "p",
-      { class: "quiet note" },
-      `bright: large weight · ○ ${truncate(name, 12)} · ● after mixing · ◆ selected output · ┆ effect of the change`,
-    ),
-    says,
-  );
+  const says = summary();
+  const page = html`
+    <div class="row">${choice("weighting", kinds, "Weighting")}${mask}${decay}${last}</div>
+    <div class="row places">
+      ${slider("row", "output (row)", [0, T - 1], named)}
+      ${slider("changed", "add 1 to token", [-1, T - 1], changed)}
+    </div>
+    <div class="columns">
+      <div>
+        <figure style="margin:0">
+          <figcaption>Weights: row = output, column = token</figcaption>${heat}
+        </figure>
+        ${plot}
+      </div>
+      <div class="board">${sheet}${table}</div>
+    </div>
+    <p class="quiet note">
+      bright: large weight · ○ ${truncate(name, 12)} · ● after mixing · ◆ selected output · ┆ effect of the change
+    </p>
+    ${says}`;
 
   // The squares of the matrix change seldom: they are kept, and only the frame of the row moves.
   const squares = h("canvas");
@@ -202,14 +134,8 @@ function render({ model, el }) {
   function paintMatrix({ weights, chosen }, ink) {
     const { width, across, down } = at;
     const height = heatHeight();
-    const key = [
-      weights.map((row) => row[0]),
-      weights[0],
-      model.get("weighting"),
-      ink.ink,
-      devicePixelRatio,
-      width,
-    ].join();
+    const first = weights.map((row) => row[0]);
+    const key = [first, weights[0], get("weighting"), ink.ink, devicePixelRatio, width].join();
     if (key !== drawn) {
       drawn = key;
       const ctx = fit(squares, width, height);
@@ -220,12 +146,8 @@ function render({ model, el }) {
         ctx.textAlign = "right";
         ctx.fillText(label(i, 4), LEFT - 5, TOP + (i + 0.5) * down);
         ctx.textAlign = "center";
-        ctx.fillText(
-          label(i, Math.floor(across / 8)),
-          LEFT + (i + 0.5) * across,
-          TOP - 8,
-          across - 1,
-        );
+        const middle = LEFT + (i + 0.5) * across;
+        ctx.fillText(label(i, Math.floor(across / 8)), middle, TOP - 8, across - 1);
       });
       weights.forEach((line, i) =>
         line.forEach((w, j) => {
@@ -260,12 +182,8 @@ function render({ model, el }) {
       const kind = heard ? "" : "quiet";
       if (lines[j].line.className !== kind) lines[j].line.className = kind;
       ctx.fillStyle = ink.blue;
-      ctx.fillRect(
-        edge(1) + PAD,
-        (j + 0.2) * row,
-        (columns[1] - 2 * PAD) * Math.min(1, Math.abs(w)),
-        0.55 * row,
-      );
+      const long = (columns[1] - 2 * PAD) * Math.min(1, Math.abs(w));
+      ctx.fillRect(edge(1) + PAD, (j + 0.2) * row, long, 0.55 * row);
       ctx.fillStyle = heard ? ink.ink : ink.quiet;
       parts[j].forEach((text, k) => drawText(text, k + 2, j));
     });
@@ -283,29 +201,28 @@ function render({ model, el }) {
     const ctx = fit(plot, W, H);
     const pitch = x(1) - x(0);
     const fits = Math.floor(pitch / 8);
+    const path = (points) => {
+      ctx.beginPath();
+      points.forEach((point) => ctx.lineTo(...point));
+    };
     const line = (points, stroke, width, dash = []) => {
       Object.assign(ctx, { strokeStyle: stroke, lineWidth: width });
       ctx.setLineDash(dash);
-      ctx.beginPath();
-      points.forEach((point) => ctx.lineTo(...point));
+      path(points);
       ctx.stroke();
     };
-    const dot = (i, v, r) => {
+    const circle = (i, v, r) => {
       ctx.beginPath();
       ctx.arc(x(i), y(v), r, 0, 7);
     };
-    ctx.font = `11px ${ink.ui}`;
-    ctx.textAlign = "right";
+    const upright = (i, from, to) => [from, to].map((v) => [x(i), y(v)]);
+    Object.assign(ctx, { font: `11px ${ink.ui}`, textAlign: "right", fillStyle: ink.quiet });
     for (const v of [low, high]) {
       line(
-        [
-          [LEFT, y(v)],
-          [W, y(v)],
-        ],
+        [LEFT, W].map((at) => [at, y(v)]),
         ink.panel,
         1,
       );
-      ctx.fillStyle = ink.quiet;
       ctx.fillText(two(v), LEFT - 5, y(v) + 4, LEFT - 6);
     }
     line(
@@ -313,38 +230,22 @@ function render({ model, el }) {
       ink.blue,
       2,
     );
-    ctx.font = `12px ${ink.ui}`;
-    ctx.textAlign = "center";
+    Object.assign(ctx, { font: `12px ${ink.ui}`, textAlign: "center" });
     tokens.forEach((_, i) => {
-      if (Math.abs(after[i] - before[i]) > 1e-9) {
-        line(
-          [
-            [x(i), y(before[i])],
-            [x(i), y(after[i])],
-          ],
-          i < t ? ink.red : ink.green,
-          3,
-          [3, 2],
-        );
-        ctx.setLineDash([]);
-      }
+      if (Math.abs(after[i] - before[i]) > 1e-9)
+        line(upright(i, before[i], after[i]), i < t ? ink.red : ink.green, 3, [3, 2]);
+      ctx.setLineDash([]);
       Object.assign(ctx, { strokeStyle: i === t ? ink.orange : ink.quiet, lineWidth: 2 });
-      dot(i, inputs[i], 5);
+      circle(i, inputs[i], 5);
       ctx.stroke();
       ctx.fillStyle = i === chosen ? ink.orange : ink.blue;
-      if (i === chosen) {
-        ctx.beginPath();
-        for (const [right, down] of [
-          [0, -7],
-          [7, 0],
-          [0, 7],
-          [-7, 0],
-        ])
-          ctx.lineTo(x(i) + right, y(after[i]) + down);
-      } else dot(i, after[i], 3.5);
+      const [cx, cy] = [x(i), y(after[i])];
+      if (i === chosen)
+        path([[cx, cy - 7], [cx + 7, cy], [cx, cy + 7], [cx - 7, cy]]); // prettier-ignore
+      else circle(i, after[i], 3.5);
       ctx.fill();
       ctx.fillStyle = ink.ink;
-      ctx.fillText(label(i, fits), x(i), H - 6, pitch);
+      ctx.fillText(label(i, fits), cx, H - 6, pitch);
     });
     const moved = after
       .map((v, i) => (Math.abs(v - before[i]) > 1e-9 ? i : -1))
@@ -363,14 +264,14 @@ function render({ model, el }) {
 
   /** What is shown: the matrix, the chosen row, the changed token, and the signal. */
   function view() {
-    const t = model.get("changed");
-    const weights = mixingMatrix(model);
+    const t = get("changed");
+    const weights = mixingMatrix(get);
     const inputs = values.map((v, i) => v + Number(i === t));
     return {
       t,
       weights,
       inputs,
-      chosen: hovered ?? model.get("row"),
+      chosen: hovered ?? get("row"),
       before: mix(weights, values),
       after: mix(weights, inputs),
     };
@@ -383,58 +284,40 @@ function render({ model, el }) {
     lines.forEach(({ cells }, j) => cells.forEach((cell, k) => setText(cell, parts[j][k])));
     setText(total, sums[0]);
     setText(output, sums[1]);
-    heat.setAttribute(
-      "aria-label",
-      `Mixing matrix of ${T} tokens, ${model.get("weighting")}; row ${chosen} is chosen`,
-    );
-    plot.setAttribute(
-      "aria-label",
-      `${name} before and after mixing; output ${chosen} is ${sums[1]}`,
-    );
+    const kind = get("weighting");
+    put(heat, { "aria-label": `Mixing matrix of ${T} tokens, ${kind}; row ${chosen} is chosen` });
+    put(plot, { "aria-label": `${name} before and after mixing; output ${chosen} is ${sums[1]}` });
   });
 
-  const paint = throttleToFrame(() => {
-    const how = model.get("weighting");
+  function paint() {
+    const how = get("weighting");
     const now = view();
     decay.style.display = how === "decay" ? "" : "none";
     last.style.display = how === "last" ? "" : "none";
     mask.style.display = how === "learned" ? "none" : ""; // those weights were learned under the mask
-    const ink = Object.fromEntries(
-      ["ink", "quiet", "panel", "blue", "orange", "green", "red"].map((key) => [
-        key,
-        cssColor(node, key),
-      ]),
-    );
-    Object.assign(ink, {
+    const ink = {
+      ...cssColors(node, "ink quiet panel blue orange green red"),
       code: getComputedStyle(total).fontFamily,
       ui: getComputedStyle(node).fontFamily,
-    });
+    };
     paintMatrix(now, ink);
     paintRow(now, ink);
     paintSignal(now, ink);
     spell();
-  });
-  const asWide = onBreakpoint(node, (wide) => {
+  }
+  function lay(wide) {
     at = sizes(wide, T);
-    node.style.setProperty("--row", `${at.row}px`);
-    node.style.setProperty("--size", `${at.size}px`);
+    node.style.cssText = `--row: ${at.row}px; --size: ${at.size}px; --pad: ${PAD}px`;
     table.style.width = `${edge(5)}px`;
-    columns.forEach((column, k) => {
-      column.style.width = `${at.columns[k]}px`;
-    });
-    paint();
-  });
-  const names = ["weighting", "decay", "last", "row", "changed", "causal"]
-    .map((n) => `change:${n}`)
-    .join(" ");
-  model.on(names, paint);
-  const undo = onTheme(paint);
-  return () => {
-    undo();
-    asWide();
-    spell.stop();
-    model.off(names, paint);
-  };
+    columns.forEach((column, k) => (column.style.width = `${at.columns[k]}px`));
+  }
+  const theme = () => (drawn = "");
+  return { page, paint, lay, theme, stop: spell.stop };
 }
 
-export default live(render);
+export default explorer({
+  name: "averaging-explorer",
+  title: "Averaging the past: weights, one row of them, and the result",
+  traits: ["weighting", "decay", "last", "row", "changed", "causal"],
+  build,
+});

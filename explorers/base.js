@@ -13,29 +13,73 @@
  * @property {(file: string) => Promise<Uint8Array>} [weights] in the book only
  */
 
+const isShown = (child) => child || child === 0;
+const SVG = new Set("svg g line path circle rect text polygon polyline".split(" "));
+
 /** An element: h("button", { class: "x", onclick: f }, "text", child). */
 function h(tag, attributes = {}, ...children) {
-  const svg = [
-    "svg",
-    "g",
-    "line",
-    "path",
-    "circle",
-    "rect",
-    "text",
-    "polygon",
-    "polyline",
-  ].includes(tag);
-  const node = svg
+  const node = SVG.has(tag)
     ? document.createElementNS("http://www.w3.org/2000/svg", tag)
     : document.createElement(tag);
+  put(node, attributes);
+  if (children.length) node.append(...children.flat(Infinity).filter(isShown));
+  return node;
+}
+
+/** Gives a node these attributes and listeners: true stands for one without a value, false and null for none. */
+function put(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (value === true) node.setAttribute(name, "");
-    else if (value !== false && value != null) node.setAttribute(name, value);
+    else if (value === false || value == null) node.removeAttribute(name);
+    else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children);
-  return node;
+}
+
+const PARTS =
+  /<\/([\w-]+)>|<([\w-]+)((?:\s+(?:\.{3}\0|[\w-]+(?:="[^"]*"|=\0)?))*)\s*(\/?)>|\0|[^<\0]+|</g;
+const EDGES_OF_TEXT = /^\s*\n\s*|\s*\n\s*$/g;
+const ATTRIBUTES = /\.{3}(\0)|([\w-]+)(?:="([^"]*)"|=(\0))?/g;
+const kept = new WeakMap(); // the strings of a template → its parts
+function partsOf(strings) {
+  if (!kept.has(strings)) {
+    const parts = [...strings.join("\0").matchAll(PARTS)].map(([all, end, tag, given, empty]) => {
+      const text = all.replace(EDGES_OF_TEXT, "").replace(/\s*\n\s*/g, " ");
+      return { text, end, tag, given: tag && [...given.matchAll(ATTRIBUTES)], empty };
+    });
+    kept.set(strings, parts);
+  }
+  return kept.get(strings);
+}
+
+/** Elements as they are written: html`<button class="x" onclick=${f}>text ${child}</button>`. A value is an
+    attribute's (...${object}: several), or a child or a list of them: nodes and text, never markup.
+    Elements without children end in />. White space with a line break in it is left out beside a tag
+    or a value. More than one element come as a list. */
+function html(strings, ...values) {
+  let n = 0;
+  const next = () => values[n++];
+  const open = [{ tag: "", attributes: {}, children: [] }];
+  for (const { text, end, tag, given, empty } of partsOf(strings)) {
+    if (tag) {
+      const attributes = {};
+      for (const [, several, name, words, value] of given)
+        if (several) Object.assign(attributes, next());
+        else if (value) attributes[name] = next();
+        else
+          attributes[name] = words?.includes("\0") ? words.replace(/\0/g, next) : (words ?? true);
+      open.push({ tag, attributes, children: [] });
+    }
+    if (end || empty) {
+      const made = open.pop();
+      if (end && end !== made.tag) throw new Error(`</${end}> ends <${made.tag}>`);
+      open.at(-1).children.push(h(made.tag, made.attributes, ...made.children));
+    } else if (text === "<") throw new Error(`not a tag: <${strings.join("…").split("<").at(-1)}`);
+    else if (text === "\0") open.at(-1).children.push(next());
+    else if (!tag) open.at(-1).children.push(text);
+  }
+  if (open.length > 1) throw new Error(`<${open.at(-1).tag}> has no end`);
+  const nodes = open[0].children.flat(Infinity).filter(isShown);
+  return nodes.length === 1 ? nodes[0] : nodes;
 }
 
 /** The explorer's root, a group of its own. */
@@ -60,14 +104,20 @@ function darkPage() {
   return 0.299 * r + 0.587 * g + 0.114 * b < 128;
 }
 
-/** What anywidget wants of a module: `render` and, around it, the keyboard (see `keyboard`). */
+/** What anywidget wants of a module: `render` and, around it, the keyboard (see `keyboard`). What listens to
+    the model is undone at the end. */
 const live = (render) => ({
-  render(context) {
-    saveStills(context.model.widget_manager?.context?.model);
+  render({ model: given, el }) {
+    saveStills(given.widget_manager?.context?.model);
+    const heard = [];
+    const on = (...said) => {
+      heard.push(said);
+      given.on(...said);
+    };
     let node; // below: this hears of a new theme before what `render` tells to paint
     const untheme = onTheme(() => node.classList.toggle("dark", darkPage()));
-    const undo = render(context);
-    node = context.el.querySelector(".d2g");
+    const undo = render({ model: { ...given, on }, el });
+    node = el.querySelector(".d2g");
     const forget = keyboard(node);
     let first; // when it was first shown: for three seconds its size may still change
     const shown = new ResizeObserver(() => {
@@ -82,9 +132,50 @@ const live = (render) => ({
       shown.disconnect();
       forget();
       undo?.();
+      for (const said of heard) given.off(...said);
     };
   },
 });
+
+/**
+ * An explorer. name: its class; title: what it is; traits: after whose change it is painted anew; asks: does
+ * the kernel answer it (see withAck)? build(tools) makes it once. Of what it gives, page: its nodes; paint():
+ * shows the present state, at most once a frame if soon() asks for it; lay(n): before that, when the width
+ * has reached n of the edges (see onBreakpoint); theme(): when the page has turned light or dark; stop(): at
+ * the end.
+ */
+const explorer = ({ name, title, traits, edges = [760], asks = false, build }) =>
+  live(({ model: given, el }) => {
+    const node = root(el, name, title);
+    const model = asks ? withAck(given, node) : given;
+    const soon = throttleToFrame(() => paint());
+    const { page, paint, lay, theme, stop } = build({
+      model,
+      node,
+      soon,
+      get: (trait) => model.get(trait),
+      set: (changes) => setAndSave(model, changes),
+      slider: (trait, label, [min, max, step], show) =>
+        slider(model, trait, { label, min, max, step, show }),
+      stops: (trait, label, values, show) => slider(model, trait, { label, values, show }),
+      checkbox: (trait, label) => checkbox(model, trait, label),
+      choice: (trait, options, label) => choice(model, trait, options, label),
+    });
+    node.append(...[page].flat());
+    for (const trait of traits) model.on(`change:${trait}`, soon);
+    const layOut = (reached) => {
+      lay(reached);
+      paint();
+    };
+    const unlay = lay && onBreakpoint(node, layOut, edges);
+    if (!lay) paint();
+    const retheme = () => {
+      theme();
+      soon();
+    };
+    const untheme = theme && onTheme(retheme); // what is no canvas follows by CSS
+    return () => [unlay, untheme, stop].forEach((undo) => undo?.());
+  });
 
 /** JupyterLab prefers the view of a widget to the picture beside it, and shows neither once its kernel has
     ended ("model not found"). So what is saved keeps the picture alone, as with the course's own
@@ -115,17 +206,7 @@ function saveStills(notebook) {
 }
 
 const CONTROLS = "button, input, select, textarea, [tabindex='0']";
-const SCROLLING = [
-  " ",
-  "Home",
-  "End",
-  "PageUp",
-  "PageDown",
-  "ArrowUp",
-  "ArrowDown",
-  "ArrowLeft",
-  "ArrowRight",
-];
+const SCROLLING = /^( |Home|End|Page(Up|Down)|Arrow(Up|Down|Left|Right))$/;
 
 /** Keys: E in the explorer's cell (or the cell after it, where Shift+Enter leads) enters, Escape
     leaves, and in between no key reaches JupyterLab or scrolls the page. Returns the undo. */
@@ -155,22 +236,12 @@ function keyboard(node) {
     if (key === "Escape") {
       last = target;
       leave(node);
-    } else if (SCROLLING.includes(key) && !usesKey(target, key)) event.preventDefault();
+    } else if (SCROLLING.test(key) && !usesKey(target, key)) event.preventDefault();
   });
   document.addEventListener("keydown", enter, { capture: true });
-  node.append(
-    h(
-      "p",
-      { class: "keys quiet" },
-      "Keyboard: ",
-      h("kbd", {}, "E"),
-      " to enter, ",
-      h("kbd", {}, "Tab"),
-      " for the next control, ",
-      h("kbd", {}, "Esc"),
-      " to leave",
-    ),
-  );
+  node.append(html`<p class="keys quiet">
+    Keyboard: <kbd>E</kbd> to enter, <kbd>Tab</kbd> for the next control, <kbd>Esc</kbd> to leave
+  </p>`);
   return () => document.removeEventListener("keydown", enter, { capture: true });
 }
 
@@ -288,26 +359,27 @@ function setText(node, text) {
 }
 
 /**
- * A labelled slider tied to the trait `name`, both ways. Returns its <label>.
+ * A labelled slider tied to the trait `name`, both ways. Returns its <label>. values: the numbers at its
+ * stops, if these are not min, min + step, …; Python may set the trait between them.
  * @param {WidgetModel} model
  * @param {string} name
- * @param {{ label?: string, min: number, max: number, step?: number, show?: (v: any) => string }} options
+ * @param {{ label?: string, min?: number, max?: number, step?: number, show?: (v: any) => string, values?: number[] }} options
  */
-function slider(model, name, { label = name, min, max, step = 1, show = String }) {
-  const input = h("input", { type: "range", min, max, step, "aria-label": label });
-  const value = h("span", { class: "value" });
+function slider(model, name, { label = name, min = 0, max, step = 1, show = String, values }) {
+  const move = () => setAndSave(model, { [name]: values?.[input.value] ?? Number(input.value) });
+  const input = html`<input type="range" min=${min} max=${max ?? values.length - 1} step=${step}
+    aria-label=${label} oninput=${move} />`;
+  const value = html`<span class="value" />`;
   const read = () => {
-    input.value = model.get(name);
-    value.textContent = show(model.get(name));
+    const now = model.get(name);
+    const away = values?.map((v) => Math.abs(Math.log(v / now)));
+    input.value = away ? away.indexOf(Math.min(...away)) : now;
+    value.textContent = show(now);
     input.setAttribute("aria-valuetext", value.textContent);
   };
-  input.addEventListener("input", () => {
-    model.set(name, Number(input.value));
-    model.save_changes();
-  });
   model.on(`change:${name}`, read);
   read();
-  return h("label", {}, label, input, value);
+  return html`<label>${label}${input}${value}</label>`;
 }
 
 /**
@@ -317,45 +389,35 @@ function slider(model, name, { label = name, min, max, step = 1, show = String }
  * @param {string} label
  */
 function checkbox(model, name, label) {
-  const input = h("input", { type: "checkbox" });
-  const read = () => {
-    input.checked = model.get(name);
-  };
-  input.addEventListener("change", () => {
-    model.set(name, input.checked);
-    model.save_changes();
-  });
+  const input = html`<input type="checkbox"
+    onchange=${() => setAndSave(model, { [name]: input.checked })} />`;
+  const read = () => (input.checked = model.get(name));
   model.on(`change:${name}`, read);
   read();
-  return h("label", {}, input, label);
+  return html`<label>${input}${label}</label>`;
 }
 
+/** [key, words] of an object, or of a list of such pairs. */
+const pairsOf = (all) => (Array.isArray(all) ? all : Object.entries(all));
+
 /**
- * Buttons of which one is pressed, tied to the string trait `name`. options: [value, label].
+ * Buttons of which one is pressed, tied to the trait `name`. options: value → label, or [value, label].
  * @param {WidgetModel} model
  * @param {string} name
- * @param {any[][]} options
+ * @param {any[][] | object} options
  * @param {string} label
  */
 function choice(model, name, options, label) {
-  const buttons = options.map(([value, text]) =>
-    h(
-      "button",
-      {
-        type: "button",
-        onclick: () => {
-          model.set(name, value);
-          model.save_changes();
-        },
-      },
-      text,
-    ),
-  );
+  const all = pairsOf(options);
+  const buttons = all.map(([value, text]) => {
+    const choose = () => setAndSave(model, { [name]: value });
+    return html`<button type="button" onclick=${choose}>${text}</button>`;
+  });
   const read = () =>
-    buttons.forEach((b, i) => b.setAttribute("aria-pressed", options[i][0] === model.get(name)));
+    buttons.forEach((b, i) => b.setAttribute("aria-pressed", all[i][0] === model.get(name)));
   model.on(`change:${name}`, read);
   read();
-  return h("span", { class: "row", role: "group", "aria-label": label }, ...buttons);
+  return html`<span class="row" role="group" aria-label=${label}>${buttons}</span>`;
 }
 
 /** Calls `paint` when the page switches between light and dark; returns the undo. */
@@ -370,6 +432,9 @@ function onTheme(paint) {
 
 /** A colour of base.css for a canvas: cssColor(root, "ink"). */
 const cssColor = (node, name) => getComputedStyle(node).getPropertyValue(`--${name}`).trim();
+
+const cssColors = (node, names) =>
+  Object.fromEntries(names.split(" ").map((name) => [name, cssColor(node, name)]));
 
 /** A canvas that is sharp on every screen. Sizes are in CSS pixels. */
 function canvas(width, height, label) {
@@ -391,18 +456,12 @@ function fit(node, width, height) {
   return ctx;
 }
 
+/** @param {number} color 0xRRGGBB */
+const channels = (color) => [color >> 16, (color >> 8) & 255, color & 255];
 const VIRIDIS = [
-  [68, 1, 84],
-  [72, 40, 120],
-  [62, 74, 137],
-  [49, 104, 142],
-  [38, 130, 142],
-  [31, 158, 137],
-  [53, 183, 121],
-  [109, 205, 89],
-  [180, 222, 44],
-  [253, 231, 37],
-];
+  0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x35b779, 0x6dcd59, 0xb4de2c,
+  0xfde725,
+].map(channels);
 
 /** viridis at v in [0, 1] as [r, g, b]. */
 function viridis(v) {
@@ -490,28 +549,15 @@ function paintOnChange(model, names, paint) {
 }
 
 /** A captioned picture with two axes. pick(v): a click at the place v of the x-axis. */
-function chart(
-  name,
-  {
-    width: W = 440,
-    height: H = 190,
-    left: L = 48,
-    right: R = 14,
-    bottom: B = 34,
-    top: T = 10,
-    pick = null,
-  } = {},
-) {
-  const svg = h("svg", { viewBox: `0 0 ${W} ${H}`, width: W, role: "img", class: name });
-  const caption = h("figcaption", { style: "font-weight:600" });
+function chart(name, sizes = {}) {
+  const size = { width: 440, height: 190, left: 48, right: 14, bottom: 34, top: 10, pick: null };
+  const { width: W, height: H, left: L, right: R, bottom: B, top: T, pick } = { ...size, ...sizes };
+  const svg = html`<svg viewBox="0 0 ${W} ${H}" width=${W} role="img" class=${name} />`;
+  const caption = html`<figcaption style="font-weight:600" />`;
   const text = (x, y, words, more = {}) =>
-    h(
-      "text",
-      { x, y, "text-anchor": "middle", "font-size": 11, fill: "var(--quiet)", ...more },
-      words,
-    );
+    html`<text x=${x} y=${y} text-anchor="middle" font-size="11" fill="var(--quiet)" ...${more}>${words}</text>`;
   const line = (x1, y1, x2, y2, more = {}) =>
-    h("line", { x1, y1, x2, y2, stroke: "var(--line)", ...more });
+    html`<line x1=${x1} y1=${y1} x2=${x2} y2=${y2} stroke="var(--line)" ...${more} />`;
   let across = [0, 1];
   if (pick) {
     svg.style.cursor = "pointer";
@@ -527,86 +573,52 @@ function chart(
     const x = (v) => L + ((v - xs[0]) / (xs[1] - xs[0])) * (W - L - R);
     const y = (v) => floor - ((v - ys[0]) / (ys[1] - ys[0])) * (floor - T);
     across = xs;
-    svg.replaceChildren(
+    const parts = [
       line(L, floor, W - R, floor),
-      ...yticks.flatMap(([v, words]) => [
+      yticks.map(([v, words]) => [
         line(L, y(v), W - R, y(v), { stroke: v ? "var(--panel)" : "var(--line)" }),
         text(L - 6, y(v) + 4, words, { "text-anchor": "end" }),
       ]),
-      ...xticks.map(([v, words]) => text(x(v), floor + 14, words)),
+      xticks.map(([v, words]) => text(x(v), floor + 14, words)),
       text((L + W - R) / 2, H - 4, xlabel),
-      ...marks(x, y, text),
-      ...(at === undefined ? [] : [line(x(at), T, x(at), floor, { "stroke-dasharray": "2 3" })]),
-    );
+      marks(x, y, text),
+      at !== undefined && line(x(at), T, x(at), floor, { "stroke-dasharray": "2 3" }),
+    ];
+    svg.replaceChildren(...parts.flat(Infinity).filter(isShown));
     caption.textContent = title;
     svg.setAttribute("aria-label", label);
   }
-  return { svg, paint, figure: h("figure", { style: "margin:0" }, caption, svg) };
+  return { svg, paint, figure: html`<figure style="margin:0">${caption}${svg}</figure>` };
 }
 
 /** A curve through [x, y] points, and a dot. */
 const curve = (points, ink, more = {}) =>
-  h("polyline", {
-    points: points.join(" "),
-    fill: "none",
-    stroke: `var(--${ink})`,
-    "stroke-width": 3,
-    ...more,
-  });
-const dot = (cx, cy, r = 6) => h("circle", { cx, cy, r, fill: "var(--ink)" });
+  html`<polyline points=${points.join(" ")} fill="none" stroke="var(--${ink})" stroke-width="3" ...${more} />`;
+const dot = (cx, cy, r = 6) => html`<circle cx=${cx} cy=${cy} r=${r} fill="var(--ink)" />`;
 
 /** The sample of a line in a chart's legend: the name of its colour, and its dashes.
  * @param {[string, string]} look */
-function legendLine([ink, dashes]) {
-  return h(
-    "svg",
-    { width: 26, height: 8 },
-    h("line", {
-      x1: 0,
-      x2: 26,
-      y1: 4,
-      y2: 4,
-      stroke: `var(--${ink})`,
-      "stroke-width": 3,
-      "stroke-dasharray": dashes,
-    }),
-  );
-}
+const legendLine = ([ink, dashes]) =>
+  html`<svg width="26" height="8">
+    <line x1="0" x2="26" y1="4" y2="4" stroke="var(--${ink})" stroke-width="3" stroke-dasharray=${dashes} />
+  </svg>`;
 
-/** A table of numbers: columns [class, heading], rows [class, heading]; write(row, column, text). */
+/** A table of numbers: columns class → heading, rows class → heading; write(row, column, text). */
 function numberTable(columns, rows, title = (row, column) => `${row}-${column}`) {
   const cells = {};
   const heads = {};
-  const cell = (row, column) =>
-    (cells[title(row, column)] = h("td", { class: `number ${title(row, column)}` }));
-  const node = h(
-    "table",
-    {},
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        h("th", { scope: "col" }),
-        ...columns.map(([name, words]) => (heads[name] = h("th", { scope: "col" }, words))),
-      ),
-    ),
-    h(
-      "tbody",
-      {},
-      ...rows.map(([row, words]) =>
-        h(
-          "tr",
-          {},
-          h("th", { scope: "row" }, words),
-          ...columns.map(([column]) => cell(row, column)),
-        ),
-      ),
-    ),
-  );
+  const head = ([name, words]) => (heads[name] = html`<th scope="col">${words}</th>`);
+  const cell = (name) => (cells[name] = html`<td class="number ${name}" />`);
+  const line = ([row, words]) => html`<tr>
+    <th scope="row">${words}</th>
+    ${pairsOf(columns).map(([column]) => cell(title(row, column)))}
+  </tr>`;
+  const node = html`<table>
+    <thead><tr><th scope="col" />${pairsOf(columns).map(head)}</tr></thead>
+    <tbody>${pairsOf(rows).map(line)}</tbody>
+  </table>`;
   return { node, heads, write: (row, column, text) => setText(cells[title(row, column)], text) };
 }
 
 /** The sentence that says what the picture shows. */
-const summary = () => h("p", { class: "verdict", role: "status", style: "margin:4px 0" });
+const summary = () => html`<p class="verdict" role="status" />`;

@@ -1,41 +1,36 @@
 // Rotary positions as clocks (clock_hands.py). Hands start at 12 for (1, 0) and turn clockwise.
-const STYLE = `
-.d2g.clocks .row input { width: 104px; }
-.d2g.clocks .dials { display: grid; grid-template-columns: repeat(var(--across), minmax(0, 190px)); gap: 4px 6px; }
-.d2g.clocks .dials figure { margin: 0; text-align: center; }
-.d2g.clocks .dials svg { width: 100%; max-width: 138px; margin: auto; }
-.d2g.clocks .dials.many svg { max-width: 84px; }
-.d2g.clocks figcaption { font-variant-numeric: tabular-nums; line-height: 1.35; white-space: nowrap; font-size: 12px; }
-.d2g.clocks .dial { fill: var(--paper); stroke: var(--quiet); stroke-width: 1.5; }
-.d2g.clocks .tick { stroke: var(--quiet); }
-.d2g.clocks .between { fill: var(--quiet); fill-opacity: .25; stroke: var(--quiet); }
-.d2g.clocks .q { stroke: var(--blue); } .d2g.clocks .k { stroke: var(--red); stroke-dasharray: 6 4; }
-.d2g.clocks .hand { stroke-width: 3.5; stroke-linecap: round; }
-.d2g.clocks .dials text { font-weight: 700; font-size: 13px; text-anchor: middle; dominant-baseline: central; }
-.d2g.clocks .many text { font-size: 17px; }
-.d2g.clocks .q-text { fill: var(--blue); } .d2g.clocks .k-text { fill: var(--red-text); }
-.d2g.clocks .of-plot, .d2g.clocks .of-plot svg { width: 100%; max-width: 720px; }
-.d2g.clocks .many b, .d2g.clocks .many b + .quiet { display: inline; }
-.d2g.clocks .says { font-size: 14px; margin: 4px 0; }
-.d2g.clocks .says .number { font-weight: 700; font-variant-numeric: tabular-nums; }
-@container explorer (max-width: 480px) {
-  .d2g.clocks .dials { grid-template-columns: repeat(2, minmax(0, 1fr)); }
-  .d2g.clocks .of-plot text { font-size: 14px; }
-  .d2g.clocks .of-plot svg { overflow: visible; }
-}
-@container explorer (min-width: 760px) {
-  .d2g.clocks .dials svg { max-width: 150px; }
-  .d2g.clocks .many b + .quiet { display: block; }
-  .d2g.clocks .dials.many svg { width: 84px; flex: none; margin: 0; }
-  .d2g.clocks .dials.many { grid-template-columns: repeat(4, minmax(0, 205px)); }
-  .d2g.clocks .dials.many figure { display: flex; align-items: center; gap: 4px; text-align: left; }
-}
-`;
 const SIZE = 150;
 const RADIUS = 58;
+const CENTRE = SIZE / 2;
+/** The place at an angle clockwise from 12, and a distance from the centre. */
+const onDial = (angle, r) => [CENTRE + r * Math.sin(angle), CENTRE - r * Math.cos(angle)];
+/** An angle in degrees, from −180 to 180. */
+const degrees = (radians) => (((((radians * 180) / Math.PI + 180) % 360) + 360) % 360) - 180;
 
-function render({ model, el }) {
-  const node = root(el, "clocks", "Rotary clocks: a query and a key turned by their positions");
+/** The face of a clock, and its hands: { q, k } of { angle, length }. */
+function clockFace({ q, k }) {
+  const ticks = Array.from({ length: 12 }, (_, t) => {
+    const [[x1, y1], [x2, y2]] = [5, 0].map((less) => onDial((t * Math.PI) / 6, RADIUS - less));
+    return html`<line class="tick" x1=${x1} y1=${y1} x2=${x2} y2=${y2} />`;
+  });
+  const hand = (name, { angle, length }) => {
+    const [x, y] = onDial(angle, length);
+    return html`<line class="hand ${name}" x1=${CENTRE} y1=${CENTRE} x2=${x} y2=${y} />`;
+  };
+  const name = (text, { angle }) => {
+    const [x, y] = onDial(angle, RADIUS + 10);
+    return html`<text class="${text}-text" x=${x} y=${y}>${text}</text>`;
+  };
+  const [from, to] = degrees(q.angle - k.angle) >= 0 ? [k, q] : [q, k];
+  const r = RADIUS * 0.8;
+  const ends = [from, to].map(({ angle }) => onDial(angle, r).join(" "));
+  const between = `M ${CENTRE} ${CENTRE} L ${ends[0]} A ${r} ${r} 0 0 1 ${ends[1]} Z`;
+  return html`<circle class="dial" cx=${CENTRE} cy=${CENTRE} r=${RADIUS} />${ticks}
+    <path class="between" d=${between} />
+    ${hand("k", k)}${hand("q", q)}${name("k", k)}${name("q", q)}`;
+}
+
+function build({ model, get, set, slider, soon }) {
   let q;
   let k;
   let hs;
@@ -43,88 +38,59 @@ function render({ model, el }) {
   let longest;
   let longestHand;
   let clocks;
-  let top; // what `build` finds in the model
+  let top; // what `renew` finds in the model
   const hand = (v, i) => ({
     length: Math.hypot(v[i], v[i + pairs]),
     angle: Math.atan2(v[i + pairs], v[i]),
   });
 
-  const both = h("input", { type: "range", "aria-label": "move both together", step: 1 });
-  both.addEventListener("input", () => {
-    const distance = model.get("query") - model.get("key");
-    setAndSave(model, { query: Number(both.value), key: Number(both.value) - distance });
-  });
+  const moveBoth = () => {
+    const distance = get("query") - get("key");
+    set({ query: Number(both.value), key: Number(both.value) - distance });
+  };
+  const both = html`<input type="range" aria-label="move both together" step="1" oninput=${moveBoth} />`;
 
   function clock(i) {
-    const c = SIZE / 2;
-    const svg = h("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img" });
-    svg.append(h("circle", { class: "dial", cx: c, cy: c, r: RADIUS }));
-    for (let t = 0; t < 12; t++) {
-      const [x, y] = [Math.sin((t * Math.PI) / 6), -Math.cos((t * Math.PI) / 6)];
-      svg.append(
-        h("line", {
-          class: "tick",
-          x1: c + x * (RADIUS - 5),
-          y1: c + y * (RADIUS - 5),
-          x2: c + x * RADIUS,
-          y2: c + y * RADIUS,
-        }),
-      );
-    }
-    const parts = {
-      between: h("path", { class: "between" }),
-      k: h("line", { class: "hand k", x1: c, y1: c }),
-      q: h("line", { class: "hand q", x1: c, y1: c }),
-      kText: h("text", { class: "k-text" }, "k"),
-      qText: h("text", { class: "q-text" }, "q"),
-    };
-    svg.append(...Object.values(parts));
-    const step = h("div", { class: "quiet" });
-    const angle = h("div", { class: "angle" });
-    const share = h("div", { class: "share" });
-    const figure = h(
-      "figure",
-      {},
-      svg,
-      h("figcaption", {}, h("b", {}, `pair ${i} `), step, angle, share),
-    );
-    return { svg, figure, step, angle, share, ...parts };
+    const svg = html`<svg viewBox="0 0 ${SIZE} ${SIZE}" role="img" />`;
+    const step = html`<div class="quiet" />`;
+    const angle = html`<div class="angle" />`;
+    const share = html`<div class="share" />`;
+    const figure = html`<figure>
+      ${svg}<figcaption><b>pair ${i} </b>${step}${angle}${share}</figcaption>
+    </figure>`;
+    return { svg, figure, step, angle, share };
   }
 
-  const dials = h("div", { class: "dials" });
+  const dials = html`<div class="dials" />`;
   /** A press on the curve moves the key to that distance, or both where it would leave the axis. */
   const pick = (v) => {
     const d = Math.round(Math.min(longest, Math.max(-longest, v)));
-    const query = Math.min(longest + Math.min(0, d), Math.max(0, d, model.get("query")));
-    setAndSave(model, { query, key: query - d });
+    const query = Math.min(longest + Math.min(0, d), Math.max(0, d, get("query")));
+    set({ query, key: query - d });
   };
-  const plot = chart("plot", {
-    width: 620,
-    height: 122,
-    left: 42,
-    right: 22,
-    bottom: 32,
-    top: 8,
-    pick,
-  });
+  const shape = { width: 620, height: 122, left: 42, right: 22, bottom: 32, top: 8, pick };
+  const plot = chart("plot", shape);
   const axis = {
-    query: slider(model, "query", {
-      label: "position of the query",
-      min: 0,
-      max: model.get("longest"),
-    }),
-    key: slider(model, "key", { label: "position of the key", min: 0, max: model.get("longest") }),
+    query: slider("query", "position of the query", [0, get("longest")]),
+    key: slider("key", "position of the key", [0, get("longest")]),
   };
-  const says = h("div", { class: "says", role: "status" });
-  const numbers = {
-    distance: h("span", { class: "number distance" }),
-    score: h("span", { class: "number score" }),
-  };
-  const places = h("span", { class: "places" });
-  says.append(places, "distance ", numbers.distance, " · score q·k/√hs = ", numbers.score);
+  const places = html`<span class="places" />`;
+  const gap = html`<span class="number distance" />`;
+  const score = html`<span class="number score" />`;
+  const power = (v) => Math.round(10 ** v).toLocaleString("en");
+  const page = html`
+    <div class="row">
+      ${axis.query}${axis.key}
+      <label>move both together${both}</label>
+      ${slider("log_base", "base", [1, 7, 0.25], power)}
+    </div>
+    ${dials}
+    <div class="says" role="status">${places}distance ${gap} · score q·k/√hs = ${score}</div>
+    <div class="of-plot">${plot.svg}</div>
+    <div class="quiet">
+      Blue, solid: the query q. Orange, dashed: the key k. Grey: the angle between them (clockwise is positive).
+    </div>`;
 
-  /** An angle in degrees, from −180 to 180. */
-  const degrees = (radians) => (((((radians * 180) / Math.PI + 180) % 360) + 360) % 360) - 180;
   /** The score at a distance: what each pair adds is |q||k| cos(angle between its hands). */
   function shares(distance, base) {
     return Array.from({ length: pairs }, (_, i) => {
@@ -137,8 +103,8 @@ function render({ model, el }) {
   const total = (distance, base) => shares(distance, base).reduce((sum, x) => sum + x, 0);
 
   /** All that depends on the vectors and on the longest distance. */
-  function build() {
-    [q, k, longest] = ["q", "k", "longest"].map((name) => model.get(name));
+  function renew() {
+    [q, k, longest] = ["q", "k", "longest"].map(get);
     hs = q.length;
     pairs = hs / 2;
     if (k.length !== hs) return; // the other one is on its way
@@ -151,77 +117,51 @@ function render({ model, el }) {
     dials.classList.toggle("many", pairs > 4);
     dials.style.setProperty("--across", Math.min(4, pairs));
     drawn = undefined;
-    paint();
+    soon();
   }
 
   let drawn;
   let points; // the curve, and the base that it was reckoned for
   function paint() {
     if (k.length !== hs) return;
-    const query = model.get("query");
-    const key = model.get("key");
-    const base = 10 ** model.get("log_base");
-    const distance = query - key;
+    const at = { query: get("query"), key: get("key") };
+    const base = 10 ** get("log_base");
+    const distance = at.query - at.key;
     const share = shares(distance, base);
-    const c = SIZE / 2;
-    both.min = Math.max(0, distance);
-    both.max = longest + Math.min(0, distance);
-    both.value = query;
-    for (const [name, place] of [
-      ["query", query],
-      ["key", key],
-    ]) {
-      Object.assign(axis[name].querySelector("input"), { max: longest, value: place });
-    }
-    both.setAttribute("aria-valuetext", `query at ${query}, key at ${key}`);
-    clocks.forEach((clock, i) => {
-      const theta = base ** ((-2 * i) / hs);
-      const scale = (RADIUS * 0.9) / longestHand;
-      const ends = [
-        ["q", q, query],
-        ["k", k, key],
-      ].map(([name, v, place]) => {
-        const { length, angle } = hand(v, i);
-        const turned = angle + place * theta;
-        const x = Math.sin(turned);
-        const y = -Math.cos(turned);
-        const reach = length * scale;
-        clock[name].setAttribute("x2", c + reach * x);
-        clock[name].setAttribute("y2", c + reach * y);
-        clock[`${name}Text`].setAttribute("x", c + (RADIUS + 10) * x);
-        clock[`${name}Text`].setAttribute("y", c + (RADIUS + 10) * y);
-        return turned;
-      });
-      const between = degrees(ends[0] - ends[1]);
-      const r = RADIUS * 0.8;
-      const at = (angle) => `${c + r * Math.sin(angle)} ${c - r * Math.cos(angle)}`;
-      const arc = between >= 0 ? [ends[1], ends[0]] : [ends[0], ends[1]];
-      clock.between.setAttribute(
-        "d",
-        `M ${c} ${c} L ${at(arc[0])} A ${r} ${r} 0 0 1 ${at(arc[1])} Z`,
-      );
-      const perStep = (theta * 180) / Math.PI;
-      clock.step.textContent = `${Number(perStep.toPrecision(3))}° per step`;
-      clock.angle.textContent = `from k to q: ${fixed(between, 0)}°`;
-      clock.share.textContent = `adds ${fixed(share[i], 2)}`;
-      clock.svg.setAttribute(
-        "aria-label",
-        `Pair ${i}: the query's hand stands ${between.toFixed(0)} degrees clockwise of the key's`,
-      );
+    Object.assign(both, {
+      min: Math.max(0, distance),
+      max: longest + Math.min(0, distance),
+      value: at.query,
     });
-    places.textContent = `query at ${query}, key at ${key} · `;
-    numbers.distance.textContent = fixed(distance, 0);
-    numbers.score.textContent = fixed(total(distance, base), 3);
+    for (const name of ["query", "key"])
+      Object.assign(axis[name].querySelector("input"), { max: longest, value: at[name] });
+    put(both, { "aria-valuetext": `query at ${at.query}, key at ${at.key}` });
+    clocks.forEach(({ svg, step, angle, share: adds }, i) => {
+      const theta = base ** ((-2 * i) / hs);
+      const turned = (v, place) => ({
+        angle: hand(v, i).angle + place * theta,
+        length: (hand(v, i).length * RADIUS * 0.9) / longestHand,
+      });
+      const hands = { q: turned(q, at.query), k: turned(k, at.key) };
+      const between = degrees(hands.q.angle - hands.k.angle);
+      svg.replaceChildren(...clockFace(hands));
+      setText(step, `${Number(((theta * 180) / Math.PI).toPrecision(3))}° per step`);
+      setText(angle, `from k to q: ${fixed(between, 0)}°`);
+      setText(adds, `adds ${fixed(share[i], 2)}`);
+      const label = `Pair ${i}: the query's hand stands ${between.toFixed(0)} degrees clockwise of the key's`;
+      put(svg, { "aria-label": label });
+    });
+    setText(places, `query at ${at.query}, key at ${at.key} · `);
+    setText(gap, fixed(distance, 0));
+    setText(score, fixed(total(distance, base), 3));
     paintCurve(distance, base);
   }
 
   function paintCurve(distance, base) {
-    if (drawn !== base)
-      points = Array.from({ length: 2 * longest + 1 }, (_, i) => [
-        i - longest,
-        total(i - longest, base),
-      ]);
+    const reached = Array.from({ length: 2 * longest + 1 }, (_, i) => i - longest);
+    if (drawn !== base) points = reached.map((d) => [d, total(d, base)]);
     drawn = base;
+    const shown = (x, y) => points.map(([d, s]) => [x(d), y(s)]);
     plot.paint({
       x: [-longest, longest],
       y: [-top, top],
@@ -232,54 +172,21 @@ function render({ model, el }) {
       title: "",
       label: `The score at every distance from −${longest} to ${longest}; the dot is at distance ${distance}`,
       marks: (x, y) => [
-        curve(
-          points.map(([d, s]) => [x(d), y(s)]),
-          "ink",
-          { "stroke-width": 1.5 },
-        ),
-        h("circle", {
-          cx: x(distance),
-          cy: y(points[distance + longest][1]),
-          r: 6,
-          fill: "var(--blue)",
-          stroke: "var(--paper)",
-          "stroke-width": 2,
-        }),
+        curve(shown(x, y), "ink", { "stroke-width": 1.5 }),
+        html`<circle cx=${x(distance)} cy=${y(points[distance + longest][1])} r="6"
+          fill="var(--blue)" stroke="var(--paper)" stroke-width="2" />`,
       ],
     });
   }
 
-  const power = (v) => {
-    const b = 10 ** v;
-    return b >= 100 ? Math.round(b).toLocaleString("en") : b.toFixed(0);
-  };
-  node.append(
-    h("style", {}, STYLE),
-    h(
-      "div",
-      { class: "row" },
-      axis.query,
-      axis.key,
-      h("label", {}, "move both together", both),
-      slider(model, "log_base", { label: "base", min: 1, max: 7, step: 0.25, show: power }),
-    ),
-    dials,
-    says,
-    h("div", { class: "of-plot" }, plot.svg),
-    h(
-      "div",
-      { class: "quiet" },
-      "Blue, solid: the query q. Orange, dashed: the key k. Grey: the angle between them (clockwise is positive).",
-    ),
-  );
-  build();
-  const later = throttleToFrame(build);
-  model.on("change:q change:k change:longest", later);
-  const undo = paintOnChange(model, ["query", "key", "log_base"], paint);
-  return () => {
-    model.off("change:q change:k change:longest", later);
-    undo();
-  };
+  renew();
+  model.on("change:q change:k change:longest", throttleToFrame(renew));
+  return { page, paint };
 }
 
-export default live(render);
+export default explorer({
+  name: "clocks",
+  title: "Rotary clocks: a query and a key turned by their positions",
+  traits: ["query", "key", "log_base"],
+  build,
+});

@@ -13,18 +13,6 @@ const WIRES = [
 ];
 const INKS = { forward: "blue", backward: "orange", send: "green" };
 
-const STYLE = `
-.d2g.overlap-explorer .row .row { gap: 4px; margin: 0; }
-.d2g.overlap-explorer .row input[type="range"] { width: 104px; }
-.d2g.overlap-explorer button { padding: 2px 6px; }
-.d2g.overlap-explorer .value { min-width: 6ch; }
-.d2g.overlap-explorer figcaption { min-height: 1.45em; }
-.d2g.overlap-explorer .verdict { min-height: 2.9em; }
-.d2g.overlap-explorer .key { display: flex; flex-wrap: wrap; gap: 0 16px; margin: 2px 0; font-size: 12px; }
-.d2g.overlap-explorer .key svg { display: inline-block; margin-right: 5px; }
-@container explorer (max-width: 480px) { .d2g.overlap-explorer figcaption { min-height: 2.9em; } .d2g.overlap-explorer .verdict { min-height: 4.35em; } }
-`;
-
 /** One step of training, as one_step in overlap.py: [{ kind, layer, start, end }]. */
 function oneStep(parameters, layers, processes, tokens, speed, bandwidth, overlap) {
   const part = parameters / layers;
@@ -62,22 +50,6 @@ function inShort(exact, digits = 3) {
 const inTime = (seconds) =>
   seconds >= 0.1 ? `${inShort(seconds)} s` : `${inShort(1000 * seconds)} ms`;
 
-/** A slider whose stops are the given values of a trait; between them Python may have set it. */
-function stops(model, name, label, values, show) {
-  const input = h("input", { type: "range", min: 0, max: values.length - 1, "aria-label": label });
-  const value = h("span", { class: "value" });
-  const read = () => {
-    const away = values.map((v) => Math.abs(Math.log(v / model.get(name))));
-    input.value = away.indexOf(Math.min(...away));
-    value.textContent = show(model.get(name));
-    input.setAttribute("aria-valuetext", value.textContent);
-  };
-  input.addEventListener("input", () => setAndSave(model, { [name]: values[input.value] }));
-  model.on(`change:${name}`, read);
-  read();
-  return h("label", {}, label, input, value);
-}
-
 /** About five round places from 0 to `end`. */
 function places(end) {
   const ten = 10 ** Math.floor(Math.log10(end / 4));
@@ -85,86 +57,72 @@ function places(end) {
   return Array.from({ length: Math.floor(end / step) + 1 }, (_, i) => i * step);
 }
 
-function render({ model, el }) {
-  const node = root(
-    el,
-    "overlap-explorer",
-    "A training step on many GPUs: what is computed and what is sent",
-  );
+function build({ node, get, checkbox, choice, stops }) {
   const whole = (v) => v.toLocaleString("en-GB");
-  const asked = (words, name, options, label) =>
-    h("span", { class: "row" }, words, choice(model, name, options, label));
   const says = summary();
-  const board = h("div");
-  const sample = (ink) =>
-    h(
-      "svg",
-      { width: 12, height: 10 },
-      h("rect", { width: 12, height: 10, fill: `var(--${ink})` }),
-    );
-  node.append(
-    h("style", {}, STYLE),
-    h(
-      "div",
-      { class: "row" },
-      asked(
-        "parameters",
-        "size",
-        Object.keys(MODELS).map((name) => [name, name]),
-        "Model size",
-      ),
-      stops(model, "processes", "GPUs", GPUS, whole),
-      stops(model, "tokens", "tokens per GPU", TOKENS, whole),
-      checkbox(model, "overlap", "send while computing"),
-    ),
-    h(
-      "div",
-      { class: "row" },
-      stops(model, "bandwidth", "bandwidth", BANDWIDTHS, (v) => `${inShort(v / 1e9)} GB/s`),
-      choice(model, "bandwidth", WIRES, "Links by name"),
-    ),
-    board,
-    h(
-      "p",
-      { class: "quiet key" },
-      ...[
-        ["blue", "forward, first layer first"],
-        ["orange", "backward, last layer first"],
-        ["green", "the layer's gradient, averaged over all GPUs"],
-        ["panel", "idle"],
-      ].map(([ink, words]) => h("span", {}, sample(ink), words)),
-      h("span", {}, "one block per layer, the last in full colour"),
-    ),
-    says,
-  );
+  const board = html`<div />`;
+  const bandwidth = (v) => `${inShort(v / 1e9)} GB/s`;
+  const sizes = Object.keys(MODELS).map((name) => [name, name]);
+  const inks = {
+    blue: "forward, first layer first",
+    orange: "backward, last layer first",
+    green: "the layer's gradient, averaged over all GPUs",
+    panel: "idle",
+  };
+  const sample = ([ink, words]) => html`<span>
+    <svg width="12" height="10"><rect width="12" height="10" fill="var(--${ink})" /></svg>${words}
+  </span>`;
+  const page = html`
+    <div class="row">
+      <span class="row">parameters${choice("size", sizes, "Model size")}</span>
+      ${stops("processes", "GPUs", GPUS, whole)}
+      ${stops("tokens", "tokens per GPU", TOKENS, whole)}
+      ${checkbox("overlap", "send while computing")}
+    </div>
+    <div class="row">
+      ${stops("bandwidth", "bandwidth", BANDWIDTHS, bandwidth)}
+      ${choice("bandwidth", WIRES, "Links by name")}
+    </div>
+    ${board}
+    <p class="quiet key">
+      ${Object.entries(inks).map(sample)}<span>one block per layer, the last in full colour</span>
+    </p>
+    ${says}`;
 
   let picture;
   let width;
-  function lay(wide) {
+  function layOut(wide) {
     width = wide;
     picture = chart("step", { width, height: 186, left: 62, right: 12, bottom: 34, top: 32 });
     board.replaceChildren(picture.figure);
-    paint();
   }
+  layOut(320);
+  const watcher = new ResizeObserver(() => {
+    const wide = Math.min(960, node.clientWidth - 4); // as wide as there is room
+    if (wide <= 0 || wide === width) return;
+    layOut(wide);
+    paint();
+  });
+  watcher.observe(node);
 
   const step = (overlap) =>
     oneStep(
-      ...MODELS[model.get("size")],
-      ...["processes", "tokens", "speed", "bandwidth"].map((name) => model.get(name)),
+      ...MODELS[get("size")],
+      ...["processes", "tokens", "speed", "bandwidth"].map(get),
       overlap,
     );
 
   function paint() {
-    const overlap = model.get("overlap");
+    const overlap = get("overlap");
     const now = step(overlap);
     const apart = step(false).seconds;
-    const gpus = model.get("processes");
-    const layers = MODELS[model.get("size")][1];
+    const gpus = get("processes");
+    const layers = MODELS[get("size")][1];
     const waits = now.seconds - now.computed;
     const [unit, times] = apart < 0.1 ? ["milliseconds", 1000] : ["seconds", 1];
     const title =
       `one step ${inTime(now.seconds)} · computing ${inShort((100 * now.computed) / now.seconds)}% of the time · ` +
-      `${gpus === 1 ? "1 GPU processes" : `${whole(gpus)} GPUs process`} ${inShort((gpus * model.get("tokens")) / now.seconds, 2)} tokens per second`;
+      `${gpus === 1 ? "1 GPU processes" : `${whole(gpus)} GPUs process`} ${inShort((gpus * get("tokens")) / now.seconds, 2)} tokens per second`;
     picture.paint({
       x: [0, 1.01 * apart],
       y: [0.4, 2.6],
@@ -178,13 +136,8 @@ function render({ model, el }) {
       label: `A step in time, computing above and sending below: ${title}`,
       marks: (x, y, text) => {
         const bar = (row, start, end, more) =>
-          h("rect", {
-            x: x(start),
-            y: y(row + 0.35),
-            height: y(row - 0.35) - y(row + 0.35),
-            width: Math.max(0.3, x(end) - x(start) - (x(end) - x(start) > 3 ? 0.8 : 0)),
-            ...more,
-          });
+          html`<rect x=${x(start)} y=${y(row + 0.35)} height=${y(row - 0.35) - y(row + 0.35)}
+            width=${Math.max(0.3, x(end) - x(start) - (x(end) - x(start) > 3 ? 0.8 : 0))} ...${more} />`;
         const block = ({ kind, layer, start, end }) =>
           bar(kind === "send" ? 1 : 2, start, end, {
             class: kind,
@@ -192,13 +145,12 @@ function render({ model, el }) {
             "fill-opacity": (0.5 + (0.5 * (layer + 1)) / layers).toFixed(3),
           });
         const line = (at, more) =>
-          h("line", { x1: x(at), x2: x(at), y1: y(2.6), y2: y(0.4), ...more });
+          html`<line x1=${x(at)} x2=${x(at)} y1=${y(2.6)} y2=${y(0.4)} ...${more} />`;
         const atEnd = (at, top, words, more) =>
           text(Math.min(x(at), width - 12 - 3.2 * words.length), top, words, more); // inside the picture
         const between = (start, end, top, words, more) =>
-          x(end) - x(start) > 6.5 * words.length // if there is room
-            ? text((x(start) + x(end)) / 2, top, words, more)
-            : "";
+          x(end) - x(start) > 6.5 * words.length && // if there is room
+          text((x(start) + x(end)) / 2, top, words, more);
         const ink = { fill: "var(--ink)" };
         const forward = now.computed / 3;
         const sends = now.blocks.filter(({ kind }) => kind === "send");
@@ -206,24 +158,16 @@ function render({ model, el }) {
         return [
           bar(2, 0, now.seconds, { fill: "var(--panel)" }),
           bar(1, 0, now.seconds, { fill: "var(--panel)" }),
-          ...now.blocks.map(block),
+          now.blocks.map(block),
           between(0, forward, y(2.35) - 3, `forward 0 → ${layers - 1}`),
           between(forward, now.computed, y(2.35) - 3, `backward ${layers - 1} → 0`),
           between(first, now.seconds, y(1.35) - 3, `gradients ${layers - 1} → 0`),
           between(now.computed, now.seconds, y(2) + 4, `idle for ${inTime(waits)}`, ink),
-          between(
-            0,
-            first,
-            y(1) + 4,
-            sends.length ? "nothing to send yet" : "nothing to send",
-            ink,
-          ),
-          ...(now.seconds < apart
-            ? [
-                line(apart, { stroke: "var(--quiet)", "stroke-dasharray": "2 3" }),
-                atEnd(apart, 24, `without overlap ${inTime(apart)}`),
-              ]
-            : []),
+          between(0, first, y(1) + 4, `nothing to send${sends.length ? " yet" : ""}`, ink),
+          now.seconds < apart && [
+            line(apart, { stroke: "var(--quiet)", "stroke-dasharray": "2 3" }),
+            atEnd(apart, 24, `without overlap ${inTime(apart)}`),
+          ],
           line(now.seconds, { class: "end", stroke: "var(--ink)", "stroke-width": 2 }),
           atEnd(now.seconds, 11, inTime(now.seconds), { ...ink, "font-weight": 600 }),
         ];
@@ -233,34 +177,24 @@ function render({ model, el }) {
   }
 
   function judge(overlap, waits) {
-    const gpus = model.get("processes");
+    const gpus = get("processes");
     const wait = `the GPU is idle for ${inTime(waits)}`;
     if (gpus === 1) return "● one GPU has nothing to send and is never idle.";
     if (!overlap)
       return `▲ no overlap: the gradients are sent after the backward pass, and ${wait}.`;
     // A layer's gradient is sent in the time of its backward: 4(n − 1)/n · part / bandwidth = 4 · part · tokens / speed.
-    const needed = (((gpus - 1) / gpus) * model.get("speed")) / model.get("bandwidth");
-    return model.get("tokens") >= needed
+    const needed = (((gpus - 1) / gpus) * get("speed")) / get("bandwidth");
+    return get("tokens") >= needed
       ? `● sending is hidden behind the backward pass: ${wait}, only for the first block's gradient, which comes last.`
       : `▼ sending a gradient takes longer than computing one: they queue, and ${wait}. This link keeps up from ${inShort(needed)} tokens per GPU.`;
   }
 
-  const watcher = new ResizeObserver(() => {
-    // as wide as there is room
-    const wide = Math.min(960, node.clientWidth - 4);
-    if (wide > 0 && wide !== width) lay(wide);
-  });
-  lay(320);
-  watcher.observe(node);
-  const forget = paintOnChange(
-    model,
-    ["size", "processes", "tokens", "bandwidth", "overlap", "speed"],
-    paint,
-  );
-  return () => {
-    watcher.disconnect();
-    forget();
-  };
+  return { page, paint, stop: () => watcher.disconnect() };
 }
 
-export default live(render);
+export default explorer({
+  name: "overlap-explorer",
+  title: "A training step on many GPUs: what is computed and what is sent",
+  traits: ["size", "processes", "tokens", "bandwidth", "overlap", "speed"],
+  build,
+});

@@ -8,23 +8,6 @@ const ACCURACIES = [
 const EDGES = [480, 560, 620, 760, 940]; // of the explorer's width, in pixels
 const WIDTHS = [164, 154, 180, 200, 248, 308]; // of a chart, below the first edge and from each edge on
 
-const STYLE = `
-.d2g.rewards-explorer .row .row { gap: 4px; margin: 0; }
-.d2g.rewards-explorer .row button { padding: 2px 8px; }
-.d2g.rewards-explorer .verdict { min-height: 2.9em; }
-.d2g.rewards-explorer .charts { display: flex; flex-wrap: wrap; gap: 2px 8px; }
-.d2g.rewards-explorer .charts figcaption { line-height: 18px; white-space: nowrap; }
-.d2g.rewards-explorer .key { display: flex; flex-wrap: wrap; gap: 0 14px; margin: 2px 0; font-size: 12px; }
-.d2g.rewards-explorer .key span { display: inline-flex; align-items: center; gap: 4px; }
-.d2g.rewards-explorer caption { text-align: left; font-weight: 600; }
-.d2g.rewards-explorer th, .d2g.rewards-explorer td { padding: 1px 5px; white-space: pre; text-align: left; }
-.d2g.rewards-explorer tbody th, .d2g.rewards-explorer .said { font: 12px/1.45 var(--jp-code-font-family, monospace); }
-.d2g.rewards-explorer .samples { white-space: normal; }
-.d2g.rewards-explorer .said { display: inline-block; white-space: pre; color: var(--quiet); }
-.d2g.rewards-explorer .said.right { color: var(--green-text); font-weight: 700; }
-@container explorer (max-width: 619px) { .d2g.rewards-explorer .verdict { min-height: 4.35em; } }
-`;
-
 /** About three round places from low to high, with the words for them. */
 function places(low, high) {
   const ten = 10 ** Math.floor(Math.log10((high - low) / 2));
@@ -37,13 +20,7 @@ function places(low, high) {
   });
 }
 
-function render({ model, el }) {
-  const node = root(
-    el,
-    "rewards-explorer",
-    "A policy trained against a judge: completions and curves by KL penalty and step",
-  );
-  const get = (name) => model.get(name);
+function build({ get, set, slider, choice }) {
   const steps = get("steps");
   const betas = get("betas");
   const groups = get("groups");
@@ -52,66 +29,41 @@ function render({ model, el }) {
   const [first, last] = [steps[0], steps[steps.length - 1]];
   const gap = steps[1] - first;
   const place = () => [betas.indexOf(get("beta")), steps.indexOf(get("step"))];
-  const longest = Math.max(
-    ...get("completions")
-      .flat(3)
-      .map((text) => [...text].length),
-  );
+  const lengths = get("completions")
+    .flat(3)
+    .map((text) => [...text].length);
+  const width = `width:${Math.max(...lengths) + 3}ch`;
 
   // The completions: a row for each problem. They are written anew, never made anew.
   const tables = get("prompts").map((prompt, p) => {
-    const texts = get("completions")[0][0][p].map(() =>
-      h("span", { class: "said", style: `width:${longest + 3}ch` }),
-    );
-    const count = h("td", { class: "count" });
-    const line = h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, visible(prompt)),
-      h("td", { class: "samples" }, ...texts.flatMap((text) => [text, " "])),
-      count,
-    );
+    const sample = () => html`<span class="said" style=${width} />`;
+    const texts = get("completions")[0][0][p].map(sample);
+    const count = html`<td class="count" />`;
+    const line = html`<tr>
+      <th scope="row">${visible(prompt)}</th>
+      <td class="samples">${texts.map((text) => [text, " "])}</td>
+      ${count}
+    </tr>`;
     return { texts, count, line };
   });
-  const caption = h("caption", {});
-  const stepping = slider(model, "step", {
-    label: "training step",
-    min: first,
-    max: last,
-    step: gap,
-  });
+  const caption = html`<caption />`;
+  const stepping = slider("step", "training step", [first, last, gap]);
   stepping.querySelector("input").dataset.entry = "";
+  const penalties = betas.map((beta) => [beta, String(beta)]);
   const says = summary();
-  const board = h("div", { class: "charts" });
-  node.append(
-    h("style", {}, STYLE),
-    h(
-      "div",
-      { class: "row" },
-      h(
-        "span",
-        { class: "row" },
-        "KL penalty β",
-        choice(
-          model,
-          "beta",
-          betas.map((beta) => [beta, String(beta)]),
-          "KL penalty β",
-        ),
-      ),
-      stepping,
-    ),
-    says,
-    board,
-    h(
-      "p",
-      { class: "quiet key" },
-      ...groups.map((name, g) => h("span", {}, legendLine(ACCURACIES[g]), `accuracy: ${name}`)),
-      h("span", {}, "thick: the chosen β; thin: the others"),
-      h("span", {}, "● the chosen step (click to move it)"),
-    ),
-    h("table", {}, caption, h("tbody", {}, ...tables.map(({ line }) => line))),
-  );
+  const board = html`<div class="charts" />`;
+  const key = (name, g) => html`<span>${legendLine(ACCURACIES[g])}accuracy: ${name}</span>`;
+  const page = html`
+    <div class="row">
+      <span class="row">KL penalty β${choice("beta", penalties, "KL penalty β")}</span>${stepping}
+    </div>
+    ${says}${board}
+    <p class="quiet key">
+      ${groups.map(key)}
+      <span>thick: the chosen β; thin: the others</span>
+      <span>● the chosen step (click to move it)</span>
+    </p>
+    <table>${caption}<tbody>${tables.map(({ line }) => line)}</tbody></table>`;
 
   // The charts, made anew when there is more or less room.
   const all = [
@@ -127,15 +79,18 @@ function render({ model, el }) {
   });
   const pick = (v) => {
     const i = Math.round((v - first) / gap);
-    setAndSave(model, { step: steps[Math.min(steps.length - 1, Math.max(0, i))] });
+    set({ step: steps[Math.min(steps.length - 1, Math.max(0, i))] });
   };
   function lay(reached) {
     const size = { width: WIDTHS[reached], height: 132, left: 34, right: 10, bottom: 30, pick };
     for (const one of all) one.chart = chart(one.name, size);
     board.replaceChildren(...all.map(({ chart: { figure } }) => figure));
-    paint();
   }
 
+  const thin = (points, [ink, dashes]) =>
+    curve(points, ink, { "stroke-width": 1, "stroke-opacity": 0.5, "stroke-dasharray": dashes });
+  const thick = (points, [ink, dashes]) =>
+    curve(points, ink, { class: "chosen", "stroke-dasharray": dashes });
   function paintCurves({ chart: { paint: draw }, title, digits, curves, inks, range, name }, b, i) {
     const now = curves.map((by) => fixed(by[b][i], digits));
     const points = (by, k, x, y) => by[k].map((v, j) => [x(steps[j]), y(v)]);
@@ -151,22 +106,9 @@ function render({ model, el }) {
       title: `${title}: ${now.join(", ")}`,
       label: `${title} over the training steps; at step ${steps[i]} with β = ${betas[b]}: ${words}`,
       marks: (x, y) => [
-        ...curves.flatMap((by, g) =>
-          others.map((k) =>
-            curve(points(by, k, x, y), inks[g][0], {
-              "stroke-width": 1,
-              "stroke-opacity": 0.5,
-              "stroke-dasharray": inks[g][1],
-            }),
-          ),
-        ),
-        ...curves.map((by, g) =>
-          curve(points(by, b, x, y), inks[g][0], {
-            class: "chosen",
-            "stroke-dasharray": inks[g][1],
-          }),
-        ),
-        ...curves.map((by) => dot(x(steps[i]), y(by[b][i]), 5)),
+        curves.map((by, g) => others.map((k) => thin(points(by, k, x, y), inks[g]))),
+        curves.map((by, g) => thick(points(by, b, x, y), inks[g])),
+        curves.map((by) => dot(x(steps[i]), y(by[b][i]), 5)),
       ],
     });
   }
@@ -206,12 +148,13 @@ function render({ model, el }) {
       setText(count, `${many} of ${texts.length} right`);
     });
   }
-  const asWide = onBreakpoint(node, lay, EDGES);
-  const forget = paintOnChange(model, ["beta", "step"], paint);
-  return () => {
-    asWide();
-    forget();
-  };
+  return { page, paint, lay };
 }
 
-export default live(render);
+export default explorer({
+  name: "rewards-explorer",
+  title: "A policy trained against a judge: completions and curves by KL penalty and step",
+  traits: ["beta", "step"],
+  edges: EDGES,
+  build,
+});

@@ -67,178 +67,90 @@ function writeShort(node, text, longest) {
   node.title = said === text ? "" : inFull(text);
 }
 
-const STYLE = `
-  .sampling-explorer .prompt { display: flex; align-items: flex-start; gap: 8px; margin: 3px 4px 0 0; }
-  .sampling-explorer textarea { flex: 1; min-width: 0; box-sizing: border-box; resize: none; padding: 3px 8px;
-    font-family: var(--jp-code-font-family, monospace); background: var(--paper); border: 1px solid var(--line); border-radius: 4px; }
-  .sampling-explorer .slot { height: 2.9em; overflow: hidden; margin: 3px 0; }
-  .sampling-explorer .slot > * { margin: 0; }
-  .sampling-explorer .silence:not(:empty) ~ *, .sampling-explorer .problem:not(:empty) ~ * { display: none; }
-  .sampling-explorer .reads, .sampling-explorer .problem { overflow-wrap: anywhere; }
-  .sampling-explorer .reads .token { white-space: pre-wrap; unicode-bidi: isolate; }
-  .sampling-explorer .token:empty { display: none; }
-  .sampling-explorer .fresh { font-weight: 700; text-decoration: underline; }
-  .sampling-explorer .columns { gap: 6px 12px; }
-  .sampling-explorer .side { flex: 1 1 180px; min-width: 0; max-width: 330px; padding-right: 4px; display: grid; gap: 6px; }
-  .sampling-explorer .side label { display: grid; grid-template-columns: 1fr auto; gap: 0 6px; }
-  .sampling-explorer .side label input { grid-area: 2 / 1 / 3 / 3; width: 100%; margin: 2px 0; box-sizing: border-box; }
-  .sampling-explorer .buttons { display: flex; flex-wrap: wrap; gap: 5px; }
-  .sampling-explorer .buttons button { padding: 2px 7px; }
-  .sampling-explorer .drawn { height: 1.45em; }
-  .sampling-explorer table { width: 100%; table-layout: fixed; }
-  .sampling-explorer th, .sampling-explorer td { padding: 1px 2px; font-weight: 400; }
-  .sampling-explorer th { width: 50%; }
-  @container explorer (max-width: 539px) { /* a phone: the buttons stand between the prompt and the bars */
-    .sampling-explorer .side { display: contents; }
-    .sampling-explorer .side > * { flex: 1 1 100%; }
-    .sampling-explorer .buttons, .sampling-explorer .drawn { order: -1; }
-  }
-  @container explorer (min-width: 540px) and (max-width: 759px) { .sampling-explorer table { font-size: 12px; } .sampling-explorer th { width: 84px; } }
-  .sampling-explorer td, .sampling-explorer .drawn { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate; }
-  .sampling-explorer .legend { margin: 0; padding: 0; list-style: none; font-size: 12px; line-height: 1.35; }
-  .sampling-explorer .legend li { display: grid; grid-template-columns: 14px 1fr; gap: 6px; align-items: baseline; margin: 0; }
-  .sampling-explorer .legend i { height: 9px; border: 1px solid var(--quiet); font-style: normal; text-align: center; }
-  .sampling-explorer .legend .likely { background: var(--blue); border-color: var(--blue); }
-  .sampling-explorer .legend .gone { background: repeating-linear-gradient(-45deg, transparent 0 2px, var(--quiet) 2px 3px); }
-  .sampling-explorer .legend .own { width: 2px; height: 12px; justify-self: center; border: 0; background: var(--ink); align-self: center; }
-  .sampling-explorer .legend .tip { border: 0; height: auto; line-height: 1; }`;
-
-function render({ model: bare, el }) {
-  const node = root(
-    el,
-    "sampling-explorer",
-    "Sampling explorer: what comes next, and how it is chosen",
-  );
-  const model = withAck(bare, node);
-  const tokens = model.get("tokens");
-  const most = model.get("most_k");
-  const first = model.get("prompt");
+function build({ model, node, get, set, slider, soon }) {
+  const tokens = get("tokens");
+  const most = get("most_k");
+  const first = get("prompt");
   let ranks = [];
   let ranked = [];
   let plain = null;
   let waiting = 0;
   let draws = 0;
   let last = "";
-  const send = (text) => setAndSave(model, { prompt: text.toWellFormed?.() ?? text }); // half a sign cannot be sent
+  const send = (text) => set({ prompt: text.toWellFormed?.() ?? text }); // half a sign cannot be sent
 
-  const field = h("textarea", {
-    rows: 2,
-    "aria-label": "prompt",
-    spellcheck: "false",
-    autocomplete: "off",
-    autocapitalize: "off",
-    maxlength: 4000,
-  });
-  field.addEventListener("input", () => {
+  const typed = () => {
     waiting = 0;
     last = "";
     send(field.value);
-  });
-  const error = h("div", { class: "warning problem", role: "status", "aria-live": "polite" });
-  const lead = h("span", { class: "note" });
-  const seen = h("span", { class: "token seen" });
-  const fresh = h("span", { class: "token fresh" });
-  const drawn = h("div", { class: "drawn", role: "status", "aria-live": "polite" });
-  const button = (label, act) => h("button", { type: "button", onclick: act }, label);
+  };
+  const field = html`<textarea rows="2" aria-label="prompt" spellcheck="false" autocomplete="off"
+    autocapitalize="off" maxlength="4000" oninput=${typed} />`;
+  const error = html`<div class="warning problem" role="status" aria-live="polite" />`;
+  const lead = html`<span class="note" />`;
+  const seen = html`<span class="token seen" />`;
+  const fresh = html`<span class="token fresh" />`;
+  const drawn = html`<div class="drawn" role="status" aria-live="polite" />`;
+  const button = (label, act) => html`<button type="button" onclick=${act}>${label}</button>`;
   const ask = (n) => () => {
     waiting = Math.min(200, waiting + n);
     step();
   };
-  const cells = Object.fromEntries(
-    ["entropy", "plain", "kept", "mass", "next"].map((name) => [
-      name,
-      h("td", { class: `number ${name}` }),
-    ]),
-  );
-  const row = (label, cell) => h("tr", {}, h("th", { scope: "row" }, label), cell);
-  const key = (name, words, sign = "") =>
-    h("li", {}, h("i", { class: name, "aria-hidden": "true" }, sign), h("span", {}, words));
   const drawing = [button("Sample next token", ask(1)), button("Sample 20", ask(20))];
-  const table = h(
-    "table",
-    {},
-    h(
-      "tbody",
-      {},
-      row("next number", cells.next),
-      row("tokens kept", cells.kept),
-      row("their sum", cells.mass),
-      row("entropy, bits", cells.entropy),
-      row("… raw model", cells.plain),
-    ),
-  );
   const again = button("Start again", () => {
     waiting = draws = 0;
     last = "";
     setText(drawn, "");
     send(first);
     allowAgain();
-    paint();
+    soon();
   });
+  const cells = {};
+  const row = (name, label) => {
+    cells[name] = html`<td class="number ${name}" />`;
+    return html`<tr><th scope="row">${label}</th>${cells[name]}</tr>`;
+  };
+  const table = html`<table><tbody>
+    ${row("next", "next number")}
+    ${row("kept", "tokens kept")}
+    ${row("mass", "their sum")}
+    ${row("entropy", "entropy, bits")}
+    ${row("plain", "… raw model")}
+  </tbody></table>`;
   const many = tokens.length > SHOWN;
   const height = TOP + ROW * (Math.min(SHOWN, tokens.length) + Number(many)) + 2;
   const picture = canvas(1, height, "");
   const ctx = picture.getContext("2d");
+  const key = (name, words, sign = "") =>
+    html`<li><i class=${name} aria-hidden="true">${sign}</i><span>${words}</span></li>`;
+  const heat = (t) => (t ? t.toFixed(2) : "0 (greedy)");
+  const page = html`
+    <label class="prompt">prompt${field}</label>
+    <div class="slot">
+      ${node.querySelector(".silence")}${error}
+      <div class="reads">${lead} ${seen}${fresh}</div>
+    </div>
+    <div class="columns">
+      ${picture}
+      <div class="side">
+        ${slider("temperature", "temperature τ", [0, 3, 0.05], heat)}
+        ${slider("top_k", "top-k", [1, most], (k) => (k >= most ? "off" : String(k)))}
+        ${slider("top_p", "top-p", [0.01, 1, 0.01], (p) => (p >= 1 ? "off" : p.toFixed(2)))}
+        <div class="buttons">${drawing}${again}</div>
+        ${drawn}${table}
+        <ul class="legend quiet">
+          ${key("likely", "probability of being sampled")}
+          ${key("gone", "removed (original probability)")}
+          ${key("own", "raw model (τ = 1, no cuts)")}
+          ${key("tip", "next random number, on the scale of the kept tokens", "▼")}
+        </ul>
+      </div>
+    </div>`;
 
-  node.append(
-    h("style", {}, STYLE),
-    h("label", { class: "prompt" }, "prompt", field),
-    h(
-      "div",
-      { class: "slot" },
-      node.querySelector(".silence"),
-      error,
-      h("div", { class: "reads" }, lead, " ", seen, fresh),
-    ),
-    h(
-      "div",
-      { class: "columns" },
-      picture,
-      h(
-        "div",
-        { class: "side" },
-        slider(model, "temperature", {
-          label: "temperature τ",
-          min: 0,
-          max: 3,
-          step: 0.05,
-          show: (t) => (t ? t.toFixed(2) : "0 (greedy)"),
-        }),
-        slider(model, "top_k", {
-          label: "top-k",
-          min: 1,
-          max: most,
-          show: (k) => (k >= most ? "off" : String(k)),
-        }),
-        slider(model, "top_p", {
-          label: "top-p",
-          min: 0.01,
-          max: 1,
-          step: 0.01,
-          show: (p) => (p >= 1 ? "off" : p.toFixed(2)),
-        }),
-        h("div", { class: "buttons" }, ...drawing, again),
-        drawn,
-        table,
-        h(
-          "ul",
-          { class: "legend quiet" },
-          key("likely", "probability of being sampled"),
-          key("gone", "removed (original probability)"),
-          key("own", "raw model (τ = 1, no cuts)"),
-          key("tip", "next random number, on the scale of the kept tokens", "▼"),
-        ),
-      ),
-    ),
-  );
-
-  const now = () =>
-    distribution(
-      ranked,
-      model.get("temperature"),
-      model.get("top_k") >= most ? tokens.length : model.get("top_k"),
-      model.get("top_p"),
-    );
+  const now = () => {
+    const k = get("top_k") >= most ? tokens.length : get("top_k");
+    return distribution(ranked, get("temperature"), k, get("top_p"));
+  };
   // For tests: token → probability, as drawn from.
   node.probabilities = () => {
     const { final } = now();
@@ -261,12 +173,7 @@ function render({ model: bare, el }) {
   }
   let inks = {};
   function readInks() {
-    inks = Object.fromEntries(
-      ["ink", "quiet", "line", "blue", "orange", "paper"].map((name) => [
-        name,
-        cssColor(node, name),
-      ]),
-    );
+    inks = cssColors(node, "ink quiet line blue orange paper");
     inks.font = getComputedStyle(field).fontFamily || "monospace";
     hatched = hatch(inks.quiet);
   }
@@ -295,7 +202,6 @@ function render({ model: bare, el }) {
     );
     label = Math.min(roomy ? 120 : 104, 14 + 7.3 * Math.max(5, longest));
     bar = wide - label - 112;
-    paint();
   }
 
   /** The kept tokens side by side, in order, and the next dart above them. */
@@ -347,13 +253,10 @@ function render({ model: bare, el }) {
     );
   }
 
-  function draw() {
+  function paint() {
     if (!wide) return;
     if (!inks.blue) readInks(); // not before: a node has its colours when it stands in the page
-    if (!inks.blue) {
-      paint();
-      return;
-    }
+    if (!inks.blue) return soon();
     fit(picture, wide, height);
     if (!ranked.length) return;
     const { hot, final, n, mass } = now();
@@ -367,39 +270,27 @@ function render({ model: bare, el }) {
       ctx.fillStyle = inks.quiet;
       ctx.fillText(`${100 * tick}%`, label + tick * bar, 8);
     }
-    const u = dart(model.get("seed"), draws);
+    const u = dart(get("seed"), draws);
     const target = hit(final, n, u);
     ruler(final, n, u, target);
     for (let i = 0; i < shown; i++)
       line(i, nameOf(ranks[i]), final[i], hot[i], plain.final[i], i === target);
     if (many) {
       const rest = (p) => p.subarray(SHOWN).reduce((a, b) => a + b, 0);
-      line(
-        SHOWN,
-        `${ranked.length - SHOWN} others`,
-        rest(final),
-        rest(hot),
-        rest(plain.final),
-        target >= SHOWN,
-      );
+      const others = [final, hot, plain.final].map(rest);
+      line(SHOWN, `${ranked.length - SHOWN} others`, ...others, target >= SHOWN);
     }
     writeShort(cells.next, `${u.toFixed(3)} → ${signs(tokens[ranks[target]])}`, 40);
     setText(cells.entropy, Math.abs(entropy(final)).toFixed(2));
     setText(cells.plain, plain.bits.toFixed(2));
     setText(cells.kept, `${n} of ${ranked.length}`);
     setText(cells.mass, percent(mass));
-    const top = ranks
-      .slice(0, 5)
-      .map(
-        (id, i) => `${truncate(signs(tokens[id]), 40)} ${final[i] ? percent(final[i]) : "removed"}`,
-      )
-      .join(", ");
-    picture.setAttribute(
-      "aria-label",
-      `Likeliest next tokens: ${top}. ${n} of ${ranked.length} kept.`,
-    );
+    const top = ranks.slice(0, 5).map((id, i) => {
+      return `${truncate(signs(tokens[id]), 40)} ${final[i] ? percent(final[i]) : "removed"}`;
+    });
+    const said = `Likeliest next tokens: ${top.join(", ")}. ${n} of ${ranked.length} kept.`;
+    put(picture, { "aria-label": said });
   }
-  const paint = throttleToFrame(draw);
   picture.addEventListener("pointermove", ({ offsetY }) => {
     // the whole name of what is cut
     const i = Math.floor((offsetY - TOP) / ROW);
@@ -410,15 +301,15 @@ function render({ model: bare, el }) {
 
   /** Draw a token if one is wanted and the model has answered for the present prompt. */
   function step() {
-    const answer = model.get("answer");
-    const prompt = model.get("prompt");
+    const answer = get("answer");
+    const prompt = get("prompt");
     if (!waiting || answer.prompt !== prompt) return;
     if (answer.error || prompt.length > 3990) {
       waiting = 0;
       return;
     }
     waiting -= 1;
-    const u = dart(model.get("seed"), draws);
+    const u = dart(get("seed"), draws);
     const { final, n } = now();
     last = tokens[ranks[hit(final, n, u)]];
     draws += 1;
@@ -427,13 +318,13 @@ function render({ model: bare, el }) {
     else {
       // a token without signs: the prompt is the one that was answered
       allowAgain();
-      paint();
+      soon();
       step();
     }
   }
 
   function read() {
-    const answer = model.get("answer");
+    const answer = get("answer");
     writeShort(error, answer.error, 150);
     setText(lead, answer.note || "model input:");
     if (!answer.error) {
@@ -456,36 +347,31 @@ function render({ model: bare, el }) {
     );
     step();
     if (inks.blue)
-      draw(); // at once: the kernel sends one answer for each prompt
-    else paint();
+      paint(); // at once: the kernel sends one answer for each prompt
+    else soon();
   }
   /** Is there anything to start again from? */
   const allowAgain = () => {
-    again.disabled = !draws && model.get("prompt") === first;
+    again.disabled = !draws && get("prompt") === first;
   };
   const refill = () => {
     allowAgain();
-    if (field.value === model.get("prompt")) return;
-    field.value = model.get("prompt");
+    if (field.value === get("prompt")) return;
+    field.value = get("prompt");
     field.scrollTop = field.scrollHeight; // what was written last
   };
 
-  for (const name of ["temperature", "top_k", "top_p"]) model.on(`change:${name}`, paint);
   model.on("change:answer", read);
   model.on("change:prompt", refill);
-  const undo = onTheme(() => {
-    readInks();
-    paint();
-  });
-  const unwatch = onBreakpoint(node, lay);
   refill();
   read();
-  return () => {
-    undo();
-    unwatch();
-    model.off("change:answer", read);
-    model.off("change:prompt", refill);
-    for (const name of ["temperature", "top_k", "top_p"]) model.off(`change:${name}`, paint);
-  };
+  return { page, paint, lay, theme: readInks };
 }
-export default live(render);
+
+export default explorer({
+  name: "sampling-explorer",
+  title: "Sampling explorer: what comes next, and how it is chosen",
+  traits: ["temperature", "top_k", "top_p"],
+  asks: true,
+  build,
+});

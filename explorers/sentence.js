@@ -41,27 +41,20 @@ function markChosen(box, chosen) {
 /** The text field, and texts to choose from. */
 function textRow(s) {
   const { model, get } = s;
-  const field = h("input", {
-    type: "text",
-    "aria-label": "text",
-    maxlength: MOST_LETTERS,
-    spellcheck: "false",
-    autocomplete: "off",
-    autocapitalize: "off",
-    "data-entry": "",
-  });
-  const chip = (text) =>
-    h("button", { type: "button", title: text, onclick: () => s.begin(text) }, truncate(text, 15));
-  const asLine = (text) => text.replaceAll("\n", "⏎"); // which a field of one line would lose
-  field.value = asLine(get("text"));
-  field.addEventListener("focus", () => {
-    if (!s.isAblated()) s.anchor = get("text");
-  });
-  field.addEventListener("input", () => {
+  const type = () => {
     s.key = -1;
     s.load();
     s.change({ text: field.value.replaceAll("⏎", "\n"), position: -1 });
-  });
+  };
+  const keep = () => {
+    if (!s.isAblated()) s.anchor = get("text");
+  };
+  const field = html`<input type="text" aria-label="text" maxlength=${MOST_LETTERS} spellcheck="false"
+    autocomplete="off" autocapitalize="off" data-entry="" onfocus=${keep} oninput=${type} />`;
+  const chip = (text) =>
+    html`<button type="button" title=${text} onclick=${() => s.begin(text)}>${truncate(text, 15)}</button>`;
+  const asLine = (text) => text.replaceAll("\n", "⏎"); // which a field of one line would lose
+  field.value = asLine(get("text"));
   const read = () => {
     const text = get("text");
     if (field.value === asLine(text)) return;
@@ -69,39 +62,23 @@ function textRow(s) {
     field.scrollLeft = field.scrollWidth; // what was appended is seen
   };
   model.on("change:text", read);
-  const node = h(
-    "div",
-    { class: "given" },
-    h("label", {}, "text", field),
-    h("span", { class: "chips" }, ...get("examples").map(chip)),
-  );
-  return { node, stop: () => model.off("change:text", read) };
+  return html`<div class="given">
+    <label>text${field}</label><span class="chips">${get("examples").map(chip)}</span>
+  </div>`;
 }
 
 /** The tokens, one of them followed. */
 function tokenStrip(s) {
-  const node = h("div", {
-    class: "strip",
-    role: "listbox",
-    "aria-label": "tokens: choose the one to follow",
-    "aria-orientation": "horizontal",
-  });
+  const node = html`<div class="strip" role="listbox" aria-label="tokens: choose the one to follow"
+    aria-orientation="horizontal" />`;
   rovingFocus(node, 1, (n) => {
     s.key = -1;
     s.change({ position: n === s.ids.length - 1 ? -1 : n });
   });
-  const button = (id, n) =>
-    h(
-      "button",
-      {
-        type: "button",
-        role: "option",
-        "data-n": n,
-        "aria-label": `token ${n + 1}: ${s.name(id)}, number ${id}`,
-      },
-      h("span", {}, truncate(s.name(id), 14)),
-      h("small", {}, String(id)),
-    );
+  const button = (id, n) => html`<button type="button" role="option" data-n=${n}
+    aria-label="token ${n + 1}: ${s.name(id)}, number ${id}">
+    <span>${truncate(s.name(id), 14)}</span><small>${id}</small>
+  </button>`;
   function paint() {
     if (node.dataset.ids !== s.ids.join()) {
       node.dataset.ids = s.ids.join();
@@ -114,19 +91,10 @@ function tokenStrip(s) {
 
 /** The seven stages, one open. */
 function stageTabs(s) {
-  const tab = ({ name }, n) =>
-    h(
-      "button",
-      { type: "button", role: "tab", "data-n": n },
-      h("b", {}, String(n + 1)),
-      h("span", {}, name),
-      h("small"),
-    );
-  const node = h(
-    "div",
-    { class: "road", role: "tablist", "aria-label": "stages" },
-    ...STAGES.map(tab),
-  );
+  const tab = ({ name }, n) => html`<button type="button" role="tab" data-n=${n}>
+    <b>${n + 1}</b><span>${name}</span><small />
+  </button>`;
+  const node = html`<div class="road" role="tablist" aria-label="stages">${STAGES.map(tab)}</div>`;
   rovingFocus(node, 1, (n) => {
     if (n > 0) s.load();
     s.change({ stage: STAGES[n].name });
@@ -218,50 +186,31 @@ function crossOut(ctx, x, y, size) {
 function headPicker(s) {
   const { L, H } = s.shape;
   const { get } = s;
-  const maps = h("canvas", { "aria-hidden": "true" });
-  const grid = h("div", {
-    class: "heads",
-    role: "listbox",
-    "aria-label": "layer and head",
-    title: "Click or use the arrow keys to choose a head; press X to switch it off or on",
-  });
-  for (let l = 0; l < L; l++) {
-    for (let n = 0; n < H; n++) {
-      grid.append(
-        h("button", {
-          type: "button",
-          role: "option",
-          "data-n": l * H + n,
-          "aria-label": `layer ${l}, head ${n}`,
-        }),
-      );
-    }
-  }
-  grid.style.setProperty("--heads", H);
-  grid.addEventListener("keydown", ({ key }) => {
-    if (key.toLowerCase() === "x") s.toggleHead();
-  });
+  const maps = html`<canvas aria-hidden="true" />`;
+  const head = (_, n) => html`<button type="button" role="option" data-n=${n}
+    aria-label="layer ${Math.floor(n / H)}, head ${n % H}" />`;
+  const switchOff = ({ key }) => key.toLowerCase() === "x" && s.toggleHead();
+  const grid = html`<div class="heads" role="listbox" aria-label="layer and head" style="--heads: ${H};"
+    title="Click or use the arrow keys to choose a head; press X to switch it off or on"
+    onkeydown=${switchOff}>${Array.from({ length: L * H }, head)}</div>`;
   rovingFocus(grid, H, (n) => {
     s.key = -1;
     s.change({ layer: Math.floor(n / H), head: n % H });
   });
-  const headOn = h("input", { type: "checkbox" });
-  const maskOn = h("input", { type: "checkbox" });
-  headOn.addEventListener("change", () => s.toggleHead());
-  maskOn.addEventListener("change", () => {
+  const mask = () => {
     s.load();
     s.change({ masked: maskOn.checked });
-  });
-  const which = h("div", { class: "which" });
-  const node = h(
-    "div",
-    { class: "machine" },
-    which,
-    h("div", { class: "maps" }, maps, grid),
-    h("div", { class: "axes quiet" }, "head →, layer ↓ (from 0)"),
-    h("label", {}, headOn, "this head is on"),
-    h("label", {}, maskOn, "mask"),
-  );
+  };
+  const headOn = html`<input type="checkbox" onchange=${() => s.toggleHead()} />`;
+  const maskOn = html`<input type="checkbox" onchange=${mask} />`;
+  const which = html`<div class="which" />`;
+  const node = html`<div class="machine">
+    ${which}
+    <div class="maps">${maps}${grid}</div>
+    <div class="axes quiet">head →, layer ↓ (from 0)</div>
+    <label>${headOn}this head is on</label>
+    <label>${maskOn}mask</label>
+  </div>`;
   function paint() {
     setText(which, `layer ${get("layer")}, head ${get("head")}`);
     markChosen(grid, s.chosenHead());
@@ -276,30 +225,28 @@ function headPicker(s) {
 /** A link to a chapter, by the stem of its file. */
 function toChapter(stem, inBook) {
   const number = stem.slice(0, 2);
-  if (inBook) return h("a", { href: `${stem}.html` }, number);
+  if (inBook) return html`<a href="${stem}.html">${number}</a>`;
   if (!location.pathname.includes("/tree/")) return number;
-  return h("a", { href: `${stem}.ipynb`, target: "_blank" }, number);
+  return html`<a href="${stem}.ipynb" target="_blank">${number}</a>`;
 }
 
 /** The open stage. */
 function stagePanel(s) {
   const { get } = s;
-  const saying = h("p", { class: "say" });
-  const warning = h("p", { class: "warning", role: "status" });
-  const links = h("span", { class: "links quiet" });
+  const saying = html`<p class="say" />`;
+  const warning = html`<p class="warning" role="status" />`;
+  const links = html`<span class="links quiet" />`;
   const heads = headPicker(s);
-  const drawing = h("div", { class: "drawing" });
+  const drawing = html`<div class="drawing" />`;
   rovingFocus(drawing, 1, (n) => {
     s.key = n;
     s.paint();
   });
-  const node = h(
-    "div",
-    { class: "panel", role: "tabpanel" },
-    h("div", { class: "told" }, saying, links),
-    warning,
-    h("div", { class: "work" }, heads.node, drawing),
-  );
+  const node = html`<div class="panel" role="tabpanel">
+    <div class="told">${saying}${links}</div>
+    ${warning}
+    <div class="work">${heads.node}${drawing}</div>
+  </div>`;
 
   /** The key that is shown: the one that was clicked, or the one with the largest number. */
   function shownKey(n, i, l, head) {
@@ -324,13 +271,7 @@ function stagePanel(s) {
   }
   function loadButton() {
     if (!s.ids.length || s.loading) return [];
-    return [
-      h(
-        "button",
-        { type: "button", onclick: () => s.load() },
-        "Load the weights and compute it here",
-      ),
-    ];
+    return html`<button type="button" onclick=${() => s.load()}>Load the weights and compute it here</button>`;
   }
   function paint() {
     const { ids, gpt, trouble } = s;
@@ -351,7 +292,7 @@ function stagePanel(s) {
     const ready = T > 0 && (gpt || n === 0);
     heads.node.hidden = !ready || n < 2 || n > 5;
     if (ready) paintDrawing(stage, n);
-    else drawing.replaceChildren(...loadButton());
+    else drawing.replaceChildren(...[loadButton()].flat());
   }
   return { node, paint };
 }
@@ -359,12 +300,12 @@ function stagePanel(s) {
 /** Bars of the likeliest next tokens, and one of all others. */
 function probabilityRows(s) {
   const rows = Array.from({ length: LINES.large.next + 1 }, () => {
-    const name = h("th", { scope: "row" });
-    const number = h("td", { class: "number" });
-    const bar = h("i", { class: "bar" });
-    const tick = h("i", { class: "tick" });
-    const bars = h("td", { class: "long", "aria-hidden": "true" }, bar, tick);
-    return { name, number, bar, tick, node: h("tr", {}, name, bars, number) };
+    const name = html`<th scope="row" />`;
+    const number = html`<td class="number" />`;
+    const bar = html`<i class="bar" />`;
+    const tick = html`<i class="tick" />`;
+    const node = html`<tr>${name}<td class="long" aria-hidden="true">${bar}${tick}</td>${number}</tr>`;
+    return { name, number, bar, tick, node };
   });
   function paintRow(row, name, prob, compared) {
     setText(row.name, name);
@@ -399,7 +340,7 @@ function probabilityRows(s) {
       else paintRow(row, truncate(s.name(order[n]), 12), probs[order[n]], compare?.[order[n]]);
     });
   }
-  return { node: h("tbody", {}, ...rows.map((row) => row.node)), paint };
+  return { node: html`<tbody>${rows.map((row) => row.node)}</tbody>`, paint };
 }
 
 /** What the bars are compared with: [probabilities, words], or nothing. */
@@ -413,30 +354,22 @@ function comparison(s) {
 /** The next token: its probabilities, what they are compared with, and what can be done. */
 function answerPanel(s) {
   const rows = probabilityRows(s);
-  const heading = h("div", { class: "heading" });
-  const legend = h("div", { class: "legend quiet" });
-  const button = (label, title, act) => h("button", { type: "button", title, onclick: act }, label);
-  const sample = button(
-    "Sample next token",
-    "Sample the next token from these probabilities and append it",
-    () => s.sample(),
-  );
-  const reset = button("Reset", "all heads on, mask on, temperature 1", () =>
-    s.change({ off: [], masked: true, temperature: 1 }),
-  );
-  const saying = h("span");
-  const loading = h("div", { class: "loading quiet" }, saying, h("progress"));
-  const node = h(
-    "div",
-    { class: "answer" },
-    heading,
-    h("table", {}, rows.node),
-    legend,
-    slider(s.model, "temperature", { min: 0.1, max: 3, step: 0.1, show: (t) => t.toFixed(1) }),
-    h("div", { class: "row" }, sample, reset),
-    loading,
-  );
-  const spoken = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
+  const heading = html`<div class="heading" />`;
+  const legend = html`<div class="legend quiet" />`;
+  const calm = () => s.change({ off: [], masked: true, temperature: 1 });
+  const sample = html`<button type="button" onclick=${() => s.sample()}
+    title="Sample the next token from these probabilities and append it">Sample next token</button>`;
+  const reset = html`<button type="button" onclick=${calm}
+    title="all heads on, mask on, temperature 1">Reset</button>`;
+  const saying = html`<span />`;
+  const loading = html`<div class="loading quiet">${saying}<progress /></div>`;
+  const node = html`<div class="answer">
+    ${heading}<table>${rows.node}</table>${legend}
+    ${slider(s.model, "temperature", { min: 0.1, max: 3, step: 0.1, show: (t) => t.toFixed(1) })}
+    <div class="row">${sample}${reset}</div>
+    ${loading}
+  </div>`;
+  const spoken = html`<p class="unseen" role="status" aria-live="polite" />`;
   const speak = debounce(() => {
     const best = largest(s.probs, 3).map((id) => `${s.name(id)} ${percent(s.probs[id])}`);
     setText(spoken, best.length ? `Most likely next: ${best.join(", ")}.` : "");
@@ -465,56 +398,34 @@ function answerPanel(s) {
   return { node, spoken, paint, stop: speak.stop };
 }
 
-function render({ model, el }) {
-  const node = root(el, "sentence", "One text through the whole model");
+function build({ model, node, soon }) {
   const s = new SentenceState(model, paint);
-  const text = textRow(s);
   const strip = tokenStrip(s);
   const tabs = stageTabs(s);
   const panel = stagePanel(s);
   const answer = answerPanel(s);
-  node.append(
-    text.node,
-    strip.node,
-    tabs.node,
-    h("div", { class: "both" }, panel.node, answer.node),
-    answer.spoken,
-  );
+  const page = html`
+    ${textRow(s)}${strip.node}${tabs.node}
+    <div class="both">${panel.node}${answer.node}</div>
+    ${answer.spoken}`;
 
   function paint() {
-    if (!node.isConnected) {
-      requestAnimationFrame(paint); // a node has its colours when it stands in the page
-      return;
-    }
+    if (!strip.node.isConnected) return soon(); // a node has its colours when it stands in the page
     s.inks ??= readInks(node);
     for (const part of [strip, answer, tabs, panel]) part.paint(); // the tabs name the answer
   }
   // What Python, or the slider, has set.
-  const recompute = () => {
-    if (!s.changing) s.compute();
-  };
-  const repaint = () => {
-    if (!s.changing) paint();
-  };
-  const events = (names) => names.map((name) => `change:${name}`).join(" ");
-  model.on(events(COMPUTED_FROM), recompute);
-  model.on(events(SHOWN_FROM), repaint);
-  const sizes = new ResizeObserver(() => {
-    const narrow = node.clientWidth < 560;
-    if (!node.clientWidth || s.narrow === narrow) return;
-    s.narrow = narrow;
-    paint();
-  });
-  sizes.observe(node);
+  for (const trait of COMPUTED_FROM) model.on(`change:${trait}`, () => s.changing || s.compute());
+  for (const trait of SHOWN_FROM) model.on(`change:${trait}`, () => s.changing || paint());
+  const lay = (wide) => (s.narrow = wide < 1);
   s.compute();
   const seen = new IntersectionObserver((all) => all.some((one) => one.isIntersecting) && s.load());
   if (s.inBook) seen.observe(node);
   else s.load();
-  const untheme = onTheme(() => {
-    s.inks = readInks(node);
+  const theme = () => {
+    s.inks = null;
     s.stale.heads = true;
-    paint();
-  });
+  };
   // For tests: what is computed, and the promise of the weights.
   Object.assign(node, {
     gpt: () => s.gpt,
@@ -522,15 +433,18 @@ function render({ model, el }) {
     probabilities: () => Array.from(s.probs),
     loaded: () => s.loading,
   });
-  return () => {
-    untheme();
-    sizes.disconnect();
+  const stop = () => {
     seen.disconnect();
     answer.stop();
     s.set.stop();
-    text.stop();
-    model.off(events(COMPUTED_FROM), recompute);
-    model.off(events(SHOWN_FROM), repaint);
   };
+  return { page, paint, lay, theme, stop };
 }
-export default live(render);
+
+export default explorer({
+  name: "sentence",
+  title: "One text through the whole model",
+  traits: [],
+  edges: [560],
+  build,
+});

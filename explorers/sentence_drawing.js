@@ -2,22 +2,15 @@
 
 const vectorText = (v, n) =>
   `${Array.from(v.slice(0, n), (x) => fixed(x)).join("  ")}${v.length > n ? "  …" : ""}`;
-const token = (text) => h("span", { class: "token" }, text);
-const numberCell = (text) => h("td", { class: "number" }, text);
+const token = (text) => html`<span class="token">${text}</span>`;
+const numberCell = (text) => html`<td class="number">${text}</td>`;
 
 /** The head of a table. isNumber(n): does the n-th column hold numbers? */
-const tableHead = (titles, isNumber = (n) => n > 0) =>
-  h(
-    "thead",
-    {},
-    h(
-      "tr",
-      {},
-      ...titles.map((title, n) =>
-        h("th", { scope: "col", class: isNumber(n) ? "number" : "" }, title),
-      ),
-    ),
-  );
+function tableHead(titles, isNumber = (n) => n > 0) {
+  const cell = (title, n) =>
+    html`<th scope="col" class=${isNumber(n) ? "number" : ""}>${title}</th>`;
+  return html`<thead><tr>${titles.map(cell)}</tr></thead>`;
+}
 
 /** The largest of the numbers, without their signs. */
 function maxAbs(v, from = 0, to = v.length) {
@@ -28,8 +21,7 @@ function maxAbs(v, from = 0, to = v.length) {
 
 /** The colours of the page, by name; those of images also as bytes. */
 function readInks(node) {
-  const names = ["ink", "quiet", "line", "blue", "orange", "paper", "panel", "focus"];
-  const inks = Object.fromEntries(names.map((ink) => [ink, cssColor(node, ink)]));
+  const inks = cssColors(node, "ink quiet line blue orange paper panel focus");
   const bytes = {};
   const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   for (const ink of ["blue", "orange", "panel"]) {
@@ -93,37 +85,26 @@ function squareMap(s, v, label, i, j) {
     s.key = x;
     s.change({ position: y === T - 1 ? -1 : y });
   });
-  const caption = h("figcaption", { class: "quiet" }, "query ↓  key →");
-  return h("figure", { class: "square" }, picture, caption);
+  return html`<figure class="square">
+    ${picture}<figcaption class="quiet">query ↓  key →</figcaption>
+  </figure>`;
 }
 
 /** The keys of the chosen query in this order; one, j, is chosen. cells(k): the columns of key k. */
 function keyList(s, order, heads, cells, j) {
   if (!order.includes(j)) order = [...order.slice(0, -1), j];
-  const button = (k) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "token",
-        "data-n": k,
-        "aria-pressed": String(k === j),
-        tabindex: k === j ? 0 : -1,
-      },
-      s.word(k, 11),
-    );
-  const row = (k) =>
-    h(
-      "tr",
-      { class: k === j ? "on" : "" },
-      h("th", { scope: "row" }, button(k)),
-      ...cells(k).map(numberCell),
-    );
-  return h("table", { class: "keys-list" }, tableHead(heads), h("tbody", {}, ...order.map(row)));
+  const row = (k) => html`<tr class=${k === j ? "on" : ""}>
+    <th scope="row">
+      <button type="button" class="token" data-n=${k} aria-pressed=${String(k === j)}
+        tabindex=${k === j ? 0 : -1}>${s.word(k, 11)}</button>
+    </th>
+    ${cells(k).map(numberCell)}
+  </tr>`;
+  return html`<table class="keys-list">${tableHead(heads)}<tbody>${order.map(row)}</tbody></table>`;
 }
 
 /** A bar in a line of text. */
 function bar(v, most, ink = "blue") {
   const width = Math.max(1, Math.round((64 * Math.abs(v)) / most));
-  return h("i", { class: "line", style: `width:${width}px;background:var(--${ink})` });
+  return html`<i class="line" style="width:${width}px;background:var(--${ink})" />`;
 }

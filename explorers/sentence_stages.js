@@ -23,30 +23,18 @@ function drawTokens(s, i) {
     parts = [...parts.slice(0, at), best, ...parts.slice(at + 2)];
     lines.push({ parts, what: `merge ${grouped(best - bpe.first + 1)}`, at });
   }
-  const row = (line, n) =>
-    h(
-      "tr",
-      {},
-      h(
-        "td",
-        {},
-        ...line.parts.map((part, k) =>
-          h("span", { class: `token${k === line.at ? " on" : ""}` }, s.name(part)),
-        ),
-      ),
-      h("td", { class: "quiet" }, line.what),
-      h("td", { class: "quiet" }, n === lines.length - 1 ? `→ id ${id}` : ""),
-    );
-  return [
-    h(
-      "p",
-      { class: "sub" },
-      "How “",
-      token(s.word(i, 20)),
-      "” was built: frequent neighbouring letters are merged, the most frequent pair first.",
-    ),
-    h("table", { class: "merging" }, h("tbody", {}, ...lines.map(row))),
-  ];
+  const part = (line) => (id, k) =>
+    html`<span class="token${k === line.at ? " on" : ""}">${s.name(id)}</span>`;
+  const row = (line, n) => html`<tr>
+    <td>${line.parts.map(part(line))}</td>
+    <td class="quiet">${line.what}</td>
+    <td class="quiet">${n === lines.length - 1 ? `→ id ${id}` : ""}</td>
+  </tr>`;
+  return html`
+    <p class="sub">
+      How “${token(s.word(i, 20))}” was built: frequent neighbouring letters are merged, the most frequent pair first.
+    </p>
+    <table class="merging"><tbody>${lines.map(row)}</tbody></table>`;
 }
 
 /** The rows of the embedding table that the ids select. */
@@ -58,12 +46,8 @@ function drawVectors(s, i) {
   const vector = gpt.token.slice(ids[i] * C, ids[i] * C + C);
   const most = 0.6 * maxAbs(vector);
   const cells = tile(inks, T, C, (t, n) => gpt.token[ids[t] * C + n] / most);
-  const { picture, ctx } = tilePicture(
-    cells,
-    512,
-    high * T,
-    `the ${C} numbers of each token, the chosen one framed`,
-  );
+  const label = `the ${C} numbers of each token, the chosen one framed`;
+  const { picture, ctx } = tilePicture(cells, 512, high * T, label);
   ctx.strokeStyle = inks.ink;
   ctx.lineWidth = 2;
   ctx.strokeRect(1, i * high, 510, high);
@@ -71,21 +55,15 @@ function drawVectors(s, i) {
     const t = Math.floor((offsetY * T * high) / picture.clientHeight / high);
     s.change({ position: Math.min(T - 1, t) });
   });
-  return [
-    h(
-      "p",
-      { class: "sub" },
-      token(s.word(i, 20)),
-      ` has id ${ids[i]}, so its vector is row ${ids[i]} of ${grouped(V)}:`,
-    ),
-    h("p", { class: "value wrap" }, `(${vectorText(vector, 9)})`),
-    h(
-      "p",
-      { class: "sub quiet" },
-      `All tokens, one per line, ${C} numbers across: blue above 0, orange below.`,
-    ),
-    picture,
-  ];
+  return html`
+    <p class="sub">
+      ${token(s.word(i, 20))} has id ${ids[i]}, so its vector is row ${ids[i]} of ${grouped(V)}:
+    </p>
+    <p class="value wrap">(${vectorText(vector, 9)})</p>
+    <p class="sub quiet">
+      All tokens, one per line, ${C} numbers across: blue above 0, orange below.
+    </p>
+    ${picture}`;
 }
 
 /** q · k ÷ √hs of one head. */
@@ -108,24 +86,18 @@ function drawScores(s, i, j, l, n) {
   const products = biggest.map((m) => `${fixed(q[m])} × ${parenthesised(k[m])}`).join(" + ");
   const dot = fixed(row[j] * Math.sqrt(hs));
   const cells = (m) => [fixed(row[m]), bar(row[m], most, row[m] < 0 ? "orange" : "blue")];
-  return [
-    h(
-      "div",
-      { class: "pair" },
-      squareMap(s, (a, b) => scores[a * T + b] / most, "scores of all queries and keys", i, j),
-      h(
-        "div",
-        {},
-        h("div", { class: "sub" }, "q of ", token(s.word(i)), " times the k of"),
-        keyList(s, largest(row, linesShown(s).keys), ["key", "score", ""], cells, j),
-      ),
-    ),
-    h(
-      "p",
-      { class: "value wrap" },
-      `q · k = ${products} + … (${hs} products) = ${dot};  ÷ ${Math.sqrt(hs)} = ${fixed(row[j])}`,
-    ),
-  ];
+  const shade = (a, b) => scores[a * T + b] / most;
+  return html`
+    <div class="pair">
+      ${squareMap(s, shade, "scores of all queries and keys", i, j)}
+      <div>
+        <div class="sub">q of ${token(s.word(i))} times the k of</div>
+        ${keyList(s, largest(row, linesShown(s).keys), ["key", "score", ""], cells, j)}
+      </div>
+    </div>
+    <p class="value wrap">
+      q · k = ${products} + … (${hs} products) = ${dot};  ÷ ${Math.sqrt(hs)} = ${fixed(row[j])}
+    </p>`;
 }
 
 /** Mask and softmax of one head. */
@@ -139,26 +111,20 @@ function drawWeights(s, i, j, l, n) {
   const cells = (m) =>
     s.isOpen(i, m) ? [fixed(score(m)), percent(row[m]), bar(row[m], 1)] : ["−∞", "0%", ""];
   const shade = (a, b) => (s.isOpen(a, b) ? Math.sqrt(s.weight(l, n, a, b)) : NaN);
-  return [
-    h(
-      "div",
-      { class: "pair" },
-      squareMap(s, shade, "weights of all queries and keys; grey is masked", i, j),
-      h(
-        "div",
-        {},
-        h("div", { class: "sub" }, token(s.word(i)), " attends to"),
-        keyList(s, largest(row, linesShown(s).keys), ["key", "score", "weight", ""], cells, j),
-      ),
-    ),
-    h(
-      "p",
-      { class: "value wrap" },
-      s.isOpen(i, j)
-        ? `${s.word(j)}: e^(${fixed(score(j))} − ${fixed(most)}) = ${fixed(Math.exp(score(j) - most))};  ÷ the sum of all, ${fixed(sum)} = ${percent(row[j])}`
-        : `${s.word(j)} comes later: its score is replaced by −∞, and e^−∞ = 0`,
-    ),
-  ];
+  const reckoning = s.isOpen(i, j)
+    ? `e^(${fixed(score(j))} − ${fixed(most)}) = ${fixed(Math.exp(score(j) - most))};  ÷ the sum of all, ${fixed(sum)} = ${percent(row[j])}`
+    : "";
+  return html`
+    <div class="pair">
+      ${squareMap(s, shade, "weights of all queries and keys; grey is masked", i, j)}
+      <div>
+        <div class="sub">${token(s.word(i))} attends to</div>
+        ${keyList(s, largest(row, linesShown(s).keys), ["key", "score", "weight", ""], cells, j)}
+      </div>
+    </div>
+    <p class="value wrap">
+      ${reckoning ? `${s.word(j)}: ${reckoning}` : `${s.word(j)} comes later: its score is replaced by −∞, and e^−∞ = 0`}
+    </p>`;
 }
 
 /** The weighted sum of the values of one head. */
@@ -181,41 +147,25 @@ function drawValues(s, i, j, l, n) {
     picture.setAttribute("aria-hidden", "true");
     return picture;
   };
-  const line = (m) =>
-    h(
-      "tr",
-      {},
-      numberCell(percent(row[m])),
-      h("td", {}, h("span", { class: "times" }, "× v of "), token(s.word(m, 11))),
-      h("td", {}, stripe(value(m), row[m])),
-    );
+  const line = (m) => html`<tr>
+    ${numberCell(percent(row[m]))}
+    <td><span class="times">× v of </span>${token(s.word(m, 11))}</td>
+    <td>${stripe(value(m), row[m])}</td>
+  </tr>`;
   const rest = T - order.length;
-  const more = h("tr", { class: "quiet" }, h("td", {}), h("td", {}, `+ ${rest} more`), h("td", {}));
-  const total = h(
-    "tr",
-    { class: "total" },
-    h("td", {}),
-    h("td", {}, "the sum"),
-    h("td", {}, stripe(sum, 1)),
-  );
   const isOff = s.get("off").includes(l * H + n);
-  return [
-    h(
-      "table",
-      { class: "mixing" },
-      h("tbody", {}, ...order.map(line), ...(rest > 0 ? [more] : []), total),
-    ),
-    h(
-      "p",
-      { class: "value wrap" },
-      isOff ? "The head is off: its output is 0." : `(${vectorText(sum, 8)})`,
-    ),
-    h(
-      "p",
-      { class: "sub quiet" },
-      `The outputs of the layer’s ${H} heads (${C} numbers) go through one more matrix and are added to the token’s vector.`,
-    ),
-  ];
+  return html`
+    <table class="mixing"><tbody>
+      ${order.map(line)}
+      ${rest > 0 && html`<tr class="quiet"><td /><td>+ ${rest} more</td><td /></tr>`}
+      <tr class="total"><td /><td>the sum</td><td>${stripe(sum, 1)}</td></tr>
+    </tbody></table>
+    <p class="value wrap">
+      ${isOff ? "The head is off: its output is 0." : `(${vectorText(sum, 8)})`}
+    </p>
+    <p class="sub quiet">
+      The outputs of the layer’s ${H} heads (${C} numbers) go through one more matrix and are added to the token’s vector.
+    </p>`;
 }
 
 const norm = (v) => Math.sqrt(v.reduce((sum, x) => sum + x * x, 0));
@@ -230,48 +180,34 @@ function drawSum(s, i, j, layer) {
     const [start, mid, end] = [x, middle, gpt.layers[l + 1]?.x ?? gpt.last].map(ofToken);
     const guess = softmax(gpt.logits(i, l + 1), 1);
     const [best] = largest(guess, 1);
-    return {
-      attention: distance(mid, start),
-      mlp: distance(end, mid),
-      length: norm(end),
-      best,
-      prob: guess[best],
-    };
+    const [attention, mlp] = [distance(mid, start), distance(end, mid)];
+    return { attention, mlp, length: norm(end), best, prob: guess[best] };
   });
   const most = Math.max(...lines.flatMap(({ attention, mlp }) => [attention, mlp]));
-  const first = h(
-    "tr",
-    { class: "quiet" },
-    h("th", { scope: "row" }, "–"),
-    h("td", { colspan: 2 }, "the embedding"),
-    numberCell(norm(ofToken(gpt.layers[0].x)).toFixed(1)),
-    h("td", {}),
-  );
-  const added = (v, ink) => h("td", { class: "nowrap" }, bar(v, most, ink), ` ${v.toFixed(1)}`);
-  const row = ({ attention, mlp, length, best, prob }, l) =>
-    h(
-      "tr",
-      { class: l === layer ? "on" : "" },
-      h("th", { scope: "row" }, String(l)),
-      added(attention, "blue"),
-      added(mlp, "orange"),
-      numberCell(length.toFixed(1)),
-      h("td", { class: "nowrap" }, token(truncate(s.name(best), 11)), ` ${percent(prob)}`),
-    );
+  const added = (v, ink) => html`<td class="nowrap">${bar(v, most, ink)} ${v.toFixed(1)}</td>`;
+  const row = (
+    { attention, mlp, length, best, prob },
+    l,
+  ) => html`<tr class=${l === layer ? "on" : ""}>
+    <th scope="row">${l}</th>
+    ${added(attention, "blue")}${added(mlp, "orange")}${numberCell(length.toFixed(1))}
+    <td class="nowrap">${token(truncate(s.name(best), 11))} ${percent(prob)}</td>
+  </tr>`;
   const titles = ["layer", "attention adds", "feed-forward adds", "length", "prediction so far"];
-  return [
-    h(
-      "table",
-      { class: "adding" },
-      tableHead(titles, (n) => n === 3),
-      h("tbody", {}, first, ...lines.map(row)),
-    ),
-    h(
-      "p",
-      { class: "sub quiet" },
-      `Layer by layer for “${s.word(i, 20)}”: the size of each update, and the prediction if the model stopped there.`,
-    ),
-  ];
+  return html`
+    <table class="adding">
+      ${tableHead(titles, (n) => n === 3)}
+      <tbody>
+        <tr class="quiet">
+          <th scope="row">–</th><td colspan="2">the embedding</td>
+          ${numberCell(norm(ofToken(gpt.layers[0].x)).toFixed(1))}<td />
+        </tr>
+        ${lines.map(row)}
+      </tbody>
+    </table>
+    <p class="sub quiet">
+      Layer by layer for “${s.word(i, 20)}”: the size of each update, and the prediction if the model stopped there.
+    </p>`;
 }
 
 /** From the logits to the probabilities of the next token. */
@@ -283,41 +219,27 @@ function drawNext(s) {
   const power = (v) => Math.exp((v - top) / t);
   let sum = 0;
   for (const v of logits) sum += power(v);
-  const cells = (id) => [
-    fixed(logits[id]),
-    fixed(logits[id] / t),
-    fixed(power(logits[id]), 3),
-    percent(probs[id]),
-  ];
-  const row = (id) =>
-    h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, token(truncate(s.name(id), 14))),
-      ...cells(id).map(numberCell),
-    );
-  const total = h(
-    "tr",
-    { class: "total" },
-    h("th", { scope: "row" }, `all ${grouped(s.shape.V)}`),
-    h("td", {}),
-    h("td", {}),
-    numberCell(fixed(sum, 3)),
-    numberCell("100%"),
-  );
-  return [
-    h(
-      "table",
-      { class: "ending" },
-      tableHead(["token", "logit", `÷ ${t.toFixed(1)}`, "e^(… − largest)", "÷ sum"]),
-      h("tbody", {}, ...order.map(row), total),
-    ),
-    h(
-      "p",
-      { class: "sub quiet" },
-      "A low temperature makes the likeliest token even likelier, a high one evens them out. “Sample next token” appends one to the text, and everything starts again.",
-    ),
-  ];
+  const row = (id) => {
+    const powered = fixed(power(logits[id]), 3);
+    const cells = [fixed(logits[id]), fixed(logits[id] / t), powered, percent(probs[id])];
+    return html`<tr>
+      <th scope="row">${token(truncate(s.name(id), 14))}</th>${cells.map(numberCell)}
+    </tr>`;
+  };
+  return html`
+    <table class="ending">
+      ${tableHead(["token", "logit", `÷ ${t.toFixed(1)}`, "e^(… − largest)", "÷ sum"])}
+      <tbody>
+        ${order.map(row)}
+        <tr class="total">
+          <th scope="row">all ${grouped(s.shape.V)}</th><td /><td />
+          ${numberCell(fixed(sum, 3))}${numberCell("100%")}
+        </tr>
+      </tbody>
+    </table>
+    <p class="sub quiet">
+      A low temperature makes the likeliest token even likelier, a high one evens them out. “Sample next token” appends one to the text, and everything starts again.
+    </p>`;
 }
 
 const STAGES = [

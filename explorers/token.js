@@ -1,50 +1,13 @@
 // All happens here: the merges come once, and the text is cut at every slider position.
-const INKS = ["blue", "orange", "green", "pink", "ink"];
+const INKS = 5; // the colours of tokens, in base.css
 const WIDEST = 40;
 const BYTES = 10; // of a token, shown at most
 
-/** A stroke that stands out from the paper at least 3:1, in both themes. */
-const stroke = (ink) => `color-mix(in srgb, var(--${ink}) 75%, var(--ink))`;
-
-const STYLE = `
-  .token-explorer .columns { gap: 4px 16px; }
-  .token-explorer .columns > div { flex: 1 1 100%; min-width: 0; display: grid; grid-template-columns: minmax(0, 1fr); gap: 5px; }
-  .token-explorer .typed { align-items: flex-start; margin: 3px 4px 0 0; }
-  .token-explorer textarea { flex: 1; min-width: 0; height: 68px; box-sizing: border-box; resize: none; overscroll-behavior: contain; padding: 3px 8px;
-    font-family: var(--jp-code-font-family, monospace); background: var(--paper); border: 1px solid var(--line); border-radius: 4px; }
-  .token-explorer .warning:empty { display: none; }
-  .token-explorer .merges { margin-right: 4px; }
-  .token-explorer .merges input { flex: 1; min-width: 0; margin: 2px 0; }
-  .token-explorer .last { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate; }
-  .token-explorer .counts { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 2px 12px; }
-  .token-explorer .counts span { display: block; }
-  .token-explorer .number { font-family: var(--jp-code-font-family, monospace); font-variant-numeric: tabular-nums; }
-  .token-explorer .detail { height: 2.9em; overflow: hidden; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-  .token-explorer .list { font-family: var(--jp-code-font-family, monospace); white-space: pre-wrap; line-height: 1.9; padding: 4px; margin: 0 5px 5px;
-    border: 1px solid var(--line); border-radius: 4px; min-height: 28px; max-height: 260px; overflow: auto; contain: content; }
-  .token-explorer .piece { border: 1px solid; border-bottom-width: 3px; border-radius: 4px; padding: 1px 2px; margin: 0 1px; cursor: default;
-    display: inline-block; max-width: 100%; box-sizing: border-box; overflow-wrap: anywhere; line-height: 1.35; }
-  ${INKS.map((ink, i) => `.token-explorer .k${i} { border-color: ${stroke(ink)}; background: color-mix(in srgb, var(--${ink}) 16%, transparent); }`).join("\n  ")}
-  .token-explorer .piece.on { outline: 3px solid var(--focus); outline-offset: 1px; font-weight: 700; }
-  @container explorer (max-width: 480px) { .token-explorer .detail { height: 4.35em; } }
-  @container explorer (min-width: 760px) {
-    .token-explorer .columns > .given { flex: 0 0 330px; }
-    .token-explorer .columns > .made { flex: 1 1 0; }
-    .token-explorer .typed { display: grid; gap: 3px; }
-    .token-explorer textarea { height: 172px; }
-    .token-explorer .merges { display: grid; grid-template-columns: 1fr auto; gap: 0 6px; }
-    .token-explorer .merges input { grid-area: 2 / 1 / 3 / 3; width: 100%; box-sizing: border-box; }
-    .token-explorer .counts { display: grid; justify-content: stretch; }
-    .token-explorer .counts > div { display: flex; justify-content: space-between; border-bottom: 1px solid var(--panel); }
-    .token-explorer .list { max-height: 420px; }
-  }`;
-
-function render({ model, el }) {
-  const node = root(el, "token-explorer", "Token explorer: a text and the tokens it is cut into");
-  const bytes = (name) => bytesOf(model.get(name));
+function build({ model, node, get, slider, soon }) {
+  const bytes = (name) => bytesOf(get(name));
   const bpe = byteLevel(bytes("alphabet"), new Int32Array(bytes("merges").buffer));
   const names = new Map();
-  const longest = model.get("longest");
+  const longest = get("longest");
   const name = (id) => {
     if (!names.has(id)) names.set(id, readable(bpe.pieces[id]));
     return names.get(id);
@@ -52,59 +15,35 @@ function render({ model, el }) {
   // For tests: the ids of a text after n merges.
   node.cut = (text, n) => bpe.cut(text, n);
 
-  const field = h("textarea", {
-    rows: 3,
-    "aria-label": "text",
-    spellcheck: "false",
-    autocomplete: "off",
-    autocapitalize: "off",
-  });
-  const warning = h("div", { class: "warning", role: "status", "aria-live": "polite" });
-  const last = h("div", { class: "last" });
+  const typed = () => set({ text: field.value.toWellFormed?.() ?? field.value });
+  const field = html`<textarea rows="3" aria-label="text" spellcheck="false" autocomplete="off"
+    autocapitalize="off" oninput=${typed} />`;
+  const warning = html`<div class="warning" role="status" aria-live="polite" />`;
+  const last = html`<div class="last" />`;
   const cells = {};
-  const counted = (key, label) =>
-    h("div", {}, h("span", {}, label), " ", (cells[key] = h("span", { class: `number ${key}` })));
-  const list = h("div", {
-    class: "list",
-    role: "listbox",
-    "aria-label": "tokens",
-    tabindex: 0,
-    "aria-orientation": "horizontal",
-  });
-  const detail = h("div", { class: "detail", role: "status", "aria-live": "polite" });
-  const sliding = slider(model, "used", {
-    label: "merges used",
-    min: 0,
-    max: bpe.count,
-    show: (n) => `${n} of ${bpe.count}`,
-  });
-  sliding.className = "merges";
-
-  node.append(
-    h("style", {}, STYLE),
-    h(
-      "div",
-      { class: "columns" },
-      h(
-        "div",
-        { class: "given" },
-        h("label", { class: "typed" }, "text", field),
-        warning,
-        sliding,
-        last,
-        h(
-          "div",
-          { class: "counts" },
-          counted("characters", "characters"),
-          counted("bytes", "bytes"),
-          counted("tokens", "tokens"),
-          counted("each", "characters per token"),
-          counted("size", "size of the vocabulary"),
-        ),
-      ),
-      h("div", { class: "made" }, detail, list),
-    ),
-  );
+  const counted = (key, label) => {
+    cells[key] = html`<span class="number ${key}" />`;
+    return html`<div><span>${label}</span> ${cells[key]}</div>`;
+  };
+  const list = html`<div class="list" role="listbox" aria-label="tokens" tabindex="0"
+    aria-orientation="horizontal" />`;
+  const detail = html`<div class="detail" role="status" aria-live="polite" />`;
+  const merges = slider("used", "merges used", [0, bpe.count], (n) => `${n} of ${bpe.count}`);
+  merges.className = "merges";
+  const page = html`<div class="columns">
+    <div class="given">
+      <label class="typed">text${field}</label>
+      ${warning}${merges}${last}
+      <div class="counts">
+        ${counted("characters", "characters")}
+        ${counted("bytes", "bytes")}
+        ${counted("tokens", "tokens")}
+        ${counted("each", "characters per token")}
+        ${counted("size", "size of the vocabulary")}
+      </div>
+    </div>
+    <div class="made">${detail}${list}</div>
+  </div>`;
 
   let shown = [];
   let spans = [];
@@ -188,11 +127,11 @@ function render({ model, el }) {
   /** A frame for a token; a line break in it breaks the line behind the frame. */
   function framed(id) {
     const frame = document.createElement("span"); // by hand: there may be thousands
-    frame.className = `piece k${id % INKS.length}`;
+    frame.className = `piece k${id % INKS}`;
     frame.setAttribute("role", "option");
     frame.textContent = named(id, WIDEST);
     if (frame.textContent !== name(id)) frame.title = inFull(name(id));
-    return name(id).includes("⏎") ? h("span", { role: "presentation" }, frame, "\n") : frame;
+    return name(id).includes("⏎") ? html`<span role="presentation">${frame}${"\n"}</span>` : frame;
   }
 
   /** Bring the frames up to the new ids; a token that stays where it was keeps its frame. */
@@ -227,11 +166,11 @@ function render({ model, el }) {
     return [...spans.slice(0, a), ...middle, ...spans.slice(oldEnd)];
   }
 
-  function draw() {
-    let text = model.get("text");
+  function paint() {
+    let text = get("text");
     if (text.toWellFormed) text = text.toWellFormed();
     const points = Array.from(text);
-    const n = model.get("used");
+    const n = get("used");
     setText(
       warning,
       points.length > longest
@@ -260,21 +199,19 @@ function render({ model, el }) {
       ? inFull(`${named(left, 90)} + ${named(right, 90)} → ${named(bpe.first + n - 1, 90)}`)
       : "";
   }
-  const paint = throttleToFrame(draw);
   const set = debouncedSet(model, ["text"], 300); // for the still picture only
-  field.addEventListener("input", () => set({ text: field.value.toWellFormed?.() ?? field.value }));
   const read = () => {
-    if (field.value !== model.get("text").replace(/\r\n?/g, "\n")) field.value = model.get("text");
-    paint();
+    if (field.value !== get("text").replace(/\r\n?/g, "\n")) field.value = get("text");
+    soon();
   };
   model.on("change:text", read);
-  model.on("change:used", paint);
-  field.value = model.get("text");
-  draw();
-  return () => {
-    set.stop();
-    model.off("change:text", read);
-    model.off("change:used", paint);
-  };
+  field.value = get("text");
+  return { page, paint, stop: set.stop };
 }
-export default live(render);
+
+export default explorer({
+  name: "token-explorer",
+  title: "Token explorer: a text and the tokens it is cut into",
+  traits: ["used"],
+  build,
+});
