@@ -1,16 +1,9 @@
 """Fixtures of the browser tests: one JupyterLab and one Chromium for the whole session.
 
-    from lab import both_themes, changed, eventually, in_kernel
-
-    def test_the_angle_turns_the_arrow(explorer):
-        arrows = explorer(".two-vectors", "from explorers import TwoVectors", "TwoVectors((4, 1))")
-        arrows.get_by_role("slider").first.focus()
-        assert changed(arrows.locator("svg"), lambda: arrows.page.keyboard.press("ArrowRight"))
-
-To open a page of JupyterLab, start a kernel and import torch takes ten times as long as what most
-tests do, so there is one page, with one kernel, for all tests of a process: `explorer` shows each
-test a fresh explorer in the last cell of one notebook; `chapter` gives the page with a chapter as
-it was saved. `page` is a page of one's own. After a failure nothing is shared.
+`bare` shows an explorer on a page of its own, with Python behind it: quick, and enough for most.
+`chapter` gives a page of JupyterLab with a chapter as it was saved; there is one such page, with
+one kernel, for all tests of a process. `page` is a page of one's own. After a failure nothing is
+shared.
 
 What can be done with a page is in lab.py. At the end of each test its pages must have had no
 problems: no console error, no page error, no failed request, no request that left 127.0.0.1.
@@ -23,10 +16,10 @@ from pathlib import Path
 
 import lab
 import pytest
+from bare import Bare
 from lab import CHAPTERS
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-_EXPLORERS = "explorers.ipynb"
 expect.set_options(timeout=20_000)  # the usual 5 s are too short on a busy machine
 
 
@@ -76,12 +69,11 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Opened:
-    """A page, what went wrong in it, and what it was prepared for."""
+    """A page, and what went wrong in it."""
 
     page: Page
     problems: list[str] = field(default_factory=list)
-    notebook: str = ""  # the one that is open, ...
-    prepared: str = ""  # ... and what has run in its kernel
+    notebook: str = ""  # the one that is open
 
     @classmethod
     def new(cls, browser: Browser) -> "Opened":
@@ -98,7 +90,7 @@ class Opened:
         lab.noticed(self.page)
         self.problems.clear()  # what closing has interrupted is no problem
         lab.open_notebook(self.page, url, name, kernel)
-        self.notebook, self.prepared = name, ""
+        self.notebook = name
 
     def close(self) -> None:
         lab.close_notebook(self.page)
@@ -179,25 +171,19 @@ def chapter(_shared: Opened, lab_url: str) -> Callable[[str], Page]:
     return opened
 
 
+@pytest.fixture(scope="session")
+def _bare(browser: Browser) -> Iterator[tuple[Bare, list[str]]]:
+    problems: list[str] = []
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    lab.watch(page, problems)
+    yield Bare(page), problems
+
+
 @pytest.fixture
-def explorer(_shared: Opened, lab_url: str, lab_folder: Path) -> Callable[..., Locator]:
-    """explorer(css, *cells): the explorer that the last of the cells shows, fresh for this test.
-
-    The cells before it run once for all tests that follow each other and need the same ones: put
-    there what takes long, like reading data.
-    """
-
-    def shown(css: str, *cells: str) -> Locator:
-        page, before = _shared.page, "\n".join(cells[:-1])
-        if _shared.notebook != _EXPLORERS:
-            lab.write_notebook(lab_folder / _EXPLORERS, [""])
-            _shared.open(lab_url, _EXPLORERS)
-        if _shared.prepared != before:
-            lab.run_hidden(page, before)
-            _shared.prepared = before
-        assert lab.show_instead(page, cells[-1]) == []
-        node = page.locator(css)
-        node.wait_for()
-        return node
-
-    return shown
+def bare(_bare: tuple[Bare, list[str]]) -> Iterator[Bare]:
+    """bare.show(explorer): on a page without JupyterLab, with Python behind it (bare.py)."""
+    bare, problems = _bare
+    yield bare
+    lab.noticed(bare.page)
+    found, problems[:] = list(problems), []
+    assert found == []

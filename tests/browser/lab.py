@@ -314,22 +314,6 @@ def broken_images(page: Page) -> int:
     return page.evaluate("[...document.images].filter(image => !image.naturalWidth).length")
 
 
-def show_instead(page: Page, code: str) -> list[str]:
-    """Run `code` in the last cell, in place of what it held and showed; returns the errors."""
-    page.evaluate(
-        f"""code => {{
-            document.querySelectorAll(".d2g").forEach(node => {{ node.dataset.old = ""; }});
-            {_CONTENT}.deselectAll();
-            {_CONTENT}.activeCellIndex = {_CONTENT}.widgets.length - 1;
-            {_CONTENT}.activeCell.model.sharedModel.setSource(code);
-            return window.jupyterapp.commands.execute("notebook:run-cell");
-        }}""",
-        code,
-    )
-    page.wait_for_function("!document.querySelector('.d2g[data-old]')")
-    return errors(page)
-
-
 def tidy(page: Page) -> None:
     """As for a new visitor: the light theme, nothing in focus or under the pointer, at the top."""
     page.mouse.up()
@@ -495,17 +479,6 @@ def still(what: Locator, patience: float = 15) -> Look:
     return last
 
 
-def changed(what: Locator, action: Callable[[], object], patience: float = 15) -> bool:
-    """Does `action` change what the element looks like, within `patience` seconds?
-
-    changed(canvas, lambda: page.keyboard.press("ArrowRight")). The focus ring and the pointer's
-    hover count as changes: look at the picture, not at the control that is being moved.
-    """
-    before = still(what)
-    action()
-    return _comes(what, lambda look: look != before, patience)
-
-
 def _comes(what: Locator, wanted: Callable[[Look], bool], patience: float) -> bool:
     end = time.monotonic() + patience
     while True:
@@ -567,11 +540,6 @@ def slide(root: Locator, name: str, key: str, times: int = 1) -> Locator:
     for _ in range(times):
         slider.press(key)
     return slider
-
-
-def press(root: Locator, name: str) -> None:
-    """Click the button with this accessible name."""
-    root.get_by_role("button", name=name, exact=True).click()
 
 
 def eventually(found: Callable[[], object], wanted: object, patience: float = 20) -> None:

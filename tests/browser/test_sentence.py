@@ -1,16 +1,20 @@
-"""One sentence through the whole model: what the page computes, and the explorer in JupyterLab."""
+"""One sentence through the whole model: what gpt.js and bpe.js compute, and the explorer."""
 
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 
 import pytest
 import torch
-from lab import ROOT, eventually, in_kernel
+from bare import Bare, Shown
+from lab import ROOT
 from playwright.sync_api import Browser, Page, expect
 
+from explorers import SentenceExplorer, TokenExplorer
 from explorers.packed import packed, rounded
 from helpers import data
 from helpers.formats.checkpoints import Checkpoint, load_checkpoint
+from helpers.text import BPETokenizer
 
 THIRTY = (
     "The city is the capital of the United States and was founded in 1850 by the king of the "
@@ -18,22 +22,23 @@ THIRTY = (
 )
 ODD = [
     "",
-    " ",
     "The low, lowest thee!\n\n 🦉",
     "Don't they'll I'M 'tis ''s \t\r\n x",
     "naïve café Å e\u0301 \u00bd \u00b2 \u0660\u0661",
     "中文分词没有空格。日本語も 👩‍👩‍👧 🇨🇭",
+    "def f(x):\n    return {x: [1, 2.5e-3]}  # <b>&amp;</b>\n",
     "".join(map(chr, range(0x250))),
     "\u200b \u2028\xa0\x85\x1c\x1f \ufeff\uffff  <|endoftext|>",
     "x" * 300,
 ]
 
-# --- gpt.js alone ---------------------------------------------------------------------------------
-
 
 @pytest.fixture(scope="module")
 def saved() -> Checkpoint:
     return load_checkpoint(data.checkpoint("gptmini"))
+
+
+# --- gpt.js and bpe.js alone ----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +70,12 @@ def wanted(saved: Checkpoint, ids: list[int]) -> torch.Tensor:
         return rounded(saved.model)(torch.tensor([ids]))[0]
 
 
-def test_the_page_computes_what_python_computes(engine, saved):
-    ids = saved.tokenizer.encode(THIRTY)
-    assert len(ids) >= 30
-    assert torch.allclose(computed(engine, ids), wanted(saved, ids), atol=1e-4)
-    long = saved.tokenizer.encode(THIRTY * 9)[:256]  # as many as it can read
-    assert torch.allclose(computed(engine, long), wanted(saved, long), atol=2e-4)
+def test_the_page_computes_what_python_computes(engine: Page, saved: Checkpoint) -> None:
+    ids = saved.tokenizer.encode(THIRTY * 9)[:256]  # as many as it can read
+    assert torch.allclose(computed(engine, ids), wanted(saved, ids), atol=2e-4)
 
 
-def test_what_was_read_before_changes_nothing(engine, saved):
+def test_what_was_read_before_changes_nothing(engine: Page, saved: Checkpoint) -> None:
     """Only what differs is computed again: tokens after the same beginning, layers after a head."""
     ids = saved.tokenizer.encode(THIRTY)
     fresh = wanted(saved, ids)
@@ -82,12 +84,11 @@ def test_what_was_read_before_changes_nothing(engine, saved):
         computed(engine, other, change)
         assert torch.allclose(computed(engine, ids), fresh, atol=1e-4)
         changed = computed(engine, ids, change)
-        assert torch.equal(computed(engine, ids, change), changed)
         computed(engine, [5, 6], "{}")
         assert torch.equal(computed(engine, ids, change), changed)  # as if read from the start
 
 
-def test_without_webassembly_it_computes_the_same(engine):
+def test_without_webassembly_it_computes_the_same(engine: Page) -> None:
     apart = engine.evaluate(
         """() => {
             const memory = new WebAssembly.Memory({ initial: 1 });
@@ -102,151 +103,78 @@ def test_without_webassembly_it_computes_the_same(engine):
     assert apart < 1e-5
 
 
-def test_the_page_cuts_texts_as_python_does(engine, saved):
+def test_the_page_cuts_texts_as_python_does(engine: Page, saved: Checkpoint, bare: Bare) -> None:
     for text in [*ODD, THIRTY, (ROOT / "README.md").read_text("utf-8")[:6000]]:
         assert engine.evaluate("text => words.encode(text)", text) == saved.tokenizer.encode(text)
+    learnt = BPETokenizer(saved.tokenizer.merges[:1000])
+    node = bare.show(TokenExplorer(learnt, "")).node
+    for used in (0, 1, 2, 17, 255, 700, 999, 1000):
+        some = BPETokenizer(learnt.merges[:used])
+        here = node.evaluate("(node, [texts, n]) => texts.map((t) => node.cut(t, n))", [ODD, used])
+        assert here == [some.encode(text) for text in ODD], used
 
 
 # --- the explorer ---------------------------------------------------------------------------------
 
-LOAD = """from helpers import data
-from helpers.formats.checkpoints import load_checkpoint
-from explorers.sentence import SentenceExplorer
-saved = load_checkpoint(data.checkpoint("gptmini"))
-"""
-SHOW = """explorer = SentenceExplorer(
-    saved.model, saved.tokenizer, "Aristotle was a Greek philosopher. Ar", layer=4, head=0
-)
-explorer"""
-LOADED = "node => Boolean(node.gpt())"
-
 
 @pytest.fixture
-def sentence(explorer):
-    node = explorer(".d2g.sentence", LOAD, SHOW)
-    eventually(lambda: node.evaluate(LOADED), True)
-    return node
+def shown(bare: Bare, saved: Checkpoint) -> Shown:
+    text = "Aristotle was a Greek philosopher. Ar"
+    shown = bare.show(SentenceExplorer(saved.model, saved.tokenizer, text, layer=4))
+    shown.until(lambda: shown.node.evaluate("node => Boolean(node.gpt())"))
+    return shown
 
 
-def stage(node, name):
-    return node.get_by_role("tab", name=name)
+def open_stage(shown: Shown, name: str) -> None:
+    shown.node.get_by_role("tab", name=name).click()
 
 
-def agree(node):
-    """Does the page show what the kernel computes?"""
+def test_every_stage_shows_what_python_computes(shown: Shown) -> None:
+    seen, drawing = shown.python.activations(), shown.node.locator(".drawing")
+    open_stage(shown, "1 tokens")
+    expect(drawing).to_contain_text("id 553")
+    open_stage(shown, "2 vectors")
+    expect(drawing).to_contain_text(f"({seen.residual[0, -1, 0]:.2f}".replace("-", "−"))
+    open_stage(shown, "3 scores")
+    row = shown.node.locator(".keys-list tr.on")
+    expect(row.locator("td").first).to_have_text(f"{seen.scores[4, 0, -1].max():.2f}")
+    open_stage(shown, "4 weights")
+    share = 100 * seen.weights[4, 0, -1].max()
+    expect(row.locator("td").nth(1)).to_have_text(f"{share:.1f}%")
+    open_stage(shown, "5 values")
+    expect(drawing).to_contain_text(re.compile(r"\d\.\d"))
+    open_stage(shown, "6 sum")
+    lengths = seen.residual[1:, -1].norm(dim=-1).tolist()
+    texts = shown.node.locator(".adding tbody tr td:nth-child(4)")
+    shown.until(lambda: texts.all_inner_texts()[-6:], [f"{length:.1f}" for length in lengths])
+    shown.page.keyboard.press("ArrowRight")
+    expect(shown.node.get_by_role("tab", name="7 next")).to_have_attribute("aria-selected", "true")
+    expect(drawing).to_contain_text("100%")
 
-    def difference():
-        here = node.evaluate("node => node.probabilities()")
-        there = in_kernel(node.page, "explorer.probabilities().tolist()")
-        return max(abs(a - b) for a, b in zip(here, there, strict=True)) < 1e-5
 
-    eventually(difference, True)
-
-
-def likeliest(node):
-    return node.locator(".answer th").first
-
-
-def test_the_bars_are_python_s(sentence):
-    agree(sentence)
-    expect(likeliest(sentence)).to_have_text("istot")
-    expect(sentence.locator(".answer td.number").first).to_have_text("55.1%")
-
-
-def test_a_head_and_the_mask_can_be_switched_off_by_keyboard(sentence):
-    page = sentence.page
-    stage(sentence, "4 weights").focus()
-    page.keyboard.press("Enter")
-    heads = sentence.get_by_role("listbox", name="layer and head")
-    expect(heads.get_by_role("option", selected=True)).to_have_attribute(
-        "aria-label", "layer 4, head 0"
-    )
+def test_the_heads_stand_in_rows_of_layers(shown: Shown) -> None:
+    open_stage(shown, "4 weights")
+    heads = shown.node.get_by_role("listbox", name="layer and head")
+    chosen = heads.get_by_role("option", selected=True)
+    expect(chosen).to_have_attribute("aria-label", "layer 4, head 0")
     one, right, below = (heads.get_by_role("option").nth(n).bounding_box() for n in (0, 1, 4))
     assert (one["y"], one["x"]) == (right["y"], below["x"])  # a row is a layer, as everywhere
     assert one["x"] < right["x"] and one["y"] < below["y"]
-    sentence.get_by_label("this head is on").focus()
-    page.keyboard.press("Space")
-    expect(likeliest(sentence)).to_have_text("ch")
-    expect(sentence.locator(".legend")).to_contain_text("as trained")
-    agree(sentence)
-    assert in_kernel(page, "explorer.off") == [16]
-    sentence.get_by_label("mask", exact=True).focus()
-    page.keyboard.press("Space")
-    agree(sentence)
-    heads.get_by_role("option", selected=True).focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("x")
-    eventually(lambda: in_kernel(page, "explorer.off"), [16, 21])
-    agree(sentence)
-    sentence.get_by_role("button", name="Reset").click()
-    expect(likeliest(sentence)).to_have_text("istot")
-    agree(sentence)
 
 
-def test_every_stage_opens_and_shows_numbers(sentence):
-    seen = []
-    for number, name in enumerate(["tokens", "vectors", "scores", "weights", "values", "sum"], 1):
-        stage(sentence, f"{number} {name}").click()
-        drawing = sentence.locator(".drawing")
-        eventually(lambda drawing=drawing: drawing.inner_text() in (*seen, ""), False)
-        seen.append(drawing.inner_text())
-        assert any(c.isdigit() for c in seen[-1]), name
-    sentence.page.keyboard.press("ArrowRight")
-    expect(stage(sentence, "7 next")).to_have_attribute("aria-selected", "true")
-    expect(sentence.locator(".drawing")).to_contain_text("100%")
-
-
-def test_the_stages_show_what_python_computes(sentence):
-    page = sentence.page
-    seen = "(seen := explorer.activations())"
-    stage(sentence, "3 scores").click()
-    row = sentence.locator(".keys-list tr.on")
-    best = in_kernel(page, f"{seen}.scores[4, 0, -1].max().item()")
-    expect(row.locator("td").first).to_have_text(f"{best:.2f}")
-    stage(sentence, "4 weights").click()
-    share = in_kernel(page, f"{seen}.weights[4, 0, -1].max().item()")
-    expect(row.locator("td").nth(1)).to_have_text(f"{100 * share:.1f}%")
-    stage(sentence, "6 sum").click()
-    lengths = in_kernel(page, f"{seen}.residual[1:, -1].norm(dim=-1).tolist()")
-    shown = sentence.locator(".adding tbody tr td:nth-child(4)")
-    wanted = [f"{length:.1f}" for length in lengths]
-    eventually(lambda: shown.all_inner_texts()[-6:], wanted)
-    stage(sentence, "2 vectors").click()
-    first = in_kernel(page, f"{seen}.residual[0, -1, 0].item()")
-    expect(sentence.locator(".drawing")).to_contain_text(f"({first:.2f}".replace("-", "−"))
-
-
-def test_what_is_typed_is_read_at_once_and_never_markup(sentence):
-    field = sentence.get_by_label("text", exact=True)
-    field.fill("<b>The</b> city of")
-    agree(sentence)
-    assert sentence.locator(".strip b, .heading b").count() == 0
-    expect(sentence.get_by_role("listbox", name="tokens").get_by_role("option")).to_have_count(
-        in_kernel(sentence.page, "len(explorer.tokens())")
-    )
+def test_a_text_of_one_s_own_is_read_and_a_drawn_token_is_put_behind_it(shown: Shown) -> None:
+    field = shown.node.get_by_label("text", exact=True)
     field.fill("")
-    expect(sentence.locator(".say")).to_have_text(
-        "Type some text (at least one token) to get a continuation."
-    )
+    said = "Type some text (at least one token) to get a continuation."
+    expect(shown.node.locator(".say")).to_have_text(said)
     field.fill("Once" * 80)
-    agree(sentence)
-    assert sentence.evaluate("node => node.ids().length") == 32
-
-
-def test_a_drawn_token_is_put_behind_the_text(sentence):
-    field = sentence.get_by_label("text", exact=True)
-    before = field.input_value()
-    sentence.get_by_role("button", name="Sample next token").click()
-    expect(field).not_to_have_value(before)
-    assert field.input_value().startswith(before)
-    agree(sentence)
-
-
-def test_python_moves_it_too(sentence):
-    in_kernel(sentence.page, "setattr(explorer, 'text', 'Apollo 11 landed on the Moon. Apollo')")
-    expect(likeliest(sentence)).to_have_text("␣8")
-    in_kernel(sentence.page, "setattr(explorer, 'temperature', 3.0)")
-    agree(sentence)
-    in_kernel(sentence.page, "setattr(explorer, 'stage', 'sum')")
-    expect(stage(sentence, "6 sum")).to_have_attribute("aria-selected", "true")
+    shown.until(lambda: len(shown.node.evaluate("node => node.ids()")), 32)
+    field.fill("<b>The</b> city of")
+    tokens = shown.node.get_by_role("listbox", name="tokens").get_by_role("option")
+    shown.until(lambda: tokens.count() == len(shown.python.tokens()))
+    assert shown.node.locator(".strip b, .heading b").count() == 0
+    shown.press("Sample next token")
+    expect(field).not_to_have_value("<b>The</b> city of")
+    text = field.input_value()
+    assert text.startswith("<b>The</b> city of")
+    shown.has(text=text)

@@ -48,7 +48,7 @@ ALIKE = 80  # characters from which on two equal answers are told
 _LOOK = re.compile(
     r"(?<!spines)\.right\b|\b(?:from|import) exercises\b|\bexercises[./]|_getframe|currentframe|"
     r"\bf_(?:back|globals|locals)\b|\bgc\b|\bctypes\b|__(?:code|closure|defaults|globals)__|"
-    r"\bsys\.modules\b|\bCOURSE_SECRET\b|getattr\([^)]*[\"']right"
+    r"\bsys\.modules\b|\bcheck\.secret\b|getattr\([^)]*[\"']right"
 )
 
 
