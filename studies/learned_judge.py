@@ -70,7 +70,7 @@ def trained_judge(seed: int) -> tuple[GPT, dict[str, float]]:
     right, wrong, _, _ = preference_pairs(model, train[:2200], seed)
     torch.manual_seed(seed)
     judge = copy.deepcopy(model)
-    judge.lm_head = nn.Linear(judge.config.n_embd, 1, bias=False)  # type: ignore[assignment]
+    judge.lm_head = nn.Linear(judge.config.n_embd, 1, bias=False)
     nn.init.zeros_(judge.lm_head.weight)
     optimizer = torch.optim.AdamW(judge.parameters(), 0.001, betas=(0.9, 0.95), weight_decay=0.0)
     for _ in range(150):
