@@ -40,7 +40,7 @@ help:
 	@echo "make teach         install what tools/teach.py needs: assignments, grades, slides"
 	@echo "make book          the course as web pages, in build/book"
 	@echo "make room          one archive for a room without internet: course, packages, data"
-	@echo "make bench         measure chapters and explorers"
+	@echo "make bench         measure the chapters"
 	@echo "make data          rebuild and verify the files under data/"
 	@echo "make study NAME=…  run a study again"
 	@echo "make train         train the shipped models again"
@@ -99,7 +99,6 @@ normalise: .venv/dev
 
 bench: .venv/dev
 	$(BIN)/python tools/benchmarks/chapters.py
-	$(BIN)/python tools/benchmarks/explorers.py
 
 data: .venv/dev
 	$(BIN)/python data/build.py --verify

@@ -539,15 +539,6 @@ function setAndSave(model, changes) {
   model.save_changes();
 }
 
-/** Paints now and, once a frame, whenever one of the traits changes; returns the undo. */
-function paintOnChange(model, names, paint) {
-  const events = names.map((name) => `change:${name}`).join(" ");
-  const soon = throttleToFrame(paint);
-  model.on(events, soon);
-  paint();
-  return () => model.off(events, soon);
-}
-
 /** A captioned picture with two axes. pick(v): a click at the place v of the x-axis. */
 function chart(name, sizes = {}) {
   const size = { width: 440, height: 190, left: 48, right: 14, bottom: 34, top: 10, pick: null };

@@ -6,37 +6,19 @@ Every chapter but the first, which explains how the course works, keeps to MEASU
 """
 
 import re
-from pathlib import Path
 
 from nbformat import NotebookNode
 
 MEASURES: dict[str, float] = {
     "minutes": 60,
-    "sections": 13,  # aim at nine, and the common mistakes, what was built, ...
     "longest": 20,  # lines in a visible cell
     "drawings": 6,  # folded cells that draw a picture
     "folded": 2,  # other folded cells
-    "printing": 0,  # those of them with an output
-    "tables": 0,  # of studies, on the core path
     "proofs": 14,  # code cells of Evidence: aim at 12
     "proof lines": 170,  # aim at 150
-    "brackets": 5.5,  # parentheses of four words or more, per 1,000 words of prose
-    "home-made": 1.0,  # words of docs/WORDS.md, per 1,000 words of prose
     "exercises": 45,  # minutes, as the exercises state them
 }
 COLUMNS = ["minutes", "words", "lines", "pictures", *list(MEASURES)[1:]]
-WORDS = Path(__file__).resolve().parent.parent / "docs" / "WORDS.md"
-
-# What is not prose, and what stands for it: blocks of code, formulae, code, links, tags, and the
-# rows of tables and headings.
-NOT_PROSE = [
-    (r"(?s)```.*?```", " "),
-    (r"(?s)\$\$.*?\$\$|\$[^$\n]*\$", " X "),
-    (r"`[^`]*`", "code"),
-    (r"\[([^\]]*)\]\([^)]*\)", r"\1"),
-    (r"<[^>]+>", ""),
-    (r"(?m)^\|.*\|$|^#.*$", ""),
-]
 
 
 def figures(notebook: NotebookNode) -> dict[str, float]:
@@ -53,22 +35,14 @@ def figures(notebook: NotebookNode) -> dict[str, float]:
         "words": sum(len(re.sub(r"<[^>]+>", "", source).split()) for source in text),
         "lines": sum(map(_lines, shown)),
         "pictures": sum(map(draws, code)),
-        "sections": len(re.findall(r"(?m)^## ", "\n".join(text))),
         "longest": max((_lines(c) for c in shown if not tagged(c, "built")), default=0),
         "drawings": len(code) - len(shown) - len(others),
         "folded": len(others),
-        "printing": sum(bool(cell.outputs) for cell in others),
-        "tables": sum(".table(" in cell.source for cell in code),
         "proofs": len(proofs),
         "proof lines": sum(map(_lines, proofs)),
         "exercises": sum(map(int, tasks)),
     }
     found["minutes"] = round(found["words"] / 100 + found["lines"] / 6 + found["pictures"])
-    plain = prose("\n\n".join(text))
-    long = [p for p in re.findall(r"\(([^()]*)\)", plain) if len(p.split()) >= 4]
-    thousands = max(1, len(plain.split())) / 1000
-    found["brackets"] = round(len(long) / thousands, 1)
-    found["home-made"] = round(sum(map(len, home_made(plain).values())) / thousands, 1)
     return found
 
 
@@ -83,34 +57,6 @@ def stated_minutes(notebook: NotebookNode) -> int | None:
     """The minutes of reading that the head of a chapter states, None if it states none."""
     found = re.search(r"Reading: (\d+) minutes", "\n".join(c.source for c in notebook.cells[:3]))
     return int(found[1]) if found else None
-
-
-def prose(text: str) -> str:
-    """The sentences of a Markdown text.
-
-    >>> prose("# A title\\nThe **norm** of `x` (see [here](a.md)) is $\\\\sqrt{2}$.").split()
-    ['The', '**norm**', 'of', 'code', '(see', 'here)', 'is', 'X', '.']
-    """
-    for pattern, instead in NOT_PROSE:
-        text = re.sub(pattern, instead, text)
-    return text
-
-
-def words() -> dict[str, str]:
-    """Row of docs/WORDS.md → a pattern that finds its words."""
-    table = WORDS.read_text("utf-8").partition("\n| home-made |")[2].partition("\n\n")[0]
-    found = {}
-    for row in table.splitlines()[2:]:
-        forms = row.split("|")[1].strip()
-        any_of = "|".join(re.escape(form).replace(r"\ ", r"\s+") for form in forms.split(", "))
-        found[forms] = rf"(?i)\b(?:{any_of})\b"
-    return found
-
-
-def home_made(text: str) -> dict[str, list[str]]:
-    """Row of docs/WORDS.md → what a text has of it."""
-    found = {forms: re.findall(pattern, text) for forms, pattern in words().items()}
-    return {forms: hits for forms, hits in found.items() if hits}
 
 
 def _before_exercises(notebook: NotebookNode) -> list[NotebookNode]:

@@ -1,7 +1,6 @@
 """A throw-away JupyterLab and what a test does in it: open, run, press, look, measure.
 
-Plain functions on a Playwright `page`, so that tests (through the fixtures of conftest.py) and
-tools/benchmarks/explorers.py use the same ones. Nothing here is a test.
+Plain functions on a Playwright `page`, for tests through the fixtures of conftest.py.
 """
 
 import ast
@@ -552,91 +551,3 @@ def eventually(found: Callable[[], object], wanted: object, patience: float = 20
         if time.monotonic() > end:
             raise AssertionError(f"after {patience:g} s it is {value!r}, not {wanted!r}")
         time.sleep(0.05)
-
-
-# --- measuring ------------------------------------------------------------------------------------
-
-_STOPWATCH = """([root, event, answer]) => {
-    const watched = answer ? root.querySelector(answer) : null;
-    const channel = new MessageChannel();
-    window.d2gTimes = [];
-    window.d2gStopwatch?.abort();  // the one before
-    window.d2gStopwatch = new AbortController();
-    root.addEventListener(event, () => {
-        const start = performance.now(), since = () => performance.now() - start;
-        const stop = () => requestAnimationFrame(() => {
-            let drawn;
-            channel.port1.onmessage = () => { drawn = since(); };
-            channel.port2.postMessage(null);
-            requestAnimationFrame(() => {
-                const painted = since();
-                window.d2gTimes.push([painted, drawn ?? painted]);
-            });
-        });
-        if (!watched) return stop();
-        const observer = new MutationObserver(() => { observer.disconnect(); stop(); });
-        observer.observe(watched, { subtree: true, childList: true, characterData: true });
-    }, { capture: true, signal: window.d2gStopwatch.signal });
-}"""
-
-
-def latency(
-    root: Locator, actions: list[Callable[[], object]], *, event: str, answer: str | None = None
-) -> list[tuple[float, float]]:
-    """Milliseconds from an input event (to the painted picture, to the end of our own work).
-
-    root: the explorer (`.d2g`); actions: each causes exactly one `event` ("input", "keydown",
-    "pointermove", "click" ...) inside it; answer: for explorers that ask the kernel, a CSS
-    selector (inside root) of an element whose content changes only when the answer has come.
-
-    The clock (performance.now) starts when the event reaches the explorer, before any handler of
-    it. The first number stops it in the second requestAnimationFrame after the handlers (or after
-    the answer's change): our drawing is done in the first frame at the latest, and the second
-    begins when the first has been painted. At the usual 60 frames a second that alone is 17 to
-    33 ms, so launch the browser with FREE_FRAMES to measure us and not the screen. The second
-    number stops it in the first task after the first frame: handlers, drawing, style, layout and
-    paint are done then, but the compositor may not be.
-    """
-    root.evaluate(f"(root, [e, a]) => ({_STOPWATCH})([root, e, a])", [event, answer])
-    page = root.page
-    for number, action in enumerate(actions, 1):
-        action()
-        page.wait_for_function("n => window.d2gTimes.length >= n", arg=number, timeout=10_000)
-        page.wait_for_timeout(30)
-    return page.evaluate("window.d2gTimes")
-
-
-# A field whose kernel says back what is typed: what an answer of the kernel costs, and no more.
-ECHO = """
-from pathlib import Path
-import traitlets
-from helpers import plots
-from explorers import base
-
-class Echo(base.Explorer):
-    _esm = base.esm() + '''export default live(({ model: plain, el }) => {
-        const node = root(el, "echo", "Echo"), model = withAck(plain, node);
-        const field = h("input", { type: "text" }), said = h("output");
-        field.addEventListener("input", () => {
-          model.set("asked", field.value);
-          model.save_changes();
-        });
-        model.on("change:answered", () => { said.textContent = model.get("answered"); });
-        node.append(field, said);
-      })'''
-    asked = traitlets.Unicode().tag(sync=True, echo_update=False)
-    answered = traitlets.Unicode().tag(sync=True)
-
-    @traitlets.observe("asked")
-    def _answer(self, change):
-        self.answered = change["new"]
-
-    def picture(self):
-        return plots.heatmap([[0]], "Nothing.")
-
-    def describe(self):
-        return ""
-"""
-
-# Frames as fast as they can be painted, not 60 a second: for measuring only.
-FREE_FRAMES = ("--disable-frame-rate-limit", "--disable-gpu-vsync")
