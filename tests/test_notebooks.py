@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import subprocess
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -390,6 +391,14 @@ def test_the_first_floor_of_helpers_stays_small():
     files = [*(room / "text").glob("*.py"), *(room / f"{name}.py" for name in FIRST)]
     lines = [path.read_text("utf-8").splitlines() for path in files if path.exists()]
     assert 0 < sum(map(len, lines)) <= 2500
+
+
+def test_the_whole_stays_small():
+    """Python, JavaScript and CSS, tests included: who adds something takes something away."""
+    named = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout
+    files = [ROOT / name for name in named.split() if name.endswith((".py", ".js", ".css"))]
+    lines = sum(len(path.read_text("utf-8").splitlines()) for path in files if path.exists())
+    assert lines <= 45_000
 
 
 @pytest.mark.parametrize("package", ["exercises", "explorers", "studies"])

@@ -4,6 +4,7 @@ README's table has the question, the minutes and the seconds of each chapter; TE
 and the minutes of its sections and exercises, between two marks.
 """
 
+import argparse
 import re
 from pathlib import Path
 
@@ -71,5 +72,6 @@ def repeated() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
     for path, text in repeated().items():
         path.write_text(text, encoding="utf-8")

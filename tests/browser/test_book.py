@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import lab
 import nbformat
@@ -102,7 +102,7 @@ def test_no_link_is_dead(book, read):
                 continue
             target = unquote(parts.path) or name
             assert (book / target).is_file(), f"{name} links to {link}"
-            if parts.fragment and target in read and target != "searchindex.js":
+            if parts.fragment and target in read:
                 assert unquote(parts.fragment) in read[target].ids, f"{name} links to {link}"
             count += 1
     assert count > 500
@@ -216,13 +216,6 @@ def test_an_explorer_answers_to_a_key(reader, book, chapter, control):
     slider.blur()
     reader.keyboard.press("ArrowLeft")  # turns no page
     assert reader.url == (book / f"{chapter}.html").as_uri()
-
-
-def test_the_attention_explorer_shows_the_stages_of_a_head(reader, book):
-    explorer = opened(reader, book, "04_queries_keys_values").locator(".explorer")
-    before = explorer.locator(".d2g").inner_text()
-    explorer.get_by_role("button", name="1 Scores").press("Enter")
-    lab.eventually(lambda: explorer.locator(".d2g").inner_text() != before, True)
 
 
 def fetched(page: Page) -> list[str]:
@@ -465,60 +458,19 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_the_search_leads_to_sections(browser, address):
-    """Also to one that is closed; the word stands in the line below its title."""
+def test_the_search_finds_a_page(browser, address):
     page, problems = browser.new_page(), []
     lab.watch(page, problems)
     page.goto(f"{address}/index.html")
     page.locator(".sidebar-search").fill("softmax")
     page.locator(".sidebar-search").press("Enter")
     hits = page.locator("#search-results li")
-    expect(hits.first.locator("a")).to_contain_text("softmax")
-    assert hits.count() > 30
-    assert all("softmax" in text.lower() for text in hits.all_inner_texts())
-    assert all("#" in hit.get_attribute("href") for hit in hits.locator("a").all()[:10])
-    page.goto(f"{address}/search.html?q=why+the+gradient+is+p+-+s")
+    expect(hits.filter(has_text="Queries, keys and values").first).to_be_visible()
     hits.first.locator("a").click()
-    page.wait_for_url("**/02_language_modelling.html#deeper-why-the-gradient-is-p-s")
-    expect(page.locator("#deeper-why-the-gradient-is-p-s h2")).to_be_in_viewport()
+    expect(page.locator("article h1, article h2").first).to_be_visible()
     lab.noticed(page)
     page.close()
     assert problems == []
-
-
-@pytest.mark.parametrize(
-    ("query", "wanted"),
-    [
-        ("queries", "By hand: one query"),  # another form of the word
-        ("query", "Where queries, keys and values come from"),
-        ("what is the KV cache?", "The cache"),
-        ("masked_fill", "Common mistakes"),
-        ("2017", "The transformer of 2017"),
-        ("<img src=x onerror=alert(1)>", None),
-        (".*", None),
-        ("__proto__ constructor", None),
-        ("softmaxx", None),
-        ("x" * 3000, None),
-    ],
-)
-def test_the_search_understands_what_is_typed(reader, book, query, wanted):
-    reader.goto(f"{(book / 'search.html').as_uri()}?q={quote(query)}")
-    hits, summary = reader.locator("#search-results li"), reader.locator(".search-summary")
-    if wanted:
-        expect(hits.filter(has_text=wanted).first).to_be_visible()
-    else:
-        expect(summary).to_have_text("No section holds all of these words.")
-        assert hits.count() == 0
-
-
-def test_every_hit_of_the_search_is_there(book, read):
-    script = (book / "searchindex.js").read_text("utf-8")
-    index = json.loads(script.removeprefix("Search.setIndex(").removesuffix(");\n"))
-    assert len(index) > 400
-    for _, address, title, text in index:
-        page, _, anchor = address.partition("#")
-        assert title and (not anchor or anchor in read[page].ids), address
-        assert "\\frac" not in text and "data:image" not in text, address
 
 
 def one_page(notebook: nbformat.NotebookNode, tmp_path: Path) -> str:

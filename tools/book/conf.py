@@ -2,7 +2,7 @@
 
 project = "From the Dot Product to GPT"
 html_title = project
-extensions = ["myst_nb", "mathml", "closed", "marks", "sections"]
+extensions = ["myst_nb", "mathml", "closed", "marks"]
 exclude_patterns = ["LICENSE*"]
 
 nb_execution_mode = "off"  # what is shown is what is committed
@@ -22,7 +22,7 @@ templates_path = ["_templates"]
 html_css_files = ["book.css"]
 html_js_files = ["theme.js", ("live.js", {"defer": "defer"})]
 html_math_renderer = "mathml"
-html_show_search_summary = False  # search.js shows it; fetched, it would fail on a disk
+html_show_search_summary = False  # it is fetched, which fails on a disk
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
