@@ -403,7 +403,7 @@ def test_a_claim_of_the_errata_leads_to_its_cell(reader, book):
 
 @pytest.mark.parametrize("reader", [(1280, "dark")], indirect=True, ids=["dark"])
 def test_paper_is_white_and_shows_nothing_to_click_on(reader, book):
-    opened(reader, book, "05_scaling")
+    opened(reader, book, "08_transformer_block")
     reader.emulate_media(media="print")
     for gone in [".skip-to-content", ".sidebar-drawer", ".toc-drawer", ".related-pages", ".onward"]:
         assert reader.locator(gone).count() > 0 and not any(
