@@ -93,7 +93,6 @@ class Bare:
         if self._explorer not in (None, explorer):
             self._explorer.close()
         self._explorer = explorer
-        self.page.bring_to_front()  # a page behind another gets no frames
         self.page.goto("about:blank")
         self.page.set_content(f"<!doctype html>{ground}")
         names = [name for name in explorer.keys if name[0] != "_" and name != "layout"]

@@ -18,7 +18,7 @@ import lab
 import pytest
 from bare import Bare
 from lab import CHAPTERS
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 expect.set_options(timeout=20_000)  # the usual 5 s are too short on a busy machine
 
@@ -59,12 +59,17 @@ def lab_url(lab_folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """The session's Chromium."""
+def _playwright() -> Iterator[Playwright]:
     with sync_playwright() as playwright:
-        browser = lab.launch(playwright)
-        yield browser
-        browser.close()
+        yield playwright
+
+
+@pytest.fixture(scope="session")
+def browser(_playwright: Playwright) -> Iterator[Browser]:
+    """The session's Chromium."""
+    browser = lab.launch(_playwright)
+    yield browser
+    browser.close()
 
 
 @dataclass
@@ -171,12 +176,14 @@ def chapter(_shared: Opened, lab_url: str) -> Callable[[str], Page]:
     return opened
 
 
-@pytest.fixture(scope="session")
-def _bare(browser: Browser) -> Iterator[tuple[Bare, list[str]]]:
-    problems: list[str] = []
+@pytest.fixture(scope="module")
+def _bare(_playwright: Playwright) -> Iterator[tuple[Bare, list[str]]]:
+    """In a Chromium of its own: a page behind others may wait for a frame for ever."""
+    browser, problems = lab.launch(_playwright), []  # type: ignore[var-annotated]
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     lab.watch(page, problems)
     yield Bare(page), problems
+    browser.close()
 
 
 @pytest.fixture
