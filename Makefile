@@ -79,9 +79,13 @@ unit: .venv/dev
 chapters: .venv/dev
 	$(NBTEST) $(CHAPTERS)
 
+# Explorers without JupyterLab are tested by a process that has opened nothing else.
+ALONE = $(addprefix tests/browser/test_,attention_explorer.py bare_pages.py explorers.py sampling_explorer.py sentence.py)
+BROWSE = $(BIN)/pytest -q -n 2 --dist loadfile --reruns 1 -rR
 # A busy machine can be late with a page. What fails twice fails; what fails once is listed.
 test-browser: .venv/dev
-	$(BIN)/pytest -q -n 2 --dist loadfile --reruns 1 -rR tests/browser
+	$(BROWSE) $(ALONE)
+	$(BROWSE) tests/browser $(addprefix --ignore=,$(ALONE))
 
 test-matrix: .venv/dev
 	@for threads in 1 2; do for kernels in $(KERNELS); do \
