@@ -25,11 +25,10 @@ from explorers.attention_maps import (
     packed,
 )
 from explorers.base import Explorer, esm, in_range, read_only
-from explorers.labels import sendable
+from explorers.labels import sendable, short
 from explorers.notable_heads import notable_heads, opening_query
 from helpers import plots
 
-_SETTINGS = ("layer", "head", "average", "query", "locked", "view", "stage", "show_masked")
 _GIVEN = ("title", "tokens", "shape", "weight_steps", "raw_scores", "masked", "notable_heads")
 
 # Beside the axes of the still picture: how far along or across them, and how a label is aligned.
@@ -97,9 +96,6 @@ class AttentionExplorer(Explorer):
         raw = None if scores is None else checked_scores(scores, self._maps)
         self._masked = mask_of(self._maps, raw) if mask is None else checked_mask(mask, self._maps)
         self._query_is_ours = "query" not in settings
-        unknown = settings.keys() - _SETTINGS
-        if unknown:
-            raise TypeError(f"no such settings: {sorted(unknown)}; there are {_SETTINGS}")
         super().__init__(
             title=sendable(str(title)),
             tokens=names,
@@ -179,7 +175,7 @@ class AttentionExplorer(Explorer):
             left, bottom, wide, high = places[0]
             bar.set_position((left + wide + 0.02, bottom, 0.16 / width, high))
         fig.axes[0].set_title(f"{where.capitalize()}: weights")
-        title = plots.verbatim(self.title if len(self.title) <= 80 else self.title[:79] + "…")
+        title = plots.verbatim(short(self.title, 80))
         fig.suptitle(title, x=0.02, ha="left", fontsize=12, weight="bold")
         return fig
 
@@ -256,7 +252,6 @@ def _write(
         ax.text(x, y, label, ha=across, va=along, rotation=90 if turn else 0, **look)
 
 
-def _short(token: str, longest: int = 10) -> str:
+def _short(token: str) -> str:
     """A token as a label that leaves room for others."""
-    text = plots.visible(token) or "∅"
-    return plots.verbatim(text if len(text) <= longest else text[: longest - 1] + "…")
+    return plots.verbatim(short(plots.visible(token) or "∅", 10))

@@ -1,4 +1,8 @@
-const two = (v) => (Math.abs(v) < 1e5 ? fixed(v) : v.toExponential(1).replaceAll("-", "−"));
+/** A number in six signs at most: those of a column. */
+const two = (v) =>
+  Math.abs(v) < 99999.5
+    ? fixed(v, [99.995, 999.95].filter((edge) => Math.abs(v) < edge).length)
+    : v.toExponential(0).replaceAll("-", "−");
 
 /** The (T, T) mixing matrix of the present choice; row i holds the weights of output i. */
 function mixingMatrix(get) {
@@ -33,7 +37,7 @@ function sizes(wide, T) {
     row,
     width,
     size: row < 17 ? 11 : 13,
-    columns: wide ? [92, 112, 58, 58, 62] : [58, 50, 50, 48, 56],
+    columns: wide ? [92, 112, 58, 58, 62] : [58, 48, 48, 54, 54],
     across: Math.min(36, Math.floor((width - LEFT - 4) / T)),
     down: Math.min(24, Math.floor(262 / T)),
   }; // of a square
@@ -76,24 +80,22 @@ function build({ node, get, set, soon, slider, checkbox, choice }) {
   const heat = html`<canvas role="img" style="cursor:pointer;touch-action:manipulation" onclick=${press}
     onpointermove=${(event) => hover(rowAt(event))} onpointerleave=${() => hover(null)} />`;
 
-  // The chosen row: a table. Its bars and numbers are drawn on a canvas under it (writing to 70 cells
-  // takes the browser 5 ms a step); the same numbers follow as text that cannot be seen.
-  const edge = (k) => at.columns.slice(0, k).reduce((a, b) => a + b, 0);
+  // The chosen row: a table.
   const caption = html`<caption />`;
-  const number = (kind = "") => html`<td class="number ghost ${kind}" />`;
+  const number = (kind = "") => html`<td class="number ${kind}" />`;
   const lines = tokens.map((token) => {
+    const bar = html`<i class="bar" />`;
     const cells = [number("weight"), number(), number()];
     const line = html`<tr>
       <td title=${inFull(token)}><span class="token">${truncate(token, 14)}</span></td>
-      <td />${cells}
+      <td>${bar}</td>${cells}
     </tr>`;
-    return { cells, line };
+    return { bar, cells, line };
   });
   const total = number("total");
   const output = number("output");
   const head = (text) => html`<th scope="col" title=${inFull(text)}>${truncate(text, 14)}</th>`;
   const columns = at.columns.map(() => html`<col />`);
-  const sheet = html`<canvas aria-hidden="true" />`;
   const table = html`<table>
     ${caption}<colgroup>${columns}</colgroup>
     <thead><tr>${["token", "", "weight", name, "product"].map(head)}</tr></thead>
@@ -121,7 +123,7 @@ function build({ node, get, set, soon, slider, checkbox, choice }) {
         </figure>
         ${plot}
       </div>
-      <div class="board">${sheet}${table}</div>
+      <div class="board">${table}</div>
     </div>
     <p class="quiet note">
       bright: large weight · ○ ${truncate(name, 12)} · ● after mixing · ◆ selected output · ┆ effect of the change
@@ -163,33 +165,16 @@ function build({ node, get, set, soon, slider, checkbox, choice }) {
     ctx.strokeRect(LEFT - 1, TOP + chosen * down - 1, across * T + 1, down + 1);
   }
 
-  /** The numbers of the table: of each token, and the last row. */
-  const numbers = ({ weights, inputs, chosen, after }) => ({
-    parts: weights[chosen].map((w, j) => [w, inputs[j], w * inputs[j]].map(two)),
-    sums: [weights[chosen].reduce((a, b) => a + b, 0), after[chosen]].map(two),
-  });
-
-  function paintRow(now, ink) {
-    const { row, size, columns } = at;
-    const ctx = fit(sheet, edge(5), (T + 1) * row);
-    const { parts, sums } = numbers(now);
-    const drawText = (text, column, j) =>
-      ctx.fillText(text, edge(column) + PAD, (j + 0.7) * row, columns[column] - PAD);
-    setText(caption, `What output ${named(now.chosen)} is made of`);
-    ctx.font = `${size}px ${ink.code}`;
-    now.weights[now.chosen].forEach((w, j) => {
-      const heard = Math.abs(w) >= 0.005;
-      const kind = heard ? "" : "quiet";
-      if (lines[j].line.className !== kind) lines[j].line.className = kind;
-      ctx.fillStyle = ink.blue;
-      const long = (columns[1] - 2 * PAD) * Math.min(1, Math.abs(w));
-      ctx.fillRect(edge(1) + PAD, (j + 0.2) * row, long, 0.55 * row);
-      ctx.fillStyle = heard ? ink.ink : ink.quiet;
-      parts[j].forEach((text, k) => drawText(text, k + 2, j));
+  function paintRow({ weights, inputs, chosen, after }) {
+    setText(caption, `What output ${named(chosen)} is made of`);
+    weights[chosen].forEach((w, j) => {
+      const { bar, cells, line } = lines[j];
+      line.classList.toggle("quiet", Math.abs(w) < 0.005);
+      bar.style.width = `${100 * Math.min(1, Math.abs(w))}%`;
+      [w, inputs[j], w * inputs[j]].forEach((v, k) => setText(cells[k], two(v)));
     });
-    ctx.font = `600 ${size}px ${ink.code}`;
-    ctx.fillStyle = ink.ink;
-    sums.forEach((text, k) => drawText(text, 2 + 2 * k, T));
+    setText(total, two(weights[chosen].reduce((a, b) => a + b, 0)));
+    setText(output, two(after[chosen]));
   }
 
   function paintSignal({ inputs, chosen, t, before, after }, ink) {
@@ -277,18 +262,6 @@ function build({ node, get, set, soon, slider, checkbox, choice }) {
     };
   }
 
-  const spell = debounce(() => {
-    const now = view();
-    const { parts, sums } = numbers(now);
-    const chosen = named(now.chosen);
-    lines.forEach(({ cells }, j) => cells.forEach((cell, k) => setText(cell, parts[j][k])));
-    setText(total, sums[0]);
-    setText(output, sums[1]);
-    const kind = get("weighting");
-    put(heat, { "aria-label": `Mixing matrix of ${T} tokens, ${kind}; row ${chosen} is chosen` });
-    put(plot, { "aria-label": `${name} before and after mixing; output ${chosen} is ${sums[1]}` });
-  });
-
   function paint() {
     const how = get("weighting");
     const now = view();
@@ -297,22 +270,24 @@ function build({ node, get, set, soon, slider, checkbox, choice }) {
     mask.style.display = how === "learned" ? "none" : ""; // those weights were learned under the mask
     const ink = {
       ...cssColors(node, "ink quiet panel blue orange green red"),
-      code: getComputedStyle(total).fontFamily,
       ui: getComputedStyle(node).fontFamily,
     };
     paintMatrix(now, ink);
-    paintRow(now, ink);
+    paintRow(now);
     paintSignal(now, ink);
-    spell();
+    const chosen = named(now.chosen);
+    put(heat, { "aria-label": `Mixing matrix of ${T} tokens, ${how}; row ${chosen} is chosen` });
+    const said = `${name} before and after mixing; output ${chosen} is ${output.textContent}`;
+    put(plot, { "aria-label": said });
   }
   function lay(wide) {
     at = sizes(wide, T);
     node.style.cssText = `--row: ${at.row}px; --size: ${at.size}px; --pad: ${PAD}px`;
-    table.style.width = `${edge(5)}px`;
+    table.style.width = `${at.columns.reduce((a, b) => a + b, 0)}px`;
     columns.forEach((column, k) => (column.style.width = `${at.columns[k]}px`));
   }
   const theme = () => (drawn = "");
-  return { page, paint, lay, theme, stop: spell.stop };
+  return { page, paint, lay, theme };
 }
 
 export default explorer({

@@ -205,7 +205,7 @@ function saveStills(notebook) {
   });
 }
 
-const CONTROLS = "button, input, select, textarea, [tabindex='0']";
+const CONTROLS = "button, input, textarea, [tabindex='0']";
 const SCROLLING = /^( |Home|End|Page(Up|Down)|Arrow(Up|Down|Left|Right))$/;
 
 /** Keys: E in the explorer's cell (or the cell after it, where Shift+Enter leads) enters, Escape
@@ -247,7 +247,6 @@ function keyboard(node) {
 
 /** Does the browser do something of its own with this key here? */
 function usesKey(target, key) {
-  if (target.matches("select")) return true;
   if (target.matches("button, input[type=checkbox]")) return key === " ";
   if (target.matches("input[type=range]")) return key !== " ";
   return target.matches("input, textarea") && !key.startsWith("Page");
@@ -291,7 +290,7 @@ const inFull = (token) => truncate(token, 300);
 /** Calls lay(n), n: how many of the edges the node's width has reached. At once as if there were
     little room, then whenever that changes; from 760 on there is room for two columns (as .columns
     in base.css). Returns the undo. */
-function onBreakpoint(node, lay, edges = [760]) {
+function onBreakpoint(node, lay, edges) {
   let reached = 0;
   const watcher = new ResizeObserver(() => {
     const now = edges.filter((edge) => node.clientWidth >= edge).length;
@@ -316,7 +315,7 @@ function throttleToFrame(paint) {
 }
 
 /** Calls `update` once nothing has asked for a while: for text that is read aloud or copied, not seen. */
-function debounce(update, wait = 150) {
+function debounce(update, wait) {
   let timer;
   const soon = () => {
     clearTimeout(timer);
@@ -397,9 +396,6 @@ function checkbox(model, name, label) {
   return html`<label>${input}${label}</label>`;
 }
 
-/** [key, words] of an object, or of a list of such pairs. */
-const pairsOf = (all) => (Array.isArray(all) ? all : Object.entries(all));
-
 /**
  * Buttons of which one is pressed, tied to the trait `name`. options: value → label, or [value, label].
  * @param {WidgetModel} model
@@ -408,7 +404,7 @@ const pairsOf = (all) => (Array.isArray(all) ? all : Object.entries(all));
  * @param {string} label
  */
 function choice(model, name, options, label) {
-  const all = pairsOf(options);
+  const all = Array.isArray(options) ? options : Object.entries(options);
   const buttons = all.map(([value, text]) => {
     const choose = () => setAndSave(model, { [name]: value });
     return html`<button type="button" onclick=${choose}>${text}</button>`;
@@ -539,6 +535,17 @@ function setAndSave(model, changes) {
   model.save_changes();
 }
 
+/** Round places from low to high with at least so many gaps, and the words for them. */
+function roundPlaces(low, high, gaps, write = fixed) {
+  const least = (high - low) / gaps;
+  const ten = 10 ** Math.floor(Math.log10(least));
+  const gap = ten * [5, 2, 1].find((s) => s * ten <= least);
+  const first = Math.ceil(low / gap - 1e-9);
+  const count = Math.floor(high / gap + 1e-9) - first + 1;
+  const values = Array.from({ length: count }, (_, i) => (first + i) * gap);
+  return values.map((v) => [v, write(v, gap < 1 ? Math.ceil(-Math.log10(gap)) : 0)]);
+}
+
 /** A captioned picture with two axes. pick(v): a click at the place v of the x-axis. */
 function chart(name, sizes = {}) {
   const size = { width: 440, height: 190, left: 48, right: 14, bottom: 34, top: 10, pick: null };
@@ -586,30 +593,6 @@ function chart(name, sizes = {}) {
 const curve = (points, ink, more = {}) =>
   html`<polyline points=${points.join(" ")} fill="none" stroke="var(--${ink})" stroke-width="3" ...${more} />`;
 const dot = (cx, cy, r = 6) => html`<circle cx=${cx} cy=${cy} r=${r} fill="var(--ink)" />`;
-
-/** The sample of a line in a chart's legend: the name of its colour, and its dashes.
- * @param {[string, string]} look */
-const legendLine = ([ink, dashes]) =>
-  html`<svg width="26" height="8">
-    <line x1="0" x2="26" y1="4" y2="4" stroke="var(--${ink})" stroke-width="3" stroke-dasharray=${dashes} />
-  </svg>`;
-
-/** A table of numbers: columns class → heading, rows class → heading; write(row, column, text). */
-function numberTable(columns, rows, title = (row, column) => `${row}-${column}`) {
-  const cells = {};
-  const heads = {};
-  const head = ([name, words]) => (heads[name] = html`<th scope="col">${words}</th>`);
-  const cell = (name) => (cells[name] = html`<td class="number ${name}" />`);
-  const line = ([row, words]) => html`<tr>
-    <th scope="row">${words}</th>
-    ${pairsOf(columns).map(([column]) => cell(title(row, column)))}
-  </tr>`;
-  const node = html`<table>
-    <thead><tr><th scope="col" />${pairsOf(columns).map(head)}</tr></thead>
-    <tbody>${pairsOf(rows).map(line)}</tbody>
-  </table>`;
-  return { node, heads, write: (row, column, text) => setText(cells[title(row, column)], text) };
-}
 
 /** The sentence that says what the picture shows. */
 const summary = () => html`<p class="verdict" role="status" />`;

@@ -74,6 +74,8 @@ class Explorer(anywidget.AnyWidget):
     _css: ClassVar[str] = (_HERE / "base.css").read_text(encoding="utf-8")
 
     def __init__(self, **traits: Any):
+        if unknown := traits.keys() - self.keys:
+            raise TypeError(f"{type(self).__name__} has no {sorted(unknown)}: see its docstring")
         try:
             super().__init__(**traits)
         except traitlets.TraitError as wrong:

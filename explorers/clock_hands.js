@@ -124,7 +124,8 @@ function build({ model, get, set, slider, soon }) {
   let points; // the curve, and the base that it was reckoned for
   function paint() {
     if (k.length !== hs) return;
-    const at = { query: get("query"), key: get("key") };
+    const inside = (name) => Math.min(longest, get(name)); // of fewer positions, Python tells before it moves these
+    const at = { query: inside("query"), key: inside("key") };
     const base = 10 ** get("log_base");
     const distance = at.query - at.key;
     const share = shares(distance, base);

@@ -19,6 +19,23 @@ function inPowers(exact) {
   return `${digits}·10${[...String(whole)].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("")}`;
 }
 
+/** A table of numbers: columns class → heading, rows class → heading; write(row, column, text). */
+function numberTable(columns, rows) {
+  const cells = {};
+  const heads = {};
+  const head = ([name, words]) => (heads[name] = html`<th scope="col">${words}</th>`);
+  const cell = (name) => (cells[name] = html`<td class="number ${name}" />`);
+  const line = ([row, words]) => html`<tr>
+    <th scope="row">${words}</th>
+    ${Object.keys(columns).map((column) => cell(`${row}-${column}`))}
+  </tr>`;
+  const node = html`<table>
+    <thead><tr><th scope="col" />${Object.entries(columns).map(head)}</tr></thead>
+    <tbody>${Object.entries(rows).map(line)}</tbody>
+  </table>`;
+  return { node, heads, write: (row, column, text) => setText(cells[`${row}-${column}`], text) };
+}
+
 function build({ get, set, slider, choice }) {
   const numbers = floats(get("numbers"));
   const depth = slider("depth_index", "depth", [0, 5], (i) => `${DEPTHS[i]} layers`);

@@ -159,9 +159,8 @@ def _grid() -> np.ndarray:
     down = torch.tensor(draw.standard_normal((DEEPEST, 4 * C, C)) * (2 / (4 * C)) ** 0.5)
     x, end = torch.tensor(draw.standard_normal((2, TOKENS, C)))
     end = (end / end.square().mean().sqrt()).expand(len(SCALES), -1, -1)
-    scales = torch.tensor(SCALES, dtype=torch.float64)[
-        :, None, None
-    ]  # all at once: (scales, tokens, C)
+    # All scales at once: (scales, tokens, C).
+    scales = torch.tensor(SCALES, dtype=torch.float64)[:, None, None]
     grid = np.zeros((2, len(NORMS), len(SCALES), 2 + len(DEPTHS), DEEPEST + 1))
     for skips, norm in itertools.product(("on", "off"), NORMS):
         streams = [x.expand(end.shape).requires_grad_()]

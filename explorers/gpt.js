@@ -3,32 +3,9 @@
 
 /** Dot products of one row of a matrix with four tokens: all that takes time. Addresses are in bytes:
     the row begins at w and ends at `end`, the tokens begin at x and every `step` after it, the four
-    sums go to `out` and every `stride` after it. */
-const dot4Scalar =
-  (memory, numbers = new Float32Array(memory.buffer)) =>
-  (w, x, end, step, out, stride) => {
-    let a = 0;
-    let b = 0;
-    let c = 0;
-    let d = 0;
-    let x0 = x / 4;
-    let x1 = x0 + step / 4;
-    let x2 = x1 + step / 4;
-    let x3 = x2 + step / 4;
-    for (let i = w / 4; i < end / 4; i++) {
-      const v = numbers[i];
-      a += v * numbers[x0++];
-      b += v * numbers[x1++];
-      c += v * numbers[x2++];
-      d += v * numbers[x3++];
-    }
-    [a, b, c, d].forEach((sum, n) => {
-      numbers[(out + n * stride) / 4] = sum;
-    });
-  };
-
-/** The same in WebAssembly, four numbers at a time: some ten times as fast. Written as its bytes. */
-function dot4Wasm(memory) {
+    sums go to `out` and every `stride` after it. In WebAssembly, written as its bytes: with four
+    numbers at a time it is some ten times as fast. */
+function dot4(memory) {
   const [w, x, end, step, out, stride, row, sum, x1] = [0, 1, 2, 3, 4, 5, 6, 7, 11];
   const tokens = [x, x1, x1 + 1, x1 + 2];
   const get = (n) => [0x20, n];
@@ -89,13 +66,8 @@ function wasmFunction(memory, body) {
 /** Where the numbers of a model lie: take(n) gives the next n of them, `product` multiplies. */
 function allocator(size) {
   const memory = new WebAssembly.Memory({ initial: Math.ceil((4 * size) / 65536) });
+  const four = dot4(memory);
   let at = 0;
-  let four;
-  try {
-    four = dot4Wasm(memory);
-  } catch {
-    four = dot4Scalar(memory); // a browser of before 2023
-  }
   return {
     take: (n) => {
       at += 4 * n;
@@ -114,12 +86,16 @@ function allocator(size) {
   };
 }
 
-/** The description in a file of packed.py (Uint8Array), and what reads its tensors, one after another. */
-function unpack(bytes) {
+/** The description in a file of packed.py (Uint8Array), its bytes, and where its numbers begin. */
+function described(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const size = view.getInt32(0, true);
-  const about = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
-  let at = 4 + size;
+  const at = 4 + view.getInt32(0, true);
+  return { about: JSON.parse(new TextDecoder().decode(bytes.subarray(4, at))), view, at };
+}
+
+/** The description in a file, and what reads its tensors, one after another. */
+function unpack(bytes) {
+  let { about, view, at } = described(bytes);
   const float = () => {
     at += 4;
     return view.getFloat32(at - 4, true);
@@ -362,26 +338,19 @@ function gptOf(bytes, longest = Infinity) {
   return { about, L, H, C, V, hs, most, read, logits, score, layers, last, token };
 }
 
-/** How the model's texts are cut: encode(text) → ids, names: each token as text. */
-function tokenizerOf({ symbols, alphabet, merges, special }) {
-  if (symbols) {
-    const ids = new Map(symbols.map((symbol, id) => [symbol, id]));
-    return {
-      names: symbols,
-      encode: (text) =>
-        Array.from(text, (sign) => {
-          if (!ids.has(sign))
-            throw new Error(
-              `the character “${sign}” is not among the ${symbols.length} of this model`,
-            );
-          return ids.get(sign);
-        }),
-    };
+/** How the model's texts are cut: text → ids. */
+function encoderOf({ symbols, alphabet, merges }) {
+  if (!symbols) {
+    const bpe = byteLevel(Uint8Array.from(alphabet), merges);
+    return (text) => bpe.cut(text, bpe.count);
   }
-  const bpe = byteLevel(Uint8Array.from(alphabet), merges);
-  const decode = new TextDecoder("utf-8", { ignoreBOM: true });
-  const names = [...bpe.pieces.map((piece) => decode.decode(Uint8Array.from(piece))), ...special];
-  return { names, pieces: bpe.pieces, encode: (text) => bpe.cut(text, bpe.count) };
+  const ids = new Map(symbols.map((symbol, id) => [symbol, id]));
+  return (text) =>
+    Array.from(text, (sign) => {
+      if (!ids.has(sign))
+        throw new Error(`the character “${sign}” is not among the ${symbols.length} of this model`);
+      return ids.get(sign);
+    });
 }
 
 /** The places of the n largest numbers, largest first, equal ones in their order. */

@@ -50,13 +50,6 @@ function inShort(exact, digits = 3) {
 const inTime = (seconds) =>
   seconds >= 0.1 ? `${inShort(seconds)} s` : `${inShort(1000 * seconds)} ms`;
 
-/** About five round places from 0 to `end`. */
-function places(end) {
-  const ten = 10 ** Math.floor(Math.log10(end / 4));
-  const step = ten * [5, 2, 1].find((s) => s * ten <= end / 4);
-  return Array.from({ length: Math.floor(end / step) + 1 }, (_, i) => i * step);
-}
-
 function build({ node, get, checkbox, choice, stops }) {
   const whole = (v) => v.toLocaleString("en-GB");
   const says = summary();
@@ -126,7 +119,7 @@ function build({ node, get, checkbox, choice, stops }) {
     picture.paint({
       x: [0, 1.01 * apart],
       y: [0.4, 2.6],
-      xticks: places(apart).map((v) => [v, inShort(v * times)]),
+      xticks: roundPlaces(0, apart, 4, (v) => inShort(v * times)),
       yticks: [
         [2, "computes"],
         [1, "sends"],

@@ -80,20 +80,8 @@ class OverlapExplorer(Explorer):
     overlap = traitlets.Bool(True).tag(sync=True)
     speed = traitlets.Float(SPEED).tag(sync=True)
 
-    def __init__(
-        self,
-        size: str = "7B",
-        *,
-        processes: int = 8,
-        tokens: int = 8192,
-        bandwidth: float = 25e9,
-        overlap: bool = True,
-        speed: float = SPEED,
-    ):
-        super().__init__(
-            size=size, processes=processes, tokens=tokens, bandwidth=bandwidth, overlap=overlap,
-            speed=speed,
-        )  # fmt: skip
+    def __init__(self, size: str = "7B", **settings: Any):
+        super().__init__(size=size, **settings)
 
     _many = in_range("how many GPUs,", "processes", low=1, high=2**14)
     _read = in_range("tokens per GPU,", "tokens", low=1, high=2**20)

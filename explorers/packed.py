@@ -63,9 +63,7 @@ def packed(model: GPT, tokenizer: BPETokenizer | CharTokenizer) -> bytes:
         "tokenizer": _described(tokenizer),
         "tensors": {name: list(tensor.shape) for name, tensor in tensors.items()},
     }
-    head = json.dumps(about).encode()
-    head += b" " * (-len(head) % 4)  # numbers begin at multiples of 4
-    parts = [struct.pack("<i", len(head)), head]
+    parts = [_head(about)]
     for tensor in tensors.values():
         if tensor.dim() == 1:
             parts.append(tensor.numpy().astype("<f4").tobytes())
@@ -82,9 +80,13 @@ def packed_words(words: Sequence[str], vectors: np.ndarray) -> bytes:
     """A table of word vectors (V, d) as a file: the size of a description, the description as JSON
     (words and shape), then the numbers as float16, as which those of the course are shipped."""
     about = {"words": list(words), "shape": list(vectors.shape)}
-    head = json.dumps(about, ensure_ascii=False).encode()
-    head += b" " * (-len(head) % 4)
-    return struct.pack("<i", len(head)) + head + vectors.astype("<f2").tobytes()
+    return _head(about, ensure_ascii=False) + vectors.astype("<f2").tobytes()
+
+
+def _head(about: dict[str, Any], ensure_ascii: bool = True) -> bytes:
+    head = json.dumps(about, ensure_ascii=ensure_ascii).encode()
+    head += b" " * (-len(head) % 4)  # numbers begin at multiples of 4
+    return struct.pack("<i", len(head)) + head
 
 
 def name_of(file: bytes) -> str:

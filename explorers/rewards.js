@@ -8,17 +8,12 @@ const ACCURACIES = [
 const EDGES = [480, 560, 620, 760, 940]; // of the explorer's width, in pixels
 const WIDTHS = [164, 154, 180, 200, 248, 308]; // of a chart, below the first edge and from each edge on
 
-/** About three round places from low to high, with the words for them. */
-function places(low, high) {
-  const ten = 10 ** Math.floor(Math.log10((high - low) / 2));
-  const gap = ten * [5, 2, 1].find((s) => s * ten <= (high - low) / 2);
-  const first = Math.ceil(low / gap - 1e-9);
-  const count = Math.floor(high / gap + 1e-9) - first + 1;
-  return Array.from({ length: count }, (_, i) => {
-    const value = (first + i) * gap;
-    return [value, fixed(value, gap < 1 ? Math.ceil(-Math.log10(gap)) : 0)];
-  });
-}
+/** The sample of a line in a chart's legend: the name of its colour, and its dashes.
+ * @param {[string, string]} look */
+const legendLine = ([ink, dashes]) =>
+  html`<svg width="26" height="8">
+    <line x1="0" x2="26" y1="4" y2="4" stroke="var(--${ink})" stroke-width="3" stroke-dasharray=${dashes} />
+  </svg>`;
 
 function build({ get, set, slider, choice }) {
   const steps = get("steps");
@@ -100,8 +95,8 @@ function build({ get, set, slider, choice }) {
       x: [first, last],
       y: range,
       at: steps[i],
-      xticks: places(first, last),
-      yticks: places(...range),
+      xticks: roundPlaces(first, last, 2),
+      yticks: roundPlaces(...range, 2),
       xlabel: "training step",
       title: `${title}: ${now.join(", ")}`,
       label: `${title} over the training steps; at step ${steps[i]} with β = ${betas[b]}: ${words}`,

@@ -1,11 +1,11 @@
 """A policy trained against a judge, recorded: what it answers at each KL penalty and step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import pairwise
-from math import isfinite
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import traitlets
 from matplotlib.axes import Axes
 
@@ -17,7 +17,6 @@ MOST_PROBLEMS, MOST_SAMPLES, MOST_BETAS, MOST_STEPS = 6, 8, 6, 101
 LONGEST_PROMPT, LONGEST_COMPLETION = 12, 8  # characters
 _LINES = [(BLUE, "-"), (ORANGE, "--"), (GREEN, ":")]  # one for each accuracy
 _ITS_OWN = ("beta", "completions", "score", "KL")
-Curves = list[list[float]]  # [β][measurement]
 
 
 def _curves() -> traitlets.List[Any]:
@@ -64,34 +63,38 @@ class RewardsExplorer(Explorer):
         beta: float | None = None,
         step: int | None = None,
     ):
-        prompts, answers = _checked_problems(problems)
-        _check_steps(steps)
+        _check_number(problems, "problems", MOST_PROBLEMS)
+        _check_number(steps, "steps", MOST_STEPS)
         _check_number(runs, "runs", MOST_BETAS)
-        for run in runs:
-            if missing := [name for name in _ITS_OWN if name not in run]:
-                raise ValueError(f"a run has no {missing[0]!r}: it has {', '.join(run)}")
+        if len({b - a for a, b in pairwise(steps)}) != 1 or steps[1] <= steps[0]:
+            raise ValueError(f"steps should rise by equal amounts, but are {list(steps)}")
         betas = [float(run["beta"]) for run in runs]
         if len(set(betas)) < len(betas):
             raise ValueError(f"each run should have another β, not {betas}")
         names = [name for name in runs[0] if name not in _ITS_OWN]
         _check_number(names, "accuracies", len(_LINES))
-        samples = len(runs[0]["completions"][0][0]) if runs[0]["completions"] else 0
-
-        def curves(name: str) -> Curves:
-            return [_checked_curve(name, run, len(steps), name in names) for run in runs]
-
+        curves = {name: _recorded(runs, name, len(steps)) for name in (*names, "score", "KL")}
+        for name in names:
+            if not all(0 <= value <= 1 for value in np.ravel(curves[name])):
+                raise ValueError(
+                    f"{name!r} is an accuracy: numbers from 0 to 1, not {curves[name]}"
+                )
+        prompts, answers = zip(*problems, strict=True)
+        samples = len(runs[0].get("completions", [[[]]])[0][0])
+        completions = _recorded(runs, "completions", len(steps), len(problems), samples)
+        _check_number(range(samples), "completions of a problem", MOST_SAMPLES)
+        _check_lengths(prompts, LONGEST_PROMPT)
+        _check_lengths([*answers, *np.ravel(completions)], LONGEST_COMPLETION)
         super().__init__(
-            prompts=prompts,
-            answers=answers,
+            prompts=[sendable(prompt) for prompt in prompts],
+            answers=[sendable(text) for text in answers],
             steps=list(steps),
             betas=betas,
             groups=[sendable(name) for name in names],
-            accuracies=[curves(name) for name in names],
-            scores=curves("score"),
-            divergences=curves("KL"),
-            completions=[
-                _checked_completions(run, len(steps), len(prompts), samples) for run in runs
-            ],
+            accuracies=[curves[name] for name in names],
+            scores=curves["score"],
+            divergences=curves["KL"],
+            completions=np.vectorize(sendable, otypes=[object])(completions).tolist(),
             beta=betas[0] if beta is None else beta,
             step=steps[-1] if step is None else step,
         )
@@ -99,31 +102,16 @@ class RewardsExplorer(Explorer):
     @classmethod
     def example(cls) -> Self:
         problems = [(f"{i + 30}+{57 + i}=", f"{2 * i + 87}.") for i in range(6)]
-        steps = list(range(0, 81, 10))
         runs = []
         for beta in (0.0, 0.2, 0.5, 1.0, 2.0):
             falls = [max(0.0, 0.9 - i / (2 + 9 * beta)) for i in range(9)]
-            said = [
-                [
-                    [
-                        right if (i + j + k) % 9 < 8 * fall else ("75.", "1634")[j % 2]
-                        for j in range(8)
-                    ]
-                    for k, (_, right) in enumerate(problems)
-                ]
-                for i, fall in enumerate(falls)
-            ]
-            runs.append(
-                {
-                    "beta": beta,
-                    "carry": [share / 2 for share in falls],
-                    "no carry": falls,
-                    "score": [i / (1 + beta) - 1 for i in range(9)],
-                    "KL": [4 * i / (1 + 20 * beta) for i in range(9)],
-                    "completions": said,
-                }
-            )
-        return cls(problems, steps, runs)
+            many = [round(8 * share) for share in falls]
+            said = [[[right] * n + ["1634"] * (8 - n) for _, right in problems] for n in many]
+            run = {"beta": beta, "carry": [share / 2 for share in falls], "no carry": falls}
+            run["score"] = [i / (1 + beta) - 1 for i in range(9)]
+            run["KL"] = [4 * i / (1 + 20 * beta) for i in range(9)]
+            runs.append(run | {"completions": said})
+        return cls(problems, range(0, 81, 10), runs)
 
     _given = read_only(
         *("prompts", "answers", "steps", "betas", "groups"),
@@ -253,64 +241,20 @@ def _check_number(things: Sequence[Any], what: str, most: int) -> None:
         raise ValueError(f"there should be 1 to {most} {what}, not {len(things)}")
 
 
-def _checked_problems(problems: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    _check_number(problems, "problems", MOST_PROBLEMS)
-    for prompt, answer in problems:
-        _check_length(prompt, LONGEST_PROMPT)
-        _check_length(answer, LONGEST_COMPLETION)
-    return [sendable(prompt) for prompt, _ in problems], [sendable(text) for _, text in problems]
+def _check_lengths(texts: Iterable[str], most: int) -> None:
+    if long := [text for text in texts if len(text) > most]:
+        raise ValueError(f"{long[0]!r} has {len(long[0])} characters, more than {most}")
 
 
-def _check_length(text: str, longest: int) -> None:
-    if len(text) > longest:
-        raise ValueError(f"{text!r} has {len(text)} characters, more than {longest}")
-
-
-def _check_steps(steps: Sequence[int]) -> None:
-    if not 2 <= len(steps) <= MOST_STEPS:
-        raise ValueError(f"there should be 2 to {MOST_STEPS} steps, not {len(steps)}")
-    gaps = {b - a for a, b in pairwise(steps)}
-    if len(gaps) > 1 or min(gaps) < 1:
-        raise ValueError(f"steps should rise by equal amounts, but are {list(steps)}")
-
-
-def _checked_curve(
-    name: str, run: Mapping[str, Any], measurements: int, accuracy: bool
-) -> list[float]:
-    what = f"{name!r} of the run with β = {run['beta']}"
-    if name not in run:
-        raise ValueError(f"{what} is missing")
-    found = [float(value) for value in run[name]]
-    if len(found) != measurements:
-        raise ValueError(f"{what} has {len(found)} numbers for {measurements} steps")
-    if not all(map(isfinite, found)):
-        raise ValueError(f"{what} should be finite numbers, but is {found}")
-    if accuracy and not all(0 <= value <= 1 for value in found):
-        raise ValueError(f"{what} is an accuracy: numbers from 0 to 1, not {found}")
-    return found
-
-
-def _checked_completions(
-    run: Mapping[str, Any], measurements: int, problems: int, samples: int
-) -> list[list[list[str]]]:
-    what = f"the run with β = {run['beta']}"
-    found: list[list[list[str]]] = []
-    if len(run["completions"]) != measurements:
-        raise ValueError(
-            f"{what} has completions of {len(run['completions'])} steps, not {measurements}"
-        )
-    for texts_by_problem in run["completions"]:
-        if len(texts_by_problem) != problems:
-            raise ValueError(
-                f"{what} has completions of {len(texts_by_problem)} problems, not {problems}"
-            )
-        for texts in texts_by_problem:
-            _check_number(texts, "completions of a problem", MOST_SAMPLES)
-            if len(texts) != samples:
-                raise ValueError(
-                    f"{what} has {len(texts)} completions of a problem, elsewhere {samples}"
-                )
-            for text in texts:
-                _check_length(text, LONGEST_COMPLETION)
-        found.append([[sendable(text) for text in texts] for texts in texts_by_problem])
-    return found
+def _recorded(runs: Sequence[Mapping[str, Any]], name: str, *shape: int) -> Any:
+    """What the runs have under this name, in lists [β][measurement] …, each run in this shape."""
+    of_texts = name == "completions"
+    try:
+        found = np.array([run[name] for run in runs], object if of_texts else float)
+    except (KeyError, ValueError):  # missing, or in lists of different lengths
+        found = np.empty(0)
+    if found.shape != (len(runs), *shape):
+        raise ValueError(f"{name!r} should have the shape {shape} in each run: it is not so in all")
+    if not of_texts and not np.isfinite(found).all():
+        raise ValueError(f"{name!r} should be finite numbers, but is {found.tolist()}")
+    return found.tolist()

@@ -426,12 +426,11 @@ function build({ model, node, soon }) {
     s.inks = null;
     s.stale.heads = true;
   };
-  // For tests: what is computed, and the promise of the weights.
+  // For tests: what is computed.
   Object.assign(node, {
     gpt: () => s.gpt,
     ids: () => s.ids,
     probabilities: () => Array.from(s.probs),
-    loaded: () => s.loading,
   });
   const stop = () => {
     seen.disconnect();

@@ -49,10 +49,3 @@ def test_a_changed_token_moves_no_earlier_output():
 def test_wrong_arguments_are_explained(arguments, message):
     with pytest.raises(ValueError, match=message):
         AveragingExplorer(**{"tokens": TOKENS, "values": VALUES} | arguments)
-
-
-@pytest.mark.filterwarnings("error")
-def test_odd_tokens_can_be_sent_and_drawn():
-    odd = ["\ud800", "$x$", "<b>" * 5_000, "\0\x07", "a_b^c\\"]
-    shown = AveragingExplorer(odd, VALUES, values_name="$" * 99)
-    assert shown.tokens[0] == "\ufffd" and shown.picture().png()

@@ -1,8 +1,11 @@
-"""What holds for every explorer, on its example: its output, and what its traits refuse."""
+"""What holds for every explorer: its output, odd texts, and what its traits refuse."""
 
+import json
 from base64 import b64decode
+from collections.abc import Iterator
 from math import nan
 
+import numpy as np
 import pytest
 import traitlets
 
@@ -67,3 +70,32 @@ def test_a_value_that_does_not_fit_is_explained_and_changes_nothing(kind, trait,
     with pytest.raises(traitlets.TraitError, match=message):
         setattr(made, trait, value)
     assert repr(made) == before
+
+
+SHORT = ["", "$x$_^{\\<", "\x00\x1b\r\n\t\u202e\u200b ", "文🦉é\u0301½\ud800"]
+ODD = [*SHORT, "<b>" * 5000, "a\n" * 90]
+
+
+def with_odd_texts() -> Iterator[explorers.Explorer]:
+    typed = {"Sampling": "prompt", "Sentence": "text", "Token": "text", "Word": "word"}
+    for kind, trait in typed.items():
+        made = getattr(explorers, f"{kind}Explorer").example()
+        for text in ODD:
+            setattr(made, trait, text)
+            yield made
+    yield explorers.AveragingExplorer(ODD, range(len(ODD)), values_name="$" * 99)
+    yield explorers.AttentionExplorer(ODD, np.eye(len(ODD))[None], average=True)
+    yield explorers.WordExplorer(ODD, np.eye(len(ODD)), word="")
+    for text in SHORT:
+        run = {"beta": 0, f"no {text}": [0, 1], "score": [0, 1], "KL": [0, 1]}
+        texts = [[[text, "b"]], [["b", text]]]
+        made = explorers.RewardsExplorer([(text, text)], [0, 1], [run | {"completions": texts}])
+        assert made.shown()[0][1] == made.answers[0]  # still the right one
+        yield made
+
+
+@pytest.mark.filterwarnings("error")  # such as Matplotlib's, of a glyph that its font lacks
+def test_any_text_can_be_sent_and_drawn():
+    for made in with_odd_texts():
+        json.dumps(made.get_state(), ensure_ascii=False, default=str).encode()  # no lone surrogate
+        assert len(repr(made)) < 400 and made.picture().png().startswith(b"\x89PNG")

@@ -70,8 +70,8 @@ _PAGE = """async ([code, css, message]) => {
     };
     learn(message);
     document.body.append(Object.assign(document.createElement("style"), { textContent: css }));
-    const { default: widget } =
-        await import(`data:text/javascript;charset=utf-8,${encodeURIComponent(code)}`);
+    const text = encodeURIComponent(`${code}\n//# sourceURL=explorer.js`);
+    const { default: widget } = await import(`data:text/javascript;charset=utf-8,${text}`);
     widget.render({ model, el: document.body.appendChild(document.createElement("div")) });
 }"""
 # All that is drawn: pictures, and bars that are boxes.
@@ -98,6 +98,7 @@ class Bare:
         names = [name for name in explorer.keys if name[0] != "_" and name != "layout"]
         state = _message(state=explorer.get_state(names))
         explorer.comm.publish_msg = self._tell  # type: ignore[method-assign]
+        explorer.comm.kernel = self  # where ipykernel is imported, ipywidgets looks for one
         self.page.evaluate(_PAGE, [explorer._esm, explorer._css, state])
         next_frame(self.page)
         return Shown(self.page.locator(".d2g"), explorer)

@@ -17,6 +17,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import nbformat
@@ -29,11 +30,6 @@ CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SHOTS = ROOT / "test-results" / "browser"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 _CONTENT = "window.jupyterapp.shell.currentWidget.content"
-_EMPTY = """
-import ipywidgets
-ipywidgets.Widget.close_all()
-get_ipython().reset(new_session=False)
-"""
 # No "Jupyter news?" pop-up in the screenshots, and every cell in the page.
 _SETTINGS = {
     "apputils-extension/notification": {
@@ -144,6 +140,20 @@ def _wait_for(url: str, server: subprocess.Popen, log: Path) -> None:
     raise TimeoutError(f"JupyterLab did not answer within 90 s:\n{log.read_text()[-3000:]}")
 
 
+def new_page(
+    browser: Browser, problems: list[str], width: int = 1280, height: int = 1200, **options: Any
+) -> Page:
+    """A page that is watched for problems (see `watch`); options: of its context.
+
+    The context is its own: JupyterLab loads itself again when it finds another tab of it.
+    """
+    context = browser.new_context(viewport={"width": width, "height": height}, **options)
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    watch(page, problems)
+    return page
+
+
 def watch(page: Page, problems: list[str]) -> None:
     """Put into `problems`: console and page errors, failed requests, requests to elsewhere."""
 
@@ -174,14 +184,13 @@ def write_notebook(path: Path, cells: list[str]) -> None:
     nbformat.write(made, path)
 
 
-def open_notebook(page: Page, url: str, name: str, kernel: str | None = None) -> None:
+def open_notebook(page: Page, url: str, name: str) -> None:
     """Open the notebook in the light theme and wait until its kernel is ready.
 
     If the page is in JupyterLab already, the notebook is opened there: to load JupyterLab again
-    would take several times as long. See close_notebook for the one before, and leave_notebook for
-    the kernel.
+    would take several times as long. See close_notebook for the one before.
     """
-    _open(page, f"{url}/doc", name, **({"kernel": {"id": kernel}} if kernel else {}))
+    _open(page, f"{url}/doc", name)
 
 
 def open_in_lab(page: Page, url: str, name: str) -> None:
@@ -192,28 +201,10 @@ def open_in_lab(page: Page, url: str, name: str) -> None:
     _open(page, f"{url}/lab", name)
 
 
-def leave_notebook(page: Page) -> str:
-    """Close the open notebook, unsaved, but only empty its kernel: its id, for the next notebook.
-
-    A new kernel would have to import torch once more, which takes longer than most tests. In this
-    one no name is left and no explorer lives; what a module has been told, it remembers.
-    """
-    run_hidden(page, _EMPTY)
-    return page.evaluate(
-        """() => {
-            const shown = window.jupyterapp.shell.currentWidget;
-            const { id } = shown.sessionContext.session.kernel;
-            shown.context.model.dirty = false;  // nobody is asked whether to save it
-            shown.close();
-            return id;
-        }"""
-    )
-
-
-def _open(page: Page, place: str, name: str, **how: object) -> None:
+def _open(page: Page, place: str, name: str) -> None:
     if page.url.startswith(place):
-        command = "window.jupyterapp.commands.execute('docmanager:open', how)"
-        page.evaluate(f"async how => {{ await {command}; }}", {"path": name, **how})
+        command = "window.jupyterapp.commands.execute('docmanager:open', {path})"
+        page.evaluate(f"async path => {{ await {command}; }}", name)
     else:
         page.goto(f"{place}/tree/{name}?reset")  # ?reset: not the workspace of an earlier test
     _wait_until_open(page, name)
@@ -248,17 +239,6 @@ def close_notebook(page: Page) -> None:
 def run_all(page: Page) -> list[str]:
     """Run all cells and wait for the last; returns the errors in the outputs (see `errors`)."""
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
-    return errors(page)
-
-
-def run_cells_until(page: Page, text: str) -> list[str]:
-    """Run the cells up to and including the first code cell that contains `text`; the errors."""
-    index = find_cell(page, text)
-    last = page.evaluate(f"{_CONTENT}.widgets.length - 1")
-    if index == last:
-        return run_all(page)
-    page.evaluate(f"i => {{ {_CONTENT}.activeCellIndex = i; }}", index + 1)
-    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-above')")
     return errors(page)
 
 
@@ -311,22 +291,6 @@ def show_saved(page: Page) -> None:
 def broken_images(page: Page) -> int:
     """How many images of the page show nothing."""
     return page.evaluate("[...document.images].filter(image => !image.naturalWidth).length")
-
-
-def tidy(page: Page) -> None:
-    """As for a new visitor: the light theme, nothing in focus or under the pointer, at the top."""
-    page.mouse.up()
-    page.mouse.move(5, 5)
-    page.evaluate(
-        """() => {
-            document.activeElement?.blur();
-            for (const part of document.querySelectorAll(".jp-WindowedPanel-outer")) {
-                part.scrollTop = part.scrollLeft = 0;
-            }
-        }"""
-    )
-    if page.evaluate("document.body.dataset.jpThemeLight") != "true":
-        theme(page, "light")
 
 
 def find_cell(page: Page, text: str) -> int:
@@ -417,76 +381,43 @@ def next_frame(page: Page) -> None:
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
-def shot(what: Page | Locator, name: str) -> Path:
-    """A screenshot of a page or an element as test-results/browser/NAME.png; returns the path."""
+def sticking_out(what: Locator) -> list[str]:
+    """The parts of an element that reach beyond its right edge."""
+    return what.evaluate(
+        """node => { const edge = node.getBoundingClientRect().right + 1;
+            return [...node.querySelectorAll("*")].filter(part => part.checkVisibility()
+                && part.getBoundingClientRect().right > edge)
+                .map(part => part.outerHTML.slice(0, 90)); }"""
+    )
+
+
+def shot(what: Page | Locator, name: str) -> bytes:
+    """A screenshot of a page or an element, and as test-results/browser/NAME.png."""
     SHOTS.mkdir(parents=True, exist_ok=True)
-    path = SHOTS / f"{name}.png"
-    what.screenshot(path=path)
-    return path
+    return what.screenshot(path=SHOTS / f"{name}.png")
 
 
-class Look:
-    """What an element looked like. Two looks are equal if no pixel differs visibly.
+def unlike(one: bytes, other: bytes) -> float:
+    """The share of pixels of two screenshots that differ visibly; 1.0 if the sizes differ.
 
-    Never compare the bytes of two screenshots: an antialiased edge that is painted again, alone or
-    in a layer of its own, can come out 1 or 2 (of 255) off, and nobody can see it. Has no long
-    repr: a failed assert must not print a picture.
+    Never compare their bytes: an antialiased edge that is painted again, alone or in a layer of its
+    own, can come out 1 or 2 (of 255) off, and nobody can see it.
     """
-
-    VISIBLE = 12  # of 255, in any channel
-
-    def __init__(self, png: bytes):
-        self.png = png
-
-    def unlike(self, other: "Look") -> float:
-        """The share of pixels that differ visibly; 1.0 if the sizes differ."""
-        if self.png == other.png:
-            return 0.0
-        one, two = self._pixels(), other._pixels()
-        if one.shape != two.shape:
-            return 1.0
-        return float((np.abs(one - two) > self.VISIBLE).any(-1).mean())
-
-    def _pixels(self) -> np.ndarray:
-        with Image.open(io.BytesIO(self.png)) as image:
-            return np.asarray(image.convert("RGB"), dtype=np.int16)
-
-    def save(self, name: str) -> Path:
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        path = SHOTS / f"{name}.png"
-        path.write_bytes(self.png)
-        return path
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Look) and self.unlike(other) == 0
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return "Look({}×{})".format(*reversed(self._pixels().shape[:2]))
+    a, b = (
+        np.asarray(Image.open(io.BytesIO(png)).convert("RGB"), np.int16) for png in (one, other)
+    )
+    return float((np.abs(a - b) > VISIBLE).any(-1).mean()) if a.shape == b.shape else 1.0
 
 
-def still(what: Locator, patience: float = 15) -> Look:
-    """How it looks once two looks in a row are equal, so that what was under way has settled."""
-    last, end = Look(b""), time.monotonic() + patience
+def still(what: Locator, name: str, patience: float = 15) -> bytes:
+    """A screenshot once two in a row are alike, so that what was under way has settled."""
+    last, end = shot(what, name), time.monotonic() + patience
     while time.monotonic() < end:
-        with contextlib.suppress(Error):  # an element that is replaced under our feet
-            last, before = Look(what.screenshot()), last
-            if before.png and last == before:
-                break
         what.page.wait_for_timeout(50)
+        last, before = shot(what, name), last
+        if unlike(last, before) == 0:
+            break
     return last
-
-
-def _comes(what: Locator, wanted: Callable[[Look], bool], patience: float) -> bool:
-    end = time.monotonic() + patience
-    while True:
-        with contextlib.suppress(Error):
-            if wanted(Look(what.screenshot())):
-                return True
-        if time.monotonic() > end:
-            return False
-        what.page.wait_for_timeout(50)
 
 
 def settle(page: Page) -> None:
@@ -500,36 +431,26 @@ def settle(page: Page) -> None:
     )
 
 
-ALIKE = 0.001  # share of pixels
+VISIBLE, ALIKE = 12, 0.001  # of 255, in any channel; share of pixels
 
 
-def both_themes(what: Locator, name: str, patience: float = 15) -> None:
+def both_themes(what: Locator, name: str) -> None:
     """In the dark theme it looks different, and back in the light one as before.
 
-    Leaves NAME-light.png and NAME-dark.png in test-results/browser, and NAME-light-again.png when
-    it does not come back. The light theme must be on.
+    Leaves NAME-light.png, NAME-dark.png and NAME-light-again.png in test-results/browser. The light
+    theme must be on.
     """
     page = what.page
     # Changing the theme, JupyterLab may take the focus away, and with it a focus ring.
     page.evaluate("document.activeElement?.blur()")
     settle(page)
-    light = still(what)
-    light.save(f"{name}-light")
+    light = still(what, f"{name}-light")
     theme(page, "dark")
-    _comes(what, lambda look: look.unlike(light) > 0.2, patience)
-    dark = still(what)
-    path = dark.save(f"{name}-dark")
-    share = dark.unlike(light)
-    if share <= 0.2:  # its ground at least is another one
-        raise AssertionError(f"the dark theme changes only {share:.2%} of the pixels: see {path}")
+    # Its ground at least is another one.
+    eventually(lambda: unlike(shot(what, f"{name}-dark"), light) > 0.2, True)
+    still(what, f"{name}-dark")
     theme(page, "light")
-    if not _comes(what, lambda look: look.unlike(light) <= ALIKE, patience):
-        again = still(what)
-        path = again.save(f"{name}-light-again")
-        raise AssertionError(
-            f"after dark and back to light {again.unlike(light):.2%} of the pixels differ visibly "
-            f"(allowed: {ALIKE:.2%}): compare {path} with {name}-light.png beside it"
-        )
+    eventually(lambda: unlike(shot(what, f"{name}-light-again"), light) <= ALIKE, True)
 
 
 def slide(root: Locator, name: str, key: str, times: int = 1) -> Locator:

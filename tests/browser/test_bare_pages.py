@@ -45,7 +45,7 @@ LEAST = """() => {
     for (const node of document.querySelectorAll(".d2g, .d2g *")) {
         const own = node.matches("input[type=text], textarea") ? node.value
             : [...node.childNodes].filter((n) => n.nodeType === 3).map((n) => n.data).join("");
-        const hidden = node.closest("style, .ghost, .unseen, [hidden], :disabled, option");
+        const hidden = node.closest("style, .unseen, [hidden], :disabled, option");
         if (!own.trim() || hidden || !node.checkVisibility()) continue;
         const style = getComputedStyle(node), under = ground(node);
         const ink = node.ownerSVGElement ? style.fill : style.color;

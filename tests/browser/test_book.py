@@ -4,15 +4,12 @@ What a page says of the course is held by the other tests; here: that pages buil
 load nothing from elsewhere, lead nowhere dead, and that their explorers move without a kernel.
 """
 
-import functools
-import http.server
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,12 +22,12 @@ import sources
 import torch
 from lab import CHAPTERS, ROOT
 from nbformat import v4
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from explorers import WordExplorer
 from explorers.packed import name_of, packed, rounded
 from helpers import data
-from helpers.formats.checkpoints import load_checkpoint
+from helpers.formats.checkpoints import Checkpoint, load_checkpoint
 
 # The explorers of each cell that has some.
 FILES = sorted((ROOT / "notebooks" / "states").glob("*.json"))
@@ -156,13 +153,11 @@ def test_the_errata_lead_to_cells_and_each_row_to_a_chapter(book, read):
 def reader(browser: Browser, book: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page without a network; request.param: width and colour scheme."""
     width, scheme = getattr(request, "param", (1280, "light"))
-    size = {"width": width, "height": 900}
-    context = browser.new_context(viewport=size, color_scheme=scheme, offline=True)  # type: ignore[arg-type]
-    page, problems = context.new_page(), []
-    lab.watch(page, problems)
+    problems: list[str] = []
+    page = lab.new_page(browser, problems, width, height=900, color_scheme=scheme, offline=True)
     yield page
     lab.noticed(page)
-    context.close()
+    page.context.close()
     assert problems == []
 
 
@@ -194,19 +189,13 @@ def test_every_explorer_is_drawn_and_the_page_is_no_wider_than_the_screen(reader
 
 
 @pytest.mark.parametrize(
-    ("chapter", "control"),
-    [
-        ("00_start_here", "input[type=range]"),
-        ("03_causal_averaging", "input[type=range]"),
-        ("07_position", "input[type=range]"),
-        ("08_transformer_block", "input[type=range]"),
-        ("12_generation", "input[type=range]"),
-        ("14_byte_pair_encoding", "input[type=range]"),
-    ],
-)
-def test_an_explorer_answers_to_a_key(reader, book, chapter, control):
+    "chapter",
+    ["00_start_here", "03_causal_averaging", "07_position", "08_transformer_block",
+     "12_generation", "14_byte_pair_encoding"],
+)  # fmt: skip
+def test_an_explorer_answers_to_a_key(reader, book, chapter):
     explorer = opened(reader, book, chapter).locator(".explorer").first
-    slider = explorer.locator(control).locator("visible=true").first
+    slider = explorer.locator("input[type=range]").locator("visible=true").first
     before, was = slider.input_value(), explorer.screenshot()
     slider.focus()
     for _ in range(3):
@@ -224,6 +213,14 @@ def fetched(page: Page) -> list[str]:
     weights = re.compile(r"/([0-9a-f]{16})\.js$")
     page.on("request", lambda request: names.extend(weights.findall(request.url)))
     return names
+
+
+def assert_computed(node: Locator, saved: Checkpoint, text: str) -> None:
+    """The probabilities after the text are Python's."""
+    with torch.no_grad():
+        logits = rounded(saved.model)(torch.tensor([saved.tokenizer.encode(text)]))[0, -1]
+    here = torch.tensor(node.evaluate("node => node.probabilities()"))
+    assert torch.allclose(here, logits.softmax(-1), atol=1e-5)
 
 
 def test_the_first_page_opens_with_an_explorer_that_moves(reader, book):
@@ -286,10 +283,7 @@ def test_a_sentence_goes_through_the_model_which_is_fetched_when_it_is_seen(read
     node.get_by_role("button", name="Reset").press("Enter")
     text = "Apollo 11 landed on the Moon. Apollo"
     node.get_by_label("text", exact=True).fill(text)
-    with torch.no_grad():
-        logits = rounded(saved.model)(torch.tensor([saved.tokenizer.encode(text)]))[0, -1]
-    here = torch.tensor(node.evaluate("node => node.probabilities()"))
-    assert torch.allclose(here, logits.softmax(-1), atol=1e-5)
+    assert_computed(node, saved, text)
     link = node.locator(".links a").first
     assert (book / link.get_attribute("href")).is_file()
     assert asked == [name]
@@ -318,16 +312,12 @@ def test_at_no_width_a_stage_lies_on_the_next_tokens(reader, book):
     )
     node.get_by_label("text", exact=True).fill(text)
     lab.eventually(lambda: node.evaluate("node => Boolean(node.gpt())"), True)
-    beyond = """node => {
-        const edge = node.querySelector(".panel").getBoundingClientRect().right + 1;
-        return [...node.querySelectorAll(".panel *")].filter(part => part.checkVisibility()
-            && part.getBoundingClientRect().right > edge).map(p => p.outerHTML.slice(0, 90)); }"""
     for width in (320, 360, 592, 640, 760, 820, 864, 879, 880, 930, 959, 960):
         node.evaluate("(node, width) => { node.style.width = `${width}px`; }", width)
         lab.next_frame(reader)
         for stage in node.get_by_role("tab").all():
             stage.press("Enter")
-            assert node.evaluate(beyond) == [], (width, stage.inner_text())
+            assert lab.sticking_out(node.locator(".panel")) == [], (width, stage.inner_text())
 
 
 @pytest.mark.parametrize(
@@ -342,10 +332,7 @@ def test_a_prompt_is_read_in_the_page(reader, book, chapter, model):
     expect(node.locator(".seen")).to_have_text(prompt.replace(" ", "␣"))
     assert asked == [name_of(packed(saved.model, saved.tokenizer))]
     node.locator("input[type=range]").nth(2).press("End")  # top-p: off
-    with torch.no_grad():
-        logits = rounded(saved.model)(torch.tensor([saved.tokenizer.encode(prompt)]))[0, -1]
-    here = torch.tensor(node.evaluate("node => node.probabilities()"))
-    assert torch.allclose(here, logits.softmax(-1), atol=1e-5)
+    assert_computed(node, saved, prompt)
     node.get_by_role("button", name="Sample 20").press("Enter")
     pieces = saved.tokenizer.encode(prompt)
     lab.eventually(lambda: len(saved.tokenizer.encode(field.input_value())) > len(pieces) + 5, True)
@@ -440,36 +427,21 @@ def test_the_theme_reaches_the_explorers(reader, book):
     lab.eventually(lambda: explorer.evaluate(ink) != light, True)
 
 
-@pytest.fixture(params=["disk", "server"])
-def address(request: pytest.FixtureRequest, book: Path) -> Iterator[str]:
-    """Where the book's pages lie."""
-    if request.param == "disk":
-        yield book.as_uri()
-        return
-    handler = functools.partial(QuietHandler, directory=str(book))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+@pytest.mark.parametrize("from_server", [False, True])
+def test_the_search_finds_a_page(reader, book, from_server):
+    reader.context.set_offline(not from_server)
+    address = "http://127.0.0.1" if from_server else book.as_uri()
 
+    def serve(route: Route) -> None:
+        route.fulfill(path=book / urlsplit(route.request.url).path[1:])
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def test_the_search_finds_a_page(browser, address):
-    page, problems = browser.new_page(), []
-    lab.watch(page, problems)
-    page.goto(f"{address}/index.html")
-    page.locator(".sidebar-search").fill("softmax")
-    page.locator(".sidebar-search").press("Enter")
-    hits = page.locator("#search-results li a")
+    reader.route(re.compile("^http:"), serve)
+    reader.goto(f"{address}/index.html")
+    reader.locator(".sidebar-search").fill("softmax")
+    reader.locator(".sidebar-search").press("Enter")
+    hits = reader.locator("#search-results li a")
     hit = hits.filter(has_text="Queries, keys and values").first
     expect(hit).to_have_attribute("href", re.compile(r"^04_queries_keys_values\.html"))
-    lab.noticed(page)
-    page.close()
-    assert problems == []
 
 
 def one_page(notebook: nbformat.NotebookNode, tmp_path: Path) -> str:
@@ -481,21 +453,13 @@ def one_page(notebook: nbformat.NotebookNode, tmp_path: Path) -> str:
     shutil.copy(ROOT / "tools" / "book" / "conf.py", folder)
     (folder / "install.md").write_text("---\norphan: true\n---\n# Install\n", "utf-8")
     nbformat.write(notebook, folder / "index.ipynb")
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-q",
-        "-b",
-        "html",
-        str(folder),
-        str(tmp_path / "out"),
-    ]
+    out = tmp_path / "out"
     paths = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tools" / "book")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", str(folder), str(out)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    return (tmp_path / "out" / "index.html").as_uri()
+    return (out / "index.html").as_uri()
 
 
 def test_a_link_to_a_claim_opens_the_evidence(reader, tmp_path):
@@ -549,10 +513,8 @@ def test_no_output_runs_in_a_page(reader, tmp_path):
     expect(reader.get_by_text("shown", exact=True).first).to_be_visible()
     reader.get_by_text("link", exact=True).first.click()
     assert reader.evaluate("window.isHurt") is None
-    assert (
-        reader.locator(".cell_output").locator("script, iframe, svg, style, .explorer").count() == 0
-    )
-    touched = (
-        "nodes => nodes.flatMap(node => node.getAttributeNames()).filter(n => n.startsWith('on'))"
-    )
-    assert reader.locator(".cell_output *").evaluate_all(touched) == []
+    gone = reader.locator(".cell_output").locator("script, iframe, svg, style, .explorer")
+    assert gone.count() == 0
+    named = "nodes => nodes.flatMap(node => node.getAttributeNames())"
+    names = reader.locator(".cell_output *").evaluate_all(named)
+    assert not any(name.startswith("on") for name in names)

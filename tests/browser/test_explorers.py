@@ -19,22 +19,9 @@ import numpy as np
 import pytest
 from bare import Bare, Shown, press_keys
 from playwright.sync_api import Locator, expect
+from test_one_screen import EXPLORERS
 
-from explorers import (
-    AttentionExplorer,
-    AveragingExplorer,
-    ClockHands,
-    DepthExplorer,
-    Explorer,
-    OverlapExplorer,
-    PositionDots,
-    RewardsExplorer,
-    SamplingExplorer,
-    SentenceExplorer,
-    TokenExplorer,
-    TwoVectors,
-    WordExplorer,
-)
+import explorers
 from explorers.depth import in_powers
 from helpers import data
 from helpers.formats.checkpoints import load_checkpoint
@@ -49,22 +36,22 @@ class Step(NamedTuple):
 
 
 class Case(NamedTuple):
-    make: Callable[[], Explorer]
+    make: Callable[[], explorers.Explorer]
     here: str
     there: Callable[[Any], list]
     steps: list[Step]
     within: float = 0.006  # numbers of two digits
 
 
-def averaging() -> AveragingExplorer:
+def averaging() -> explorers.AveragingExplorer:
     learned = np.eye(16, k=-1)
     learned[0, 0] = 1
     line = "the king's words"
     vowels = [float(letter in "aeiou") for letter in line]
-    return AveragingExplorer(list(line), vowels, values_name="vowel", learned=learned)
+    return explorers.AveragingExplorer(list(line), vowels, values_name="vowel", learned=learned)
 
 
-def rewards() -> RewardsExplorer:
+def rewards() -> explorers.RewardsExplorer:
     problems = [("37+48=", "85."), ("<s>1+1=", "<s>2")]
     start = [["75.", "85.", "85."], ["<s>2", "", "3."]]
     end = [["163", "163", "163"], ["<s>2", "<s>2", "<s>2"]]
@@ -74,19 +61,21 @@ def rewards() -> RewardsExplorer:
          "completions": [start, end, end if beta else start]}
         for beta, middle in ((0.0, 0.0), (0.2, 0.9))
     ]  # fmt: skip
-    return RewardsExplorer(problems, [0, 10, 20], runs, step=0)
+    return explorers.RewardsExplorer(problems, [0, 10, 20], runs, step=0)
 
 
-def sampling() -> SamplingExplorer:
+def sampling() -> explorers.SamplingExplorer:
     saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
-    return SamplingExplorer(saved.model, saved.tokenizer, prompt="ROMEO:\nBut soft, what l")
+    return explorers.SamplingExplorer(
+        saved.model, saved.tokenizer, prompt="ROMEO:\nBut soft, what l"
+    )
 
 
-def sentence() -> SentenceExplorer:
-    return SentenceExplorer(text="Aristotle was a Greek philosopher. Ar", layer=4)
+def sentence() -> explorers.SentenceExplorer:
+    return explorers.SentenceExplorer(text="Aristotle was a Greek philosopher. Ar", layer=4)
 
 
-def strongest(explorer: AttentionExplorer) -> list[float]:
+def strongest(explorer: explorers.AttentionExplorer) -> list[float]:
     """Position and weight of the query's strongest keys, as the table has them."""
     maps = explorer._head_weights()
     row = maps[explorer.query] if explorer.query >= 0 else None
@@ -106,14 +95,14 @@ BLOCKS = """node => {
 }"""
 
 
-def blocks(explorer: OverlapExplorer) -> list:
+def blocks(explorer: explorers.OverlapExplorer) -> list:
     found = explorer.blocks()
     end = max(block.end for block in found)
     places = [value for block in found for value in (block.kind, block.start / end)]
     return [explorer._says(), *places]
 
 
-def depth_table(explorer: DepthExplorer) -> list[str]:
+def depth_table(explorer: explorers.DepthExplorer) -> list[str]:
     seen, places = explorer.measures(), (0, explorer.layer, -1)
     formats = {"size": in_powers, "gradient": in_powers, "cosine": "{:.2f}".format}
     texts = [write(seen[name][i]) for name, write in formats.items() for i in places]
@@ -122,7 +111,7 @@ def depth_table(explorer: DepthExplorer) -> list[str]:
 
 CASES = {
     "TwoVectors": Case(
-        lambda: TwoVectors(a=(4, 1), b=(2, 3)),
+        lambda: explorers.TwoVectors(a=(4, 1), b=(2, 3)),
         "tbody td",
         lambda e: [round(v, 1 if name == "angle" else 2) for name, v in e.measures().items()],
         [
@@ -142,7 +131,7 @@ CASES = {
         ],
     ),
     "WordExplorer": Case(
-        WordExplorer.example,
+        explorers.WordExplorer.example,
         ".answer .token, .answer .number",
         lambda e: [v for word, cosine, _ in e.answer["rows"] for v in (word, cosine)],
         [
@@ -186,7 +175,7 @@ CASES = {
         ],
     ),
     "ClockHands": Case(
-        ClockHands,
+        explorers.ClockHands,
         ".says .distance, .says .score",
         lambda e: [e.query - e.key, e.score()],
         [
@@ -203,7 +192,7 @@ CASES = {
         within=2e-3,
     ),
     "PositionDots": Case(
-        lambda: PositionDots(length=64, n_embd=32),
+        lambda: explorers.PositionDots(length=64, n_embd=32),
         ".says .dot, .says .self",
         lambda e: [e.dots()[e.p, e.r].item(), 2**e.log_width / 2],
         [
@@ -218,7 +207,7 @@ CASES = {
         within=0.011,
     ),
     "DepthExplorer": Case(
-        lambda: DepthExplorer(skips=False, scale=0.5),
+        lambda: explorers.DepthExplorer(skips=False, scale=0.5),
         "td.number",
         depth_table,
         [
@@ -236,7 +225,7 @@ CASES = {
         ],
     ),
     "OverlapExplorer": Case(
-        OverlapExplorer,
+        explorers.OverlapExplorer,
         BLOCKS,
         blocks,
         [
@@ -273,7 +262,7 @@ CASES = {
         ],
     ),
     "TokenExplorer": Case(
-        TokenExplorer.example,
+        explorers.TokenExplorer.example,
         ".number.tokens, .piece",
         lambda e: [len(e.ids()), *e.pieces()],
         [
@@ -291,7 +280,7 @@ CASES = {
         ],
     ),
     "AttentionExplorer": Case(
-        AttentionExplorer.example,
+        explorers.AttentionExplorer.example,
         "tbody tr td.number:first-child, tbody tr td.number:nth-child(4)",
         strongest,
         [
@@ -407,7 +396,7 @@ def agree(shown: Shown, case: Case) -> None:
     shown.until(unlike, [])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EXPLORERS)
 def test_every_control_moves_it_and_the_numbers_are_python_s(bare: Bare, name: str) -> None:
     case = CASES[name]
     shown = bare.show(case.make())
@@ -426,3 +415,5 @@ def test_every_control_moves_it_and_the_numbers_are_python_s(bare: Bare, name: s
             agree(shown, case)
     assert shown.node.evaluate(_UNTOUCHED) == []
     assert shown.node.locator("s").count() == 0  # texts are never markup
+    shown.page.evaluate("document.body.style.width = '328px'")  # as in the book on a phone
+    shown.until(lambda: shown.node.evaluate("node => node.scrollWidth"), 328)

@@ -22,14 +22,12 @@ def page(browser: Browser, lab_url: str, lab_folder: Path) -> Iterator[Page]:
     cells = [PAD]
     for name in EXPLORERS:
         cells += [f"from explorers import {name}\n{name}.example()", PAD]
-    context = browser.new_context()
-    page = context.new_page()
-    page.set_default_timeout(60_000)
+    page = lab.new_page(browser, [])
     lab.write_notebook(lab_folder / "one-screen.ipynb", cells)
     lab.open_in_lab(page, lab_url, "one-screen.ipynb")
     yield page
     lab.close_notebook(page)
-    context.close()
+    page.context.close()
 
 
 @pytest.fixture(scope="module", params=itertools.product(SIZES, EXPLORERS), ids="-".join)
@@ -52,7 +50,7 @@ def shown(request: pytest.FixtureRequest, page: Page) -> Locator:
 
 _PANEL = "window.jupyterapp.shell.currentWidget.content"
 _INSIDE = "node => node !== document.activeElement && node.contains(document.activeElement)"
-_CONTROLS = "button, input, select, textarea, [tabindex='0']"
+_CONTROLS = "button, input, textarea, [tabindex='0']"
 
 
 def test_it_fits_one_screen_and_stands_on_it(
@@ -62,10 +60,7 @@ def test_it_fits_one_screen_and_stands_on_it(
     lab.next_frame(page)
     lab.shot(page, f"one-screen-{request.node.callspec.id}")
     assert shown.bounding_box()["height"] <= HIGHEST
-    beyond = """node => { const edge = node.getBoundingClientRect().right + 1;
-        return [...node.querySelectorAll("*")].filter(part => part.checkVisibility()
-            && part.getBoundingClientRect().right > edge).map(p => p.outerHTML.slice(0, 90)); }"""
-    assert shown.evaluate(beyond) == []
+    assert lab.sticking_out(shown) == []
     top, bottom = page.evaluate(
         f"(() => {{ const box = {_PANEL}.outerNode.getBoundingClientRect();"
         " return [box.top, box.bottom]; })()"

@@ -32,10 +32,9 @@ def url(course: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def _page(browser: Browser) -> Iterator[Page]:
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.set_default_timeout(60_000)
+    page = lab.new_page(browser, [], height=800)
     yield page
-    page.close()
+    page.context.close()
 
 
 @pytest.fixture

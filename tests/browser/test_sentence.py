@@ -43,7 +43,7 @@ def saved() -> Checkpoint:
 
 @pytest.fixture(scope="module")
 def engine(browser: Browser, saved: Checkpoint) -> Iterator[Page]:
-    """An empty page with the model as `gpt` and its tokenizer as `words`."""
+    """An empty page with the model as `gpt`, which cuts texts by `encode`."""
     page = browser.new_page()
     scripts = "\n".join((ROOT / "explorers" / f"{n}.js").read_text("utf-8") for n in ("bpe", "gpt"))
     page.add_script_tag(content=scripts)
@@ -51,7 +51,7 @@ def engine(browser: Browser, saved: Checkpoint) -> Iterator[Page]:
         """text => {
             const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt());
             window.gpt = gptOf(bytes);
-            window.words = tokenizerOf(gpt.about.tokenizer);
+            window.encode = encoderOf(gpt.about.tokenizer);
         }""",
         b64encode(packed(saved.model, saved.tokenizer)).decode("ascii"),
     )
@@ -88,24 +88,9 @@ def test_what_was_read_before_changes_nothing(engine: Page, saved: Checkpoint) -
         assert torch.equal(computed(engine, ids, change), changed)  # as if read from the start
 
 
-def test_without_webassembly_it_computes_the_same(engine: Page) -> None:
-    apart = engine.evaluate(
-        """() => {
-            const memory = new WebAssembly.Memory({ initial: 1 });
-            const all = new Float32Array(memory.buffer);
-            for (let i = 0; i < 60; i++) all[i] = Math.sin(i);
-            dot4Wasm(memory)(0, 48, 48, 40, 400, 8);
-            const fast = all.slice(100, 108);
-            dot4Scalar(memory)(0, 48, 48, 40, 400, 8);
-            return Math.max(...fast.map((v, i) => Math.abs(v - all[100 + i])));
-        }"""
-    )
-    assert apart < 1e-5
-
-
 def test_the_page_cuts_texts_as_python_does(engine: Page, saved: Checkpoint, bare: Bare) -> None:
     for text in [*ODD, THIRTY, (ROOT / "README.md").read_text("utf-8")[:6000]]:
-        assert engine.evaluate("text => words.encode(text)", text) == saved.tokenizer.encode(text)
+        assert engine.evaluate("text => encode(text)", text) == saved.tokenizer.encode(text)
     learnt = BPETokenizer(saved.tokenizer.merges[:1000])
     node = bare.show(TokenExplorer(learnt, "")).node
     for used in (0, 1, 2, 17, 255, 700, 999, 1000):

@@ -13,9 +13,8 @@ from teaching.slides import slides
 def test_every_slide_fits_and_nothing_leaves_the_machine(
     chapter: Path, browser: Browser, tmp_path: Path
 ) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, offline=True)
-    page, problems = context.new_page(), []
-    lab.watch(page, problems)
+    problems: list[str] = []
+    page = lab.new_page(browser, problems, height=720, offline=True)
     page.goto(slides(chapter, tmp_path / "deck.html").as_uri())
     page.wait_for_function("window.Reveal?.isReady()")
     places = page.evaluate("Reveal.getSlides().map((slide) => Reveal.getIndices(slide))")
@@ -24,6 +23,6 @@ def test_every_slide_fits_and_nothing_leaves_the_machine(
         size = "(slide) => [slide.scrollWidth, slide.scrollHeight]"
         assert page.evaluate(f"({size})(Reveal.getCurrentSlide())") == [1280, 720], place
     lab.noticed(page)
-    context.close()
+    page.context.close()
     assert len(places) > 25
     assert problems == []

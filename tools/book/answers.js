@@ -4,7 +4,7 @@
 /** As SamplingExplorer._answer in explorers/sampling.py. */
 function SamplingExplorer(bytes) {
   const gpt = gptOf(bytes);
-  const { encode } = tokenizerOf(gpt.about.tokenizer);
+  const encode = encoderOf(gpt.about.tokenizer);
   return ({ prompt }) => {
     const answer = { prompt, logits: new DataView(new ArrayBuffer(0)), error: "", note: "" };
     if (!prompt)
@@ -27,14 +27,11 @@ function SamplingExplorer(bytes) {
     };
   };
 }
-/** As WordExplorer._answer in explorers/word.py. */
+/** As WordExplorer._answer in explorers/word.py, in a table of many words, none of them a zero vector. */
 function WordExplorer(bytes) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const size = view.getInt32(0, true);
-  const {
-    words,
-    shape: [V, d],
-  } = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
+  const { about, view, at: first } = described(bytes);
+  const { words } = about;
+  const [V, d] = about.shape;
   const float16 = (bits) => {
     // sign, five bits of exponent, ten of the number
     const e = (bits >> 10) & 31;
@@ -43,7 +40,7 @@ function WordExplorer(bytes) {
     return bits >> 15 ? -v : v;
   };
   const vectors = Float32Array.from({ length: V * d }, (_, i) =>
-    float16(view.getUint16(4 + size + 2 * i, true)),
+    float16(view.getUint16(first + 2 * i, true)),
   );
   const vector = (i) => vectors.subarray(i * d, i * d + d);
   const row = new Map(words.map((word, i) => [word, i]));
@@ -103,15 +100,11 @@ function WordExplorer(bytes) {
       mode,
     };
     if (answer.messages.length) return answer;
-    const nothing = (text) => ({ ...answer, messages: [{ input: "word", text, suggestions: [] }] });
     const [a, b, c] = asked.map(({ i }) => vector(i));
     const quoted = asked.map(({ shown }) => `“${shown}”`);
     const aim = mode === "neighbours" ? a : a.map((v, k) => v - b[k] + c[k]);
     const length = Math.hypot(...aim);
-    if (!length)
-      return nothing("The result is the zero vector: it points nowhere, so it has no cosine.");
     const hidden = mode === "neighbours" || exclude ? asked.map(({ i }) => i) : [];
-    if (new Set(hidden).size === V) return nothing("The table has no other word.");
     const cosines = words.map((_, i) => product(i, aim) / lengths[i] / length);
     for (const i of hidden) cosines[i] = -Infinity;
     return {
