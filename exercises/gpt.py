@@ -78,23 +78,23 @@ def deep_or_wide(answer):
     """deep_or_wide: the losses of three GPTs by their number of blocks, and the one to take."""
     losses, chosen = reported(
         answer,
-        ({1: 2.4, 4: 2.4, 16: 2.4}, 4),
+        ({1: 2.4, 4: 2.4, 9: 2.4}, 4),
         "Set deep_or_wide to a pair: the losses, blocks → loss, and the blocks you would take, "
-        "({1: 2.4, 4: …, 16: …}, 4).",
+        "({1: 2.4, 4: …, 9: …}, 4).",
     )
     diagnose("""
-        Such a model cannot have these losses after 300 steps: they lie between 2 and 3 nats (4.2
-        if untrained). Measure on held_out, in nats, and keep the mask.
-            not all(1.9 < loss < 3.2 for loss in losses.values())
+        Such a model cannot have these losses after 100 steps: they lie between 2 and 3.3 nats
+        (4.2 if untrained). Measure on held_out, in nats, and keep the mask.
+            not all(2 < loss < 3.3 for loss in losses.values())
         Two of your losses are equal: was each model made, trained and measured by itself?
             len({round(loss, 6) for loss in losses.values()}) < 3
-        With a rate of 0.003 and 300 steps the three come out in another order. Is C = 64 with 1
-        block, 32 with 4, 16 with 16? Were all three trained alike, each as a fresh model?
-            not losses[1] < losses[4] < losses[16]
-        The second of the pair should be a number of blocks: 1, 4 or 16.
-            chosen not in (1, 4, 16)
+        With a rate of 0.003 and 100 steps the three come out in another order. Is C = 48 with 1
+        block, 24 with 4, 16 with 9? Were all three trained alike, each as a fresh model?
+            not losses[1] < losses[4] < losses[9]
+        The second of the pair should be a number of blocks: 1, 4 or 9.
+            chosen not in (1, 4, 9)
         You chose the one with the highest loss. Choose the lowest.
-            chosen == 16
+            chosen == 9
         By your own numbers another one is better.
             chosen != 1
     """)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import torch
 
 from exercises.check import (
-    NotAttempted,
     checked,
     diagnose,
     exercise,
@@ -143,8 +142,6 @@ def needed(answer):
         isinstance(answer, Mapping) and len(answer) == 2,
         "Set needed to a dict of two heads: {(layer, head): nats, (layer, head): nats}.",
     )
-    if any(value is ... for value in answer.values()):
-        raise NotAttempted
     wanted = "A head is a pair of whole numbers, its cost a number: {(25, 3): 0.1, …}."
     heads, losses = reported(([*answer], [*answer.values()]), ([(26, 0)], [0.5]), wanted)
     found = dict(zip(heads, losses, strict=True))

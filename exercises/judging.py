@@ -185,7 +185,7 @@ def counters(answer):
         The mean is right, the interval is not: resample the ten *differences* with `interval`.
             not near(*COUNTERS, by=0.006) and near(COUNTERS[0], *found[1:], by=0.004)
         The mean is not that of three tokens of context minus two. Count with `longest=3`, measure
-        with `longest=3` and `adapt=True`, and subtract `bits['adaptive counts']`.
+        with `longest=3` and with `longest=2`, both with `adapt=True`, and subtract.
             not near(*COUNTERS, by=0.006)
         The verdict should be one of three, two, cannot tell.
             verdict not in VERDICTS

@@ -4,6 +4,7 @@ import ast
 import copy
 import re
 import symtable
+from functools import cache
 from itertools import pairwise
 
 import nbformat
@@ -16,8 +17,10 @@ _SOLUTION = re.compile(
 
 def solution(task: str) -> str:
     """The code of the closed solution in the text of an exercise, which has one."""
-    (code,) = _SOLUTION.findall(task)
-    return code
+    found = _SOLUTION.findall(task)
+    says = "an exercise has exactly one fold called Solution: one sentence and one python block"
+    assert len(found) == 1, says
+    return found[0]
 
 
 def solved(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -37,7 +40,7 @@ def needed(notebook: nbformat.NotebookNode, check: int) -> str:
     """
     cells = [cell for cell in notebook.cells[:check] if cell.cell_type == "code"]
     code = [cell.source for cell in cells if not cell.source.startswith("%%")]
-    statements = [(s, *names(s)) for s in ast.parse("\n".join(code)).body]
+    statements = [found for source in code for found in read_statements(source)]
     late = names(ast.parse(notebook.cells[check].source))[1]
     asked: set[str] = set()
     found: list[str] = []
@@ -50,6 +53,12 @@ def needed(notebook: nbformat.NotebookNode, check: int) -> str:
                 found.append(ast.unparse(statement))
         late = {name for _, bound, _, _ in statements for name in bound} & wanted - asked
     return "\n".join(reversed(found))
+
+
+@cache
+def read_statements(source: str) -> list[tuple[ast.stmt, set[str], set[str], set[str]]]:
+    """Each statement of a cell with its `names`: most cells are asked for by each exercise."""
+    return [(s, *names(s)) for s in ast.parse(source).body]
 
 
 def names(code: ast.AST) -> tuple[set[str], set[str], set[str]]:

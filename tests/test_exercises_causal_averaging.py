@@ -48,19 +48,8 @@ def one_by_one(x, speaker):
     return out
 
 
-def with_totals(x, speaker):
-    """One running total a speaker."""
-    totals, out = {}, []
-    for token, who in zip(x, speaker.tolist(), strict=True):
-        total, count = totals.get(who, (0, 0))
-        totals[who] = total + token, count + 1
-        out.append(totals[who][0] / totals[who][1])
-    return torch.stack(out)
-
-
 test_there_is_more_than_one_right_answer = accepted(
     (check.mean_by_speaker, one_by_one),
-    (check.mean_by_speaker, with_totals),
     (check.fading_mean, in_numpy),
     (check.how_far_back, [{8: torch.tensor(2.42), 4: 2.38, 2: 2.32}, 2]),
     (check.leaks_the_future, cut_off),

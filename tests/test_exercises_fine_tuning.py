@@ -37,21 +37,11 @@ def lora_not_transposed(x, W, A, B, alpha):
     return x @ W + alpha / A.shape[0] * x @ A @ B
 
 
-def lora_detached(x, W, A, B, alpha):
-    with torch.no_grad():
-        return x @ W.T + alpha / A.shape[0] * x @ A.T @ B.T
-
-
 def merge_by_module(W, A, B, alpha):
     """What the layer gives for each unit vector is a column."""
     eye = torch.eye(W.shape[1])
     columns = lora_by_module(eye, W, A, B, alpha)
     return columns.T, sum(nn.Parameter(p).numel() for p in [A, B])
-
-
-def merged_in_place(W, A, B, alpha):
-    W += alpha / A.shape[0] * B @ A
-    return W, A.numel() + B.numel()
 
 
 START, END = "<|im_start|>", "<|im_end|>"
@@ -104,8 +94,6 @@ test_other_right_answers_are_right = accepted(
 
 test_wrong_answers_are_told_what_is_wrong = refused(
     (check.lora_forward, lora_not_transposed, "x @ W.T"),
-    (check.lora_forward, lora_detached, "no gradient comes back"),
-    (check.merge_and_count, merged_in_place, "changed its input in place"),
     (check.fits_template, any_case, "capital"),
     (check.fits_template, one_message_only, "more than one turn"),
 )

@@ -1,7 +1,5 @@
 """The exercises of chapter 15 beyond what their declarations say."""
 
-from itertools import count
-
 import numpy as np
 import torch
 
@@ -17,11 +15,6 @@ def on_torchs_own_generator(step, n, B, seed):
     return torch.randperm(n)[place * B : (place + 1) * B].tolist()
 
 
-def one_after_the_other(calls=count()):  # noqa: B008
-    """Right as long as the steps are asked for in turn."""
-    return lambda step, n, B, seed: batch_of(next(calls), n, B, seed)
-
-
 LOSSES = {1: (1.5, 9.3), 32: (9.1, 11.7)}
 
 
@@ -34,7 +27,6 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.side_by_side, (LOSSES, True), "less than half a nat"),
     (check.side_by_side, ({1: LOSSES[1], 16: LOSSES[32]}, False), "to a pair"),
     (check.batch_of, lambda step, n, B, seed: torch.randperm(n)[:B], "two different results"),
-    (check.batch_of, one_after_the_other(), "two different results"),
     (check.batch_of, on_torchs_own_generator, "You changed torch's own generator"),
 )
 

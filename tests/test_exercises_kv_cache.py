@@ -1,7 +1,5 @@
 """The exercises on the KV cache: other right answers, and mistakes that no declaration names."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 
@@ -35,18 +33,6 @@ def step_by_kernel(q, k, v, old_k, old_v):
     return F.scaled_dot_product_attention(q, keys, values, mask, enable_gqa=True)
 
 
-def step_query_by_query(q, k, v, old_k, old_v):
-    B, H, T, hs = q.shape
-    rows = []
-    for t in range(T):
-        keys = torch.cat((old_k, k[:, :, : t + 1]), 2)
-        values = torch.cat((old_v, v[:, :, : t + 1]), 2)
-        grouped = q[:, :, t].reshape(B, k.shape[1], -1, hs)
-        weights = torch.einsum("bgnd,bgsd->bgns", grouped, keys).div(math.sqrt(hs)).softmax(-1)
-        rows.append((weights @ values).reshape(B, H, hs))
-    return torch.stack(rows, 2)
-
-
 def verify_in_a_loop(p, q, token, u, v):
     if u * q[token] < p[token]:
         return token
@@ -58,30 +44,19 @@ def verify_in_a_loop(p, q, token, u, v):
             return i
 
 
-def verify_by_search(p, q, token, u, v):
-    rest = torch.relu(p - q)
-    picked = torch.searchsorted((rest / rest.sum()).cumsum(0), v, right=True)
-    return token if u < min(1, p[token] / q[token]) else picked.item()
-
-
 test_other_right_answers_are_right = accepted(
     (check.write_all, write_by_length),
     (check.chats_that_fit, chats_by_counting),
     (check.cached_step, step_by_kernel),
-    (check.cached_step, step_query_by_query),
     (check.verify, verify_in_a_loop),
-    (check.verify, verify_by_search),
 )
 
 
-choose, crop = "logits[0, -1].argmax()", "ids[-block_size:]"
-sampled = check.write_all.slip(f"{choose} → logits[0, -1].softmax(-1).multinomial(1)")
-uncropped = check.write_all.slip(f"{crop} → ids")
+uncropped = check.write_all.slip("ids[-block_size:] → ids")
 unrepeated = check.cached_step.slip("k], 2).repeat_interleave(n, dim=1) → k], 2)")
 
 
 test_other_mistakes_are_told_by_what_differs = refused(
-    (check.write_all, sampled, "two different results"),
     (check.write_all, lambda model, prompts, *_: model(torch.tensor(prompts[0])), "(B, T)"),
     (check.write_all, lambda model, prompts, *_: torch.tensor(prompts), "make no tensor"),
     (check.write_all, uncropped, "and it accepts 6 at most"),

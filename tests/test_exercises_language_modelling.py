@@ -22,12 +22,6 @@ def one_by_one(logits, y):
     return total / y.numel()
 
 
-def in_numpy(logits, y):
-    z = logits.numpy() - logits.numpy().max(-1, keepdims=True)
-    logp = z - np.log(np.exp(z).sum(-1, keepdims=True))
-    return -np.take_along_axis(logp, y.numpy()[..., None], -1).mean()
-
-
 def minus_one_at_targets(logits, y):
     p = logits.softmax(-1)
     for b in range(len(y)):
@@ -45,10 +39,9 @@ def by_choices(table, start, n):
 
 test_other_right_answers_are_right = accepted(
     (check.cross_entropy, one_by_one),
-    (check.cross_entropy, in_numpy),
     (check.cross_entropy, lambda z, y: (z.logsumexp(-1) - at(z, y)).mean().item()),
     (check.logit_gradient, minus_one_at_targets),
-    (check.best_reach, {1: torch.tensor(5), 10: np.int64(4), 100: 3.0, 1000: 2}),
+    (check.best_reach, {10: np.int64(4), 100: torch.tensor(3.0), 1000: 2}),
     (check.generate, by_choices),
     (check.generate, lambda *given: torch.tensor(check.generate.right(*given))),
 )
@@ -76,7 +69,7 @@ test_other_mistakes_are_told = refused(
     (check.logit_gradient, by_autograd, "`backward` computed it"),
     (check.logit_gradient, lambda z, y: (z.softmax(-1) - F.one_hot(y)) / y.numel(), "(y, V)`"),
     (check.best_reach, {**check.REACH, 10: 5}, "len(train_ids) // 10]"),
-    (check.best_reach, {**check.REACH, 1: 1.63}, "look like losses"),
+    (check.best_reach, {**check.REACH, 10: 1.75}, "look like losses"),
     (check.best_reach, dict.fromkeys(check.REACH, 7), "the longest context"),
     (check.best_reach, {part: k + 1 for part, k in check.REACH.items()}, "one too high"),
     (check.best_reach, {part: k - 1 for part, k in check.REACH.items()}, "one too low"),

@@ -29,7 +29,7 @@ class LongBuffer(check.WindowHead):
         return attention(self.query(x), self.key(x), self.value(x), self.mask[:T, :T])[0]
 
 
-RECALL = {"softmax": 1.0, "own queries": 0.32, "width": 0.81}
+RECALL = {"softmax": 1.0, "own queries": 0.32, "width": 0.61}
 NEEDED = ["own queries", "width"]
 
 
@@ -68,11 +68,6 @@ def makes_layers(self, x):
     return check.WindowHead.forward(self, x)
 
 
-def detached_keys(self, x):
-    mask = check.near(x.shape[1], self.window)
-    return attention(self.query(x), self.key(x).detach(), self.value(x), mask)[0]
-
-
 def with_old_mask(self, x):
     if not hasattr(self, "mask"):
         self.mask = check.near(x.shape[1], self.window)
@@ -98,7 +93,7 @@ test_a_wrong_answer_is_told_what_is_wrong = refused(
         "the wrong way round",
     ),
     *(
-        (check.what_recall_needs, (RECALL | {part: 0.5}, NEEDED), f'"{part}": {says}')
+        (check.what_recall_needs, (RECALL | {part: 0.8}, NEEDED), f'"{part}": {says}')
         for part, says in check.NOT_SO.items()
     ),
     (check.what_recall_needs, (RECALL, ["own queries"]), "is below 0.9"),
@@ -116,7 +111,6 @@ test_a_wrong_answer_is_told_what_is_wrong = refused(
     (check.window_head, head(made=lambda h: setattr(h, "key", h.query)), "but is missing"),
     (check.window_head, head(makes_layers), "should be"),
     (check.window_head, head(torch.no_grad()(check.WindowHead.forward)), "no gradient comes"),
-    (check.window_head, head(detached_keys), "no gradient reaches"),
     (check.window_head, head(with_old_mask), "now given 9 tokens"),
     (check.window_head, lambda *settings: Head(*settings[:2]), "attends to the whole past"),
     (check.window_head, check.WindowHead(6, 4, 3), "raised"),

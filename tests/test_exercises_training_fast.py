@@ -25,14 +25,6 @@ def by_stacking(gradients, sizes):
     return torch.tensordot(weights, torch.stack(gradients), dims=1)
 
 
-def by_running_mean(gradients, sizes):
-    mean, seen = torch.zeros_like(gradients[0]), 0
-    for g, size in zip(gradients, sizes, strict=True):
-        seen += size
-        mean = mean + (g - mean) * size / seen
-    return mean
-
-
 def by_sorting(steps, fixed, per_text):
     runs = sorted((n * (fixed + per_text * B), B) for B, n in steps.items())
     return [runs[0][1], runs[0][0]]
@@ -46,22 +38,12 @@ def through_singular_values(matrix, a, b, c, rounds):
     return U * s @ Wt
 
 
-def in_single_products(matrix, a, b, c, rounds):
-    x = matrix / matrix.square().sum().sqrt()
-    for _ in range(rounds):
-        third = x @ (x.T @ x)
-        x = a * x + b * third + c * third @ (x.T @ x)
-    return x
-
-
 test_other_right_answers_are_right = accepted(
     (check.equalised, by_eigenvectors),
     (check.mfu, from_shapes),
     (check.accumulated, by_stacking),
-    (check.accumulated, by_running_mean),
     (check.fastest_batch, by_sorting),
     (check.newton_schulz, through_singular_values),
-    (check.newton_schulz, in_single_products),
 )
 
 

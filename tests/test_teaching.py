@@ -97,7 +97,7 @@ def test_an_assignment_is_not_overwritten(tmp_path):
 
 SOLUTION = solution(TASK.text)
 PUBLIC = [x.tolist() for (x,) in vars(start_here)[TASK.name].inputs]
-SECONDS = 8
+SECONDS = 4
 EVIL = "=cmd|' /C calc'!A0<script>alert(1)</script>"
 CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
     "right": (SOLUTION, "right", ""),
