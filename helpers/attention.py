@@ -167,9 +167,6 @@ class MultiHeadAttention(nn.Module):
         """(B, T, C) → (B, H, T, hs): splits the features over the heads."""
         return x.unflatten(-1, (-1, self.head_size)).transpose(1, 2)
 
-    def extra_repr(self) -> str:
-        return f"n_head={self.n_head}, n_kv_head={self.n_kv_head}, head_size={self.head_size}"
-
 
 class KVCache:
     """The keys and values that one attention layer has computed for the tokens processed so far.

@@ -25,7 +25,7 @@ class AttentionRecorder(TorchFunctionMode):
 
         with AttentionRecorder() as seen:
             model(ids)
-        seen.maps, seen.scores          # each (L, H, T, T)
+        seen.maps                       # (L, H, T, T)
 
     What a model must do: call `F.scaled_dot_product_attention(q, k, v, ...)` through `F` or
     `torch.nn.functional`, uncompiled, once per layer, with q (1, n_head, T, hs); fewer heads in
@@ -35,53 +35,42 @@ class AttentionRecorder(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[tuple[Tensor, Tensor]] = []  # (scores, weights) of each call
+        self.calls: list[Tensor] = []  # the weights of each call
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is F.scaled_dot_product_attention:
-            self.calls.append(_scores_and_weights(*args, **(kwargs or {})))
+            self.calls.append(_weights(*args, **(kwargs or {})))
         return func(*args, **(kwargs or {}))
 
     @property
     def maps(self) -> Tensor:
         """The weights (L, H, T, T), after softmax: row i is what query i gives to each key."""
-        return self._stacked(1)
-
-    @property
-    def scores(self) -> Tensor:
-        """The scaled scores (L, H, T, T), before mask and softmax (a bias by position is in)."""
-        return self._stacked(0)
-
-    def _stacked(self, part: int) -> Tensor:
-        if not self.calls or self.calls[0][part].shape[0] != 1:
+        if not self.calls or len(self.calls[0]) != 1:
             raise ValueError(
                 f"{len(self.calls)} calls of F.scaled_dot_product_attention were seen: run one text"
                 " through a model that makes them, uncompiled"
             )
-        return torch.cat([call[part] for call in self.calls])
+        return torch.cat(self.calls)
 
 
 @torch.no_grad()
-def _scores_and_weights(
+def _weights(
     q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
     is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """What the fused call computes on its way, as (batch, heads, T, T), in float32 on the CPU."""
     q, k = (x.detach().float().cpu() for x in (q, k))
     if q.dim() == 3:  # a single head without its dimension
         q, k = q.unsqueeze(1), k.unsqueeze(1)
     k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
     scores = q @ k.mT * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
-    allowed = torch.ones(scores.shape[-2:], dtype=torch.bool)
     if is_causal:
-        allowed = allowed.tril()
-    elif attn_mask is not None and attn_mask.dtype == torch.bool:
-        allowed = attn_mask.cpu()
-    elif attn_mask is not None:  # numbers to add: −inf masks, anything else belongs to the score
-        bias = attn_mask.detach().float().cpu()
-        allowed = bias > -math.inf
-        scores = scores + bias.masked_fill(~allowed, 0)
-    return scores, scores.masked_fill(~allowed, -math.inf).softmax(-1)
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask.cpu(), -math.inf)
+    elif attn_mask is not None:  # numbers to add
+        scores = scores + attn_mask.detach().float().cpu()
+    return scores.softmax(-1)
 
 
 def attention_maps(model: nn.Module, ids: Any) -> Tensor:

@@ -55,8 +55,6 @@ class SinusoidalPosition(nn.Module):
         self.n_embd, self.base = n_embd, base
 
     def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
-        if x.shape[-1] != self.n_embd:  # a width of 1 would be stretched without a word
-            raise ValueError(f"positions of width {self.n_embd} for vectors of size {x.shape[-1]}")
         positions, end = positions_from(start, x.shape[-2])
         return x + sinusoidal(end, self.n_embd, self.base).to(x)[positions]
 

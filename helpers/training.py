@@ -21,7 +21,7 @@ Schedule = Callable[[int, int], float]  # (step, steps) → the factor on the le
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Put the model into evaluation mode in the `with` block; then each module gets its mode back.
 
-    Taught in: language_modelling.
+    Explained in: language_modelling.
     """
     modes = {module: module.training for module in model.modules()}
     model.eval()
@@ -57,7 +57,8 @@ def get_batch(
     # upper bound is exclusive.
     high = len(data) - block_size
     starts = torch.randint(high, (batch_size, 1), generator=generator, device="cpu")
-    positions = (starts + torch.arange(block_size, device="cpu")).to(data.device)  # (B, T)
+    starts = starts.to(data.device, non_blocking=data.is_cuda)  # without waiting for the GPU
+    positions = starts + torch.arange(block_size, device=data.device)  # (B, T)
     return data[positions], data[positions + 1]
 
 
@@ -143,7 +144,7 @@ def learning_rates(
     """A `LambdaLR` per optimizer that multiplies its rates by schedule(step, steps).
 
     start: the step that is taken first, above 0 in a resumed run. Without a schedule, none.
-    Taught in: training.
+    Explained in: training.
     """
     if schedule is None:
         return []

@@ -1,8 +1,8 @@
 """The data: what is shipped, how plays and articles are converted, and what is really in them."""
 
-import bz2
 import hashlib
 import importlib.util
+import io
 import itertools
 import json
 import shutil
@@ -71,17 +71,6 @@ def test_a_shipped_file_that_has_changed_is_not_used(file, tmp_path, monkeypatch
 
 
 # Names, hashes, imports
-
-
-def test_status_needs_nothing_but_the_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path / "not there"))
-    where = data.status()
-    assert where["glove"] == "shipped" and where["smollm2"] == "to be fetched"
-    assert set(where) == set(data._FILES)
-    monkeypatch.setenv("DOT2GPT_DATA", str(tmp_path))
-    (tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf").touch()
-    (tmp_path / "wikipedia.json").touch()  # made of what was fetched
-    assert data.status()["smollm2"] == data.status()["wikipedia"] == "in the cache"
 
 
 def test_import_loads_nothing_heavy():
@@ -199,27 +188,9 @@ DUMP = (
 ARTICLES = [("Tea", "Tea is a hot drink."), ("Cup", "A cup (vessel).\n\nUse\nTea.")]
 
 
-@pytest.fixture
-def small_dump(tmp_path, monkeypatch):
-    """A cache with a made-up dump of Wikipedia, and a registry that knows it."""
-    name, content = "enwiki-106-articles.xml.bz2", bz2.compress(DUMP.encode())
-    cache, registry = tmp_path / "cache", tmp_path / "sources"
-    cache.mkdir()
-    registry.mkdir()
-    (cache / name).write_bytes(content)
-    sha256 = hashlib.sha256(content).hexdigest()
-    (registry / "registry.txt").write_text(f"{name} {sha256} none==1 none\n")
-    made = hashlib.sha256(json.dumps(ARTICLES).encode()).hexdigest()
-    (registry / "shipped.txt").write_text(f"{made}  wikipedia.json\n")
-    monkeypatch.setenv("DOT2GPT_DATA", str(cache))
-    monkeypatch.setattr(sources, "SOURCES", registry)
-    return cache
-
-
-def test_wikipedia_keeps_articles_and_drops_the_rest(small_dump):
-    assert data.wikipedia("all") == ARTICLES
-    assert data.wikipedia("all") == ARTICLES  # now from the derived file
-    assert len(list(small_dump.iterdir())) == 2
+def test_wikipedia_keeps_articles_and_drops_the_rest():
+    pages = convert.wiki_pages(io.BytesIO(DUMP.encode()))
+    assert [(name, convert.wiki_to_text(page)) for name, page in pages] == ARTICLES
 
 
 @in_cache("enwiki-106-articles.xml.bz2")
@@ -229,40 +200,16 @@ def test_no_article_is_in_two_splits():
     titles = [{title for title, _ in articles} for articles in splits.values()]
     assert not titles[0] & titles[1] and not titles[0] & titles[2] and not titles[1] & titles[2]
     assert [len(part) for part in titles] == [86, 10, 10]
-    with pytest.raises(ValueError, match="validation or test, not 'valid'"):
+    with pytest.raises(KeyError, match="valid"):
         data.wikipedia("valid")
-
-
-def test_wikipedia_is_made_again_when_the_derived_file_is_another(small_dump):
-    data.wikipedia()
-    derived = small_dump / "wikipedia.json"
-    whole = derived.read_bytes()
-    for other in (whole[:-9], whole.replace(b"hot", b"icy")):
-        derived.write_bytes(other)
-        assert data.wikipedia("all") == ARTICLES
-        assert derived.read_bytes() == whole
-
-
-def test_articles_of_other_versions_are_not_kept(small_dump):
-    sources.note("wikipedia.json", b"as the pinned version of the parser makes it")
-    for _ in range(2):
-        assert data.wikipedia("all") == ARTICLES
-        assert not (small_dump / "wikipedia.json").exists()
-
-
-def test_wikipedia_works_where_nothing_can_be_written(small_dump, monkeypatch):
-    def refuse(*_, **__):
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(sources, "write_whole", refuse)
-    assert data.wikipedia("all") == ARTICLES
-    assert len(list(small_dump.iterdir())) == 1
 
 
 @in_cache("enwiki-106-articles.xml.bz2")
 def test_the_real_articles_are_clean():
+    text = json.dumps(data.wikipedia("all")).encode()  # as the course was made with
+    sha256 = "87d523691825adc4878c27ca56bc1fc3540946aa63b24e33e519f31581f0d16a"
+    assert hashlib.sha256(text).hexdigest() == sha256
     articles = dict(data.wikipedia("all"))
-    assert (sources.cache() / "wikipedia.json").exists()  # kept only as the course was made with
     assert len(articles) == 106
     assert 2_700_000 < sum(map(len, articles.values())) < 2_900_000
     assert articles["Albedo"].startswith("Albedo or reflection coefficient, derived from Latin")
@@ -270,9 +217,6 @@ def test_the_real_articles_are_clean():
         assert len(text) > 300, title
         for markup in ("[[", "]]", "{{", "}}", "<ref", "|", "''", "\n\n\n"):
             assert markup not in text, (title, markup)
-
-
-# Files that are only handed on
 
 
 # The script that makes the shipped files

@@ -34,7 +34,7 @@ def test_a_new_chapter_is_as_check_wants_it_and_its_exercise_answers(copy, monke
     assert tool.main() == 0, capsys.readouterr().out  # its neighbours lead to it
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
-    assert figures.stated_minutes(notebook) and figures.too_much(notebook) == []
+    assert len(figures.stated_minutes(notebook)) == 2 and figures.too_much(notebook) == []
     assert not re.search("TOPIC|TITLE|NUMBER|FIGURE|MINUTES", path.read_text("utf-8"))
     handed_out = assign.assignment(exercises_of.read(path), path.stem)
     assert "Hints" not in "".join(cell.source for cell in handed_out.cells)

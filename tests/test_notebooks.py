@@ -21,9 +21,6 @@ from tests.solutions import solution
 FIRST, SECOND = (re.findall(r"^    (\w+) {2,}\S", floor, re.M)
                  for floor in helpers.__doc__.split("The second floor"))  # fmt: skip
 CONCEPTS = [module for module in FIRST if module != "kernels"]
-# What a chapter uses and explains without building it, and does not say "Explained in: TOPIC." yet.
-MACHINERY = {"training.learning_rates", "training.evaluating", "evaluation.milliseconds",
-             "text.Tokenizer"}  # fmt: skip
 NO_OUTPUT_CHECK = "nbval-ignore-output"
 TIMED = "perf_counter|process_time|milliseconds"
 
@@ -57,7 +54,6 @@ def asserts(cell):
 
 def test_there_are_chapters():
     assert [path.stem[:2] for path in CHAPTERS] == [f"{i:02}" for i in range(len(CHAPTERS))]
-    assert len(CHAPTERS) >= 4
 
 
 def test_every_cell_was_run_in_order_and_without_errors(notebook):
@@ -147,7 +143,6 @@ def test_exercises_are_complete(chapter, notebook):
         assert hints == [(str(n), str(len(hints))) for n in range(1, len(hints) + 1)]
         assert task.source.rindex("<summary>Hint") < task.source.index("<summary>Solution")
         assert all(len(line) <= 88 for line in solution(task.source).splitlines())
-        assert "check" in tags(check)
         assert "..." in stub.source
         assert "not attempted" in check.outputs[0]["data"]["text/plain"]
 
@@ -201,7 +196,7 @@ def evening(request):
 
 def test_a_chapter_states_its_minutes(notebook):
     """`tools/notebooks.py check` compares them with what it counts."""
-    assert figures.stated_minutes(notebook)
+    assert len(figures.stated_minutes(notebook)) == 2
 
 
 def test_an_evening_keeps_to_its_measures(evening):
@@ -340,15 +335,7 @@ def public_concepts():
                 yield module, name
 
 
-@pytest.mark.parametrize(("module", "name"), list(public_concepts()))
-def test_every_public_name_says_which_chapter_teaches_it(module, name):
-    assert taught_in(module, name) < len(CHAPTERS)
-
-
-BUILT = [
-    (m, n) for m, n in public_concepts()
-    if not {m, f"{m}.{n}"} & MACHINERY and says(m, n)[0] == "Taught"
-]  # fmt: skip
+BUILT = [(m, n) for m, n in public_concepts() if says(m, n)[0] == "Taught"]
 
 
 @pytest.mark.parametrize(("module", "name"), BUILT)
@@ -397,8 +384,9 @@ def test_the_whole_stays_small():
     """Python, JavaScript and CSS, tests included: who adds something takes something away."""
     named = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout
     files = [ROOT / name for name in named.split() if name.endswith((".py", ".js", ".css"))]
-    lines = sum(len(path.read_text("utf-8").splitlines()) for path in files if path.exists())
-    assert lines <= 45_000
+    lines = {path: len(path.read_text("utf-8").splitlines()) for path in files if path.exists()}
+    assert sum(lines.values()) <= 45_000
+    assert sum(n for path, n in lines.items() if ROOT / "helpers" in path.parents) <= 5_000
 
 
 @pytest.mark.parametrize("package", ["exercises", "explorers", "studies"])

@@ -8,11 +8,8 @@ import pytest
 from conftest import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("d*/*.md"), ROOT / "Makefile"]
-NAMED = {
-    path
-    for page in PAGES
-    for path in re.findall(r"\b(?:data|tools)/[\w/]+\.py", page.read_text("utf-8"))
-}
+PROGRAM = re.compile(r"\b(?:(?:data|tools)/[\w/]+|train|sample)\.py\b")
+NAMED = {path for page in PAGES for path in PROGRAM.findall(page.read_text("utf-8"))}
 
 
 @pytest.mark.parametrize("program", sorted(NAMED))

@@ -1,7 +1,6 @@
 """helpers.formats.huggingface against `transformers`: random weights in, the same logits out."""
 
 import json
-import pickle
 
 import numpy as np
 import pytest
@@ -64,36 +63,19 @@ def test_the_logits_are_those_of_transformers(theirs, sizes, tied):
 
 def test_names_without_a_prefix_and_masks_among_the_weights(theirs):
     """The layout of the published files: no head, no prefix, and the causal masks saved along."""
-    model = theirs(n_embd=128, n_head=2, n_layer=1)  # heads of 64, as all of these have
+    model = theirs(n_layer=1)
     bare = weights(model.transformer)
     assert not any(name.startswith("transformer.") for name in bare)
     bare["h.0.attn.bias"] = torch.ones(1, 1, 12, 12).tril()
     bare["h.0.attn.masked_bias"] = torch.tensor(-1e4)
-    ours = gpt2(bare)
-    assert ours.config.n_head == 2 and same(ours, model)
+    assert same(gpt2(bare, {"n_head": 4}), model)
 
 
-def test_a_file_and_a_folder(theirs, tmp_path):
+def test_a_folder(theirs, tmp_path):
     model = theirs(tie_word_embeddings=False)
     model.save_pretrained(tmp_path)
     assert same(gpt2(tmp_path), model)  # n_head from config.json
-    assert same(gpt2(str(tmp_path / "model.safetensors"), {"n_head": 4}), model)
     assert not same(gpt2(tmp_path, {"n_head": 2}), model)  # what was asked for counts
-    (tmp_path / "config.json").unlink()
-    assert same(gpt2(tmp_path, {"n_head": 4}), model)
-
-
-def test_a_folder_of_several_pieces(theirs, tmp_path):
-    model = theirs()
-    model.save_pretrained(tmp_path, max_shard_size="10KB")
-    pieces = sorted(tmp_path.glob("*.safetensors"))
-    assert len(pieces) > 2 and same(gpt2(tmp_path), model)
-    pieces[-1].unlink()
-    with pytest.raises(ValueError, match=r"lacks \d+ weights"):
-        gpt2(tmp_path)
-    pieces[-1].write_bytes(pieces[0].read_bytes())
-    with pytest.raises(ValueError, match="twice: are these pieces of two models"):
-        gpt2(tmp_path)
 
 
 def test_a_file_of_half_the_size(theirs, tmp_path):
@@ -159,13 +141,6 @@ def test_the_keys_of_the_published_gpt2_are_known(theirs, tmp_path):
     assert same(gpt2(tmp_path), model)
 
 
-def test_a_pickle_is_not_opened(good, tmp_path):
-    path = tmp_path / "pytorch_model.bin"
-    path.write_bytes(pickle.dumps(good))
-    with pytest.raises(ValueError, match="never opens"):
-        gpt2(path)
-
-
 # --- Llama ----------------------------------------------------------------------------------------
 
 
@@ -193,7 +168,7 @@ def their_llama(transformers):
 
 def test_a_llama_from_a_folder_writes_the_same_with_its_cache(their_llama, tmp_path):
     model = their_llama(tie_word_embeddings=True)
-    model.save_pretrained(tmp_path, max_shard_size="10KB")
+    model.save_pretrained(tmp_path)
     ours = llama(tmp_path)
     assert ours.config.tied and same(ours, model)
     ids = torch.tensor([[5, 3, 8]])
@@ -238,16 +213,6 @@ def test_what_our_llama_would_not_compute_is_refused(their_llama, changes, messa
     [
         {"rope_parameters": None, "rope_scaling": {}},
         {"use_sliding_window": False, "sliding_window": 4096, "from_next_year": None},
-        {  # SmolLM2's
-            "architectures": ["LlamaForCausalLM"],
-            "bos_token_id": 1,
-            "initializer_range": 0.041666666666666664,
-            "is_llama_config": True,
-            "rope_interleaved": False,
-            "torch_dtype": "bfloat16",
-            "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16"}},
-            "transformers_version": "4.42.3",
-        },
     ],
 )
 def test_settings_that_ask_for_nothing_are_accepted(their_llama, said):

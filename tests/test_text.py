@@ -25,7 +25,6 @@ def test_ids_are_places_in_the_given_order(symbols):
     assert tokenizer.symbols == tuple(symbols)
     assert tokenizer.encode("".join(symbols)) == list(range(len(symbols)))
     assert tokenizer == CharTokenizer("".join(symbols))
-    assert hash(tokenizer) == hash(CharTokenizer(tuple(symbols)))
 
 
 def test_an_unknown_character_is_named():
@@ -36,7 +35,6 @@ def test_an_unknown_character_is_named():
 def test_counted_tables_by_hand():
     """0 1 0 1 1: after 0 always 1 (twice), after 1 once 0 and once 1."""
     tables = NGramModel(torch.tensor([0, 1, 0, 1, 1]), vocab_size=3, max_context=1)
-    assert tables.contexts == [1, 2]
     none, one = tables.nll(torch.tensor([0, 1, 0, 2])).neg().exp().tolist()
     uniform = 1 / 3
     p = [(2 + 2 * uniform) / 7, (3 + 2 * uniform) / 7, 2 * uniform / 7]  # n = 5, t = 2

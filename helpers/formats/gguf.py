@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from helpers.formats import huggingface as hf
 from helpers.formats.checkpoints import Checkpoint, filled, fitting_config, renamed, weights_in
-from helpers.formats.files import expect_no_pointer, write_whole
+from helpers.formats.files import write_whole
 from helpers.formats.tokenizer_json import to_file, tokenizer_from_vocabulary, vocabulary
 from helpers.positions import half_split
 from helpers.quantization import HalfEmbedding, HalfLinear, QuantizedLinear, QuantizedTensor
@@ -55,14 +55,11 @@ class Stored:
 def read_gguf(path: str | Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     """What a file says, and its tensors, both by their names in the file.
 
-    In descriptions of the model (`general.…`), bytes that are not UTF-8 are replaced. ValueError
-    for what is no whole GGUF file or has numbers of other KINDS.
+    ValueError for what is no whole GGUF file or has numbers of other KINDS.
     """
-    path = Path(path)
-    expect_no_pointer(path)
     try:
-        with path.open("rb") as file:
-            return _read(path, file)
+        with open(path, "rb") as file:
+            return _read(Path(path), file)
     except (struct.error, ValueError, TypeError, KeyError, ArithmeticError, MemoryError) as error:
         raise ValueError(f"{path} is not a whole GGUF file: {error}") from error
 
@@ -74,8 +71,7 @@ def _read(path: Path, file: IO[bytes]) -> tuple[dict[str, Any], dict[str, Stored
     about: dict[str, Any] = {}
     for _ in range(n_values):
         name = _next_text(file)
-        errors = "replace" if name.startswith("general.") else "strict"
-        about[name] = _next_value(file, _next(file, "I")[0], errors)
+        about[name] = _next_value(file, *_next(file, "I"))
     rows = []
     for _ in range(n_tensors):
         name, (n_sizes,) = _next_text(file), _next(file, "I")
@@ -101,19 +97,19 @@ def _next(file: IO[bytes], form: str) -> tuple[Any, ...]:
     return struct.unpack(f"<{form}", file.read(struct.calcsize(f"<{form}")))
 
 
-def _next_text(file: IO[bytes], errors: str = "strict") -> str:
+def _next_text(file: IO[bytes]) -> str:
     (length,) = _next(file, "Q")
-    return str(_next(file, f"{length}s")[0], "utf-8", errors)
+    return str(_next(file, f"{length}s")[0], "utf-8", "replace")  # a description may be in Latin-1
 
 
-def _next_value(file: IO[bytes], kind: int, errors: str) -> Any:
+def _next_value(file: IO[bytes], kind: int) -> Any:
     if kind == TEXT:
-        return _next_text(file, errors)
+        return _next_text(file)
     if kind != ARRAY:
         return _next(file, NUMBERS[kind])[0]
     kind, length = _next(file, "IQ")
     if kind == TEXT:
-        return [_next_text(file, errors) for _ in range(length)]
+        return [_next_text(file) for _ in range(length)]
     return list(_next(file, f"{length}{NUMBERS[kind]}"))
 
 

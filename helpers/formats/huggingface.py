@@ -29,7 +29,7 @@ from helpers.formats.checkpoints import (
 from helpers.formats.files import newest, read_json, write_folder
 from helpers.formats.tokenizer_json import tokenizer_json
 from helpers.gpt import GPT, GPTConfig
-from helpers.text import BPETokenizer, CharTokenizer
+from helpers.text import BPETokenizer, Tokenizer
 from helpers.text.bpe import END
 
 # Their settings → ours; their weights → ours, part by part; settings that must be one of these.
@@ -73,19 +73,17 @@ LLAMA_COMPUTED = {
     "type": ("default",),  # of the angles; the older name
     "partial_rotary_factor": (1,),
 }
+Weights = str | Path | Mapping[str, Tensor]
 QKV = ("query", "key", "value")
 GPT2: dict[str, Any] = dict(norm="LayerNorm", mlp="FeedForward", position="LearnedPosition")
 LLAMA: dict[str, Any] = dict(norm="RMSNorm", mlp="SwiGLU", position="Rotary")
 
 
-def gpt2(
-    weights: str | Path | Mapping[str, Tensor], config: Mapping[str, Any] | None = None
-) -> GPT:
+def gpt2(weights: Weights, config: Mapping[str, Any] | None = None) -> GPT:
     """Return GPT-2, in the layout of `transformers`, as a GPT of this course.
 
-    weights: a folder with `config.json` and `model.safetensors` (or its pieces), a safetensors
-    file, or a state dict. config: the content of `config.json`; None: read from the folder, or else
-    heads are 64 wide, as in all published. ValueError for what is not GPT-2. Radford et al. 2019.
+    weights: a folder with `config.json` and `model.safetensors`, or a state dict; then config is
+    the content of `config.json`. ValueError for what is not GPT-2. Radford et al. 2019.
     """
     source, tensors, said = _open(weights, config, GPT2_COMPUTED)
     # With a language model's head the names begin with "transformer."; the masks are no weights.
@@ -95,13 +93,11 @@ def gpt2(
     if not {"token.weight", "position.weight"} <= set(ours):
         raise ValueError(f"{source} is not in the layout of GPT-2: it has {sorted(tensors)[:4]} …")
     (V, C), head = ours["token.weight"].shape, ours.get("lm_head.weight")
-    if not said and C % 64:
-        raise ValueError(f"{source} is {C} wide, no multiple of 64: say n_head in config")
     sizes = {
         "vocab_size": V,
         "block_size": len(ours["position.weight"]),
         "n_layer": n_layers(ours),
-        "n_head": 12 if said else C // 64,  # the default of transformers
+        "n_head": 12,  # the default of transformers
         "n_embd": C,
         "norm_eps": 1e-5,
         "tied": head is None or torch.equal(head, ours["token.weight"]),
@@ -120,9 +116,7 @@ def _unfused(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return result
 
 
-def llama(
-    weights: str | Path | Mapping[str, Tensor], config: Mapping[str, Any] | None = None
-) -> GPT:
+def llama(weights: Weights, config: Mapping[str, Any] | None = None) -> GPT:
     """Return a Llama, in the layout of `transformers`, as a GPT of this course.
 
     Takes and raises what `gpt2` does. Touvron et al. 2023.
@@ -158,27 +152,15 @@ def _model(source: str | Path, ours: dict[str, Tensor], settings: Mapping[str, A
 
 
 def _open(
-    weights: str | Path | Mapping[str, Tensor],
-    config: Mapping[str, Any] | None,
-    computed: Mapping[str, tuple[Any, ...]],
-) -> tuple[str | Path, dict[str, Tensor], dict[str, Any]]:
+    weights: Weights, config: Mapping[str, Any] | None, computed: Mapping[str, tuple[Any, ...]]
+) -> tuple[str, dict[str, Tensor], dict[str, Any]]:
     """Where weights come from, the weights, and what config.json says."""
-    source: str | Path = "the state dict" if isinstance(weights, Mapping) else Path(weights)
-    tensors, said = dict[str, Tensor](), dict(config or {})
     if isinstance(weights, Mapping):
-        tensors = {name: t.clone() for name, t in weights.items()}
-    elif not (folder := Path(weights)).is_dir():
-        tensors, _ = read_tensors(folder)
+        source, tensors = "the state dict", {name: t.clone() for name, t in weights.items()}
     else:
-        whole, file = newest(folder, "model.safetensors"), newest(folder, "config.json")
-        pieces = [] if whole.exists() else sorted(folder.glob("model-*-of-*.safetensors"))
-        for piece in pieces or [whole]:
-            new, _ = read_tensors(piece)
-            if new.keys() & tensors.keys():
-                raise ValueError(f"{folder} has weights twice: are these pieces of two models?")
-            tensors |= new
-        if config is None and file.exists():
-            said = read_json(file)
+        source, (tensors, _) = str(weights), read_tensors(newest(weights, "model.safetensors"))
+        config = config or read_json(newest(weights, "config.json"))
+    said = dict(config or {})
     for name in ("rope_scaling", "rope_parameters"):  # where versions of transformers have angles
         said |= said.get(name) or {}
     expect_computed(said, computed, source)
@@ -188,15 +170,12 @@ def _open(
 # --- a model of ours for other programs -----------------------------------------------------------
 
 
-def to_huggingface(
-    model: nn.Module, tokenizer: CharTokenizer | BPETokenizer, folder: str | Path
-) -> None:
+def to_huggingface(model: nn.Module, tokenizer: Tokenizer, folder: str | Path) -> None:
     """Write a model with its tokenizer as a folder that the library `transformers` opens.
 
     GPT-2's layout has norm="LayerNorm", mlp="FeedForward" and position="LearnedPosition"; missing
     biases become zeros. Llama's has norm="RMSNorm", mlp="SwiGLU" and position="Rotary". ValueError
-    for parts that neither has. "<|endoftext|>" begins and ends a text; "<|im_end|>" ends one, too,
-    and with "<|im_start|>" brings the template of `helpers.finetuning.chat_text`.
+    for parts that neither has. "<|endoftext|>" begins and ends a text; "<|im_end|>" ends one, too.
     """
     layout, config = exported(model, tokenizer)
     weights = weights_in(torch.float32, model)
@@ -233,7 +212,6 @@ def to_huggingface(
         # Versions of transformers before 5 would otherwise give a GPT-2 token types, which it adds.
         "model_input_names": ["input_ids", "attention_mask"],
         **({"bos_token": END, "eos_token": END} if END in special else {}),
-        **({"chat_template": _CHAT} if {"<|im_start|>", "<|im_end|>"} <= {*special} else {}),
     }
     files = {
         "config.json": config_json({**about, **ids, "dtype": "float32"}),
@@ -245,14 +223,7 @@ def to_huggingface(
     write_folder(folder, files)
 
 
-_CHAT = (  # Jinja, which turns \n into the end of a line
-    r"{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] }}"
-    r"{{ '<|im_end|>\n' }}{% endfor %}"
-    r"{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
-
-
-def exported(model: Any, tokenizer: CharTokenizer | BPETokenizer) -> tuple[str, GPTConfig]:
+def exported(model: Any, tokenizer: Tokenizer) -> tuple[str, GPTConfig]:
     """The layout that has all parts of a model, and its config with every default filled in."""
     config = described(model)
     check_vocabulary(config, tokenizer)

@@ -4,7 +4,6 @@
     heatmap     a matrix as colours; `heatmaps` for several
     bars        bars in order; `seeds` for the runs behind a mean
     histograms  distributions of numbers
-    trees       binary trees, such as the merges of a word
     diagram     boxes and arrows, such as the parts of a model
 
 Each returns a `Picture`, a Matplotlib figure that shows itself as the last line of a cell. `alt` is
@@ -14,14 +13,14 @@ the axes of an existing `picture`. All but `diagram` take these options, too:
     xlabel, title, xlim …  as in `Axes.set`
     xticks, yticks         the values to mark, or value → label
     log                    the logarithmic axes: "x", "y" or "xy"
-    hlines                 name → value, drawn as a dashed line
+    hlines                 name → value, drawn as a dashed line; upright with vertical=False
     legend                 "above", "below", one of Matplotlib's places, or "" for none
 """
 
 import io
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ContextDecorator, contextmanager
+from contextlib import contextmanager
 from itertools import cycle
 from typing import Any
 
@@ -38,7 +37,8 @@ _CYCLE = BLUE, ORANGE, GREEN, PINK, SKY, RED = (
 )  # fmt: skip
 GREY, INK = "#6b7280", "#374151"
 
-_STYLE: dict[str, Any] = {
+# The course's look, from the import of this module on.
+mpl.rcParams.update({
     "font.family": "DejaVu Sans",  # ships with Matplotlib: the same glyphs on every machine
     "font.size": 10, "legend.frameon": False, "lines.linewidth": 2,
     "axes.titlesize": 11, "axes.titleweight": "bold", "axes.titlelocation": "left",
@@ -47,9 +47,7 @@ _STYLE: dict[str, Any] = {
     "xtick.color": GREY, "ytick.color": GREY,
     "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e5e7eb",
     "axes.prop_cycle": cycler(color=_CYCLE),
-}  # fmt: skip
-# Decorates what draws: the course's look, whoever calls.
-styled: ContextDecorator = mpl.rc_context(_STYLE)
+})  # fmt: skip
 
 
 class Picture(Figure):
@@ -60,7 +58,7 @@ class Picture(Figure):
     def png(self) -> bytes:
         """Return the picture as PNG bytes, which are the same for equal pictures."""
         buffer = io.BytesIO()
-        with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        with warnings.catch_warnings():
             # A box stands for what the font lacks (Matplotlib's "last resort"), without ado.
             warnings.filterwarnings("ignore", "Glyph .* missing from font")
             if engine := self.get_layout_engine():
@@ -76,25 +74,16 @@ class Picture(Figure):
         return shown, {"image/png": {"alt": self.alt}}
 
 
-class _Axes(Axes):
-    """Axes in the course's style, also for what is drawn after `picture()` has returned."""
-
-    set_title, legend = styled(Axes.set_title), styled(Axes.legend)
-    plot = styled(Axes.plot)
-
-
 def picture(
     alt: str, *, width: float = 7, height: float = 3.6, columns: int = 1, rows: int = 1, **axes: Any
 ) -> tuple[Picture, Any]:
     """Return an empty picture, and its axes (options: `Figure.subplots`): one, or an array."""
     if not alt.strip():
         raise ValueError("a picture needs its alternative text: say in a sentence what it shows")
-    axes.setdefault("subplot_kw", {"axes_class": _Axes})
-    with mpl.rc_context(_STYLE):
-        fig = Picture(figsize=(width, height), dpi=110, layout="constrained", facecolor="white")
-        FigureCanvasAgg(fig)
-        fig.alt = alt
-        return fig, fig.subplots(rows, columns, **axes)
+    fig = Picture(figsize=(width, height), dpi=110, layout="constrained", facecolor="white")
+    FigureCanvasAgg(fig)
+    fig.alt = alt
+    return fig, fig.subplots(rows, columns, **axes)
 
 
 def visible(token: str) -> str:
@@ -143,29 +132,28 @@ def _drawn(
     **labels: Any,
 ) -> Iterator[Any]:
     """The axes to draw on, given or new; afterwards adds scales, ticks, labels, lines, legend."""
-    with mpl.rc_context(_STYLE):
-        ax = picture(alt, width=width, height=height)[1] if ax is None else ax
-        yield ax
-        ax.set(**{f"{side}scale": "log" for side in log})
-        for side, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
-            ticks = labels.pop(f"{side}ticks", None)
-            if ticks is not None:
-                shown = _shown(ticks.values() if isinstance(ticks, Mapping) else ticks)
-                axis.set_ticks([], minor=True)
-                axis.set_ticks(list(ticks), shown)
-        ax.set(**labels)
-        for (name, level), dashes in zip((hlines or {}).items(), cycle(("--", ":", "-."))):
-            draw = ax.axhline if vertical else ax.axvline
-            draw(level, color=GREY, linewidth=1.5, linestyle=dashes, label=name)
-        handles, names = ax.get_legend_handles_labels()
-        if legend in ("above", "below"):
-            side, room = {"above": "upper", "below": "lower"}[legend], ax.figure.get_figwidth()
-            wide = [0.5 + 0.08 * len(name) for name in names]  # in inches
-            columns = len(names) if sum(wide) < room else max(1, int(room / max(wide)))
-            look = {"loc": f"outside {side} center", "ncols": columns, "columnspacing": 1.2}
-            ax.figure.legend(handles, names, **look)
-        elif legend and (hlines or len(names) > 1):
-            ax.legend(loc=legend)
+    ax = picture(alt, width=width, height=height)[1] if ax is None else ax
+    yield ax
+    ax.set(**{f"{side}scale": "log" for side in log})
+    for side, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
+        ticks = labels.pop(f"{side}ticks", None)
+        if ticks is not None:
+            shown = _shown(ticks.values() if isinstance(ticks, Mapping) else ticks)
+            axis.set_ticks([], minor=True)
+            axis.set_ticks(list(ticks), shown)
+    ax.set(**labels)
+    for (name, level), dashes in zip((hlines or {}).items(), cycle(("--", ":", "-."))):
+        draw = ax.axhline if vertical else ax.axvline
+        draw(level, color=GREY, linewidth=1.5, linestyle=dashes, label=name)
+    handles, names = ax.get_legend_handles_labels()
+    if legend in ("above", "below"):
+        side, room = {"above": "upper", "below": "lower"}[legend], ax.figure.get_figwidth()
+        wide = [0.5 + 0.08 * len(name) for name in names]  # in inches
+        columns = len(names) if sum(wide) < room else max(1, int(room / max(wide)))
+        look = {"loc": f"outside {side} center", "ncols": columns, "columnspacing": 1.2}
+        ax.figure.legend(handles, names, **look)
+    elif legend and (hlines or len(names) > 1):
+        ax.legend(loc=legend)
 
 
 def heatmap(
@@ -212,16 +200,11 @@ def heatmap(
 def heatmaps(
     matrices: Mapping[str, Any], alt: str, *, ylabel: str = "", height: float = 3.4, **options: Any
 ) -> Picture:
-    """Draw several matrices side by side: title → (rows, columns).
-
-    The options are those of `heatmap`, or title → the option for that map. Without `limits`, each
-    map has its own colours.
-    """
+    """Draw several matrices side by side: title → (rows, columns); options as of `heatmap`."""
     size = {"width": options.pop("width", 3.2 * len(matrices)), "height": height}
     fig, axes = picture(alt, **size, columns=len(matrices), squeeze=False)
     for ax, (title, matrix) in zip(axes[0], matrices.items(), strict=True):
-        own = {k: v[title] if isinstance(v, Mapping) else v for k, v in options.items()}
-        heatmap(matrix, ax=ax, title=title, **own)
+        heatmap(matrix, ax=ax, title=title, **options)
         if max(np.shape(matrix)) > 12:
             ax.tick_params(length=0, labelsize=7)
     axes[0, 0].set_ylabel(ylabel)
@@ -311,7 +294,6 @@ def histograms(
     *,
     bins: int = 60,
     limits: tuple[float, float] | None = None,  # of the bins; None: those of the numbers
-    marks: Mapping[str, float] | None = None,  # name → number, marked by a coloured line
     **options: Any,
 ) -> Picture:
     """Draw histograms with the same bins."""
@@ -321,55 +303,7 @@ def histograms(
         for color, name, sample in zip(cycle(_CYCLE), samples, numbers):
             look = {"facecolor": (color, 0.3), "edgecolor": color, "linewidth": 1.5}
             ax.hist(sample, edges, histtype="stepfilled", label=name, **look)
-        for color, (name, mark) in zip(cycle((RED, GREEN, PINK)), (marks or {}).items()):
-            ax.axvline(mark, color=color, linewidth=2.5, label=name)
         return ax.figure
-
-
-def trees(
-    tokens: Sequence[str], merges: Sequence[tuple[str, str]], alt: str = "", **options: Any
-) -> Picture:
-    """Draw how merges joined the letters of tokens: trees, each node as high as its merge's number.
-
-    merges: the pairs (left, right), in their order; a token that none of them gives is a leaf.
-    """
-    number = {left + right: i for i, (left, right) in enumerate(merges, 1)}
-    leaves: list[str] = []
-    paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # names stand before lines
-    look: dict[str, Any] = {"xytext": (0, 4), "ha": "center", "weight": "bold", "bbox": paper}
-
-    def grow(token: str, color: str) -> tuple[float, float]:
-        """Draw the tree of a token; returns the position (x, y) of its top."""
-        top = number.get(token, 0)
-        if top == 0:
-            leaves.append(token)
-            return len(leaves) - 1, top
-        (x, low), (end, high) = (grow(half, color) for half in merges[top - 1])
-        ax.plot((x, x, end, end), (low, top, top, high), color=color)
-        write_name(ax, ((x + end) / 2, top), verbatim(visible(token)), INK, **look)
-        return (x + end) / 2, top
-
-    with _drawn(alt, **options) as ax:
-        for token, color in zip(tokens, cycle(_CYCLE)):
-            if leaves:
-                ax.axvline(len(leaves) - 0.5, color="#d1d5db", linewidth=1, linestyle=":")
-            x, top = grow(token, color)
-            if top == 0:
-                ax.plot(x, 0, "o", color=color)
-        ax.set_xticks(range(len(leaves)), _shown(map(visible, leaves)))
-        ax.tick_params(axis="x", length=0, labelsize=11)
-        ax.grid(axis="x", visible=False)
-        ax.set_xlim(-0.6, len(leaves) - 0.4)
-        ax.set_ylim(0, max(1, 1.12 * ax.dataLim.y1))
-        return ax.figure
-
-
-def draw_points(ax: Axes, points: Mapping[str, Any], color: str = INK, marker: str = "o") -> None:
-    """Draw points (x, y) of a plane, each with its name beside it."""
-    paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
-    for name, point in points.items():
-        ax.plot(*point, marker, color=color)
-        write_name(ax, tuple(point), name, color, bbox=paper)
 
 
 def draw_arrow(ax: Axes, vector: Any, name: str, color: str) -> None:

@@ -10,13 +10,12 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 
-from helpers.plots import BLUE, GREY, INK, Picture, picture, styled, write_name
+from helpers.plots import BLUE, GREY, INK, Picture, picture, write_name
 
 _BOX, _RING = np.array([0.72, 0.26]), np.array([0.15, 0.15])  # half width and height, in inches
 _GRID, _ROUND = np.array([1.8, 0.85]), "round,pad=0,rounding_size=0.08"  # from box to box; corners
 
 
-@styled
 def diagram(
     boxes: Mapping[str, tuple[float, float]],  # name → (column, row), row 0 at the bottom
     alt: str,

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import torch
@@ -50,7 +49,8 @@ class Processes:
         """The processes that torchrun has started, connected in the `with` block (only one)."""
         gpus = torch.cuda.device_count()
         local = int(os.environ.get("LOCAL_RANK", "0"))
-        device = torch.device("cuda", local) if gpus else torch.device("cpu")
+        apple = torch.backends.mps.is_available() and "RANK" not in os.environ
+        device = torch.device("cuda", local) if gpus else torch.device("mps" if apple else "cpu")
         if local >= gpus > 0:
             raise RuntimeError(
                 f"each process needs a GPU, and this machine has {gpus}: set CUDA_VISIBLE_DEVICES="
@@ -123,14 +123,17 @@ class Processes:
             raise ValueError(f"{len(batch)} rows cannot be divided evenly among {self.world_size}")
         return batch[self.rank :: self.world_size]
 
-    def mean(self, number: Tensor) -> float:
-        if self.world_size == 1:
-            return number.item()
-        dist.all_reduce(total := number.detach().clone())
-        return total.item() / self.world_size
+    def mean(self, number: Tensor) -> Tensor:
+        """The mean of the processes' numbers, in memory of its own."""
+        total = number.detach().clone()
+        if self.world_size > 1:
+            dist.all_reduce(total)
+        return total / self.world_size
 
     def any(self, mine: bool) -> bool:
-        return self.mean(torch.tensor(float(mine), device=self.device)) > 0
+        if self.world_size == 1:
+            return mine
+        return self.mean(torch.tensor(float(mine), device=self.device)).item() > 0
 
     def expect_same(self, **settings: int) -> None:
         """Raise ValueError unless the settings are the same in all processes."""
@@ -201,33 +204,24 @@ def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
 
 
 def torchrun(script: str | Path, *arguments: str, processes: int = 2) -> str:
-    """What a script prints when torchrun runs it in several processes, in the order of their ranks.
+    """What a script prints when torchrun runs it in several processes, of which one should print.
 
     Each gets one thread and no GPU, so that the same is computed on every machine, and can import
-    what can be imported here. RuntimeError if one fails, and if they have not ended after ten
-    minutes. Explained in: beyond_one_machine.
+    what can be imported here. RuntimeError if one fails; TimeoutExpired, with all of them ended, if
+    they take longer than ten minutes. Explained in: beyond_one_machine.
     """
-    with TemporaryDirectory() as folder:
-        # By address: the name of this machine may lead nowhere, and waiting for it takes minutes.
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--redirects=1"]
-        command += ["--local-addr=127.0.0.1", f"--nproc-per-node={processes}"]
-        command += [f"--log-dir={folder}", str(script), *arguments]
-        path = os.pathsep.join(os.path.abspath(place) for place in sys.path)
-        here = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
-        messages = Path(folder, "stderr.log")
-        with messages.open("w") as file:
-            running = subprocess.Popen(
-                command, stderr=file, env={**os.environ, **here, "CUDA_VISIBLE_DEVICES": ""}
-            )
+    # By address: the name of this machine may lead nowhere, and waiting for it takes minutes.
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--local-addr=127.0.0.1", f"--nproc-per-node={processes}", str(script), *arguments]
+    path = os.pathsep.join(os.path.abspath(place) for place in sys.path)
+    here = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+    environment = {**os.environ, **here, "CUDA_VISIBLE_DEVICES": ""}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          encoding="utf-8", errors="replace") as running:  # fmt: skip
         try:
-            failed = "failed" if running.wait(MINUTES * 60) else ""
-        except subprocess.TimeoutExpired:
-            failed = f"had not ended after {MINUTES:g} minutes and were stopped"
+            said, errors = running.communicate(timeout=MINUTES * 60)
         finally:
             running.terminate()  # torchrun then ends its processes; one that has ended stays so
-            running.wait()
-        if failed:
-            end = messages.read_text(encoding="utf-8", errors="replace")[-3000:]
-            raise RuntimeError(f"{processes} processes {failed}:\n{end}")
-        said = {int(log.parent.name): log for log in Path(folder).glob("*/*/*/stdout.log")}
-        return "".join(said[rank].read_text(encoding="utf-8") for rank in range(processes))
+    if running.returncode:
+        raise RuntimeError(f"{processes} processes failed:\n{errors[-3000:]}")
+    return said

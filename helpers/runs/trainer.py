@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from helpers.formats.checkpoints import read_tensors, save_checkpoint, write_ten
 from helpers.formats.files import alone_in
 from helpers.kernels import has_bf16
 from helpers.optimizers import Muon
+from helpers.runs.cuda_graph import captured
 from helpers.runs.distributed import Processes, ShardedMuon, clip_gradients, first_process
 from helpers.runs.state import not_finite, of_last_release, restore, settings_of, state_of
 from helpers.training import (
@@ -36,6 +37,10 @@ from helpers.training import (
     language_model_loss,
     learning_rates,
 )
+
+SAID = {"text": "checksum of the text", "schedule": "schedule (it follows from steps)"}
+EXECUTIONS = ("eager", "graph", "compiled")
+Gradients = Callable[[Tensor, Tensor], Tensor]  # (x, y) → the loss
 
 
 @dataclass
@@ -86,9 +91,11 @@ class Trainer:
     eval_interval: int | None = None  # steps between evaluations; None: only at the end
     eval_iters: int | None = None  # batches of an evaluation, always the same; None: all eval_data
     folder: str | Path | None = None
+    tokenizer: Any = None  # is saved with the best model
     bf16: bool = False  # whether to compute in bfloat16 where the hardware is faster with it
     progress: bool = False  # whether to show a progress bar
     processes: Processes = field(default_factory=Processes)  # those that train the model together
+    execution: str = "eager"  # "graph": one CUDA graph a step, on one GPU; "compiled": that, too
 
     def __post_init__(self) -> None:
         given = self.optimizer
@@ -97,7 +104,9 @@ class Trainer:
         for optimizer in self.optimizers:
             if self.processes.world_size > 1 and isinstance(optimizer, Muon):
                 optimizer.__class__ = ShardedMuon
-        device = next(self.model.parameters()).device
+        if self.execution not in EXECUTIONS:
+            raise ValueError(f"execution should be one of {EXECUTIONS}, not {self.execution!r}")
+        self.device = device = next(self.model.parameters()).device
         self.data = self.data.to(device)
         self.eval_data = None if self.eval_data is None else self.eval_data.to(device)
         fast = self.bf16 and has_bf16(device)
@@ -107,6 +116,7 @@ class Trainer:
         if self.eval_data is not None:
             self.validation = [_checksum(self.eval_data), self.eval_iters]
         self.run = Run()
+        self._unread: list[Tensor] = []  # losses of the latest steps, each of them ()
 
     def fit(self, resume: bool = False) -> Run:
         """Train for `steps` steps in all; returns the `Run`.
@@ -141,7 +151,8 @@ class Trainer:
             del before["validation"]
         for name in now:  # versions of torch differ in which hyperparameters they list
             if name in before and before[name] != now[name]:
-                raise ValueError(f"{self.last}: {name} was {before[name]}, is {now[name]}")
+                what = f"{SAID.get(name, name)} was {before[name]}, is {now[name]}"
+                raise ValueError(f"{self.last}: {what}. Another run needs another folder")
         restore(tensors, self.last, self.model, self.optimizers, self.generator)
         return run
 
@@ -154,57 +165,90 @@ class Trainer:
             seed = _checksum(self.generator.get_state())
             processes.expect_same(steps=self.steps, seed=seed)
             processes.seed_dropout()
-        parallel = processes.wrap_ddp(self.model)
+        gradients = self._gradients_of(processes.wrap_ddp(self.model))
         schedulers = learning_rates(self.optimizers, self.schedule, self.steps, run.step)
         self.model.train()
         bar = tqdm(total=self.steps, initial=run.step, file=sys.stdout, unit=" steps",
                    disable=not self.progress or processes.rank > 0)  # fmt: skip
         with catch_interrupt() as interrupt, bar:
-            while run.step < self.steps:
+            for step in range(run.step, self.steps):
                 if processes.any(interrupt.requested):
                     run.stopped = "interrupted"
                     break
-                if self.eval_interval and run.step % self.eval_interval == 0:
+                if self.eval_interval and step % self.eval_interval == 0:
                     self._evaluate_once()
                 began = time.perf_counter()
-                loss = self._step(parallel)
+                self._step(gradients)
                 for scheduler in schedulers:
                     scheduler.step()
-                run.losses.append(loss)
                 run.seconds += time.perf_counter() - began
+                if len(self._unread) == 100:
+                    self._read_losses()
                 bar.update()
-                bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+                if run.losses:
+                    bar.set_postfix(loss=f"{run.losses[-1]:.3f}", refresh=False)
+            self._read_losses()
             if run.stopped != "interrupted":
                 self._evaluate_once()
             self._expect_finite()
             self._save()
         return run
 
-    def _step(self, parallel: Any) -> float:
-        """The loss of a batch, after a step of the optimizers."""
-        batch = get_batch(self.data, self.block_size, self.batch_size, self.generator)
-        x, y = map(self.processes.rows, batch)  # (B, T), those of this process
-        self.model.zero_grad()
-        n, losses = self.accumulation_steps, []
-        micro_batches = list(zip(x.chunk(n), y.chunk(n), strict=True))
-        for i, (inputs, targets) in enumerate(micro_batches, start=1):
-            if parallel is not self.model:  # the processes average their gradients once a step
-                parallel.require_backward_grad_sync = i == len(micro_batches)
-            with self.autocast:
-                loss = language_model_loss(parallel, inputs, targets)
-            loss = loss * (targets.numel() / y.numel())  # its part of the mean over all tokens
-            loss.backward()
-            losses.append(loss.detach())
-        mean = self.processes.mean(torch.stack(losses).sum())
-        if not math.isfinite(mean):
-            self._fail(f"the loss is {mean}")
+    def _gradients_of(self, parallel: Any) -> Gradients:
+        """The function of a batch that leaves the gradients in the model and returns the loss."""
+        loss_of = language_model_loss
+        if self.execution == "compiled":
+            loss_of = torch.compile(language_model_loss)
+
+        def gradients(x: Tensor, y: Tensor) -> Tensor:
+            self.model.zero_grad()
+            n, losses = self.accumulation_steps, []
+            micro_batches = list(zip(x.chunk(n), y.chunk(n), strict=True))
+            for i, (inputs, targets) in enumerate(micro_batches, start=1):
+                if parallel is not self.model:  # the processes average their gradients once a step
+                    parallel.require_backward_grad_sync = i == len(micro_batches)
+                with self.autocast:
+                    loss = loss_of(parallel, inputs, targets)
+                loss = loss * (targets.numel() / y.numel())  # its part of the mean over all tokens
+                loss.backward()
+                losses.append(loss.detach())
+            return torch.stack(losses).sum()
+
+        if self.execution == "eager" or self.device.type != "cuda" or parallel is not self.model:
+            return gradients
+        self.model.train()
+        return captured(gradients, *self._batch(torch.Generator()))
+
+    def _batch(self, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        """Inputs and targets (B, T), the rows of this process."""
+        x, y = get_batch(self.data, self.block_size, self.batch_size, generator)
+        return self.processes.rows(x), self.processes.rows(y)
+
+    def _step(self, gradients: Gradients) -> None:
+        loss = gradients(*self._batch(self.generator))
+        self._unread.append(self.processes.mean(loss))
+        if self.device.type == "cpu":  # a GPU would have nothing to do while it is waited for
+            self._read_losses()
         if self.grad_clip is not None:
             clip_gradients(self.model.parameters(), self.grad_clip)
         for optimizer in self.optimizers:
             optimizer.step()
-        return mean
+
+    def _read_losses(self) -> None:
+        """Wait for the steps that were begun, and record their losses."""
+        if not self._unread:
+            return
+        began = time.perf_counter()
+        losses = torch.stack(self._unread).tolist()
+        self._unread.clear()
+        self.run.seconds += time.perf_counter() - began
+        for loss in losses:
+            if not math.isfinite(loss):
+                self._fail(f"the loss is {loss}")
+            self.run.losses.append(loss)
 
     def _evaluate_once(self) -> None:
+        self._read_losses()
         evaluated = {step for step, _, _ in self.run.evaluations}
         if self.eval_data is not None and self.run.step not in evaluated:
             self.evaluate()
@@ -221,7 +265,7 @@ class Trainer:
         self._expect_finite()
         if self.folder is not None and loss < run.best:
             notes = {"step": run.step, "validation_loss": loss}
-            save_checkpoint(Path(self.folder) / "best", self.model, notes=notes)
+            save_checkpoint(Path(self.folder) / "best", self.model, self.tokenizer, notes)
         run.evaluations.append((run.step, run.seconds, loss))
         self._save()
 

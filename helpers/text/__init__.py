@@ -4,28 +4,10 @@
 sequences of bytes that were frequent in its training text. `NGramModel` predicts tokens by counts.
 """
 
-from typing import Protocol
+from helpers.text.bpe import BPETokenizer as BPETokenizer
+from helpers.text.bpe import encode_documents as encode_documents
+from helpers.text.bpe import split_words as split_words
+from helpers.text.characters import CharTokenizer as CharTokenizer
+from helpers.text.ngram import NGramModel as NGramModel
 
-from helpers.text.bpe import BPETokenizer, encode_documents, split_words
-from helpers.text.characters import CharTokenizer
-from helpers.text.ngram import NGramModel
-
-__all__ = [
-    "BPETokenizer",
-    "CharTokenizer",
-    "NGramModel",
-    "Tokenizer",
-    "encode_documents",
-    "split_words",
-]
-
-
-class Tokenizer(Protocol):
-    """Text to ids and back. Explained in: language_modelling."""
-
-    @property
-    def vocab_size(self) -> int: ...
-
-    def encode(self, text: str) -> list[int]: ...
-
-    def decode(self, ids: list[int]) -> str: ...
+Tokenizer = CharTokenizer | BPETokenizer

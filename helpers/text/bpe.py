@@ -1,6 +1,5 @@
 """Byte-pair encoding: subword tokens, learned from a text. A token's text is its `piece`, bytes."""
 
-import codecs
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -223,25 +222,11 @@ class BPETokenizer:
         """Return the bytes of a flat sequence of ids: a list, an array or a tensor."""
         return b"".join(map(self._pieces.__getitem__, getattr(ids, "tolist", lambda: ids)()))
 
-    def decode_stream(self, ids: Iterable[int]) -> Iterator[str]:
-        """Yield one string for each id; a character of several tokens comes with the last of them.
-
-        Ids that end in the middle of a character give one more string, "�".
-        """
-        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        for id in ids:
-            yield decoder.decode(self.piece(id))
-        if rest := decoder.decode(b"", final=True):
-            yield rest
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BPETokenizer) and (
             (self._pieces, self._merges, self.special, self.single_digits)
             == (other._pieces, other._merges, other.special, other.single_digits)
         )
-
-    def __hash__(self) -> int:
-        return hash((*self.merges, *self.special))
 
     def __repr__(self) -> str:
         return f"BPETokenizer({len(self.merges)} merges, {len(self.special)} special tokens)"

@@ -49,9 +49,6 @@ class CharTokenizer:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CharTokenizer) and self.symbols == other.symbols
 
-    def __hash__(self) -> int:
-        return hash(self.symbols)
-
     def __repr__(self) -> str:
         shown = "".join(self.symbols[:20]) + ("…" if self.vocab_size > 20 else "")
         return f"CharTokenizer({self.vocab_size} symbols: {shown!r})"

@@ -38,11 +38,6 @@ class NGramModel:
         return number
 
     @property
-    def contexts(self) -> list[int]:
-        """The number of different contexts of 0, 1, … tokens that were counted."""
-        return [len(contexts) for _, _, contexts, _, _ in self._tables]
-
-    @property
     def entropies(self) -> list[float]:
         """Mean negative log-likelihood per context length, unsmoothed, on the counted text."""
         found = []
