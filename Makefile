@@ -28,7 +28,7 @@ NBTEST = PYTHONPATH=$(CURDIR)/tests/clock $(BIN)/pytest -q $(NBVAL)
 # PyTorch chooses its kernels by what the processor can; each choice rounds differently.
 KERNELS = default avx2 $(if $(shell grep -m 1 -s avx512f /proc/cpuinfo),avx512)
 
-.PHONY: help lab test lint javascript unit chapters test-browser test-matrix notebooks normalise bench data train \
+.PHONY: help lab test lint types javascript texts unit chapters test-browser test-matrix notebooks normalise bench data train \
 	study book room constraints clean teach
 
 help:
@@ -56,10 +56,16 @@ test test-browser unit chapters: export OMP_NUM_THREADS ?= 1
 
 test: lint unit chapters
 
-lint: .venv/dev javascript
+# Types take longest: what reads the JavaScript and the texts runs beside them.
+lint: .venv/dev
+	@$(MAKE) -j 2 types javascript texts
+
+types: .venv/dev
+	$(BIN)/mypy
+
+texts: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/codespell *.md docs data/*.md data/*.py exercises explorers helpers \
 		notebooks/*.ipynb studies/*.py tests tools Makefile --skip "*/node_modules"
 	$(BIN)/python tools/notebooks.py check
@@ -79,13 +85,9 @@ unit: .venv/dev
 chapters: .venv/dev
 	$(NBTEST) $(CHAPTERS)
 
-# Explorers without JupyterLab are tested by a process that has opened nothing else.
-ALONE = $(addprefix tests/browser/test_,attention_explorer.py bare_pages.py explorers.py sampling_explorer.py sentence.py)
-BROWSE = $(BIN)/pytest -q -n 2 --dist loadfile --reruns 1 -rR
 # A busy machine can be late with a page. What fails twice fails; what fails once is listed.
 test-browser: .venv/dev
-	$(BROWSE) $(ALONE)
-	$(BROWSE) tests/browser $(addprefix --ignore=,$(ALONE))
+	$(BIN)/pytest -q -n 2 --dist loadfile --reruns 1 -rR tests/browser
 
 test-matrix: .venv/dev
 	@for threads in 1 2; do for kernels in $(KERNELS); do \
@@ -108,8 +110,8 @@ data: .venv/dev
 	$(BIN)/python data/build.py --verify
 
 train: .venv/course
-	$(BIN)/python tools/train.py shakespeare-gpt
-	$(BIN)/python tools/train.py gptmini
+	$(BIN)/python tools/shipped.py shakespeare-gpt
+	$(BIN)/python tools/shipped.py gptmini
 
 study: .venv/course
 	$(if $(NAME),,$(error which one? make study NAME=…; they are in studies/))
@@ -128,8 +130,7 @@ room: .venv/course
 	mkdir -p build/$(ROOM)/data/cache
 	git archive HEAD | tar -x -C build/$(ROOM)
 	git status --short
-	cp $$($(BIN)/python -c "from helpers.data import fetched_files, sources; \
-		print(*map(sources.fetch, fetched_files()))") build/$(ROOM)/data/cache
+	cp $$($(BIN)/python data/build.py --fetch | sed 's/^ready *//') build/$(ROOM)/data/cache
 	sed '/^-[er]/d' requirements.txt tools/requirements-teach.txt > build/room.txt
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check -c tools/constraints.txt $(PIP_ARGS) \
 		-r build/room.txt setuptools --wheel-dir build/$(ROOM)/wheels

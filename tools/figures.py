@@ -53,10 +53,11 @@ def too_much(notebook: NotebookNode) -> list[str]:
             if found[name] > most]  # fmt: skip
 
 
-def stated_minutes(notebook: NotebookNode) -> int | None:
-    """The minutes of reading that the head of a chapter states, None if it states none."""
-    found = re.search(r"Reading: (\d+) minutes", "\n".join(c.source for c in notebook.cells[:3]))
-    return int(found[1]) if found else None
+def stated_minutes(notebook: NotebookNode) -> dict[str, int]:
+    """The minutes of reading and of exercises that the head of a chapter states, if it does."""
+    head = "\n".join(cell.source for cell in notebook.cells[:3])
+    found = re.findall(r"\b(reading|exercises): (\d+) minutes", head.lower())
+    return {name.replace("reading", "minutes"): int(stated) for name, stated in found}
 
 
 def _before_exercises(notebook: NotebookNode) -> list[NotebookNode]:

@@ -20,6 +20,7 @@ import json
 import re
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -121,15 +122,21 @@ def normalise(notebook: NotebookNode) -> None:
 
 
 def faults(notebook: NotebookNode) -> list[str]:
-    """What `check` finds beside the form: numbers of sections, minutes, comments for linters."""
+    """What `check` finds beside the form: section numbers, minutes, tags, comments for linters."""
     found = []
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     sections = [int(number) for number in re.findall(r"^## (\d+) ·", text, re.M)]
     if sections != list(range(1, len(sections) + 1)):
         found.append(f"its sections are numbered {sections}")
-    stated, counted = figures.stated_minutes(notebook), figures.figures(notebook)["minutes"]
-    if stated not in (None, counted):
-        found.append(f"it states {stated} minutes, but takes {counted:g} (see tools/figures.py)")
+    counted = figures.figures(notebook)
+    for name, stated in figures.stated_minutes(notebook).items():
+        if stated != counted[name]:
+            of = name.replace("minutes", "reading")
+            found.append(f"it states {stated} minutes of {of}, but has {counted[name]:g}")
+    for above, cell in pairwise(notebook.cells):
+        tagged = figures.tagged(above, "exercise"), figures.tagged(cell, "check")
+        if any(tagged) != all(tagged) or (cell.source.startswith("check.") and not all(tagged)):
+            found.append(f"tag the stub `exercise` and this cell `check`: {cell.source}")
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     comments = re.findall(r"# (?:noqa|fmt|type):.*", "\n".join(code))
     return found + [f"a learner's cell holds a comment for a linter: {one}" for one in comments]

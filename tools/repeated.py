@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import nbformat
-from figures import figures
+from figures import figures, stated_minutes
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,8 +21,7 @@ def line(name: str, notebook: NotebookNode) -> str:
     """The chapter's row in README."""
     head = notebook.cells[0].source
     title, question = re.search(r"# \d+ · (.*)\n\n\*\*(.*)\*\*", head).groups()  # type: ignore[union-attr]
-    reading = re.search(r"Reading: ([^,·*]*\d) minutes", head)[1]  # type: ignore[index]
-    exercises = re.search(r"exercises: (\d+) minutes", head)[1]  # type: ignore[index]
+    reading, exercises = stated_minutes(notebook).values()
     running = re.search(r"running: (?:about )?(.*?) on \w+ CPU", head)[1]  # type: ignore[index]
     link = f"[{title}](notebooks/{name}.ipynb)"
     return f"| {name[:2]} | {link} | {question} | {reading} + {exercises} min | {running} |"

@@ -40,7 +40,7 @@ import torch.nn.functional as F
 from helpers.gpt import GPT, GPTConfig, fast_gpt
 from helpers.kernels import has_bf16, keep_freed_memory
 from helpers.optimizers import adamw, fast_optimizers
-from helpers.runs.trainer import Trainer
+from helpers.runs.trainer import EXECUTIONS, Trainer
 from helpers.text import CharTokenizer
 from helpers.training import (
     cosine_schedule,
@@ -160,32 +160,33 @@ def fast(arguments: argparse.Namespace) -> None:
     print(f"median: {statistics.median(ratios):.3f}, that is 1/{1 / statistics.median(ratios):.1f}")
 
 
-def large(text: Text, seed: int, steps: int, decay: float) -> None:
+def large(text: Text, seed: int, steps: int, decay: float, execution: str) -> None:
     """Train a model of 4.8M parameters; decay: of the matrices, more of it for longer runs."""
     torch.manual_seed(seed)
-    model = fast_gpt(text.tokenizer.vocab_size, **LARGE)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = fast_gpt(text.tokenizer.vocab_size, **LARGE).to(device)
     run = Trainer(
         model, text.train, steps=steps, block_size=256, batch_size=16,
         optimizer=fast_optimizers(
             model, matrix_rate=0.03, other_rate=0.005, momentum=0.9, weight_decay=decay
         ),
-        schedule=partial(wsd_schedule, warmup=20), bf16=True,
+        schedule=partial(wsd_schedule, warmup=20), bf16=True, execution=execution,
         generator=torch.Generator().manual_seed(seed),
     ).fit()  # fmt: skip
-    print(f"{model.n_parameters():,} parameters, {run.seconds:.0f} s of {run.step} steps: "
+    print(f"{model.n_parameters():,} parameters, {run.seconds:.1f} s of {run.step} steps: "
           f"{text.loss(model, 256):.4f} on the whole validation split", flush=True)  # fmt: skip
 
 
 def headline(arguments: argparse.Namespace) -> None:
     text = Text(arguments.text)
     for seed in range(arguments.runs):
-        large(text, seed, steps=480, decay=0.15)
+        large(text, seed, steps=480, decay=0.15, execution=arguments.execution)
 
 
 def longest(arguments: argparse.Namespace) -> None:
     text = Text(arguments.text)
     for seed in range(arguments.runs):
-        large(text, seed, steps=1500, decay=0.5)
+        large(text, seed, steps=1500, decay=0.5, execution=arguments.execution)
 
 
 def median_seconds(work: Callable[[], object]) -> float:
@@ -254,6 +255,7 @@ def main() -> None:
     parser.add_argument("--nanogpt", type=Path, help="a checkout of nanoGPT")
     parser.add_argument("--text", type=Path, help="tiny Shakespeare as one file")
     parser.add_argument("--runs", type=int, default=3, help="of all but kernels")
+    parser.add_argument("--execution", choices=EXECUTIONS, default="graph", help="on a GPU")
     arguments = parser.parse_args()
     print(f"{torch.get_num_threads()} threads, torch {torch.__version__}\n")
     work[arguments.what](arguments)

@@ -54,7 +54,7 @@ ABOUT = {
 NEED_FILES = {"SentenceExplorer", "WordExplorer"}  # without theirs a page shows the picture
 # What the README and the chapters link to, beside pages.
 SCRIPTS = ["notebooks/train_distributed.py", "notebooks/resume_distributed.py"]
-FILES = ["LICENSE", "notebooks/LICENSE", "CITATION.cff", *SCRIPTS]
+FILES = ["LICENSE", "notebooks/LICENSE", "docs/CITATION.cff", "train.py", "sample.py", *SCRIPTS]
 
 HERO = "04_queries_keys_values"  # the chapter whose explorer opens the first page
 HERO_PICTURE = r"!\[[^]]*\]\(explorer\.png\)"

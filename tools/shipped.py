@@ -1,19 +1,20 @@
 """Train the models that are shipped in data/checkpoints/.
 
-    python tools/train.py shakespeare-gpt      the plays, character by character
-    python tools/train.py gptmini              articles of Wikipedia, in byte pairs
+    python tools/shipped.py shakespeare-gpt      the plays, character by character
+    python tools/shipped.py gptmini              articles of Wikipedia, in byte pairs
 
 An interrupted run is taken up again by the same command. The log (steps, seconds, tokens, losses,
 the machine) is written beside the checkpoint's folder. Several processes share the work under
 torchrun and resume each other's runs, whatever their number:
 
-    torchrun --standalone --nproc-per-node=2 tools/train.py gptmini
+    torchrun --standalone --nproc-per-node=2 tools/shipped.py gptmini
 """
 
 import argparse
 import json
 import os
 import platform
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -32,12 +33,14 @@ from helpers.gpt import GPT, fast_gpt
 from helpers.kernels import keep_freed_memory
 from helpers.optimizers import fast_optimizers
 from helpers.runs.distributed import STRATEGIES, Processes, first_process
-from helpers.runs.trainer import Trainer
 from helpers.text import BPETokenizer, CharTokenizer, encode_documents
 from helpers.text.bpe import END
 from helpers.training import estimate_loss, wsd_schedule
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from train import Shown  # noqa: E402
+
 BATCH = 16
 # What is shipped does without short convolutions, because the chapter on the KV cache keeps what
 # attention needs of the past and nothing else, and without LayerNorm, which explorers/gpt.js does
@@ -129,7 +132,7 @@ def make(given: argparse.Namespace, processes: Processes) -> None:
     model, block_size = recipe.model, recipe.model.block_size
     processes.parallelize(model)
     keep_freed_memory()
-    trainer = Trainer(
+    trainer = Shown(
         model,
         recipe.training,
         steps=recipe.steps if given.steps is None else given.steps,
@@ -142,6 +145,7 @@ def make(given: argparse.Namespace, processes: Processes) -> None:
         eval_data=recipe.validation,
         eval_interval=100,
         eval_iters=8,
+        tokenizer=recipe.tokenizer,
         folder=given.folder or ROOT / "runs" / given.name,
         progress=True,
         processes=processes,
