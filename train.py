@@ -90,7 +90,7 @@ def train(given: Namespace, processes: Processes) -> None:
         optimizer=fast_optimizers(model, matrix_rate=0.03, other_rate=0.005, momentum=0.9),
         schedule=partial(wsd_schedule, warmup=20), execution=given.execution, progress=True,
         generator=torch.Generator().manual_seed(given.seed), tokenizer=tokenizer,
-        eval_data=validation, eval_interval=(given.steps + 9) // 10, eval_iters=4,
+        eval_data=validation, eval_interval=min(50, (given.steps + 9) // 10), eval_iters=4,
         folder=given.folder or Path("runs", given.text.stem),
     )  # fmt: skip
     run = trainer.fit(resume=True)
