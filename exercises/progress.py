@@ -122,9 +122,9 @@ def _head(path: Path) -> tuple[str, str, str]:
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         text = ""
     title, question = re.match(r"# (.+)", text), re.search(r"^\*\*(.+\?)\*\*$", text, re.M)
-    minutes = re.search(r"^\*Reading: (\d+) minutes.*?exercises: (\d+) minutes", text, re.M)
+    minutes = re.search(r"^\*Reading: (\d+) to (\d+) .*?exercises: (\d+) ", text, re.M)
     return (
         title[1] if title else path.stem,
         question[1] if question else "(the file cannot be read)",
-        f"{minutes[1]} + {minutes[2]}" if minutes else "",
+        f"{minutes[1]}–{minutes[2]} + {minutes[3]}" if minutes else "",
     )

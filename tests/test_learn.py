@@ -219,9 +219,9 @@ def test_the_road_lists_the_chapters_of_the_folder_and_what_is_done(course, at_w
     heads, _, first, second, third = progress.road().split("\n")
     assert heads == "|  | chapter | question | minutes | solved |"
     assert first.startswith("|  | [00 · Start here](00_start_here.ipynb) | What will you build")
-    assert re.search(r"\? \| \d+ \+ 5 \| 0 of 1 \|$", first)
+    assert re.search(r"\? \| \d+–\d+ \+ 5 \| 0 of 1 \|$", first)
     assert second.startswith("| ★ | [01 · Words as vectors](01_words_as_vectors.ipynb) | How can a")
-    assert re.search(r"\? \| \d+ \+ \d+ \| 1 of 4 \|$", second)
+    assert re.search(r"\? \| \d+–\d+ \+ \d+ \| 1 of 4 \|$", second)
     assert third == "|  | [02_broken](02_broken.ipynb) | (the file cannot be read) |  |  |"
     monkeypatch.chdir(course / "notebooks")  # where nothing is remembered
     heads, _, first, *_ = progress.road().split("\n")

@@ -1,7 +1,8 @@
 """What a chapter asks of a reader, counted in its file.
 
 The core path is everything before the heading "Exercises" that is tagged neither `deeper` nor
-`evidence`. Reading takes a minute for 100 words, for 6 lines of visible code, and for a picture.
+`evidence`. A quick reader takes a minute for 100 words, for 6 lines of visible code, and for a
+picture; those who stop to think were timed at 1.6 times that. A formula counts as one word.
 Every chapter but the first, which explains how the course works, keeps to MEASURES.
 """
 
@@ -32,7 +33,7 @@ def figures(notebook: NotebookNode) -> dict[str, float]:
     proofs = [c for c in before if tagged(c, "evidence") and c.cell_type == "code"]
     tasks = re.findall(r"[●○]{3} · (\d+) minutes", "\n".join(c.source for c in notebook.cells))
     found: dict[str, float] = {
-        "words": sum(len(re.sub(r"<[^>]+>", "", source).split()) for source in text),
+        "words": sum(map(_words, text)),
         "lines": sum(map(_lines, shown)),
         "pictures": sum(map(draws, code)),
         "longest": max((_lines(c) for c in shown if not tagged(c, "built")), default=0),
@@ -53,11 +54,23 @@ def too_much(notebook: NotebookNode) -> list[str]:
             if found[name] > most]  # fmt: skip
 
 
-def stated_minutes(notebook: NotebookNode) -> dict[str, int]:
+def minutes(notebook: NotebookNode) -> dict[str, str]:
+    """What the head of a chapter should state: a range for reading, a sum for the exercises."""
+    found = figures(notebook)
+    quick, slow = (5 * round(times * found["minutes"] / 5) for times in (1, 1.6))
+    return {"reading": f"{quick} to {slow}", "exercises": f"{found['exercises']:g}"}
+
+
+def stated_minutes(notebook: NotebookNode) -> dict[str, str]:
     """The minutes of reading and of exercises that the head of a chapter states, if it does."""
     head = "\n".join(cell.source for cell in notebook.cells[:3])
-    found = re.findall(r"\b(reading|exercises): (\d+) minutes", head.lower())
-    return {name.replace("reading", "minutes"): int(stated) for name, stated in found}
+    return dict(re.findall(r"\b(reading|exercises): (\d+(?: to \d+)?) minutes", head.lower()))
+
+
+def _words(source: str) -> int:
+    """Words of prose: without tags, bars of tables, and the insides of formulae."""
+    source = re.sub(r"\$\$.+?\$\$|\$[^$\n]+\$", "formula", source, flags=re.S)
+    return len(re.sub(r"<[^>]+>|\||\]\([^)]*\)", "", source).split())
 
 
 def _before_exercises(notebook: NotebookNode) -> list[NotebookNode]:

@@ -60,8 +60,8 @@ def lay_out(topic: str, root: Path = ROOT) -> Path:
     for near in [path, *chapters]:  # they lead to each other
         notebook = notebooks.read(near)
         notebooks.navigate(notebook, near, home.home())
-        minutes = f"{figures.figures(notebook)['minutes']:g}"
-        notebook.cells[0].source = notebook.cells[0].source.replace("MINUTES", minutes)
+        reading = figures.minutes(notebook)["reading"]
+        notebook.cells[0].source = notebook.cells[0].source.replace("MINUTES", reading)
         notebooks.normalise(notebook)
         notebooks.write(near, notebooks.text_of(notebook))
     return path

@@ -128,11 +128,10 @@ def faults(notebook: NotebookNode) -> list[str]:
     sections = [int(number) for number in re.findall(r"^## (\d+) ·", text, re.M)]
     if sections != list(range(1, len(sections) + 1)):
         found.append(f"its sections are numbered {sections}")
-    counted = figures.figures(notebook)
-    for name, stated in figures.stated_minutes(notebook).items():
-        if stated != counted[name]:
-            of = name.replace("minutes", "reading")
-            found.append(f"it states {stated} minutes of {of}, but has {counted[name]:g}")
+    counted = figures.minutes(notebook)
+    found += [f"it states {stated} minutes of {name}, but has {counted[name]}"
+              for name, stated in figures.stated_minutes(notebook).items()
+              if stated != counted[name]]  # fmt: skip
     for above, cell in pairwise(notebook.cells):
         tagged = figures.tagged(above, "exercise"), figures.tagged(cell, "check")
         if any(tagged) != all(tagged) or (cell.source.startswith("check.") and not all(tagged)):

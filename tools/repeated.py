@@ -1,7 +1,7 @@
 """What README and TEACHING repeat from the chapters, written from them: `make notebooks` does it.
 
-README's table has the question, the minutes and the seconds of each chapter; TEACHING has its goals
-and the minutes of its sections and exercises, between two marks.
+README's table has the question, the minutes and the seconds of each chapter; TEACHING has, between
+two marks, the minutes of its sections and exercises.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import nbformat
-from figures import figures, stated_minutes
+from figures import figures, minutes, stated_minutes
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,27 +21,25 @@ def line(name: str, notebook: NotebookNode) -> str:
     """The chapter's row in README."""
     head = notebook.cells[0].source
     title, question = re.search(r"# \d+ · (.*)\n\n\*\*(.*)\*\*", head).groups()  # type: ignore[union-attr]
-    reading, exercises = stated_minutes(notebook).values()
+    reading, exercises = (m.replace(" to ", "–") for m in stated_minutes(notebook).values())
     running = re.search(r"running: (?:about )?(.*?) on \w+ CPU", head)[1]  # type: ignore[index]
     link = f"[{title}](notebooks/{name}.ipynb)"
     return f"| {name[:2]} | {link} | {question} | {reading} + {exercises} min | {running} |"
 
 
 def block(notebook: NotebookNode) -> str:
-    """The chapter's goals, and the minutes of its sections and exercises."""
+    """The minutes of the chapter's sections and exercises."""
     text = "\n\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
-    goals = re.search(r"\*\*Afterwards you can\*\*\n\n((?:- .*\n?)+)", text)[1]  # type: ignore[index]
     parts = [("head", NotebookNode(cells=[]))]
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and (found := re.findall(r"(?m)^## (.*)", cell.source)):
             parts.append(("; ".join(found), NotebookNode(cells=[])))
         parts[-1][1].cells.append(cell)
     timed = [(title, round(_minutes(part))) for title, part in parts if _is_read(title)]
-    minutes = " · ".join(f"{title.replace(' · ', ' ')} ({spent})" for title, spent in timed)
+    reading = " · ".join(f"{title.replace(' · ', ' ')} ({spent})" for title, spent in timed)
     exercises = ", ".join(f"{number} ({spent})" for number, spent in re.findall(EXERCISE, text))
     return (
-        f"**Goals.** Afterwards a learner can\n\n{goals.strip()}\n\n"
-        f"**Minutes.** {figures(notebook)['minutes']:g} of reading: {minutes}. "
+        f"**Minutes.** {minutes(notebook)['reading']} of reading (at a quick pace: {reading}). "
         f"Exercises: {exercises}."
     )
 
