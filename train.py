@@ -104,7 +104,7 @@ def main() -> None:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("text", type=Path)
     for name, value in defaults(0).items():
-        parser.add_argument(f"--{name}", type=type(value))
+        parser.add_argument(f"--{name}", type=type(value), help=f"{value} for a short text")
     parser.add_argument("--encoding", default="utf-8-sig")
     parser.add_argument("--execution", choices=EXECUTIONS, default="graph")
     parser.add_argument("--folder", type=Path, help="of the run; runs/NAME if not given")

@@ -45,6 +45,8 @@ def test_a_run_goes_on_and_no_other_run_is_overwritten(run):
     assert "Run(3 steps" in run(train, "mine.txt", "--steps=3", *SMALL)
     with pytest.raises(SystemExit, match=r"block_size was 16, is 8.* another folder"):
         run(train, "mine.txt", "--steps=3", *SMALL, "--block_size=8")
+    with pytest.raises(SystemExit, match=r"batch_size .* at least 1"):
+        run(train, "mine.txt", *SMALL, "--batch_size=0")
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,8 @@ class Trainer:
         for optimizer in self.optimizers:
             if self.processes.world_size > 1 and isinstance(optimizer, Muon):
                 optimizer.__class__ = ShardedMuon
+        if min(self.steps, self.batch_size, self.accumulation_steps) < 1:
+            raise ValueError("steps, batch_size and accumulation_steps should be at least 1")
         if self.execution not in EXECUTIONS:
             raise ValueError(f"execution should be one of {EXECUTIONS}, not {self.execution!r}")
         self.device = device = next(self.model.parameters()).device
