@@ -32,7 +32,7 @@ def figures(notebook: NotebookNode) -> dict[str, float]:
     proofs = [c for c in before if tagged(c, "evidence") and c.cell_type == "code"]
     tasks = re.findall(r"[●○]{3} · (\d+) minutes", "\n".join(c.source for c in notebook.cells))
     found: dict[str, float] = {
-        "words": sum(len(re.sub(r"<[^>]+>", "", source).split()) for source in text),
+        "words": sum(len(re.sub(r"<[^>]+>|!\[.*\]\(.*\)", "", source).split()) for source in text),
         "lines": sum(map(_lines, shown)),
         "pictures": sum(map(draws, code)),
         "longest": max((_lines(c) for c in shown if not tagged(c, "built")), default=0),

@@ -90,7 +90,7 @@ class Pencil:
 
 class Pictures(Pencil):
     def cover(self) -> None:
-        saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
+        saved: Any = load_checkpoint(data.checkpoint("shakespeare-gpt"))
         line = "To be, or not to be: that is the questio"
         ids = tensor([saved.tokenizer.encode(line)])
         with torch.no_grad():
@@ -155,7 +155,7 @@ class Pictures(Pencil):
         self.arrow((1145, 337), (300, 337), "point", 14)
 
     def gpt(self) -> None:
-        saved = load_checkpoint(data.checkpoint("shakespeare-gpt"))
+        saved: Any = load_checkpoint(data.checkpoint("shakespeare-gpt"))
         with torch.no_grad():
             logits = saved.model(tensor([saved.tokenizer.encode("But soft, what ligh")]))[0, -4:]
         for y, given, best in zip((56, 140, 224, 308), "ligh", logits.argmax(-1), strict=True):
@@ -180,7 +180,7 @@ class Pictures(Pencil):
                 x += 108
 
     def gptmini(self) -> None:
-        tokenizer = load_checkpoint(data.checkpoint("gptmini")).tokenizer
+        tokenizer: Any = load_checkpoint(data.checkpoint("gptmini")).tokenizer
         drawn = torch.randint(2048, (60,), generator=torch.Generator().manual_seed(3)).tolist()
         noise = "".join(filter(str.isprintable, tokenizer.decode(drawn)))
         live = printed("gptmini", r'"(Other and his .*)\\n"')
