@@ -167,18 +167,6 @@ class Pictures(Pencil):
             self.box(x, 20, 74, 320, "paper")
             self.box(x, 20, 74, 320, "blue", 0.35)
 
-    def byte_pair_encoding(self) -> None:
-        ids, tokens = printed("byte_pair_encoding", r"\[([\d, ]+)\] is (st · [\w ·]*)")
-        x = 70
-        for number, token in zip(ids.split(", "), tokens.split(" · "), strict=True):
-            middle = x + 54 * len(token) - 6
-            self.box(x, 240, 108 * len(token) - 12, 90, "blue", 0.2)
-            self.text(middle, 302, number)
-            for letter in token:
-                self.path([(x + 48, 115), (middle, 225)], "hair")
-                self.text(x + 48, 90, letter, "point" if letter == "r" else "ink", 72)
-                x += 108
-
     def gptmini(self) -> None:
         tokenizer: Any = load_checkpoint(data.checkpoint("gptmini")).tokenizer
         drawn = torch.randint(2048, (60,), generator=torch.Generator().manual_seed(3)).tolist()

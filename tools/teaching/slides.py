@@ -55,7 +55,7 @@ def slides(chapter: Path, out: Path) -> Path:
 
 
 def pieces(cell: NotebookNode) -> Iterator[NotebookNode]:
-    """A cell as it is shown: text cut before headings and minutes, shortened, the whole of it in the notes."""
+    """A cell as it is shown: text cut before headings, shortened, the whole in the notes."""
     chosen = cell.metadata.get("slideshow", {}).get("slide_type", "-")
     if cell.cell_type == "code":
         cell.metadata.transient = {
