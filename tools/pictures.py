@@ -91,7 +91,7 @@ class Pencil:
 class Pictures(Pencil):
     def cover(self) -> None:
         saved: Any = load_checkpoint(data.checkpoint("shakespeare-gpt"))
-        line = "To be, or not to be: that is the questio"
+        line = "To be, or not to be: that is the question"[:-1]
         ids = tensor([saved.tokenizer.encode(line)])
         with torch.no_grad():
             best = saved.model(ids)[0, -1].argmax().item()
@@ -157,8 +157,8 @@ class Pictures(Pencil):
     def gpt(self) -> None:
         saved: Any = load_checkpoint(data.checkpoint("shakespeare-gpt"))
         with torch.no_grad():
-            logits = saved.model(tensor([saved.tokenizer.encode("But soft, what ligh")]))[0, -4:]
-        for y, given, best in zip((56, 140, 224, 308), "ligh", logits.argmax(-1), strict=True):
+            out = saved.model(tensor([saved.tokenizer.encode("But soft, what light"[:-1])]))[0, -4:]
+        for y, given, best in zip((56, 140, 224, 308), "light"[:4], out.argmax(-1), strict=True):
             colour, size, width = ("point", 90, 14) if y == 308 else ("muted", 46, 4)
             self.text(170, y + 18, given, size=64)
             self.path([(225, y), (1000, y)], colour, width)
