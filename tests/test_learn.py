@@ -38,7 +38,9 @@ def change(course, name="01_words_as_vectors.ipynb"):
 
 
 def test_copies_have_no_outputs_and_are_the_chapter_otherwise(course):
-    assert learn.prepare(course) == []
+    (course / "notebooks" / "pictures").mkdir()
+    (course / "notebooks" / "pictures" / "01.svg").touch()
+    assert learn.prepare(course) == [] and (course / "my" / "pictures" / "01.svg").is_file()
     for path in (course / "notebooks").glob("*.ipynb"):
         chapter = nbformat.read(path, as_version=4)
         copy = nbformat.read(course / "my" / path.name, as_version=4)

@@ -65,6 +65,7 @@ def test_the_head_has_a_due_date_and_hints_stay_on_request(tmp_path):
     made = exercises_of.read(path)
     head = made.cells[1].source
     assert "exercises: 45 minutes" in made.cells[0].source
+    assert "](data:image/svg+xml;base64," in made.cells[0].source  # it travels alone
     assert "exercises 4.1, 4.2, 4.3, 4.4" in head and "Friday, 15 January 2027" in head
     assert made.cells[2].source == 'NAME = ""'
     text = "\n".join(cell.source for cell in made.cells)

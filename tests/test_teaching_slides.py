@@ -11,7 +11,7 @@ def test_a_deck_has_all_sections_and_pictures_of_the_core_and_loads_nothing(tmp_
     path = next(path for path in CHAPTERS if path.stem.startswith("04"))
     page = slides(path, tmp_path / "made" / "deck.html").read_text("utf-8")
     page = re.sub(r"(?s)<script>.*?</script>", "", page)
-    assert len(page) < 5_000_000 and "$" not in page
+    assert len(page) < 5_000_000 and "$" not in page and "data:image/svg+xml;base64," in page
     assert not re.search(r'(src|href)="(?!data:|http|#)', page) and "<script" not in page
     assert not re.search(r"@import|url\((?!data:)", page)
     for cell in nbformat.read(path, 4).cells:

@@ -70,7 +70,7 @@ def stated_minutes(notebook: NotebookNode) -> dict[str, str]:
 def _words(source: str) -> int:
     """Words of prose: without tags, bars of tables, and the insides of formulae."""
     source = re.sub(r"\$\$.+?\$\$|\$[^$\n]+\$", "formula", source, flags=re.S)
-    return len(re.sub(r"<[^>]+>|\||\]\([^)]*\)", "", source).split())
+    return len(re.sub(r"<[^>]+>|!\[.*\]\(.*\)|\||\]\([^)]*\)", "", source).split())
 
 
 def _before_exercises(notebook: NotebookNode) -> list[NotebookNode]:

@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -113,7 +114,9 @@ def prepare(root: Path = ROOT) -> list[str]:
     """
     said = []
     mine = root / "my"
-    mine.mkdir(exist_ok=True)
+    (mine / "pictures").mkdir(parents=True, exist_ok=True)
+    for picture in (root / "notebooks" / "pictures").glob("*.svg"):  # at the chapters' heads
+        shutil.copyfile(picture, mine / "pictures" / picture.name)
     for path in _some(chapters(root)):
         try:
             chapter = read(path)

@@ -20,7 +20,7 @@ EXERCISE = r"### Exercise ([\d.]+) · .*\n+[●○]{3} · (\d+) minutes"
 def line(name: str, notebook: NotebookNode) -> str:
     """The chapter's row in README."""
     head = notebook.cells[0].source
-    title, question = re.search(r"# \d+ · (.*)\n\n\*\*(.*)\*\*", head).groups()  # type: ignore[union-attr]
+    title, question = re.search(r"# \d+ · (.*)\n\n(?:!.*\n\n)?\*\*(.*)\*\*", head).groups()  # type: ignore[union-attr]
     reading, exercises = (m.replace(" to ", "–") for m in stated_minutes(notebook).values())
     running = re.search(r"running: (?:about )?(.*?) on \w+ CPU", head)[1]  # type: ignore[index]
     link = f"[{title}](notebooks/{name}.ipynb)"

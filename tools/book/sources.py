@@ -97,8 +97,8 @@ def lay_out(folder: Path) -> int:
         text = linked(path.read_text("utf-8"), path.parent)
         (folder / f"{name}.md").write_text(to_cells(text) if name == "errata" else text, "utf-8")
     (folder / "studies.md").write_text(studies_page(), "utf-8")
-    for file in FILES:
-        shutil.copy(ROOT / file, folder)
+    for file in [*map(ROOT.joinpath, FILES), *(ROOT / "notebooks" / "pictures").iterdir()]:
+        shutil.copy(file, folder)
     shutil.copytree(ROOT / "data" / "sources", folder / "sources")  # data/README.md links to them
     return live + 1  # with that of the first page
 
@@ -179,7 +179,7 @@ def readable(
                 cell.source = cell.source.replace("\n", f"\n\n{how}\n", 1)
             elif cell.source.startswith("# "):
                 here = HERE_YOU_READ.replace("OR", binder and f" or {binder}")
-                cell.source = cell.source.replace("\n", f"\n\n{here}\n", 1)
+                cell.source = re.sub(r"\A(.*\n+(!.*\n+)?)", rf"\1{here}\n", cell.source)
             continue
         if set(tags) & {"check", "setup"}:  # they say something to whoever runs them
             tags.append("remove-cell")

@@ -27,4 +27,4 @@ def keep_stills(model: dict[str, Any], **_: Any) -> None:
 warnings.filterwarnings("ignore", "Overriding existing pre_save_hook .keep_stills.")
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 c.FileContentsManager.pre_save_hook = keep_stills
-c.ContentsManager.hide_globs.extend(["*.egg-info", "nbval.cfg", "progress.txt"])
+c.ContentsManager.hide_globs.extend(["*.egg-info", "nbval.cfg", "pictures", "progress.txt"])

@@ -11,7 +11,7 @@ from learn import cleared
 from nbformat import NotebookNode
 
 from helpers.formats.files import write_whole
-from teaching.exercises_of import DETAILS, Task, chapter, read, tasks
+from teaching.exercises_of import DETAILS, Task, chapter, embedded, read, tasks
 
 _ABOUT_HINTS = re.compile(r"[^.\n]*\b(?:[Hh]ints?|solution)\b[^.\n]*\.")
 _NO_HINT = re.compile(r"\n*<details><summary>(?!Hint).*?</details>\n*", re.DOTALL)
@@ -80,6 +80,7 @@ def assignment(
             del head.metadata["left-out"]
     title = result.cells[0]
     minutes = sum(task.minutes for task in kept)
+    title.source = embedded(title.source)
     title.source = re.sub(r"(exercises: )\d+( minutes)", rf"\g<1>{minutes}\2", title.source)
     for cell in result.cells if not hints else []:
         if cell.cell_type == "markdown" and re.match(r"## (\d+ · )?Exercises\b", cell.source):

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,15 @@ NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 _HEADING = re.compile(r"^### Exercise (\d+\.\d+) · (.+)$", re.M)
 _PYTHON_MAGIC = re.compile(r"\A\s*%%(?:time|timeit|capture|prun)\b.*\n")  # its cell is Python
 DETAILS = re.compile(r"\n*<details>.*?</details>\n*", re.DOTALL)  # hints, what we found, solution
+
+
+def embedded(page: str) -> str:
+    """Markdown or HTML with the pictures of the chapters in it: it will travel without them."""
+
+    def whole(name: re.Match[str]) -> str:
+        return f"data:image/svg+xml;base64,{b64encode((NOTEBOOKS / name[0]).read_bytes()).decode()}"
+
+    return re.sub(r"(?<=[(\"])pictures/\d\d\.svg(?=[)\"])", whole, page)
 
 
 @dataclass(frozen=True)

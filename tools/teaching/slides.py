@@ -22,9 +22,11 @@ from nbconvert import SlidesExporter
 from nbformat import NotebookNode
 from pygments.formatters import HtmlFormatter
 
+from teaching.exercises_of import embedded
+
 SHORT = 160  # letters of a paragraph that is shown whole
 KEPT_WHOLE = re.compile(r"```.*?```|<details>.*?</details>|\$\$.*?\$\$", re.S)
-NO_PROSE = re.compile(r"(#|[-*>|] |\d+\. |\||```|\$\$|<)")
+NO_PROSE = re.compile(r"(#|!|[-*>|] |\d+\. |\||```|\$\$|<)")
 parser = MarkdownIt("commonmark").enable("table")
 parser.use(
     dollarmath_plugin,
@@ -48,12 +50,12 @@ def slides(chapter: Path, out: Path) -> Path:
     own["colours"] = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(".highlight")
     page, _ = exporter.from_notebook_node(notebook, {"own": own})
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page, "utf-8")
+    out.write_text(embedded(page), "utf-8")
     return out
 
 
 def pieces(cell: NotebookNode) -> Iterator[NotebookNode]:
-    """A cell as it is shown: text cut before headings, shortened, the whole of it in the notes."""
+    """A cell as it is shown: text cut before headings, shortened, the whole in the notes."""
     chosen = cell.metadata.get("slideshow", {}).get("slide_type", "-")
     if cell.cell_type == "code":
         cell.metadata.transient = {
@@ -63,7 +65,7 @@ def pieces(cell: NotebookNode) -> Iterator[NotebookNode]:
         yield cell
         return
     before = "text"
-    for number, text in enumerate(re.split(r"\n+(?=###? )", cell.source)):
+    for number, text in enumerate(re.split(r"\n+(?=###? |\*Reading: )", cell.source)):
         begins = "slide" if text.startswith("## ") else "subslide"
         if re.fullmatch("#.*", before):  # nothing but a heading
             begins = "-"
