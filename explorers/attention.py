@@ -214,7 +214,12 @@ class AttentionExplorer(Explorer):
                 (plots.PAPER, 4.5),
                 (plots.RED, 2.5),
             ):  # on dark and on bright
-                row: dict[str, Any] = {"fill": False, "edgecolor": ink, "linewidth": width}
+                row: dict[str, Any] = {
+                    "fill": False,
+                    "edgecolor": ink,
+                    "linewidth": width,
+                    "zorder": 3,
+                }
                 ax.add_patch(Rectangle((-0.5, self.query - 0.5), self.shape[2], 1, **row))
         at = np.arange(0, len(self.tokens), -(-len(self.tokens) // 24))  # 24 can be read at most
         labels = [_short(self.tokens[i]) for i in at]
