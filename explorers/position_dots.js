@@ -84,7 +84,7 @@ function build({ get, set, slider }) {
     const slowest = 2 * Math.PI * base ** ((C - 2) / C);
     notes.textContent =
       `${C / 2} pair${C > 2 ? "s" : ""} of sine and cosine. The fastest repeats after 6.3 tokens, the slowest after ` +
-      `${slowest < 100 ? slowest.toFixed(1) : Math.round(slowest).toLocaleString("en")}. The darkest blue is ${fixed(high, 1)}, paper is 0. ` +
+      `${slowest < 100 ? slowest.toFixed(1) : Math.round(slowest).toLocaleString("en")}. Full blue is ${fixed(high, 1)}, paper is 0. ` +
       "Click the map or the curve to choose. The thin frame is the row of p, the orange one the pair.";
   }
 

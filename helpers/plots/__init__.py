@@ -8,12 +8,10 @@ the axes of an existing `picture`. All but `diagram` take these options, too:
     xticks, yticks         the values to mark, or value → label
     log                    the logarithmic axes: "x", "y" or "xy"
     hlines                 name → value, drawn as a dashed line; upright with vertical=False
-    legend                 "above", "below", one of Matplotlib's places, or "" for none, where
-                           names do not fit at the right ends of lines
+    legend                 "above", "below", …, or "": where names are that fit at no line's end
 """
 
 import io
-import textwrap
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,9 +19,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib import style
+from matplotlib import rcParams, style
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
@@ -35,14 +32,12 @@ from matplotlib.lines import Line2D
 for font in sorted(Path(__file__).parent.glob("fonts/*.ttf")):
     fontManager.addfont(font)
 style.use(Path(__file__).with_name("course.mplstyle"))
-_CYCLE = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+_CYCLE = rcParams["axes.prop_cycle"].by_key()["color"]
 BLUE, GREEN, ORANGE, PINK, _, RED = _CYCLE  # RED, the accent, says: look here
 GREY, INK, PAPER, SKY, MASKED = "#5d6675", "#1b2130", "#fffdf8", "#9cbce4", "#e3e1da"
 # Of all maps, explorers' too: 0 is paper. What may not be looked at is MASKED.
-_map = LinearSegmentedColormap.from_list
-WEIGHTS, SIGNED = (
-    _map("", c).with_extremes(bad=MASKED) for c in ([PAPER, BLUE], [RED, PAPER, BLUE])
-)
+WEIGHTS = LinearSegmentedColormap.from_list("", [PAPER, BLUE]).with_extremes(bad=MASKED)
+SIGNED = LinearSegmentedColormap.from_list("", [RED, PAPER, BLUE]).with_extremes(bad=MASKED)
 
 
 class Picture(Figure):
@@ -54,8 +49,7 @@ class Picture(Figure):
         """Return the picture as PNG bytes, which are the same for equal pictures."""
         buffer = io.BytesIO()
         with warnings.catch_warnings():
-            # A box stands for what the font lacks (Matplotlib's "last resort"), without ado.
-            warnings.filterwarnings("ignore", "Glyph .* missing from font")
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a box stands there
             if engine := self.get_layout_engine():
                 engine.execute(self)  # once more than savefig does: maps with square cells need it
             self.savefig(buffer, format="png", metadata={"Software": None})
@@ -101,8 +95,9 @@ def _number(value: Any, form: str) -> str:
 
 def write_name(ax: Axes, place: Any, text: str, color: Any, **look: Any) -> None:
     """Write a name beside a place (x, y)."""
-    look = {"xytext": (5, 5), "textcoords": "offset points", **look}
-    ax.annotate(text, place, color=color, **look)
+    ax.annotate(
+        text, place, color=color, **{"xytext": (5, 5), "textcoords": "offset points"} | look
+    )
 
 
 def _places(ax: Axes, labels: Collection[Any], vertical: bool = False) -> np.ndarray:
@@ -131,8 +126,7 @@ def _drawn(
     yield ax
     ax.set(**{f"{side}scale": "log" for side in log})
     for side, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
-        ticks = labels.pop(f"{side}ticks", None)
-        if ticks is not None:
+        if (ticks := labels.pop(f"{side}ticks", None)) is not None:
             shown = _shown(ticks.values() if isinstance(ticks, Mapping) else ticks)
             axis.set_ticks([], minor=True)
             axis.set_ticks(list(ticks), shown)
@@ -144,30 +138,27 @@ def _drawn(
     if not legend or len(names) < 2 - bool(hlines) or _name_at_ends(ax, handles, names):
         return
     if legend in ("above", "below"):
-        side, room = {"above": "upper", "below": "lower"}[legend], ax.figure.get_figwidth()
-        columns = max(1, int(room / (0.5 + 0.08 * max(map(len, names)))))
-        look = {"loc": f"outside {side} center", "ncols": columns, "columnspacing": 1.2}
-        ax.figure.legend(handles, names, **look)
+        place = {"above": "outside upper center", "below": "outside lower center"}[legend]
+        columns = max(1, int(ax.figure.get_figwidth() / (0.5 + 0.08 * max(map(len, names)))))
+        ax.figure.legend(handles, names, loc=place, ncols=columns)
     else:
         ax.legend(loc=legend)
 
 
 def _name_at_ends(ax: Axes, handles: Sequence[Any], names: Sequence[str]) -> bool:
     """Write names at the right ends of their lines, apart; False if not all of them end there."""
-    lines = [it for it in handles if isinstance(it, Line2D) and it.get_linestyle() != "None"]
     ax.get_xlim()  # now the scales are known
-    ways = [(line, line.get_transform() - ax.transAxes) for line in lines]
-    ends = np.array([max(way.transform(line.get_xydata()).tolist()) for line, way in ways])
-    texts, k = [textwrap.fill(name, 26) for name in names], np.arange(len(lines))
-    tall = ax.get_window_extent().height / ax.figure.dpi * 72  # in points
-    gap = 13 / tall * (1 + max(text.count("\n") for text in texts))
-    if len(lines) < len(handles) or ends.min(axis=0)[0] < 0.93 or gap * len(lines) > 1:
+    lines = [it for it in handles if isinstance(it, Line2D) and it.get_linestyle() != "None"]
+    paths = [(it.get_transform() - ax.transAxes).transform(it.get_xydata()) for it in lines]
+    ends = np.array([max(path.tolist()) for path in paths])
+    k, gap = np.arange(len(lines)), 13 / 72 * ax.figure.dpi / ax.get_window_extent().height
+    if len(lines) < len(handles) or min(ends[:, 0]) < 0.93 or max(map(len, names)) > 36:
         return False
     order = np.argsort(ends[:, 1])
     places = np.maximum.accumulate(ends[order, 1] - gap * k)  # each beyond the last one
     for i, y in zip(order, np.minimum(places, 1 - gap * k[-1]) + gap * k, strict=True):
         ink = 0.75 * np.array(to_rgb(lines[i].get_color())) + 0.25 * np.array(to_rgb(INK))
-        write_name(ax, (1, y), texts[i], ink, xytext=(5, 0), xycoords="axes fraction", va="center")
+        write_name(ax, (1, y), names[i], ink, xytext=(5, 0), xycoords="axes fraction", va="center")
     return True
 
 
@@ -186,18 +177,15 @@ def heatmap(
     """Draw a matrix as colours, 0 as paper; cells that are infinite or NaN are grey."""
     data = np.asarray(matrix, dtype=float)
     with _drawn(alt, **({"width": 5, "height": 4} | options)) as ax:
-        finite = data[np.isfinite(data)]  # a masked score is −∞
-        low, high = limits or (finite.min(initial=0.0), finite.max(initial=0.0))
-        if signed and limits is None:
-            low, high = -max(-low, high), max(-low, high)
+        finite = np.append(data[np.isfinite(data)], 0.0)  # a masked score is −∞
+        most = abs(finite).max()
+        low, high = limits or ((-most, most) if signed else (finite.min(), finite.max()))
         shown = np.where(np.isfinite(data), data, np.nan)
         image = ax.imshow(shown, SIGNED if signed else WEIGHTS, vmin=low, vmax=high)
         ax.grid(False)
         ax.spines[:].set_visible(False)
-        ax.tick_params(length=0)
         for draw, (n, m) in ((ax.vlines, data.shape), (ax.hlines, data.shape[::-1])):
-            if max(n, m) <= 16:  # tiles
-                draw(np.arange(1, m) - 0.5, -0.5, n - 0.5, PAPER, linewidth=1.5)
+            draw(np.arange(1, m) - 0.5, -0.5, n - 0.5, PAPER, linewidth=1.5 * (max(n, m) < 17))
         for axis, names in ((ax.yaxis, row_labels), (ax.xaxis, column_labels)):
             if names is not None:
                 axis.set_ticks(range(len(names)), _shown(visible(str(name)) for name in names))
@@ -215,7 +203,6 @@ def heatmap(
         if colorbar is not None:
             bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, aspect=24, label=colorbar)
             bar.outline.set_visible(False)
-            bar.ax.locator_params(nbins=4)
         return ax.figure
 
 
@@ -291,10 +278,7 @@ def bars(
 def seeds(
     runs: Mapping[str, Any], alt: str = "", *, paired: bool = False, **options: Any
 ) -> Picture:
-    """Draw a dot for each seed and a tick at the mean of each setting: name → results.
-
-    paired: whether to join the dots of one seed.
-    """
+    """Draw a dot for each seed (paired: joined) and a tick at the mean of each: name → results."""
     results = [np.asarray(numbers, dtype=float) for numbers in runs.values()]
     with _drawn(alt, vertical=False, **({"height": 3} | options)) as ax:
         place = _places(ax, runs)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 
@@ -66,9 +65,7 @@ def diagram(
         if half[name] is _RING:
             _draw_ring(ax, place, shown[name], color)
         else:
-            tint = 0.2 * (color != GREY)  # without a colour a box is paper
-            fill = tint * np.array(to_rgb(color)) + (1 - tint) * np.array(to_rgb(PAPER))
-            _draw_box(ax, place, _BOX, color, facecolor=fill)
+            _draw_box(ax, place, _BOX, color, facecolor=PAPER if color == GREY else (color, 0.2))
             ax.text(*place, textwrap.fill(shown[name], 17), ha="center", va="center")
     return fig
 
@@ -103,5 +100,6 @@ def _draw_box(ax: Axes, center: Any, half: Any, color: str, **look: Any) -> None
 def _draw_ring(ax: Axes, center: Any, sign: str, color: str) -> None:
     look = {"facecolor": PAPER, "edgecolor": color, "linewidth": 1.8, "zorder": 3}
     ax.add_patch(Circle(center, _RING[0], **look))
-    middle: dict[str, Any] = {"xytext": (0, 1), "ha": "center", "va": "center_baseline"}
-    write_name(ax, center, sign, color, fontsize=13, zorder=4, **middle)
+    ax.text(
+        center[0], center[1], sign, color=color, fontsize=13, zorder=4, ha="center", va="center"
+    )

@@ -21,7 +21,9 @@ html_theme = "furo"
 html_theme_options = {"navigation_with_keys": False, "top_of_page_buttons": []}
 
 
-def _colours(marks: dict[str, str], paper: str, panel: str, hover: str, line: str, *inks: str):
+def _colours(
+    marks: dict[str, str], paper: str, panel: str, hover: str, line: str, *inks: str
+) -> dict[str, str]:
     """The theme's variables, of marks like those of explorers, of grounds and of inks."""
     ground = {"primary": paper, "secondary": panel, "hover": hover, "border": line, "item": line}
     ground["hover--transparent"] = f"{hover}00"

@@ -8,8 +8,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from jupyter_core.paths import jupyter_config_dir
-
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -30,8 +28,6 @@ def keep_stills(model: dict[str, Any], **_: Any) -> None:
 warnings.filterwarnings("ignore", "Overriding existing pre_save_hook .keep_stills.")
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 c.FileContentsManager.pre_save_hook = keep_stills
-# The course's custom.css, or the learner's own.
 c.LabApp.custom_css = True
-customs = jupyter_config_dir(), Path(__file__).parent
-c.ServerApp.tornado_settings = {"static_custom_path": [f"{folder}/custom" for folder in customs]}
+c.ServerApp.tornado_settings = {"static_custom_path": [str(Path(__file__).with_name("custom"))]}
 c.ContentsManager.hide_globs.extend(["*.egg-info", "nbval.cfg", "progress.txt"])
