@@ -188,7 +188,7 @@ function scaleBar(s) {
       brush.globalAlpha = asLines ? k / long : 1;
       brush.fillStyle = asLines
         ? s.theme.blue
-        : rgb(score ? signed((2 * k) / long - 1) : viridis(k / long));
+        : rgb(s.theme.maps.seen(score ? (2 * k) / long - 1 : k / long));
       brush.fillRect(from + k, 5 - thick / 2, 1, thick);
     }
     return copy;
@@ -196,7 +196,7 @@ function scaleBar(s) {
   function paint() {
     const asLines = s.get("view") === "lines";
     const score = s.scoring();
-    const name = asLines ? s.theme.blue : String(score);
+    const name = (asLines ? "lines " : `${score} `) + s.theme.blue;
     const now = [name, score, s.largest, s.theme.ink].join();
     if (now === drawn) return;
     drawn = now;
@@ -344,6 +344,7 @@ function build({ model, node: box, soon }) {
     const inMap = get("view") === "map";
     if (s.theme.ink === undefined) {
       s.theme = cssColors(box, "ink paper focus blue red");
+      s.theme.maps = mapInks(box);
       s.theme.mono = getComputedStyle(box.querySelector("td.number")).fontFamily;
     }
     const now =

@@ -188,7 +188,7 @@ class AttentionExplorer(Explorer):
         strongest = blocks.reshape(layers, heads, size, each, size, each).max((3, 5))
         hidden = self._masked[::each, ::each] & (strongest == 0)
         gap = max(1, size // 12)
-        wall = np.full((layers, size + gap, heads, size + gap), np.nan, np.float32)
+        wall = np.zeros((layers, size + gap, heads, size + gap), np.float32)
         shades = np.where(hidden, np.nan, np.sqrt(strongest))
         wall[:, :size, :, :size] = shades.transpose(0, 2, 1, 3)
         step = size + gap
@@ -210,8 +210,16 @@ class AttentionExplorer(Explorer):
         bar: Any = ax.images[0].colorbar
         bar.set_ticks(np.sqrt(marks), labels=map(str, marks))
         if self.query >= 0:
-            for ink, width in (("white", 4.5), (plots.BLUE, 2.5)):  # on dark and on bright colours
-                row: dict[str, Any] = {"fill": False, "edgecolor": ink, "linewidth": width}
+            for ink, width in (
+                (plots.PAPER, 4.5),
+                (plots.RED, 2.5),
+            ):  # on dark and on bright
+                row: dict[str, Any] = {
+                    "fill": False,
+                    "edgecolor": ink,
+                    "linewidth": width,
+                    "zorder": 3,
+                }
                 ax.add_patch(Rectangle((-0.5, self.query - 0.5), self.shape[2], 1, **row))
         at = np.arange(0, len(self.tokens), -(-len(self.tokens) // 24))  # 24 can be read at most
         labels = [_short(self.tokens[i]) for i in at]

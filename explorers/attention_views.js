@@ -2,19 +2,6 @@
 // and returns { node, paint, ... }; paint shows the present state.
 
 const STEPS = 60000; // a weight is (step + ½) / STEPS: see attention_maps.py
-/** A colour as one pixel of ImageData. @param {number[]} color */
-const pixelOf = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
-const SHADES = Uint32Array.from({ length: 256 }, (_, k) => pixelOf(viridis(k / 255)));
-const DIVERGING = [0x053061, 0x4393c3, 0xf7f7f7, 0xd6604d, 0x67001f].map(channels);
-
-/** Blue for -1, white for 0, red for 1, as [r, g, b]. */
-function signed(v) {
-  const x = (Math.min(1, Math.max(-1, v)) + 1) * 2;
-  const i = Math.min(3, Math.floor(x));
-  return DIVERGING[i].map((a, k) => Math.round(a + (DIVERGING[i + 1][k] - a) * (x - i)));
-}
-const SIGNED = Uint32Array.from({ length: 256 }, (_, k) => pixelOf(signed(k / 127.5 - 1)));
-
 /** Writes into the text that is there, if it is another one: new text would be styled anew, too. */
 function setTextData(node, text) {
   if (!node.firstChild) node.textContent = text;
@@ -33,10 +20,6 @@ function readableOn(rgb) {
   );
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
 }
-/** Where masked keys are not shown, and where they are. */
-const TRANSPARENT = 0;
-const maskedGrey = () =>
-  document.body.dataset.jpThemeLight === "false" || darkPage() ? [70, 70, 70] : [205, 205, 205];
 const clamp = (low, v, high) => Math.max(low, Math.min(high, v));
 
 /** The layers × heads as small maps of the chosen stage. They are one picture under the buttons, drawn
@@ -67,7 +50,8 @@ function headGrid(s) {
     const blocks = Uint32Array.from(new Set(inBlock));
     const best = new Float32Array(side * wide);
     const image = new ImageData(wide, L * side);
-    const pixels = new Uint32Array(image.data.buffer).fill(TRANSPARENT);
+    const { shades, signs, pixel } = s.theme.maps;
+    const pixels = new Uint32Array(image.data.buffer).fill(pixel(hiding ? NaN : 0));
     function small(data, first, unit, layer, c) {
       best.fill(0);
       for (let n = 0; n < open.length; n++) {
@@ -80,8 +64,8 @@ function headGrid(s) {
       if (scoring) for (const p of blocks) most = Math.max(most, Math.abs(best[p]));
       for (const p of blocks)
         pixels[at + p] = scoring
-          ? SIGNED[Math.round(127.5 * (best[p] / most + 1))]
-          : SHADES[shade(best[p] / most)];
+          ? signs[Math.round(127.5 * (best[p] / most + 1))]
+          : shades[shade(best[p] / most)];
     }
     for (let layer = 0; layer < L; layer++) {
       const sum = new Float32Array(N);
@@ -153,7 +137,8 @@ function headGrid(s) {
   let seen = -1; // room: the height for the maps; seen: the layer brought into it
   /** The small maps as large as the room allows. */
   function resize(wide, tall) {
-    const next = clamp(12, Math.min(Math.floor(wide / columns), Math.floor(tall / L)) - gap, 64);
+    const [across, down] = [Math.floor(wide / columns) - gap, Math.floor(tall / L) - gap];
+    const next = clamp(12, down < 12 ? Math.min(across, 22) : Math.min(across, down), 64); // 22: they scroll
     const now = window.devicePixelRatio || 1;
     [room, seen] = [tall, -1];
     if (next === size && now === ratio) return;
@@ -169,13 +154,11 @@ function headGrid(s) {
     following = false;
     const layer = s.get("layer");
     const pitch = size + gap;
-    const above = 30 + layer * pitch; // 30: the two lines over the maps
-    if (layer !== seen && L * pitch > room)
-      // with its neighbours
-      node.scrollTop = Math.min(
-        above - 2 * pitch,
-        Math.max(node.scrollTop, above + 3 * pitch - 30 - room),
-      );
+    if (layer !== seen && L * pitch > room) {
+      // with its neighbours, and no row cut
+      const least = Math.ceil(((layer + 2) * pitch - room) / pitch) * pitch;
+      node.scrollTop = Math.min((layer - 1) * pitch, Math.max(node.scrollTop, least));
+    }
     seen = layer;
   }
   function paint() {
@@ -185,13 +168,14 @@ function headGrid(s) {
     cells[current].setAttribute("aria-selected", "true");
     cells[current].tabIndex = 0;
     const stage = s.get("stage");
-    if (stage === hung) return;
-    hung = stage;
+    const now = stage + s.theme.ink;
+    if (now === hung) return;
+    hung = now;
     const ctx = picture.getContext("2d");
     const wide = picture.width / ratio;
     const high = picture.height / ratio;
     ctx.clearRect(0, 0, wide, high);
-    ctx.drawImage((walls[stage] ??= wall(stage)), 0, 0, wide, high);
+    ctx.drawImage((walls[now] ??= wall(stage)), 0, 0, wide, high);
   }
   return { node, paint, follow, resize };
 }
@@ -252,13 +236,14 @@ function heatMap(s) {
   function colours() {
     const data = s.values(s.scoring());
     const hide = s.hiding();
-    const shut = get("show_masked") ? pixelOf(maskedGrey()) : TRANSPARENT;
+    const { shades, signs, pixel } = s.theme.maps;
+    const shut = pixel(NaN);
     for (let k = 0; k < N; k++) {
       if (hide && masked[k]) pixels[k] = shut;
       else
         pixels[k] = s.scoring()
-          ? SIGNED[Math.round(127.5 * (data[k] / s.largest + 1))]
-          : SHADES[shade(data[k])];
+          ? signs[Math.round(127.5 * (data[k] / s.largest + 1))]
+          : shades[shade(data[k])];
     }
     exactPen.putImageData(image, 0, 0);
   }
@@ -280,7 +265,7 @@ function heatMap(s) {
     const out = step < 8 ? thick : 1; // the frame of a thin row stands around it, not on it
     for (const [ink, width] of [
       ["paper", thick + 2.5],
-      ["focus", thick],
+      ["red", thick],
     ]) {
       // seen on dark colours and on bright ones
       ctx.strokeStyle = s.theme[ink];
@@ -299,7 +284,7 @@ function heatMap(s) {
       const v = data[i * T + j];
       if (shut && !get("show_masked")) continue;
       ctx.fillStyle = readableOn(
-        shut ? maskedGrey() : s.scoring() ? signed(v / s.largest) : viridis(Math.sqrt(v)),
+        s.theme.maps.seen(shut ? NaN : s.scoring() ? v / s.largest : Math.sqrt(v)),
       );
       const number = shut ? "−∞" : s.scoring() ? signedText(v, 1) : v.toFixed(2).replace(/^0/, "");
       ctx.fillText(number, (j + 0.5) * step, (i + 0.5) * step, step - 2);

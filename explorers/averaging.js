@@ -126,7 +126,7 @@ function build({ node, get, set, soon, slider, checkbox, choice }) {
       <div class="board">${table}</div>
     </div>
     <p class="quiet note">
-      bright: large weight · ○ ${truncate(name, 12)} · ● after mixing · ◆ selected output · ┆ effect of the change
+      blue: large weight, grey: masked · ○ ${truncate(name, 12)} · ● after mixing · ◆ selected output · ┆ effect of the change
     </p>
     ${says}`;
 
@@ -136,6 +136,7 @@ function build({ node, get, set, soon, slider, checkbox, choice }) {
   function paintMatrix({ weights, chosen }, ink) {
     const { width, across, down } = at;
     const height = heatHeight();
+    const causal = get("causal") || get("weighting") === "learned";
     const first = weights.map((row) => row[0]);
     const key = [first, weights[0], get("weighting"), ink.ink, devicePixelRatio, width].join();
     if (key !== drawn) {
@@ -153,14 +154,14 @@ function build({ node, get, set, soon, slider, checkbox, choice }) {
       });
       weights.forEach((line, i) =>
         line.forEach((w, j) => {
-          ctx.fillStyle = rgb(viridis(w));
+          ctx.fillStyle = rgb(ink.maps.seen(j > i && causal ? NaN : w));
           ctx.fillRect(LEFT + j * across, TOP + i * down, across - 1, down - 1);
         }),
       );
     }
     const ctx = fit(heat, width, height);
     ctx.drawImage(squares, 0, 0, width, height);
-    ctx.strokeStyle = ink.orange;
+    ctx.strokeStyle = ink.red;
     ctx.lineWidth = 3;
     ctx.strokeRect(LEFT - 1, TOP + chosen * down - 1, across * T + 1, down + 1);
   }
@@ -220,10 +221,10 @@ function build({ node, get, set, soon, slider, checkbox, choice }) {
       if (Math.abs(after[i] - before[i]) > 1e-9)
         line(upright(i, before[i], after[i]), i < t ? ink.red : ink.green, 3, [3, 2]);
       ctx.setLineDash([]);
-      Object.assign(ctx, { strokeStyle: i === t ? ink.orange : ink.quiet, lineWidth: 2 });
+      Object.assign(ctx, { strokeStyle: i === t ? ink.red : ink.quiet, lineWidth: 2 });
       circle(i, inputs[i], 5);
       ctx.stroke();
-      ctx.fillStyle = i === chosen ? ink.orange : ink.blue;
+      ctx.fillStyle = i === chosen ? ink.red : ink.blue;
       const [cx, cy] = [x(i), y(after[i])];
       if (i === chosen)
         path([[cx, cy - 7], [cx + 7, cy], [cx, cy + 7], [cx - 7, cy]]); // prettier-ignore
@@ -269,7 +270,8 @@ function build({ node, get, set, soon, slider, checkbox, choice }) {
     last.style.display = how === "last" ? "" : "none";
     mask.style.display = how === "learned" ? "none" : ""; // those weights were learned under the mask
     const ink = {
-      ...cssColors(node, "ink quiet panel blue orange green red"),
+      ...cssColors(node, "ink quiet panel blue green red"),
+      maps: mapInks(node),
       ui: getComputedStyle(node).fontFamily,
     };
     paintMatrix(now, ink);

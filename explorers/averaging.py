@@ -8,7 +8,7 @@ import traitlets
 
 from explorers.base import Explorer, esm, in_range, read_only
 from explorers.labels import sendable, short
-from helpers.plots import BLUE, GREY, ORANGE, Picture, heatmap, picture, verbatim, visible
+from helpers.plots import BLUE, GREY, RED, Picture, heatmap, picture, verbatim, visible
 
 LONGEST = 24  # tokens: more rows do not fit beside each other
 WEIGHTINGS = ("mean", "decay", "last", "learned")
@@ -122,8 +122,15 @@ class AveragingExplorer(Explorer):
             columns=3,
             width_ratios=[1.15, 0.8, 1.25],
         )
-        heatmap(weights, ax=left, row_labels=labels, column_labels=labels, limits=(0, 1))
-        left.axhspan(i - 0.5, i + 0.5, fill=False, edgecolor=ORANGE, linewidth=2)
+        shut = np.triu(np.ones((T, T), bool), 1) & (self.causal or self.weighting == "learned")
+        heatmap(
+            np.where(shut, np.nan, weights),
+            ax=left,
+            row_labels=labels,
+            column_labels=labels,
+            limits=(0, 1),
+        )
+        left.axhspan(i - 0.5, i + 0.5, fill=False, edgecolor=RED, linewidth=2)
         left.set(title="Weights", xlabel="token", ylabel="output")
         middle.barh(range(T), weights[i], color=BLUE)
         for j in range(T):
@@ -135,7 +142,7 @@ class AveragingExplorer(Explorer):
         signal, name = self.inputs(), verbatim(short(self.values_name, 20))
         right.plot(signal, "o", color=GREY, label=name, markerfacecolor="none")
         right.plot(weights @ signal, ".-", color=BLUE, label="after mixing")
-        right.plot(i, (weights @ signal)[i], "D", color=ORANGE, label=f"output {i}")
+        right.plot(i, (weights @ signal)[i], "D", color=RED, label=f"output {i}")
         right.set(xticks=range(T), xticklabels=names, title="Before and after")
         if max(map(len, labels)) > 2:
             right.tick_params(axis="x", rotation=90)

@@ -452,22 +452,32 @@ function fit(node, width, height) {
   return ctx;
 }
 
-/** @param {number} color 0xRRGGBB */
-const channels = (color) => [color >> 16, (color >> 8) & 255, color & 255];
-const VIRIDIS = [
-  0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x35b779, 0x6dcd59, 0xb4de2c,
-  0xfde725,
-].map(channels);
-
-/** viridis at v in [0, 1] as [r, g, b]. */
-function viridis(v) {
-  const x = Math.min(1, Math.max(0, v)) * (VIRIDIS.length - 1);
-  const i = Math.min(VIRIDIS.length - 2, Math.floor(x));
-  return VIRIDIS[i].map((a, k) => Math.round(a + (VIRIDIS[i + 1][k] - a) * (x - i)));
+/** The colours of all maps, as the theme has them: 0 is the paper (a clear pixel), more is blue, less is red. */
+function mapInks(node) {
+  const probe = h("canvas", { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+  const [paper, blue, red, shut] = ["paper", "blue", "red", "masked"].map((name) => {
+    probe.fillStyle = cssColor(node, name);
+    probe.fillRect(0, 0, 1, 1);
+    return [...probe.getImageData(0, 0, 1, 1).data];
+  });
+  const most = (v) => Math.min(1, Math.abs(v));
+  /** v from −1 to 1 as a pixel of ImageData, NaN as what may not be attended to. */
+  const pixel = (v) => {
+    const [r, g, b] = Number.isNaN(v) ? shut : v < 0 ? red : blue;
+    const alpha = Number.isNaN(v) ? 255 : Math.round(255 * most(v));
+    return ((alpha << 24) | (b << 16) | (g << 8) | r) >>> 0;
+  };
+  const table = (value) => Uint32Array.from({ length: 256 }, (_, k) => pixel(value(k)));
+  /** The same as it is seen on the paper: [r, g, b]. */
+  const seen = (v) =>
+    Number.isNaN(v)
+      ? shut.slice(0, 3)
+      : [0, 1, 2].map((c) => paper[c] + most(v) * ((v < 0 ? red : blue)[c] - paper[c]));
+  return { pixel, seen, shades: table((k) => k / 255), signs: table((k) => k / 127.5 - 1) };
 }
 
 /** @param {number[]} color */
-const rgb = ([r, g, b]) => `rgb(${r},${g},${b})`;
+const rgb = (color) => `rgb(${color.map(Math.round)})`;
 
 /** A copy of a trait of bytes (a DataView), aligned for every kind of number. */
 const bytesOf = (view) =>

@@ -110,7 +110,8 @@ class Explorer(anywidget.AnyWidget):
             warnings.filterwarnings("ignore", "constrained_layout not applied")
             data["image/png"] = b64encode(picture.png()).decode("ascii")
         data["text/plain"] = repr(self)
-        return data, {**metadata, "image/png": {"alt": picture.alt}}
+        about = {"alt": picture.alt, "width": round(100 * picture.get_figwidth())}
+        return data, {**metadata, "image/png": about}
 
     def close(self) -> None:
         """Remove the explorer from the page and from the kernel, with the layout it owns."""

@@ -132,7 +132,7 @@ class ClockHands(Explorer):
                 length = 0.95 * math.hypot(a, b) / (longest or 1.0)
                 x, y = length * math.sin(angle), length * math.cos(angle)
                 ax.plot([0, x], [0, y], style, color=colour, linewidth=2.5)
-                ink = plots.BLUE if name == "q" else "#a84a00"  # text needs a darker red
+                ink = plots.BLUE if name == "q" else "#b93a10"  # text needs a darker red
                 tip = 1.13 * math.sin(angle), 1.13 * math.cos(angle)
                 ax.text(*tip, name, color=ink, ha="center", va="center", weight="bold")
                 angles.append(angle)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 import traitlets
 
 from explorers.base import Explorer, esm, in_range
-from helpers.plots import BLUE, GREEN, GREY, ORANGE, Picture, picture
+from helpers.plots import BLUE, GREEN, GREY, MASKED, ORANGE, Picture, picture
 
 # Published sizes (GPT-2, Llama): how many parameters, in how many layers.
 MODELS = {"124M": (124e6, 12), "1.5B": (1.5e9, 48), "7B": (7e9, 32), "70B": (70e9, 80)}
@@ -112,8 +112,8 @@ class OverlapExplorer(Explorer):
             width=9,
             height=2.6,
         )
-        ax.broken_barh([(0, end)], (0.65, 0.7), color="#e5e7eb", label="idle")
-        ax.broken_barh([(0, end)], (-0.35, 0.7), color="#e5e7eb")
+        ax.broken_barh([(0, end)], (0.65, 0.7), color=MASKED, label="idle")
+        ax.broken_barh([(0, end)], (-0.35, 0.7), color=MASKED)
         blocks = self.blocks()
         for kind, (row, colour) in _ROWS.items():
             spans = [(b.start, b.end - b.start) for b in blocks if b.kind == kind]

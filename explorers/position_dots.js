@@ -68,9 +68,8 @@ function build({ get, set, slider }) {
     high = Math.max(...products.flat());
     Object.assign(map, { width: T, height: T }); // a pixel for each pair: CSS enlarges them
     const pixels = new ImageData(T, T);
-    products
-      .flat()
-      .forEach((v, n) => pixels.data.set([...viridis((v - low) / (high - low || 1)), 255], 4 * n));
+    const { pixel } = mapInks(map);
+    new Uint32Array(pixels.data.buffer).set(products.flat().map((v) => pixel(v / high)));
     map.getContext("2d").putImageData(pixels, 0, 0);
     const text = (x, y, words, more = {}) =>
       html`<text x=${x} y=${y} text-anchor="middle" ...${more}>${words}</text>`;
@@ -85,8 +84,8 @@ function build({ get, set, slider }) {
     const slowest = 2 * Math.PI * base ** ((C - 2) / C);
     notes.textContent =
       `${C / 2} pair${C > 2 ? "s" : ""} of sine and cosine. The fastest repeats after 6.3 tokens, the slowest after ` +
-      `${slowest < 100 ? slowest.toFixed(1) : Math.round(slowest).toLocaleString("en")}. Colours: dark ${fixed(low, 1)}, bright ${fixed(high, 1)}. ` +
-      "Click the map or the curve to choose. The white frame is the row of p, the orange one the pair.";
+      `${slowest < 100 ? slowest.toFixed(1) : Math.round(slowest).toLocaleString("en")}. Full blue is ${fixed(high, 1)}, paper is 0. ` +
+      "Click the map or the curve to choose. The thin frame is the row of p, the orange one the pair.";
   }
 
   function paint() {
@@ -104,7 +103,7 @@ function build({ get, set, slider }) {
         width=${wide + 2 * grow} height=${cell + 2 * grow} />`;
     frames.replaceChildren(
       frame("dark", 0, MAP, 0),
-      frame("row-of-p", 0, MAP, 0), // dark: seen on yellow too
+      frame("row-of-p", 0, MAP, 0),
       frame("dark", r * cell, cell, 2),
       frame("pair", r * cell, cell, 2),
     );
@@ -129,7 +128,8 @@ function build({ get, set, slider }) {
         = <span class="number self">${fixed(row[p])}</span>.`,
     );
   }
-  return { page, paint };
+  const theme = () => (shape = "");
+  return { page, paint, theme };
 }
 
 export default explorer({

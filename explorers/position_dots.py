@@ -81,8 +81,9 @@ class PositionDots(Explorer):
             columns=2,
         )
         dots = self.dots()
-        plots.heatmap(dots, ax=left, limits=(dots.min().item(), dots.max().item()))
-        left.axhline(self.p, color="white", linewidth=1)
+        high = dots.max().item()
+        plots.heatmap(dots, ax=left, signed=True, limits=(-high, high))
+        left.axhspan(self.p - 0.5, self.p + 0.5, fill=False, edgecolor=plots.INK, linewidth=1)
         left.plot([self.r], [self.p], "s", color="none", markeredgecolor=plots.RED, markersize=8)
         left.set(title="PE(p) · PE(r)", xlabel="position r", ylabel="position p")
         right.plot(dots[self.p], color=plots.BLUE)

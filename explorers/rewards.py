@@ -193,7 +193,7 @@ class RewardsExplorer(Explorer):
                 right = text == answer
                 look: dict[str, Any] = {"color": GREY}
                 if right:
-                    look = {"color": "#007a56", "fontweight": "bold"}
+                    look = {"color": "#0b6f65", "fontweight": "bold"}
                 mark = "✔" if right else " "
                 ax.text(x - 0.2, y, verbatim(mark + _in_sight(text)), **look, **words)
             count = f"{texts.count(answer)} of {len(texts)} right"

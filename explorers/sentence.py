@@ -8,7 +8,6 @@ import numpy as np
 import torch
 import traitlets
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from torch import Tensor
 
 from explorers.base import Explorer, esm, in_range, read_only
@@ -28,9 +27,6 @@ EXAMPLES = (
     "Aristotle was a Greek philosopher. Ar",
     "Apollo 11 landed on the Moon. Apollo",
 )
-# The colours of the browser.
-_SIGNED = LinearSegmentedColormap.from_list("signed", [ORANGE, "white", BLUE])
-_WEIGHTS = LinearSegmentedColormap.from_list("weights", ["white", BLUE])
 
 
 class Activations(NamedTuple):
@@ -289,8 +285,6 @@ def _draw_map(
     most = float(values.abs().max())
     limits = (-most, most) if signed else (0, 1)
     plots.heatmap(values.numpy(), ax=ax, signed=signed, limits=limits)
-    ax.images[0].set_cmap(_SIGNED if signed else _WEIGHTS)
-    ax.set_facecolor("#f3f4f6")  # where masked
     ax.set_aspect("auto")
     ax.set_title(title)
     ax.set_xlabel(note, fontsize=8)

@@ -19,37 +19,19 @@ function maxAbs(v, from = 0, to = v.length) {
   return most;
 }
 
-/** The colours of the page, by name; those of images also as bytes. */
-function readInks(node) {
-  const inks = cssColors(node, "ink quiet line blue orange paper panel focus");
-  const bytes = {};
-  const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  for (const ink of ["blue", "orange", "panel"]) {
-    probe.fillStyle = inks[ink];
-    probe.fillRect(0, 0, 1, 1);
-    bytes[ink] = [...probe.getImageData(0, 0, 1, 1).data];
-  }
-  return { ...inks, bytes };
-}
+/** The colours of the page, by name, and those of maps. */
+const readInks = (node) => ({ ...cssColors(node, "ink quiet line red"), maps: mapInks(node) });
 
-/** Numbers as coloured cells: v(y, x) from −1 (orange) over 0 (paper) to 1 (blue); NaN is struck out. */
-function tile({ bytes }, rows, columns, v) {
+/** Numbers as coloured cells: v(y, x) from −1 to 1; NaN is masked. */
+function tile({ maps }, rows, columns, v) {
   const made = document.createElement("canvas");
   made.width = columns;
   made.height = rows;
   const ctx = made.getContext("2d");
   const image = ctx.createImageData(columns, rows);
-  for (let y = 0, at = 0; y < rows; y++) {
-    for (let x = 0; x < columns; x++, at += 4) {
-      const value = v(y, x);
-      const none = Number.isNaN(value);
-      const [r, g, b] = none ? bytes.panel : value < 0 ? bytes.orange : bytes.blue;
-      image.data[at] = r;
-      image.data[at + 1] = g;
-      image.data[at + 2] = b;
-      image.data[at + 3] = none ? 255 : 255 * Math.min(1, Math.abs(value));
-    }
-  }
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let y = 0, at = 0; y < rows; y++)
+    for (let x = 0; x < columns; x++) pixels[at++] = maps.pixel(v(y, x));
   ctx.putImageData(image, 0, 0);
   return made;
 }

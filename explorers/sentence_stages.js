@@ -85,7 +85,7 @@ function drawScores(s, i, j, l, n) {
   );
   const products = biggest.map((m) => `${fixed(q[m])} × ${parenthesised(k[m])}`).join(" + ");
   const dot = fixed(row[j] * Math.sqrt(hs));
-  const cells = (m) => [fixed(row[m]), bar(row[m], most, row[m] < 0 ? "orange" : "blue")];
+  const cells = (m) => [fixed(row[m]), bar(row[m], most, row[m] < 0 ? "red" : "blue")];
   const shade = (a, b) => scores[a * T + b] / most;
   return html`
     <div class="pair">

@@ -3,10 +3,12 @@
 import struct
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from matplotlib.colors import to_rgba
 
 from helpers import plots
 
@@ -25,9 +27,9 @@ def test_a_picture_shows_itself_and_its_words():
     fig, ax = plots.picture("A parabola.", width=4, height=3)
     ax.plot([0, 1, 4])
     bundle, metadata = fig._repr_mimebundle_()
-    assert metadata == {"image/png": {"alt": "A parabola."}}
+    assert metadata == {"image/png": {"alt": "A parabola.", "width": 400}}
     assert set(bundle) == {"image/png", "text/plain"}
-    assert size(bundle["image/png"]) == (440, 330)
+    assert size(bundle["image/png"]) == (640, 480)
     assert repr(fig) == bundle["text/plain"] == "[picture] A parabola."
 
 
@@ -40,7 +42,7 @@ def test_a_heat_map_takes_lists_arrays_and_tensors(kind):
     fig = plots.heatmap(kind([[0.5, 2.0], [1.0, 1.5]]), "Four.", values=".1f")
     assert texts(fig) == ["0.5", "2.0", "1.0", "1.5"]
     assert image(fig).get_clim() == (0.0, 2.0)
-    assert image(fig).get_cmap().name == "viridis"
+    assert image(fig).get_cmap()(0.0) == to_rgba(plots.PAPER)  # 0 is paper
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_colours_span_what_they_should(numbers, options, limits):
     assert image(plots.heatmap(numbers, "A map.", **options)).get_clim() == limits
 
 
-def test_masked_scores_stay_white_and_are_written():
+def test_masked_scores_are_grey_and_written():
     inf = float("inf")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -66,7 +68,14 @@ def test_masked_scores_stay_white_and_are_written():
         plots.heatmap([[-inf]], "Nothing finite.", values=".0f").png()
     assert image(fig).get_clim() == (-2.0, 2.0)
     assert image(fig).get_array().mask.tolist() == [[False, True], [False, True]]
-    assert [t.get_color() for t in fig.axes[0].texts][1] == "black"
+    assert image(fig).cmap.get_bad().tolist() == list(to_rgba(plots.MASKED))
+    assert [t.get_color() for t in fig.axes[0].texts][1] == plots.INK
+
+
+def test_explorers_have_the_same_colours():
+    sheet = (Path(plots.__file__).parents[2] / "explorers" / "base.css").read_text("utf-8")
+    for name, color in {"blue": plots.BLUE, "green": plots.GREEN, "red": plots.RED}.items():
+        assert f"--{name}: {color};" in sheet
 
 
 def test_labels_show_white_space_and_dollars_as_they_are():
@@ -75,7 +84,23 @@ def test_labels_show_white_space_and_dollars_as_they_are():
     ax = fig.axes[0]
     assert [t.get_text() for t in ax.get_yticklabels()] == [r"\$\$"]
     assert [t.get_text() for t in ax.get_xticklabels()] == ["␣", "long␣token"]
-    assert ax.get_xticklabels()[0].get_rotation() == 90
+
+
+def test_labels_of_columns_are_turned_only_where_they_do_not_fit():
+    for columns, turned in ((3, 0), (30, 90)):
+        fig = plots.heatmap([[1.0] * columns], "Tokens.", column_labels=["token"] * columns)
+        assert fig.axes[0].get_xticklabels()[0].get_rotation() == turned
+
+
+def test_lines_that_end_together_have_their_names_there_apart():
+    lines = {"a": [0, 1.0], "b": [0, 1.01], "c": [0, 1.02]}
+    options = {"xlabel": "x", "ylabel": "y", "hlines": {"level": 1.0}}
+    (ax,) = plots.curves(lines, "Four.", **options).axes
+    assert not legend(ax) and {t.get_text() for t in ax.texts} == {*lines, "level"}
+    heights = sorted(t.xy[1] for t in ax.texts)
+    assert min(np.diff(heights)) > 0.04
+    (ax,) = plots.curves(lines | {"short": ([0, 0.5], [1, 1])}, "Five.", **options).axes
+    assert legend(ax) and not ax.texts  # one ends elsewhere
 
 
 def legend(ax):

@@ -1,6 +1,7 @@
 """tools/notebooks.py: the committed form of a chapter, how it is reached, and its number."""
 
 import ast
+import copy
 import re
 import shutil
 import subprocess
@@ -35,7 +36,7 @@ def messy():
         v4.new_output(
             "execute_result",
             data,
-            metadata={"image/png": {"width": 3, "alt": "A toy."}},
+            metadata={"image/png": {"height": 3, "alt": "A toy."}},
             execution_count=7,
         ),
         v4.new_output("display_data", {"text/plain": "x"}, metadata={"a": 1}),
@@ -75,6 +76,17 @@ def test_normalise_keeps_outputs_counts_tags_and_ids(messy):
     assert code.outputs[1].data == {"image/png": "iVBORw0KGgo=", "text/plain": "Toy()"}
 
 
+def test_pictures_are_taken_from_another_run_and_nothing_else(messy):
+    again = copy.deepcopy(messy)
+    _, code = again.cells
+    code.outputs[1].data["image/png"], code.outputs[1].metadata = "new", {"image/png": {"width": 7}}
+    code.outputs[0].text = "other"
+    tool.take_pictures(messy, again)
+    printed, shown, *_ = messy.cells[1].outputs
+    assert printed.text != "other" and shown.data["image/png"] == "new"
+    assert shown.metadata == {"image/png": {"width": 7}}
+
+
 def test_normalise_drops_widget_state_and_what_differs_from_run_to_run(messy):
     tool.normalise(messy)
     text = tool.text_of(messy)
@@ -87,7 +99,7 @@ def test_normalise_drops_widget_state_and_what_differs_from_run_to_run(messy):
         ".venv",
         "my-model",
         "toc",
-        "width",
+        "height",
     ):
         assert gone not in text
     assert "ü" in text and text.endswith("}\n")

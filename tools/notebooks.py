@@ -1,6 +1,7 @@
 """Run the chapters and bring their files into the form that is committed.
 
     python tools/notebooks.py run [NOTEBOOK ...]         run in place, then normalise
+    python tools/notebooks.py pictures [NOTEBOOK ...]    run, and take only the pictures over
     python tools/notebooks.py normalise [NOTEBOOK ...]   without running
     python tools/notebooks.py check [NOTEBOOK ...]       exit 1 if one is not in that form, or its
                                                          sections or minutes are counted wrongly
@@ -20,6 +21,7 @@ import json
 import re
 import sys
 import time
+from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -113,12 +115,24 @@ def normalise(notebook: NotebookNode) -> None:
         for output in cell.get("outputs", []):
             # The still picture stays; the id of a widget that is no longer there does not.
             output.get("data", {}).pop(WIDGET_VIEW, None)
-            alt = output.pop("metadata", {}).get("image/png", {}).get("alt")
+            about = output.pop("metadata", {}).get("image/png", {})
+            about = {name: about[name] for name in ("alt", "width") if name in about}
             if output.output_type == "stream":
                 # What a later state of the line has overwritten is not to be seen any more.
                 output.text = re.sub(r".*\r(?=[^\r\n])", "", output.text)
             if output.output_type in ("display_data", "execute_result"):
-                output["metadata"] = NotebookNode({"image/png": {"alt": alt}} if alt else {})
+                output["metadata"] = NotebookNode({"image/png": about} if about else {})
+
+
+def take_pictures(notebook: NotebookNode, again: NotebookNode) -> None:
+    """Put the pictures of another run into a notebook, which keeps all else that it has put out."""
+    for cell, run_cell in zip(notebook.cells, again.cells, strict=True):
+        for old, made in zip(cell.get("outputs", []), run_cell.get("outputs", []), strict=False):
+            if "image/png" in old.get("data", {}) and "image/png" in made.get("data", {}):
+                drawn = made.data["text/plain"].startswith("[picture]")  # no explorer
+                kinds = made.data if drawn else ["image/png"]
+                old.data |= {kind: made.data[kind] for kind in kinds}
+                old.metadata = made.metadata
 
 
 def faults(notebook: NotebookNode) -> list[str]:
@@ -187,7 +201,7 @@ def write(path: Path, text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=["run", "normalise", "check", "figures", "new"])
+    parser.add_argument("what", choices=["run", "pictures", "normalise", "check", "figures", "new"])
     parser.add_argument("notebooks", nargs="*", type=Path, help="or TOPIC")
     arguments = parser.parse_args()
     if arguments.what == "new":
@@ -214,6 +228,10 @@ def main() -> int:
             run(notebook, path.parent)
             write_states(path, states(notebook))
             print(f"{path.name}: ran in {time.perf_counter() - start:.1f} s")
+        if arguments.what == "pictures":
+            again = deepcopy(notebook)
+            run(again, path.parent)
+            take_pictures(notebook, again)
         normalise(notebook)
         after = text_of(notebook)
         if arguments.what == "check":

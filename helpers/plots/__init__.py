@@ -1,10 +1,4 @@
-"""Figures in one style, one function for each kind.
-
-    curves      named lines; `smoothed` for noisy ones
-    heatmap     a matrix as colours; `heatmaps` for several
-    bars        bars in order; `seeds` for the runs behind a mean
-    histograms  distributions of numbers
-    diagram     boxes and arrows, such as the parts of a model
+"""Figures in one style (course.mplstyle), one function for each kind.
 
 Each returns a `Picture`, a Matplotlib figure that shows itself as the last line of a cell. `alt` is
 the alternative text, a sentence; `width` and `height` are in inches. With `ax`, a function draws on
@@ -14,7 +8,7 @@ the axes of an existing `picture`. All but `diagram` take these options, too:
     xticks, yticks         the values to mark, or value → label
     log                    the logarithmic axes: "x", "y" or "xy"
     hlines                 name → value, drawn as a dashed line; upright with vertical=False
-    legend                 "above", "below", one of Matplotlib's places, or "" for none
+    legend                 "above", "below", …, or "": where names are that fit at no line's end
 """
 
 import io
@@ -22,32 +16,28 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from cycler import cycler
+from matplotlib import rcParams, style
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
+from matplotlib.lines import Line2D
 
-# Okabe and Ito's palette (2008) without yellow: told apart with every kind of colour vision.
-_CYCLE = BLUE, ORANGE, GREEN, PINK, SKY, RED = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00",
-)  # fmt: skip
-GREY, INK = "#6b7280", "#374151"
-
-# The course's look, from the import of this module on.
-mpl.rcParams.update({
-    "font.family": "DejaVu Sans",  # ships with Matplotlib: the same glyphs on every machine
-    "font.size": 10, "legend.frameon": False, "lines.linewidth": 2,
-    "axes.titlesize": 11, "axes.titleweight": "bold", "axes.titlelocation": "left",
-    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": GREY,
-    "axes.labelcolor": INK, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
-    "xtick.color": GREY, "ytick.color": GREY,
-    "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e5e7eb",
-    "axes.prop_cycle": cycler(color=_CYCLE),
-})  # fmt: skip
+# The course's look, from the import of this module on; its font makes the same picture everywhere.
+for font in sorted(Path(__file__).parent.glob("fonts/*.ttf")):
+    fontManager.addfont(font)
+style.use(Path(__file__).with_name("course.mplstyle"))
+_CYCLE = rcParams["axes.prop_cycle"].by_key()["color"]
+BLUE, GREEN, ORANGE, PINK, _, RED = _CYCLE  # RED, the accent, says: look here
+GREY, INK, PAPER, SKY, MASKED = "#5d6675", "#1b2130", "#fffdf8", "#9cbce4", "#e3e1da"
+# Of all maps, explorers' too: 0 is paper. What may not be looked at is MASKED.
+WEIGHTS = LinearSegmentedColormap.from_list("", [PAPER, BLUE]).with_extremes(bad=MASKED)
+SIGNED = LinearSegmentedColormap.from_list("", [RED, PAPER, BLUE]).with_extremes(bad=MASKED)
 
 
 class Picture(Figure):
@@ -59,8 +49,7 @@ class Picture(Figure):
         """Return the picture as PNG bytes, which are the same for equal pictures."""
         buffer = io.BytesIO()
         with warnings.catch_warnings():
-            # A box stands for what the font lacks (Matplotlib's "last resort"), without ado.
-            warnings.filterwarnings("ignore", "Glyph .* missing from font")
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a box stands there
             if engine := self.get_layout_engine():
                 engine.execute(self)  # once more than savefig does: maps with square cells need it
             self.savefig(buffer, format="png", metadata={"Software": None})
@@ -71,7 +60,7 @@ class Picture(Figure):
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         shown = {"image/png": self.png(), "text/plain": repr(self)}
-        return shown, {"image/png": {"alt": self.alt}}
+        return shown, {"image/png": {"alt": self.alt, "width": round(100 * self.get_figwidth())}}
 
 
 def picture(
@@ -80,7 +69,7 @@ def picture(
     """Return an empty picture, and its axes (options: `Figure.subplots`): one, or an array."""
     if not alt.strip():
         raise ValueError("a picture needs its alternative text: say in a sentence what it shows")
-    fig = Picture(figsize=(width, height), dpi=110, layout="constrained", facecolor="white")
+    fig = Picture(figsize=(min(width, 8.6), height), layout="constrained")  # 8.6: what a page holds
     FigureCanvasAgg(fig)
     fig.alt = alt
     return fig, fig.subplots(rows, columns, **axes)
@@ -104,10 +93,11 @@ def _number(value: Any, form: str) -> str:
     return format(value, form).replace("inf", "∞").replace("-", "−")
 
 
-def write_name(ax: Axes, place: Any, text: str, color: str, **look: Any) -> None:
+def write_name(ax: Axes, place: Any, text: str, color: Any, **look: Any) -> None:
     """Write a name beside a place (x, y)."""
-    look = {"xytext": (5, 5), "textcoords": "offset points", **look}
-    ax.annotate(text, place, color=color, **look)
+    ax.annotate(
+        text, place, color=color, **{"xytext": (5, 5), "textcoords": "offset points"} | look
+    )
 
 
 def _places(ax: Axes, labels: Collection[Any], vertical: bool = False) -> np.ndarray:
@@ -136,8 +126,7 @@ def _drawn(
     yield ax
     ax.set(**{f"{side}scale": "log" for side in log})
     for side, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
-        ticks = labels.pop(f"{side}ticks", None)
-        if ticks is not None:
+        if (ticks := labels.pop(f"{side}ticks", None)) is not None:
             shown = _shown(ticks.values() if isinstance(ticks, Mapping) else ticks)
             axis.set_ticks([], minor=True)
             axis.set_ticks(list(ticks), shown)
@@ -146,14 +135,31 @@ def _drawn(
         draw = ax.axhline if vertical else ax.axvline
         draw(level, color=GREY, linewidth=1.5, linestyle=dashes, label=name)
     handles, names = ax.get_legend_handles_labels()
+    if not legend or len(names) < 2 - bool(hlines) or _name_at_ends(ax, handles, names):
+        return
     if legend in ("above", "below"):
-        side, room = {"above": "upper", "below": "lower"}[legend], ax.figure.get_figwidth()
-        wide = [0.5 + 0.08 * len(name) for name in names]  # in inches
-        columns = len(names) if sum(wide) < room else max(1, int(room / max(wide)))
-        look = {"loc": f"outside {side} center", "ncols": columns, "columnspacing": 1.2}
-        ax.figure.legend(handles, names, **look)
-    elif legend and (hlines or len(names) > 1):
+        place = {"above": "outside upper center", "below": "outside lower center"}[legend]
+        columns = max(1, int(ax.figure.get_figwidth() / (0.5 + 0.08 * max(map(len, names)))))
+        ax.figure.legend(handles, names, loc=place, ncols=columns)
+    else:
         ax.legend(loc=legend)
+
+
+def _name_at_ends(ax: Axes, handles: Sequence[Any], names: Sequence[str]) -> bool:
+    """Write names at the right ends of their lines, apart; False if not all of them end there."""
+    ax.get_xlim()  # now the scales are known
+    lines = [it for it in handles if isinstance(it, Line2D) and it.get_linestyle() != "None"]
+    paths = [(it.get_transform() - ax.transAxes).transform(it.get_xydata()) for it in lines]
+    ends = np.array([max(path.tolist()) for path in paths])
+    k, gap = np.arange(len(lines)), 13 / 72 * ax.figure.dpi / ax.get_window_extent().height
+    if len(lines) < len(handles) or min(ends[:, 0]) < 0.93 or max(map(len, names)) > 36:
+        return False
+    order = np.argsort(ends[:, 1])
+    places = np.maximum.accumulate(ends[order, 1] - gap * k)  # each beyond the last one
+    for i, y in zip(order, np.minimum(places, 1 - gap * k[-1]) + gap * k, strict=True):
+        ink = 0.75 * np.array(to_rgb(lines[i].get_color())) + 0.25 * np.array(to_rgb(INK))
+        write_name(ax, (1, y), names[i], ink, xytext=(5, 0), xycoords="axes fraction", va="center")
+    return True
 
 
 def heatmap(
@@ -162,37 +168,40 @@ def heatmap(
     *,
     row_labels: Sequence[Any] | None = None,  # tokens
     column_labels: Sequence[Any] | None = None,
-    signed: bool = False,  # colours centred on 0: red positive, blue negative
+    signed: bool = False,  # colours centred on 0: blue positive, vermilion negative
     values: Any = None,  # written in: a format of the numbers (".2f"), or a matrix of texts
     limits: tuple[float, float] | None = None,  # (lowest, highest) of the colours
     colorbar: str | None = None,  # its label
     **options: Any,
 ) -> Picture:
-    """Draw a matrix as colours; cells that are infinite or NaN stay white."""
+    """Draw a matrix as colours, 0 as paper; cells that are infinite or NaN are grey."""
     data = np.asarray(matrix, dtype=float)
     with _drawn(alt, **({"width": 5, "height": 4} | options)) as ax:
-        finite = data[np.isfinite(data)]  # a masked score is −∞: its cell stays white
-        low, high = limits or (finite.min(initial=0.0), finite.max(initial=0.0))
-        if signed and limits is None:
-            low, high = -max(-low, high), max(-low, high)
+        finite = np.append(data[np.isfinite(data)], 0.0)  # a masked score is −∞
+        most = abs(finite).max()
+        low, high = limits or ((-most, most) if signed else (finite.min(), finite.max()))
         shown = np.where(np.isfinite(data), data, np.nan)
-        image = ax.imshow(shown, "RdBu_r" if signed else "viridis", vmin=low, vmax=high)
+        image = ax.imshow(shown, SIGNED if signed else WEIGHTS, vmin=low, vmax=high)
         ax.grid(False)
         ax.spines[:].set_visible(False)
+        for draw, (n, m) in ((ax.vlines, data.shape), (ax.hlines, data.shape[::-1])):
+            draw(np.arange(1, m) - 0.5, -0.5, n - 0.5, PAPER, linewidth=1.5 * (max(n, m) < 17))
         for axis, names in ((ax.yaxis, row_labels), (ax.xaxis, column_labels)):
             if names is not None:
                 axis.set_ticks(range(len(names)), _shown(visible(str(name)) for name in names))
-        if column_labels is not None and max(map(len, map(str, column_labels)), default=0) > 2:
-            ax.tick_params(axis="x", rotation=90)
+        if column_labels is not None:
+            cell = min(ax.get_window_extent().size / data.shape[::-1]) / ax.figure.dpi  # in inches
+            longest = max(map(len, map(str, column_labels)), default=0)
+            ax.tick_params(axis="x", rotation=90 * (0.075 * longest > cell))
         if values is not None:
-            written = np.asarray(values)
+            written, (r, g, b, _) = np.asarray(values), image.to_rgba(image.get_array()).T
+            dark = (0.3 * r + 0.59 * g + 0.11 * b).T < 0.55
             for (i, j), value in np.ndenumerate(data):
-                r, g, b, _ = image.cmap(image.norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
-                ink = "black" if 0.3 * r + 0.59 * g + 0.11 * b > 0.5 else "white"
+                ink = PAPER if dark[i, j] else INK if value else GREY
                 text = _number(value, values) if isinstance(values, str) else str(written[i, j])
                 ax.text(j, i, text, ha="center", va="center", color=ink, fontsize=9)
         if colorbar is not None:
-            bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, label=colorbar)
+            bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, aspect=24, label=colorbar)
             bar.outline.set_visible(False)
         return ax.figure
 
@@ -205,8 +214,6 @@ def heatmaps(
     fig, axes = picture(alt, **size, columns=len(matrices), squeeze=False)
     for ax, (title, matrix) in zip(axes[0], matrices.items(), strict=True):
         heatmap(matrix, ax=ax, title=title, **options)
-        if max(np.shape(matrix)) > 12:
-            ax.tick_params(length=0, labelsize=7)
     axes[0, 0].set_ylabel(ylabel)
     return fig
 
@@ -229,7 +236,8 @@ def curves(
             short, look = ([style], {}) if isinstance(style, str) else ([], style)
             ax.plot(*pair, *short, label=name, **look)
         for name, (start, end) in (axvspan or {}).items():
-            ax.axvspan(start, end, color="#e5e7eb", linewidth=0, zorder=0, label=name)
+            ax.axvspan(start, end, color="#f1eee4", linewidth=0, zorder=0)
+            ax.text(start, 1.01, name, transform=ax.get_xaxis_transform(), color=GREY)
         return ax.figure
 
 
@@ -257,9 +265,9 @@ def bars(
             at = place + thick * (i - (len(series) - 1) / 2)
             numbers = np.asarray(lengths, dtype=float)
             look = {"hatch": ("", "//", "..")[i % 3], "label": name if len(series) > 1 else ""}
-            color = [ORANGE if label in highlight else _CYCLE[i] for label in labels]
+            color = [RED if label in highlight else _CYCLE[i] for label in labels]
             draw = ax.bar if vertical else ax.barh
-            drawn = draw(at, numbers, thick, color=color, edgecolor="white", **look)
+            drawn = draw(at, numbers, thick, color=color, edgecolor=PAPER, **look)
             if values is not None:
                 ax.bar_label(drawn, [_number(v, values) for v in numbers], padding=3, fontsize=9)
                 ax.margins(**{"y" if vertical else "x": 0.15})  # room for the numbers
@@ -270,15 +278,12 @@ def bars(
 def seeds(
     runs: Mapping[str, Any], alt: str = "", *, paired: bool = False, **options: Any
 ) -> Picture:
-    """Draw a dot for each seed and a tick at the mean of each setting: name → results.
-
-    paired: whether to join the dots of one seed.
-    """
+    """Draw a dot for each seed (paired: joined) and a tick at the mean of each: name → results."""
     results = [np.asarray(numbers, dtype=float) for numbers in runs.values()]
     with _drawn(alt, vertical=False, **({"height": 3} | options)) as ax:
         place = _places(ax, runs)
         for one_seed in np.stack(results, axis=1) if paired else ():
-            ax.plot(one_seed, place, color="#d1d5db", linewidth=1)
+            ax.plot(one_seed, place, color=MASKED, linewidth=1)
         every = np.repeat(place, [*map(len, results)])
         dot = {"color": SKY, "markersize": 8, "alpha": 0.8, "label": "one seed"}
         ax.plot(np.concatenate(results), every, "o", **dot)

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 
-from helpers.plots import BLUE, GREY, INK, Picture, picture, write_name
+from helpers.plots import BLUE, GREY, PAPER, Picture, picture, write_name
 
-_BOX, _RING = np.array([0.72, 0.26]), np.array([0.15, 0.15])  # half width and height, in inches
-_GRID, _ROUND = np.array([1.8, 0.85]), "round,pad=0,rounding_size=0.08"  # from box to box; corners
+_BOX, _RING = np.array([0.74, 0.23]), np.array([0.13, 0.13])  # half width and height, in inches
+_GRID, _ROUND = np.array([1.8, 0.7]), "round,pad=0,rounding_size=0.1"  # from box to box; corners
 
 
 def diagram(
@@ -49,16 +48,16 @@ def diagram(
     for label, inside in frames.items():
         joined = [end(b, a)[0] for a, b, *_ in arrows if a in inside and b in streams]
         low, high = _corners([*(at[name] for name in inside), *joined])
-        _draw_box(ax, (low + high) / 2, (high - low) / 2 + _BOX + 0.13, GREY, linestyle="--")
-        write_name(ax, high + _BOX + 0.13, label, GREY, xytext=(-2, 3), ha="right", weight="bold")
+        _draw_box(ax, (low + high) / 2, (high - low) / 2 + _BOX + 0.13, "none", facecolor="#f1eee4")
+        write_name(ax, high + _BOX + 0.13, label, GREY, xytext=(-2, 4), ha="right", weight="bold")
     for first, last in streams.values():
-        _draw_path(ax, _route(at[first], at[last], half[first], half[last]), BLUE, 4)
+        _draw_path(ax, _route(at[first], at[last], half[first], half[last]), BLUE, 5)
     for a, b, *note in arrows:
         (start, size), (goal, goal_size) = end(a, b), end(b, a)
         path = _route(start, goal, 0 * size if a in streams else size, goal_size)
-        _draw_path(ax, path, INK, 1.4)
+        _draw_path(ax, path, GREY, 1.2)
         level = {"ha": "center", "xytext": (0, 4)} if start[1] == goal[1] else {"xytext": (5, -3)}
-        write_name(ax, (path[-2] + path[-1]) / 2, "".join(note), INK, fontsize=9, **level)
+        write_name(ax, (path[-2] + path[-1]) / 2, "".join(note), GREY, fontsize=9.5, **level)
         if b in streams:
             _draw_ring(ax, goal, "+", BLUE)
     for name, place in at.items():
@@ -66,7 +65,7 @@ def diagram(
         if half[name] is _RING:
             _draw_ring(ax, place, shown[name], color)
         else:
-            _draw_box(ax, place, _BOX, color, facecolor=0.15 * np.array(to_rgb(color)) + 0.85)
+            _draw_box(ax, place, _BOX, color, facecolor=PAPER if color == GREY else (color, 0.2))
             ax.text(*place, textwrap.fill(shown[name], 17), ha="center", va="center")
     return fig
 
@@ -89,17 +88,18 @@ def _route(start: Any, goal: Any, size: Any, goal_size: Any) -> np.ndarray:
 
 
 def _draw_path(ax: Axes, points: np.ndarray, color: str, width: float) -> None:
-    look: dict[str, Any] = {"color": color, "linewidth": width, "mutation_scale": 8 + 3 * width}
+    look: dict[str, Any] = {"color": color, "linewidth": width, "mutation_scale": 7 + 2.5 * width}
     ax.add_patch(FancyArrowPatch(path=Path(points), arrowstyle="-|>", joinstyle="round", **look))
 
 
 def _draw_box(ax: Axes, center: Any, half: Any, color: str, **look: Any) -> None:
-    look = {"facecolor": "none", "edgecolor": color, "boxstyle": _ROUND, "linewidth": 1.4, **look}
+    look = {"facecolor": "none", "edgecolor": color, "boxstyle": _ROUND, "linewidth": 1, **look}
     ax.add_patch(FancyBboxPatch(center - half, *(2 * half), **look))
 
 
 def _draw_ring(ax: Axes, center: Any, sign: str, color: str) -> None:
-    look = {"facecolor": "white", "edgecolor": color, "linewidth": 1.8, "zorder": 3}
+    look = {"facecolor": PAPER, "edgecolor": color, "linewidth": 1.8, "zorder": 3}
     ax.add_patch(Circle(center, _RING[0], **look))
-    middle: dict[str, Any] = {"xytext": (0, 0), "ha": "center", "va": "center_baseline"}
-    write_name(ax, center, sign, color, fontsize=13, zorder=4, **middle)
+    ax.text(
+        center[0], center[1], sign, color=color, fontsize=13, zorder=4, ha="center", va="center"
+    )

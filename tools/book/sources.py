@@ -229,8 +229,11 @@ def show_output(output: NotebookNode, settings: dict[str, Any], shown: Any) -> i
         )
     if "image/png" not in data:
         return 0
-    alt = output.metadata.get("image/png", {}).get("alt", "")
+    about = output.metadata.get("image/png", {})
+    alt = about.get("alt", "")
     settings["image"] = {"alt": alt}
+    if "width" in about:
+        settings["image"]["width"] = f"{about['width']}px"
     words = data.get("text/plain", "")
     made = re.match(r"(\w+)\(", words)
     if not made or not hasattr(explorers, made[1]):

@@ -5,6 +5,7 @@ picture beside it, and without the kernel that made it there is none ("model not
 """
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -27,4 +28,6 @@ def keep_stills(model: dict[str, Any], **_: Any) -> None:
 warnings.filterwarnings("ignore", "Overriding existing pre_save_hook .keep_stills.")
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 c.FileContentsManager.pre_save_hook = keep_stills
+c.LabApp.custom_css = True
+c.ServerApp.tornado_settings = {"static_custom_path": [str(Path(__file__).with_name("custom"))]}
 c.ContentsManager.hide_globs.extend(["*.egg-info", "nbval.cfg", "pictures", "progress.txt"])

@@ -47,6 +47,7 @@ def slides(chapter: Path, out: Path) -> Path:
     )
     exporter.config.NbConvertBase.display_data_priority = ["image/png", "text/html", "text/plain"]
     own = {"title": chapter.stem, "reveal_file": reveal_file, "formula_font": formula_font()}
+    own["type"] = type_sheet()
     own["colours"] = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(".highlight")
     page, _ = exporter.from_notebook_node(notebook, {"own": own})
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -117,6 +118,16 @@ def reveal_file(name: str) -> str:
     package = find_spec("sphinx_revealjs")
     assert package is not None and package.origin is not None
     return (Path(package.origin).parent / "_static" / "revealjs" / name).read_text("utf-8")
+
+
+def type_sheet() -> str:
+    """The style sheet of the book's type, with its fonts inside."""
+    static = Path(__file__).resolve().parents[1] / "book" / "static"
+
+    def inside(url: re.Match[str]) -> str:
+        return f"url(data:font/woff2;base64,{b64encode((static / url[1]).read_bytes()).decode()})"
+
+    return re.sub(r"url\((fonts/[^)]+)\)", inside, (static / "type.css").read_text("utf-8"))
 
 
 def formula_font() -> str:
