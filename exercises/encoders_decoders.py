@@ -1,5 +1,7 @@
 """The exercises on encoders and decoders: models with a fault, Bahdanau's score, runs, batches."""
 
+from functools import partial
+
 import torch
 from torch import nn
 
@@ -20,29 +22,27 @@ from helpers.seq2seq import Transformer
 # --- 21.1: what is wrong with this model? ---------------------------------------------------------
 
 
-class Patient(Transformer):
+def patient(fault: str, seed: int) -> nn.Module:
     """A small transformer with random weights and one of the FAULTS."""
+    model = Transformer(16, n_head=2, n_layer=1).eval().requires_grad_(False)
+    for parameter in model.parameters():
+        parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator(seed)))
+    (block,) = model.decoder
+    block.attention.causal = fault != "sees the future"
+    block.cross.register_forward_pre_hook(partial(attended, fault), with_kwargs=True)
+    return model
 
-    def __init__(self, fault: str, seed: int):
-        super().__init__(16, n_head=2, n_layer=1)
-        self.fault = fault
-        for parameter in self.parameters():
-            parameter.data = 0.4 * torch.randn(parameter.shape, generator=generator(seed))
-        if fault == "sees the future":
-            self.decoder[0].attention.causal = False
-        if fault != "sound":
-            self.decoder[0].cross.register_forward_pre_hook(self.attend, with_kwargs=True)
 
-    def attend(self, _: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """What cross-attention gets: queries, source, mask."""
-        (x, source), mask = args, kwargs["mask"]
-        if self.fault == "attends to padding":
-            mask = None
-        if self.fault == "ignores the source":
-            source = torch.zeros_like(source)
-        if self.fault == "mixes the texts":
-            source, mask = source[:1].expand_as(source), mask[:1].expand_as(mask)
-        return (x, source), {"mask": mask}
+def attended(fault: str, _: nn.Module, given: tuple, mask: dict) -> tuple[tuple, dict]:
+    """What cross-attention gets in a model with this fault."""
+    x, source = given
+    if fault == "attends to padding":
+        mask = {"mask": None}
+    if fault == "ignores the source":
+        source = torch.zeros_like(source)
+    if fault == "mixes the texts":
+        source, mask = source[:1].expand_as(source), {"mask": mask["mask"][:1]}
+    return (x, source), mask
 
 
 FAULTS = {
@@ -60,13 +60,7 @@ def diagnosis(answer):
     """diagnosis(model): "sound", or the name of its fault"""
     for seed in range(3):
         for fault, test in FAULTS.items():
-            patient = Patient(fault, seed).eval()
-
-            @torch.no_grad()
-            def model(source, decoder_input, patient=patient):
-                return patient(source, decoder_input)
-
-            got = call(answer, model, name="diagnosis")
+            got = call(answer, patient(fault, seed), name="diagnosis")
             expect(
                 got in FAULTS,
                 f"`diagnosis` returned {got!r}. It should return one of {', '.join(FAULTS)}.",
