@@ -1,6 +1,7 @@
 """The exercises on encoders and decoders: models with a fault, Bahdanau's score, runs, batches."""
 
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -27,7 +28,7 @@ def patient(fault: str, seed: int) -> nn.Module:
     model = Transformer(16, n_head=2, n_layer=1).eval().requires_grad_(False)
     for parameter in model.parameters():
         parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator(seed)))
-    (block,) = model.decoder
+    block: Any = model.decoder[0]
     block.attention.causal = fault != "sees the future"
     block.cross.register_forward_pre_hook(partial(attended, fault), with_kwargs=True)
     return model
