@@ -1,67 +1,77 @@
-"""The exercises on encoders and decoders: padding, Bahdanau's score, what buys more, heads."""
+"""The exercises on encoders and decoders: models with a fault, Bahdanau's score, runs, batches."""
 
-import math
+from functools import partial
+from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch import nn
 
 from exercises.check import (
+    call,
     checked,
     diagnose,
     exercise,
     expect,
     expect_no_helpers,
     expect_no_loop,
+    generator,
     normal,
     reported,
-    same,
 )
+from helpers.seq2seq import Transformer
 
-# --- 21.1: nobody attends to padding --------------------------------------------------------------
-
-
-@exercise(
-    inputs=lambda draw: [
-        (torch.tensor([3, 1]), 3),
-        (torch.tensor([2, 5, 4]), 5),
-        (torch.tensor([1, 2, 3, 4]), 4),
-        (torch.tensor([2]), 6),
-        (torch.tensor([0, 2]), 3),
-        *((torch.tensor([draw.randint(1, S) for _ in range(B)]), S) for B, S in ((3, 7), (5, 6))),
-    ],
-    on_shape_error="`lengths[:, None]` is (B, 1): compared with (S,) it gives (B, S).",
-    on_success="One row for each text, the same for all heads and queries.",
-    tolerance=0,
-)
-def padding_mask(lengths, S):
-    """padding_mask(lengths, S): (B, 1, 1, S), True where a key is no padding."""
-    return (torch.arange(S) < lengths[:, None])[:, None, None]
+# --- 21.1: what is wrong with this model? ---------------------------------------------------------
 
 
-padding_mask.slips("""
-    It is the wrong way round: True where a key may be attended to, False where it is padding.
-        ~right(lengths, S)
-    You allow one position too many: a row of length 3 has positions 0, 1 and 2 (<, not <=).
-        < → <=
-    You mask the last token of each row. Positions count from 0, so position s is real if s <
-    length.
-        right(lengths - 1, S)
-    That is (B, S). Heads and queries need a dimension each: (B, 1, 1, S).
-        right(lengths, S)[:, 0, 0]
-    The padding is at the end, not at the beginning: position s is real if s < length.
-        right(lengths, S).flip(-1)
-""")
+def patient(fault: str, seed: int) -> nn.Module:
+    """A small transformer with random weights and one of the FAULTS."""
+    model = Transformer(16, n_head=2, n_layer=1).eval().requires_grad_(False)
+    for parameter in model.parameters():
+        parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator(seed)))
+    block: Any = model.decoder[0]
+    block.attention.causal = fault != "sees the future"
+    block.cross.register_forward_pre_hook(partial(attended, fault), with_kwargs=True)
+    return model
 
 
-@padding_mask.also
-def is_a_mask(answer):
-    mask = answer(*padding_mask.inputs[0])
-    expect(
-        isinstance(mask, torch.Tensor) and mask.dtype == torch.bool,
-        "The right positions, but attention takes a bool tensor of torch: compare (`<`) or end "
-        "with `.bool()`.",
-    )
+def attended(fault: str, _: nn.Module, given: tuple, mask: dict) -> tuple[tuple, dict]:
+    """What cross-attention gets in a model with this fault."""
+    x, source = given
+    if fault == "attends to padding":
+        mask = {"mask": None}
+    if fault == "ignores the source":
+        source = torch.zeros_like(source)
+    if fault == "mixes the texts":
+        source, mask = source[:1].expand_as(source), {"mask": mask["mask"][:1]}
+    return (x, source), mask
 
+
+FAULTS = {
+    "sound": "change one thing at a time, and compare the logits where nothing should change. "
+    "Padding changes sums by rounding, about 1e-6: allow for that, as torch.allclose does",
+    "sees the future": "change a later symbol of the decoder input, and look at earlier logits",
+    "attends to padding": "add zeros at the end of the source, and nothing else",
+    "ignores the source": "give it another source of the same length",
+    "mixes the texts": "compare the second text of a batch with the same text alone",
+}
+
+
+@checked
+def diagnosis(answer):
+    """diagnosis(model): "sound", or the name of its fault"""
+    for seed in range(3):
+        for fault, test in FAULTS.items():
+            got = call(answer, patient(fault, seed), name="diagnosis")
+            expect(
+                got in FAULTS,
+                f"`diagnosis` returned {got!r}. It should return one of {', '.join(FAULTS)}.",
+            )
+            is_so = "is sound" if fault == "sound" else fault
+            expect(got == fault, f"One model {is_so}, and you say {got!r}. To tell: {test}.")
+    return "You named the state of health of fifteen models, without opening one of them."
+
+
+diagnosis.judges_code = True
 
 # --- 21.2: Bahdanau's score -----------------------------------------------------------------------
 
@@ -118,120 +128,56 @@ def at_once(answer):
     expect_no_loop(answer, states(2, 3, 4, 5, 0), states(6, 9, 7, 8, 0), says)
 
 
-# --- 21.3: what helps more? -----------------------------------------------------------------------
+# --- 21.3: what is wrong with these runs? ---------------------------------------------------------
 
-# Words of 8 letters right, the mean of three seeds: four times as wide, three times as long, or
-# attention. A test holds these numbers to the study.
-HELPED = (0.3183, 0.2617, 0.9683)
+RUNS = {"A": "shift", "B": "shuffled", "C": "future", "D": "tail"}
 
 
 @checked
-def helped(answer):
-    """helped: three mean shares (wider, longer, attention), and which of them helped most"""
-    wanted = "Set helped to four things: three fractions, and your verdict."
-    *numbers, verdict = reported(answer, (*HELPED, "wider"), wanted)
+def culprits(answer):
+    """culprits: for each of the runs A to D, the name of its fault"""
+    wanted = "Set culprits to a dict from A, B, C and D to the name of a fault."
+    found = reported(answer, dict.fromkeys(RUNS, "shift"), wanted)
+    right = sum(found[run] == fault for run, fault in RUNS.items())
+    diagnose("""
+        A fault has another name: shift, shuffled, future, tail, padding or small.
+            not {*RUNS.values(), "padding", "small"}.issuperset(found.values())
+        A loss near 0 and one repeated sign: what has the model learned to write after `<`?
+            found["A"] != "shift"
+        B answers a word with a date. A model that is too small, or a loss that counts padding,
+        would hardly make it do so. When is a date as good an answer as any?
+            found["B"] != "shuffled"
+        The loss of C says that it knows the next symbol. When it writes, it does not: what did it
+        have in training that it lacks now?
+            found["C"] != "future"
+        D depends on the company that a text keeps in its batch. Which fault makes that happen?
+            found["D"] != "tail"
+    """)
+    return f"All {right} of them: the loss says that something is wrong, and the answers say what."
 
-    def near(*those, by=5e-4):
-        return same(numbers, those, by)
 
+# --- 21.4: more pairs, or more wrong answers? -----------------------------------------------------
+
+
+@checked
+def batches(answer):
+    """batches: three fractions found, your guess before the runs, and your verdict"""
+    wanted = "Set batches to five things: three fractions, your guess, and your verdict."
+    small, longer, large, _, verdict = reported(answer, (0.9, 0.9, 0.9, "pairs", "pairs"), wanted)
     diagnose("""
         These are percentages. Give fractions between 0 and 1.
-            near(*(100 * one for one in HELPED), by=0.01)
-        The first two are swapped: wider, longer, attention, in this order.
-            near(HELPED[1], HELPED[0], HELPED[2], by=2e-3)
-        Nearly: give two decimals.
-            numbers == [round(one, 1) for one in HELPED]
-        These are words of 12 letters. Take those of 8.
-            near(0.0050, 0.0033, 0.7600)
-        These are the best seeds. Take the mean of the three.
-            near(0.3300, 0.2750, 0.9900)
-        The last has additive scores. The task asks for dot products.
-            near(0.3183, 0.2617, 0.9367)
-        The last is as wide as the first. Change one thing at a time: attention at width 32.
-            near(0.3183, 0.2617, 0.9350)
-        The last is trained as long as the second. Change one thing at a time: 600 steps.
-            near(0.3183, 0.2617, 1.0)
-        These are not the means of "letters 8": one vector with width=128, one vector with
-        steps=1800, dot product with nothing changed, in this order.
-            not near(*HELPED, by=2e-3)
-        The verdict should be "wider", "longer" or "attention".
-            verdict not in ("wider", "longer", "attention")
-        Which of your three numbers is the largest?
-            verdict != "attention"
+            max(small, longer, large) > 1
+        The order is: 8 pairs and 150 steps, 8 pairs and 1,200 steps, 64 pairs and 150 steps.
+            small > longer or small > large
+        The second and the third should be above 0.92. Start each run from a fresh copy of the
+        transformer: `copy.deepcopy(transformer)`.
+            min(longer, large) < 0.92
+        The first should be clearly below the others: it has seen an eighth of their pairs.
+            not 0.6 < small < min(longer, large) - 0.02
+        The verdict should be "pairs" or "wrong answers".
+            verdict not in ("pairs", "wrong answers")
+        Compare the second run with the third. They have seen equally many pairs, and the third has
+        nine times as many wrong answers in each row. Does it find many more?
+            verdict != "pairs"
     """)
-    return "Attention at width 32 is right three times as often as one vector of width 128."
-
-
-# --- 21.4: cross-attention in many heads ----------------------------------------------------------
-
-
-def layer(B, T, S, C, H, real, seed, large=0.7):
-    """real: for each text how many of its positions are no padding, or which."""
-    matrices = [large * normal(C, C, seed=seed + n) for n in range(4)]
-    mask = torch.tensor(
-        [[s in (range(r) if isinstance(r, int) else r) for s in range(S)] for r in real]
-    )
-    return normal(B, T, C, seed=seed + 4), normal(B, S, C, seed=seed + 5), mask, *matrices, H
-
-
-@exercise(
-    inputs=lambda draw: [
-        layer(2, 3, 5, 8, 2, (5, 3), 0),
-        layer(3, 4, 4, 12, 3, (4, 2, 1), 10),
-        layer(1, 2, 6, 8, 4, (4,), 20),
-        layer(2, 5, 2, 6, 2, (1, 2), 30),
-        layer(2, 3, 3, 16, 4, (2, 3), 40),
-        layer(2, 3, 4, 8, 2, ((0, 2, 3), (1, 3)), 50),
-        layer(2, 1, 4, 8, 2, (4, 2), 70),
-        layer(2, 3, 1, 8, 2, (1, 1), 80),
-        layer(2, 6, 3, 8, 2, (1, 1), 60, large=7.0),
-    ],
-    on_shape_error="Queries are (B, H, T, hs), keys and values (B, H, S, hs), the mask (B, 1, 1, "
-    "S).",
-    on_success="There is one output for each query.",
-    backward=True,
-)
-def cross_heads(x, source, mask, Wq, Wk, Wv, Wo, n_head):
-    """cross_heads(x, source, mask, Wq, Wk, Wv, Wo, n_head): (B, T, C)."""
-
-    def split(x, W):
-        return F.linear(x, W).unflatten(-1, (n_head, -1)).transpose(1, 2)
-
-    q, k, v = split(x, Wq), split(source, Wk), split(source, Wv)
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    mask = mask[:, None, None]
-    weights = scores.masked_fill(~mask, -math.inf).softmax(-1)
-    out = (weights @ v).transpose(1, 2).flatten(2)
-    return F.linear(out, Wo)
-
-
-cross_heads.slips("""
-    Padding gets weight, because `mask` is not used.
-        .masked_fill(~mask, -math.inf) →
-    `masked_fill` fills where its mask is True, and that should be the padding: `~mask`.
-        ~mask → mask
-        ~mask, -math.inf → mask, -1e9
-    You set the weights, or the values, of padding to 0 *after* the softmax: the rest no longer sums
-    to 1. Set the scores to −∞ before it.
-        scores.masked_fill(~mask, -math.inf).softmax(-1) → scores.softmax(-1) * mask
-    Padding of 0 still gets weight: its score is 0, and e⁰ is 1. Set its *scores* to −∞.
-        scores.masked_fill(~mask, -math.inf) → (scores * mask)
-    The scores are not divided by √hs.
-        / math.sqrt(q.shape[-1]) →
-    `view` or `reshape` straight to (B, H, T, hs) mixes the tokens: split the last dimension, then
-    transpose.
-        .unflatten(-1, (n_head, -1)).transpose(1, 2) → .reshape(len(x), n_head, x.shape[1], -1)
-    The heads are put together without a transpose back: that mixes the tokens.
-        .transpose(1, 2).flatten(2) → .reshape(x.shape)
-    You apply a matrix as x @ W. Apply each as x @ W.T, or F.linear(x, W).
-        right(x, source, mask, Wq.T, Wk.T, Wv.T, Wo.T, n_head)
-    That is self-attention of x: keys and values come from the source.
-        right(x, x, torch.ones(x.shape[:2], dtype=torch.bool), Wq, Wk, Wv, Wo, n_head)
-""")
-
-
-@cross_heads.also
-def heads_at_once(answer):
-    expect_no_helpers(answer, cross_heads.inputs[0])
-    says = "The values are right. Now without a loop over heads: let them be a dimension."
-    expect_no_loop(answer, layer(2, 3, 5, 8, 2, (5, 3), 0), layer(2, 3, 5, 16, 4, (5, 3), 0), says)
+    return "With as many pairs in all, batches of 8 did as well as batches of 64, on these dates."
