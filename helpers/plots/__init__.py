@@ -127,9 +127,10 @@ def _drawn(
     ax.set(**{f"{side}scale": "log" for side in log})
     for side, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
         if (ticks := labels.pop(f"{side}ticks", None)) is not None:
-            shown = _shown(ticks.values() if isinstance(ticks, Mapping) else ticks)
             axis.set_ticks([], minor=True)
-            axis.set_ticks(list(ticks), shown)
+            axis.set_ticks(
+                [*ticks], _shown(ticks.values() if isinstance(ticks, Mapping) else ticks)
+            )
     ax.set(**labels)
     for (name, level), dashes in zip((hlines or {}).items(), cycle(("--", ":", "-."))):
         draw = ax.axhline if vertical else ax.axvline
@@ -303,11 +304,10 @@ def histograms(
 ) -> Picture:
     """Draw histograms with the same bins."""
     with _drawn(alt, **options) as ax:
-        numbers = [np.ravel(sample) for sample in samples.values()]
-        edges = np.histogram_bin_edges(np.concatenate(numbers), bins, limits)
-        for color, name, sample in zip(cycle(_CYCLE), samples, numbers):
+        edges = np.histogram_bin_edges(np.hstack([*map(np.ravel, samples.values())]), bins, limits)
+        for color, (name, sample) in zip(cycle(_CYCLE), samples.items()):
             look = {"facecolor": (color, 0.3), "edgecolor": color, "linewidth": 1.5}
-            ax.hist(sample, edges, histtype="stepfilled", label=name, **look)
+            ax.hist(np.ravel(sample), edges, histtype="stepfilled", label=name, **look)
         return ax.figure
 
 
