@@ -127,10 +127,9 @@ def _drawn(
     ax.set(**{f"{side}scale": "log" for side in log})
     for side, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
         if (ticks := labels.pop(f"{side}ticks", None)) is not None:
+            shown = _shown(ticks.values() if isinstance(ticks, Mapping) else ticks)
             axis.set_ticks([], minor=True)
-            axis.set_ticks(
-                [*ticks], _shown(ticks.values() if isinstance(ticks, Mapping) else ticks)
-            )
+            axis.set_ticks([*ticks], shown)
     ax.set(**labels)
     for (name, level), dashes in zip((hlines or {}).items(), cycle(("--", ":", "-."))):
         draw = ax.axhline if vertical else ax.axvline
@@ -138,8 +137,7 @@ def _drawn(
     handles, names = ax.get_legend_handles_labels()
     if not legend or len(names) < 2 - bool(hlines) or _name_at_ends(ax, handles, names):
         return
-    if legend in ("above", "below"):
-        place = {"above": "outside upper center", "below": "outside lower center"}[legend]
+    if place := {"above": "outside upper center", "below": "outside lower center"}.get(legend):
         columns = max(1, int(ax.figure.get_figwidth() / (0.5 + 0.08 * max(map(len, names)))))
         ax.figure.legend(handles, names, loc=place, ncols=columns)
     else:
@@ -151,7 +149,7 @@ def _name_at_ends(ax: Axes, handles: Sequence[Any], names: Sequence[str]) -> boo
     ax.get_xlim()  # now the scales are known
     lines = [it for it in handles if isinstance(it, Line2D) and it.get_linestyle() != "None"]
     paths = [(it.get_transform() - ax.transAxes).transform(it.get_xydata()) for it in lines]
-    ends = np.array([max(path.tolist()) for path in paths])
+    ends = np.array([max(path.tolist(), default=[0, 0]) for path in paths])
     k, gap = np.arange(len(lines)), 13 / 72 * ax.figure.dpi / ax.get_window_extent().height
     if len(lines) < len(handles) or min(ends[:, 0]) < 0.93 or max(map(len, names)) > 36:
         return False
