@@ -173,7 +173,7 @@ function build({ model, node, get, set, slider, soon }) {
   }
   let inks = {};
   function readInks() {
-    inks = cssColors(node, "ink quiet line blue orange paper");
+    inks = cssColors(node, "ink quiet line blue red paper");
     inks.font = getComputedStyle(field).fontFamily || "monospace";
     hatched = hatch(inks.quiet);
   }
@@ -213,7 +213,7 @@ function build({ model, node, get, set, slider, soon }) {
     let x = label;
     for (let i = 0; i < n; i++) {
       const long = final[i] * bar;
-      ctx.fillStyle = i === target ? inks.orange : inks.blue;
+      ctx.fillStyle = i === target ? inks.red : inks.blue;
       ctx.fillRect(x, RULER, Math.max(long - 1, 0.4), 18);
       ctx.fillStyle = i === target ? "#000" : inks.paper;
       if (long > 13) ctx.fillText(fitted(nameOf(ranks[i]), long - 2), x + long / 2, RULER + 9);

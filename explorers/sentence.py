@@ -16,7 +16,7 @@ from explorers.packed import ids_of_merges, name_of, packed, rounded
 from explorers.token import readable
 from helpers import data, plots
 from helpers.formats.checkpoints import load_checkpoint
-from helpers.plots import BLUE, GREY, ORANGE, Picture, picture, verbatim
+from helpers.plots import BLUE, GREEN, GREY, Picture, picture, verbatim
 from helpers.text import BPETokenizer
 
 STAGES = ("tokens", "vectors", "scores", "weights", "values", "sum", "next")
@@ -254,7 +254,7 @@ class SentenceExplorer(Explorer):
         mlp = (seen.residual[1:, i] - seen.residual_mid[:, i]).norm(dim=-1).numpy()
         y = np.arange(len(attention))
         ax.barh(y - 0.2, attention, 0.38, color=BLUE)
-        ax.barh(y + 0.2, mlp, 0.38, color=ORANGE)
+        ax.barh(y + 0.2, mlp, 0.38, color=GREEN)
         guesses = [self._name(int(self._read_out(x[i]).argmax())) for x in seen.residual[1:]]
         rows = [f"{n} {verbatim(guess)}" for n, guess in enumerate(guesses)]
         ax.set_yticks(y, rows, fontsize=7.5)
@@ -262,7 +262,7 @@ class SentenceExplorer(Explorer):
         ax.tick_params(length=0, labelsize=7.5)
         ax.grid(visible=False, axis="y")
         ax.set_title("6  sum")
-        ax.set_xlabel("added by attention (blue) and\nfeed-forward (orange), by layer", fontsize=8)
+        ax.set_xlabel("added by attention (blue) and\nfeed-forward (green), by layer", fontsize=8)
 
     def _draw_next(self, ax: Axes, logits: Tensor) -> None:
         p = (logits / self.temperature).softmax(-1)

@@ -190,7 +190,7 @@ function drawSum(s, i, j, layer) {
     l,
   ) => html`<tr class=${l === layer ? "on" : ""}>
     <th scope="row">${l}</th>
-    ${added(attention, "blue")}${added(mlp, "orange")}${numberCell(length.toFixed(1))}
+    ${added(attention, "blue")}${added(mlp, "green")}${numberCell(length.toFixed(1))}
     <td class="nowrap">${token(truncate(s.name(best), 11))} ${percent(prob)}</td>
   </tr>`;
   const titles = ["layer", "attention adds", "feed-forward adds", "length", "prediction so far"];

@@ -1,7 +1,6 @@
 """tools/notebooks.py: the committed form of a chapter, how it is reached, and its number."""
 
 import ast
-import copy
 import re
 import shutil
 import subprocess
@@ -74,17 +73,6 @@ def test_normalise_keeps_outputs_counts_tags_and_ids(messy):
     assert code.outputs[0].text == "printed\n"
     assert code.outputs[1].metadata == {"image/png": {"alt": "A toy."}}
     assert code.outputs[1].data == {"image/png": "iVBORw0KGgo=", "text/plain": "Toy()"}
-
-
-def test_pictures_are_taken_from_another_run_and_nothing_else(messy):
-    again = copy.deepcopy(messy)
-    _, code = again.cells
-    code.outputs[1].data["image/png"], code.outputs[1].metadata = "new", {"image/png": {"width": 7}}
-    code.outputs[0].text = "other"
-    tool.take_pictures(messy, again)
-    printed, shown, *_ = messy.cells[1].outputs
-    assert printed.text != "other" and shown.data["image/png"] == "new"
-    assert shown.metadata == {"image/png": {"width": 7}}
 
 
 def test_normalise_drops_widget_state_and_what_differs_from_run_to_run(messy):

@@ -129,7 +129,7 @@ def _drawn(
         if (ticks := labels.pop(f"{side}ticks", None)) is not None:
             shown = _shown(ticks.values() if isinstance(ticks, Mapping) else ticks)
             axis.set_ticks([], minor=True)
-            axis.set_ticks(list(ticks), shown)
+            axis.set_ticks([*ticks], shown)
     ax.set(**labels)
     for (name, level), dashes in zip((hlines or {}).items(), cycle(("--", ":", "-."))):
         draw = ax.axhline if vertical else ax.axvline
@@ -137,8 +137,7 @@ def _drawn(
     handles, names = ax.get_legend_handles_labels()
     if not legend or len(names) < 2 - bool(hlines) or _name_at_ends(ax, handles, names):
         return
-    if legend in ("above", "below"):
-        place = {"above": "outside upper center", "below": "outside lower center"}[legend]
+    if place := {"above": "outside upper center", "below": "outside lower center"}.get(legend):
         columns = max(1, int(ax.figure.get_figwidth() / (0.5 + 0.08 * max(map(len, names)))))
         ax.figure.legend(handles, names, loc=place, ncols=columns)
     else:
@@ -150,7 +149,7 @@ def _name_at_ends(ax: Axes, handles: Sequence[Any], names: Sequence[str]) -> boo
     ax.get_xlim()  # now the scales are known
     lines = [it for it in handles if isinstance(it, Line2D) and it.get_linestyle() != "None"]
     paths = [(it.get_transform() - ax.transAxes).transform(it.get_xydata()) for it in lines]
-    ends = np.array([max(path.tolist()) for path in paths])
+    ends = np.array([max(path.tolist(), default=[0, 0]) for path in paths])
     k, gap = np.arange(len(lines)), 13 / 72 * ax.figure.dpi / ax.get_window_extent().height
     if len(lines) < len(handles) or min(ends[:, 0]) < 0.93 or max(map(len, names)) > 36:
         return False
@@ -303,11 +302,10 @@ def histograms(
 ) -> Picture:
     """Draw histograms with the same bins."""
     with _drawn(alt, **options) as ax:
-        numbers = [np.ravel(sample) for sample in samples.values()]
-        edges = np.histogram_bin_edges(np.concatenate(numbers), bins, limits)
-        for color, name, sample in zip(cycle(_CYCLE), samples, numbers):
+        edges = np.histogram_bin_edges(np.hstack([*map(np.ravel, samples.values())]), bins, limits)
+        for color, (name, sample) in zip(cycle(_CYCLE), samples.items()):
             look = {"facecolor": (color, 0.3), "edgecolor": color, "linewidth": 1.5}
-            ax.hist(sample, edges, histtype="stepfilled", label=name, **look)
+            ax.hist(np.ravel(sample), edges, histtype="stepfilled", label=name, **look)
         return ax.figure
 
 
