@@ -318,7 +318,9 @@ function build({ model, node, get, set, slider, soon }) {
     if (inView) load();
   });
   seen.observe(node);
-  Object.assign(node, { text, ready: () => reading.expected.length > letters.length }); // for tests
+  // For tests.
+  const chances = () => guesses().best.map(([id, p]) => [symbols[id], p]);
+  Object.assign(node, { text, chances, ready: () => reading.expected.length > letters.length });
   const stop = () => {
     inView = false;
     seen.disconnect();
