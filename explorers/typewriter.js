@@ -264,7 +264,9 @@ function build({ model, node, get, set, slider, soon }) {
       button.disabled = !best[n];
       button.classList.toggle("own", id === reading.ids[i]);
     });
-    const before = words(Math.max(0, i - 12), Math.max(0, i)).join("").replaceAll("\n", "⏎");
+    const before = words(Math.max(0, i - 12), Math.max(0, i))
+      .join("")
+      .replaceAll("\n", "⏎");
     setText(heading, i < 0 ? "" : `after “${i > 12 ? "…" : ""}${before}”`);
     const bits = came && `: ${percent(came)}, a surprise of ${fixed(-Math.log2(came), 1)} bits`;
     setText(verdict, i < 0 ? "" : `came “${visible(symbols[reading.ids[i]])}”${bits ?? ""}`);
