@@ -36,13 +36,6 @@ class Reading {
     if (i < this.base) this.base = Math.max(0, i - 128);
     this.done = Math.max(0, Math.min(this.done, i + 1 - this.base));
   }
-  /** Forgets the first n letters, of which the last ends a line. */
-  drop(n) {
-    this.ids.splice(0, n);
-    this.expected.splice(0, n);
-    this.base -= n;
-    if (this.base < 0) this.base = this.done = 0;
-  }
 }
 
 function build({ model, node, get, set, slider, soon }) {
@@ -95,12 +88,6 @@ function build({ model, node, get, set, slider, soon }) {
     letter.classList.add("end");
     line.hidden = false;
     newLine();
-    if (letters.length < LETTERS) return;
-    const n = paper.firstElementChild.childElementCount;
-    paper.firstElementChild.remove();
-    letters.splice(0, n);
-    reading.drop(n);
-    hover = -1;
   }
   function cut(i) {
     for (const letter of letters.splice(i)) letter.remove();
@@ -112,9 +99,7 @@ function build({ model, node, get, set, slider, soon }) {
     recorded = [];
     hover = -1;
   }
-  function toEnd() {
-    paper.scrollTop = paper.scrollHeight;
-  }
+  const toEnd = () => paper.scrollTo(0, paper.scrollHeight);
 
   // --- what is done
   /** Sets traits, and tells Python what is on the page. */
@@ -152,9 +137,9 @@ function build({ model, node, get, set, slider, soon }) {
     } else if (next !== undefined) put(next, "");
     else return;
     toEnd();
-    if (!calm || !letters.at(-1).matches(".end")) return;
-    tell({ playing: false });
-    setText(spoken, text().trimEnd().split("\n").at(-1));
+    const isFull = letters.length >= LETTERS;
+    if (isFull) said = "The page is full: start again, or choose another letter.";
+    if (isFull || (calm && letters.at(-1).matches(".end"))) tell({ playing: false });
   }
   function frame(now) {
     asked = false;
@@ -172,32 +157,23 @@ function build({ model, node, get, set, slider, soon }) {
     asked = true;
   }
   function load(late) {
-    said = "";
-    loading ??= Promise.resolve(late ?? weightsOf(model, load)).then(
-      (bytes) => {
-        gpt = gptOf(bytes);
-        go();
-      },
-      (error) => {
+    loading ??= Promise.resolve(late ?? weightsOf(model, load))
+      .then((bytes) => (gpt = gptOf(bytes)))
+      .catch((error) => {
         loading = null;
         said = `The weights could not be loaded (${error.message}): press Pause and Go on to retry.`;
-        soon();
-      },
-    );
+      })
+      .finally(go);
     go();
   }
 
   // --- in the book the address can hold the text
-  async function link() {
+  function link() {
     const forks = letters.flatMap((letter, i) => (letter.matches(".fork") ? [String(i)] : []));
     const state = { play: text(), t: String(get("temperature")), forks: forks.join() };
     history.replaceState(null, "", `#${new URLSearchParams(state)}`);
-    const copied = navigator.clipboard?.writeText(location.href);
-    said = "The address of this page is a link to this text now";
-    await Promise.resolve(copied ?? Promise.reject()).then(
-      () => (said += ", and is copied."),
-      () => (said += ": copy it from the address bar."),
-    );
+    navigator.clipboard?.writeText(location.href).catch(() => {}); // not every page may
+    said = "The address of this page is a link to this text now.";
     soon();
   }
   function fromLink() {
@@ -223,6 +199,7 @@ function build({ model, node, get, set, slider, soon }) {
   const spoken = html`<p class="unseen" role="status" aria-live="polite" />`;
   const [note, progress] = html`<span role="status" /><progress />`;
   const press = () => {
+    said = "";
     load();
     tell({ at: -1, playing: !get("playing") });
   };
@@ -250,7 +227,9 @@ function build({ model, node, get, set, slider, soon }) {
     </div>
     <p class="state quiet">${note}${progress}</p>${spoken}`;
   const speak = debounce(() => {
-    if (!get("playing")) setText(spoken, `${heading.textContent} ${verdict.textContent}`);
+    const line = text().trimEnd().split("\n").at(-1); // what was written last, or what is looked at
+    const looked = `${heading.textContent} ${verdict.textContent}`;
+    if (!get("playing")) setText(spoken, get("at") < 0 ? line : looked);
   }, 400);
 
   function paint() {
@@ -281,26 +260,20 @@ function build({ model, node, get, set, slider, soon }) {
   }
 
   // --- pointer and keys
-  const look = (n) => {
-    if (n === hover) return;
-    hover = n;
+  const look = ({ target }) => {
+    hover = letters.indexOf(target);
     soon();
   };
-  paper.addEventListener("pointermove", ({ target }) => look(letters.indexOf(target)));
-  paper.addEventListener("pointerleave", () => look(-1));
+  paper.addEventListener("pointermove", look);
+  paper.addEventListener("pointerleave", look);
   paper.addEventListener("click", ({ target }) => choose(letters.indexOf(target)));
   paper.addEventListener("keydown", ({ key }) => {
     if (/^[1-9]$/.test(key)) fork(Number(key) - 1);
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -40, ArrowDown: 40 }[key];
+    if (!step) return;
     hover = -1;
-    const line = letters[place()]?.parentElement;
-    const column = [...(line?.children ?? [])].indexOf(letters[place()]);
-    const beside = (other) => letters.indexOf([...other.children].slice(0, column + 1).at(-1));
-    if (key === "ArrowLeft") choose(place() - 1);
-    if (key === "ArrowRight") choose(place() + 1);
-    if (key === "ArrowUp" && line?.previousElementSibling)
-      choose(beside(line.previousElementSibling));
-    if (key === "ArrowDown" && line?.nextElementSibling) choose(beside(line.nextElementSibling));
-    if (get("at") >= 0) letters[place()].scrollIntoView({ block: "nearest" });
+    choose(Math.max(0, Math.min(letters.length - 1, place() + step)));
+    letters[place()]?.scrollIntoView({ block: "nearest" });
   });
 
   // --- from the beginning

@@ -81,14 +81,6 @@ class Typewriter(ModelExplorer):
     _given = read_only("symbols", "file", "megabytes")
     _warmth = in_range("a number", "temperature", low=0.1, high=2)
 
-    @traitlets.validate("text")
-    def _known(self, proposal: Any) -> str:
-        if strange := sorted(set(proposal.value) - set(self.symbols)):
-            raise traitlets.TraitError(
-                f"“{strange[0]}” is not among the {len(self.symbols)} characters of this model"
-            )
-        return proposal.value
-
     def _ids(self, text: str) -> list[int]:
         """What the model reads: the end of a line and the text, as much as its window holds."""
         return self._tokenizer.encode("\n" + text)[-self._model.block_size :]
