@@ -61,4 +61,4 @@ def film(seed: int, place: int) -> None:
 
 
 if __name__ == "__main__":
-    film(*map(int, sys.argv[1:] or (2, 65)))
+    film(*map(int, sys.argv[1:] or (4, 19)))

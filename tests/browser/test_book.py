@@ -347,7 +347,7 @@ def test_a_sentence_goes_through_the_model_which_is_fetched_when_it_is_seen(read
     stage = node.get_by_role("tab", name="4 weights")
     stage.press("Enter")
     expect(node.get_by_label("this head is on")).to_be_visible()
-    assert asked == [name]
+    assert asked.count(name) == 1
     expect(node.locator(".answer th").first).to_have_text("istot")  # as the chapter says
     expect(node.locator(".answer .number").first).to_have_text(re.compile("^55"))
     node.get_by_label("this head is on").press("Space")
@@ -359,7 +359,7 @@ def test_a_sentence_goes_through_the_model_which_is_fetched_when_it_is_seen(read
     assert_computed(node, saved, text)
     link = node.locator(".links a").first
     assert (book / link.get_attribute("href")).is_file()
-    assert asked == [name]
+    assert asked.count(name) == 1
 
 
 def test_a_text_grows_beyond_what_is_kept_of_it(reader, book):
