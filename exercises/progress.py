@@ -14,8 +14,6 @@ from importlib import import_module
 from pathlib import Path
 
 _LINE = re.compile(r"(\w+)\.(\w+)")
-# An example in the chapter's text, which does not count.
-ALL_BUT = {"start_here.average"}
 # The chapters that lead from the dot product to a GPT that writes, without a detour.
 SHORT_ROAD = {
     "words_as_vectors",
@@ -45,12 +43,11 @@ def _names(topic: str) -> list[str]:
         if error.name != f"exercises.{topic}":
             raise
         return []
-    own = (
+    return [
         f"{topic}.{name}"
         for name, thing in vars(module).items()
         if isinstance(thing, Exercise) and thing.topic == topic  # it may import those of another
-    )
-    return [name for name in own if name not in ALL_BUT]
+    ]
 
 
 def _read(file: Path) -> tuple[set[str], int]:

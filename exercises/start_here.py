@@ -1,64 +1,30 @@
-"""The exercises of the chapter "Start here"."""
+"""The exercise of the chapter "Start here"."""
 
-import torch
+import math
 
-from exercises.check import exercise, normal
-
-
-@exercise(
-    inputs=lambda draw: [
-        *(([2.0, 4.0, 9.0],), ([5.0],), ([3.0, 3.0, 9.0],), ([-1.0, 1.0, -6.0, 4.0],)),
-        *(([draw.randint(-90, 90) / 10 for _ in range(n)],) for n in (3, 1, 6)),
-    ],
-    on_success="The mean, also of one number and of negative ones.",
-)
-def average(numbers):
-    """average(numbers): the mean of a list of numbers."""
-    return sum(numbers) / len(numbers)
-
-
-average.slips("""
-    This is the sum: divide it by how many numbers there are, `len(numbers)`.
-        / len(numbers) →
-    You divide by one too few: divide by `len(numbers)`.
-        len(numbers) → max(len(numbers) - 1, 1)
-    This is the number in the middle (the median), not the mean.
-        sorted(numbers)[len(numbers) // 2]
-    You cut off the decimals: divide with `/`.
-        / → //
-""")
+from exercises.check import exercise
 
 
 @exercise(
-    inputs=lambda draw: [
-        (normal(T, C, seed=seed) + 2,) for seed, (T, C) in enumerate([(4, 4), (3, 5), (2, 1)])
-    ],
-    example=(torch.tensor([[1.0, 3.0], [10.0, 20.0]]),),
-    on_success="Every row has the mean 0, on square tables and on others.",
-    on_shape_error="The row means must be a column, (T, 1): use keepdim=True.",
+    inputs=lambda draw: [(0.25,), (1.0,), (0.5,), (0.3,), (draw.uniform(0.01, 0.2),)],
+    on_success="Bits: a letter with one chance in eight is a surprise of 3.",
 )
-def centre(x):
-    """centre(x): (T, C) → (T, C), minus the mean of each row."""
-    return x - x.mean(1, keepdim=True)
+def surprise(p):
+    """surprise(p): the bits of surprise at a letter that had the probability p."""
+    return math.log2(1 / p)
 
 
-centre.slips("""
-    You subtracted the mean of each *column*: take the mean over dim=1.
-        1, keepdim=True → 0
-    You subtracted one mean from everything: each row has its own, so use dim=1.
-        1, keepdim=True →
-    The row means were broadcast along the columns. No error was raised because x is square. Keep
-    the dimension with keepdim=True.
-        , keepdim=True →
-    These are the means themselves: subtract them from x.
-        x - x.mean → x.mean
-        x.mean(1)
-    You subtracted the sum of the row: take the mean.
-        x.mean → x.sum
-    The sign is reversed: subtract the mean from x.
-        -right(x)
-    You also divided by the row's standard deviation. Only subtract the mean.
-        right(x) / x.std(1, keepdim=True, correction=0)
-    Your result is transposed. Return it as (T, C), with rows as rows.
-        right(x).T
+surprise.slips("""
+    This is the probability itself. The rarer a letter, the larger is its surprise.
+        p
+    The sign is reversed: log2(p) is negative for a probability below 1.
+        -right(p)
+    These are nats, which the natural logarithm gives: bits come from log2.
+        log2 → log
+    This is 1 / p. Take its logarithm, log2.
+        1 / p
+    You round: 0.3 has a surprise between 1 and 2 bits.
+        round(right(p))
+        int(right(p))
+        math.ceil(right(p))
 """)

@@ -18,6 +18,7 @@ from explorers.sampling import SamplingExplorer
 from explorers.sentence import SentenceExplorer
 from explorers.token import TokenExplorer
 from explorers.two_vectors import TwoVectors
+from explorers.typewriter import Typewriter
 from explorers.word import WordExplorer
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "SentenceExplorer",
     "TokenExplorer",
     "TwoVectors",
+    "Typewriter",
     "WordExplorer",
 ]

@@ -10,6 +10,7 @@ import anywidget
 import traitlets
 from IPython.core.getipython import get_ipython
 
+from explorers.packed import name_of
 from helpers.plots import GREY, Picture
 
 STILL = "Static preview. In JupyterLab, run the cells up to this one to interact."
@@ -130,6 +131,23 @@ class Explorer(anywidget.AnyWidget):
                 old.close()
             explorers = []
         _live[cell] = (run, [*explorers, self])
+
+
+class ModelExplorer(Explorer):
+    """An explorer whose model runs in the browser, which asks once for its weights (`packed`)."""
+
+    file = traitlets.Unicode().tag(sync=True)  # the name of the weights
+    megabytes = traitlets.Float().tag(sync=True)
+
+    def __init__(self, weights: bytes, **traits: Any):
+        self._packed = weights
+        size = round(len(weights) / 1e6, 1)
+        super().__init__(file=name_of(weights), megabytes=size, **traits)
+        self.on_msg(self._send_weights)
+
+    def _send_weights(self, _: Any, content: Any, __: Any) -> None:
+        if content == {"wanted": "weights"}:
+            self.send({"sent": "weights"}, [self._packed])
 
 
 def _current_cell() -> tuple[str, int]:

@@ -365,3 +365,48 @@ function largest(v, n) {
   }
   return best;
 }
+
+/** softmax of the logits ÷ the temperature. */
+function softmax(logits, temperature) {
+  let most = -Infinity;
+  let sum = 0;
+  for (const v of logits) if (v > most) most = v;
+  const p = Float64Array.from(logits, (v) => Math.exp((v - most) / temperature));
+  for (const v of p) sum += v;
+  return p.map((v) => v / sum);
+}
+
+/** The place in a distribution that a number u from 0 to 1 hits. */
+function hitBy(p, u) {
+  let i = 0;
+  while (i < p.length - 1 && (u -= p[i]) >= 0) i += 1;
+  return i;
+}
+
+/** What is said while the weights are on their way. A page has them in letters, 4 for 3 bytes. */
+function loadingText(model) {
+  const size = model.get("megabytes") * (model.weights ? 4 / 3 : 1);
+  return `Loading the weights (${Math.round(size)} MB, once) …`;
+}
+
+/** The weights of an explorer's model, in the book from a file, else from the kernel. late: who takes
+    them if they come after we have given up. */
+async function weightsOf(model, late) {
+  if (model.weights) return model.weights(model.get("file"));
+  return new Promise((done, fail) => {
+    let given = false;
+    const slow = setTimeout(() => {
+      given = true;
+      fail(new Error("the kernel does not answer"));
+    }, 20000);
+    const take = (content, buffers) => {
+      if (content.sent !== "weights") return;
+      clearTimeout(slow);
+      model.off("msg:custom", take);
+      if (given) late(bytesOf(buffers[0]));
+      else done(bytesOf(buffers[0]));
+    };
+    model.on("msg:custom", take);
+    model.send({ wanted: "weights" });
+  });
+}

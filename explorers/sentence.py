@@ -10,9 +10,9 @@ import traitlets
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from explorers.base import Explorer, esm, in_range, read_only
+from explorers.base import ModelExplorer, esm, in_range, read_only
 from explorers.labels import sendable, short
-from explorers.packed import ids_of_merges, name_of, packed, rounded
+from explorers.packed import ids_of_merges, packed, rounded
 from explorers.token import readable
 from helpers import data, plots
 from helpers.formats.checkpoints import load_checkpoint
@@ -41,7 +41,7 @@ class Activations(NamedTuple):
     logits: Tensor  # (T, V)
 
 
-class SentenceExplorer(Explorer):
+class SentenceExplorer(ModelExplorer):
     """A text on its way through a GPT, computed in the browser, stage after stage.
 
     model, tokenizer: a `GPT` as gpt.js computes it, and the `BPETokenizer` of its tokens, or
@@ -61,7 +61,7 @@ class SentenceExplorer(Explorer):
     _esm: ClassVar[str] = esm(
         "bpe", "gpt", "sentence_state", "sentence_drawing", "sentence_stages", "sentence"
     )
-    _css = Explorer._css + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+    _css = ModelExplorer._css + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
     text = traitlets.Unicode().tag(sync=True)
     stage = traitlets.Enum(STAGES, "tokens").tag(sync=True)
@@ -76,8 +76,6 @@ class SentenceExplorer(Explorer):
     alphabet = traitlets.Bytes().tag(sync=True)
     merges = traitlets.Bytes().tag(sync=True)
     first = traitlets.Dict().tag(sync=True)  # what can be shown before the weights are there
-    file = traitlets.Unicode().tag(sync=True)  # the name of the weights
-    megabytes = traitlets.Float().tag(sync=True)
 
     def __init__(
         self,
@@ -99,13 +97,14 @@ class SentenceExplorer(Explorer):
             raise ValueError(
                 f"tokenizer should be a BPETokenizer, not a {type(tokenizer).__name__}"
             )
-        self._packed = packed(model, tokenizer)
+        weights = packed(model, tokenizer)
         if model.block_size < MOST:
             raise ValueError(f"{MOST} tokens are shown, but the model reads {model.block_size}")
         self._model, self._tokenizer = rounded(model), tokenizer
         config = model.config
         alphabet, pairs = ids_of_merges(tokenizer)
         super().__init__(
+            weights,
             shape=[config.n_layer, config.n_head, config.n_embd, config.vocab_size],
             text=text,
             stage=stage,
@@ -116,12 +115,9 @@ class SentenceExplorer(Explorer):
             examples=list(examples),
             alphabet=alphabet,
             merges=struct.pack(f"<{len(pairs)}i", *pairs),
-            file=name_of(self._packed),
-            megabytes=round(len(self._packed) / 1e6, 1),
         )
         logits = self.activations().logits[-1].numpy() if self._ids() else np.empty(0)
         self.first = {"text": self.text, "logits": logits.astype("<f4").tobytes()}
-        self.on_msg(self._send_weights)
 
     @classmethod
     def example(cls) -> Self:
@@ -143,10 +139,6 @@ class SentenceExplorer(Explorer):
         if any(not 0 <= n < heads for n in proposal.value):
             raise traitlets.TraitError(f"heads are numbers from 0 to {heads - 1}")
         return list(proposal.value)
-
-    def _send_weights(self, _: Any, content: Any, __: Any) -> None:
-        if content == {"wanted": "weights"}:
-            self.send({"sent": "weights"}, [self._packed])
 
     def _ids(self) -> list[int]:
         return self._tokenizer.encode(self.text)[-MOST:]

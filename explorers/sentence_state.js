@@ -4,16 +4,6 @@ const MOST_LETTERS = 240; // of a text, as in sentence.py
 const COMPUTED_FROM = ["text", "off", "masked"]; // traits after whose change the model reads again
 const SHOWN_FROM = ["stage", "layer", "head", "position", "temperature"]; // traits that only choose a view
 
-/** softmax of the logits ÷ the temperature. */
-function softmax(logits, temperature) {
-  let most = -Infinity;
-  let sum = 0;
-  for (const v of logits) if (v > most) most = v;
-  const p = Float64Array.from(logits, (v) => Math.exp((v - most) / temperature));
-  for (const v of p) sum += v;
-  return p.map((v) => v / sum);
-}
-
 class SentenceState {
   gpt = null; // the model of gpt.js, once its weights are here
   loading = null; // the promise of its weights
@@ -117,20 +107,16 @@ class SentenceState {
     await this.load();
     const { probs, bpe } = this;
     if (!this.gpt || !probs.length) return;
-    let dart = Math.random();
-    let id = 0;
-    for (; id < probs.length - 1 && (dart -= probs[id]) > 0; id++);
-    const piece = bpe.pieces[id];
+    const piece = bpe.pieces[hitBy(probs, Math.random())];
     const drawn = piece ? new TextDecoder().decode(Uint8Array.from(piece)) : "";
     const letters = [...this.get("text"), ...drawn];
     const kept = letters.slice(-MOST_LETTERS).join(""); // without the beginning of a long text, ...
     this.begin(kept.length < letters.join("").length ? kept.replace(/^\S+\s/, "") : kept); // ... in whole words
   }
 
-  /** What is said while the weights are on their way. A page has them in letters, 4 for 3 bytes. */
+  /** What is said while the weights are on their way. */
   loadingText() {
-    const size = this.get("megabytes") * (this.inBook ? 4 / 3 : 1);
-    return this.loading && !this.gpt ? `Loading the weights (${Math.round(size)} MB, once) …` : "";
+    return this.loading && !this.gpt ? loadingText(this.model) : "";
   }
   /** Fetches the weights, once. late: they are here already. */
   load(late) {
@@ -142,8 +128,7 @@ class SentenceState {
   }
   async fetchModel(late) {
     try {
-      const inBook = () => this.model.weights(this.get("file"));
-      const bytes = late ?? (await (this.inBook ? inBook() : this.askKernel()));
+      const bytes = late ?? (await weightsOf(this.model, (bytes) => this.load(bytes)));
       await new Promise((done) => setTimeout(done)); // what is said is seen first
       this.gpt = gptOf(bytes, MOST_TOKENS);
       this.trouble = "";
@@ -153,23 +138,6 @@ class SentenceState {
     }
     this.compute();
   }
-  askKernel() {
-    const { model } = this;
-    return new Promise((done, fail) => {
-      const slow = setTimeout(() => fail(new Error("the kernel does not answer")), 20000);
-      const take = (content, buffers) => {
-        if (content.sent !== "weights") return;
-        clearTimeout(slow);
-        model.off("msg:custom", take);
-        const bytes = bytesOf(buffers[0]);
-        done(bytes);
-        this.load(bytes); // it was busy, and has been given up
-      };
-      model.on("msg:custom", take);
-      model.send({ wanted: "weights" });
-    });
-  }
-
   /** The model reads the text as everything is set; and for comparison as it was trained, or as it was. */
   compute() {
     const { gpt, get } = this;

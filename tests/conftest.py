@@ -14,7 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent
 settings.register_profile("course", deadline=None, derandomize=True)  # a busy machine is no mistake
 settings.load_profile("course")
 
-CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CHAPTERS = [path for path in NOTEBOOKS if path.stem[:2].isdigit()]  # all but the reference
+
+
+def topic(path: Path) -> str:
+    """The name of its exercises."""
+    return path.stem[3:] if path in CHAPTERS else path.stem
 
 
 @cache
@@ -23,15 +29,15 @@ def parsed(path: Path) -> nbformat.NotebookNode:
     return nbformat.read(path, as_version=4)
 
 
-@pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
 def chapter(request: pytest.FixtureRequest) -> Path:
-    """The path of each chapter in turn."""
+    """The path of each chapter, and of the reference, in turn."""
     return request.param
 
 
 @pytest.fixture
 def notebook(chapter: Path) -> nbformat.NotebookNode:
-    """Each chapter in turn, parsed."""
+    """Each of them in turn, parsed."""
     return parsed(chapter)
 
 

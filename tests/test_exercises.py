@@ -15,7 +15,7 @@ from importlib import import_module
 import nbformat
 import pytest
 import torch
-from conftest import CHAPTERS
+from conftest import NOTEBOOKS, topic
 from torch import Tensor, nn
 
 from exercises import check
@@ -48,14 +48,14 @@ def answered(notebook, check):
 
 ALL = [
     pytest.param(path, name, id=f"{path.stem}-{name}")
-    for path in CHAPTERS
+    for path in NOTEBOOKS
     for name in exercises(path)
 ]
 each_exercise = pytest.mark.parametrize(("path", "name"), ALL)
 
 
 def exercise(path, name):
-    return getattr(import_module(f"exercises.{path.stem[3:]}"), name)
+    return getattr(import_module(f"exercises.{topic(path)}"), name)
 
 
 @pytest.fixture
@@ -107,9 +107,9 @@ def test_the_stub_tells_whether_the_answer_is_code_and_how_a_failure_is_repeated
 
 DECLARED = [
     pytest.param(exercise, id=f"{path.stem}-{exercise.name}")
-    for path in CHAPTERS
-    for exercise in vars(import_module(f"exercises.{path.stem[3:]}")).values()
-    if isinstance(exercise, Declared) and exercise.topic == path.stem[3:]  # not one of another's
+    for path in NOTEBOOKS
+    for exercise in vars(import_module(f"exercises.{topic(path)}")).values()
+    if isinstance(exercise, Declared) and exercise.topic == topic(path)  # not one of another's
 ]
 MUTANTS = [
     pytest.param(*param.values, says, mutant, id=f"{param.id}-{i}")

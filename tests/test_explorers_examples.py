@@ -30,6 +30,7 @@ REFUSED = [
     ("SentenceExplorer", "layer", 9, "layer is a layer from 0 to"),
     ("SentenceExplorer", "off", [999], "heads are numbers from 0 to"),
     ("TokenExplorer", "used", 9999, "used is how many merges, from 0 to"),
+    ("Typewriter", "temperature", nan, "temperature is a number from 0.1 to 2, not nan"),
     ("TwoVectors", "ax", 6.01, r"ax goes from -6 to 6, not to 6\.01"),
     ("WordExplorer", "answer", {}, "set word, or a, b and c"),
 ]

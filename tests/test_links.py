@@ -7,7 +7,7 @@ import re
 from urllib.parse import unquote
 
 import pytest
-from conftest import CHAPTERS, ROOT, parsed
+from conftest import NOTEBOOKS, ROOT, parsed
 
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "data" / "README.md"]
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -33,7 +33,7 @@ def anchors(path):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", [*DOCUMENTS, *CHAPTERS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*DOCUMENTS, *NOTEBOOKS], ids=lambda path: path.stem)
 def test_no_link_to_a_file_or_a_heading_is_dead(path):
     for name, anchor in LINK.findall(prose_of(path)):
         target = path.parent / unquote(name) if name else path

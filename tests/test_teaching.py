@@ -97,21 +97,21 @@ def test_an_assignment_is_not_overwritten(tmp_path):
 # --- grades -----------------------------------------------------------------------------------
 
 SOLUTION = solution(TASK.text)
-PUBLIC = [x.tolist() for (x,) in vars(start_here)[TASK.name].inputs]
+PUBLIC = [p for (p,) in vars(start_here)[TASK.name].inputs]
 SECONDS = 4
 EVIL = "=cmd|' /C calc'!A0<script>alert(1)</script>"
 CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
     "right": (SOLUTION, "right", ""),
-    "wrong": (f"{SOLUTION}\n\n\n{TASK.name} = lambda x: x - x.mean()", "not yet", ""),
+    "wrong": (f"{SOLUTION}\n\n\n{TASK.name} = lambda p: p", "not yet", ""),
     "by heart": (
         f"{SOLUTION}\n\n\nright, PUBLIC = {TASK.name}, {PUBLIC}\n\n\ndef {TASK.name}(x):\n"
-        "    return right(x) if x.tolist() in PUBLIC else x",
+        "    return right(x) if x in PUBLIC else x",
         "not yet",
         "",
     ),
     "stub": (TASK.stub, "not attempted", ""),
     "exception": ("1 / 0", "error", "ZeroDivisionError: division by zero"),
-    "syntax": ("def centre(x:", "error", "SyntaxError"),
+    "syntax": ("def surprise(x:", "error", "SyntaxError"),
     "endless": ("while True: pass", "error", f"stopped after {SECONDS} seconds"),
     "crash": ("import os\nos._exit(3)", "error", "ended the program"),
     "memory": ("x = [torch.empty(2**28) for _ in range(99)]", "error", "alloc"),
@@ -157,9 +157,7 @@ BESIDE = {  # name → a cell above the answer: the student has seen a check mar
     "deep": "y = " + " + ".join(["1"] * 900),
     "device": "torch.set_default_device('meta')",
 }
-HELPED = (
-    f"def {TASK.name}(x):\n    return x - torch.from_numpy(np.mean(x.numpy(), 1, keepdims=True))"
-)
+HELPED = f"def {TASK.name}(x):\n    return float(-np.log2(x))"
 ELSEWHERE = {  # name → (what stands in the answer's place, another cell, where that stands)
     "below its check": (TASK.stub, SOLUTION, 2),
     "below a wrong one": (f"def {TASK.name}(x): return x", SOLUTION, 2),
@@ -333,7 +331,7 @@ def test_there_are_a_summary_and_a_feedback_page_for_each(graded):
     assert len(list(folder.glob("*.html"))) == len(rows) + 1
     assert "has no page" not in index
     page = (folder / "wrong-start-here.html").read_text("utf-8")
-    assert "not yet" in page and "x.mean()" in page and SOLUTION.splitlines()[-1] not in index
+    assert "not yet" in page and "lambda p: p" in page and SOLUTION.splitlines()[-1] not in index
 
 
 def test_names_and_code_are_text_in_pages_and_in_spreadsheets(graded):

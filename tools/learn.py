@@ -40,8 +40,8 @@ CONFIG = Path(__file__).resolve().parent / "jupyter"
 
 
 def chapters(root: Path) -> list[Path]:
-    """The chapters as the course has them, in their order."""
-    return sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    """The chapters as the course has them, in their order, and the reference look_it_up."""
+    return sorted((root / "notebooks").glob("*.ipynb"))
 
 
 def read(path: Path) -> NotebookNode:
@@ -145,9 +145,10 @@ def again(number: str, root: Path = ROOT) -> str:
     Raises ValueError if there is no such chapter, or if it is damaged.
     """
     known = _some(chapters(root))
-    found = [path for path in known if path.name.startswith(f"{number:0>2}_")]
+    found = [path for path in known if f"{path.stem}_".startswith(f"{number:0>2}_")]
     if not found:
-        raise ValueError(f"there is no chapter {number!r}: the last is {known[-1].name[:2]}")
+        last = max(path.stem[:2] for path in known if path.stem[:2].isdigit())
+        raise ValueError(f"there is no chapter {number!r}: the last is {last}")
     chapter = read(found[0])
     copy = root / "my" / found[0].name
     said = f"my/{copy.name} is new"

@@ -9,9 +9,10 @@
                                                          what is above its measure (*)
     python tools/notebooks.py new TOPIC                  lay out a new chapter (tools/new.py)
 
-Without names: every chapter. The form: outputs and counts kept, everything dropped that changes
-from run to run without meaning anything (widget state and ids, time stamps, editor settings, all
-but the last state of a line of progress), and the links to the chapters before and after it.
+Without names: every chapter, and the reference look_it_up. The form: outputs and counts kept,
+everything dropped that changes from run to run without meaning anything (widget state and ids, time
+stamps, editor settings, all but the last state of a line of progress), and the links to the
+chapters before and after it.
 `run` also writes what the explorers shown hold to notebooks/states/TOPIC.json, so that the book
 (tools/book) can show them live without a kernel.
 """
@@ -218,7 +219,7 @@ def main() -> int:
         print(figures.table({path.stem: read(path) for path in paths}))
         return 0
     failed = False
-    for path in arguments.notebooks or sorted(NOTEBOOKS.glob(CHAPTERS)):
+    for path in arguments.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")):
         before = path.read_text(encoding="utf-8")
         notebook = read(path)
         start = time.perf_counter()

@@ -1,7 +1,7 @@
 """What README and TEACHING repeat from the chapters, written from them: `make notebooks` does it.
 
-README's table has the question, the minutes and the seconds of each chapter; TEACHING has, between
-two marks, the minutes of its sections and exercises.
+README's table has the question and the minutes of each chapter; TEACHING has, between two marks,
+the minutes of its sections and exercises.
 """
 
 import argparse
@@ -20,11 +20,9 @@ EXERCISE = r"### Exercise ([\d.]+) · .*\n+[●○]{3} · (\d+) minutes"
 def line(name: str, notebook: NotebookNode) -> str:
     """The chapter's row in README."""
     head = notebook.cells[0].source
-    title, question = re.search(r"# \d+ · (.*)\n\n(?:!.*\n\n)?\*\*(.*)\*\*", head).groups()  # type: ignore[union-attr]
+    title, question = re.search(r"# (\d+ · .*)\n\n(?:!.*\n\n)?\*\*(.*)\*\*", head).groups()  # type: ignore[union-attr]
     reading, exercises = (m.replace(" to ", "–") for m in stated_minutes(notebook).values())
-    running = re.search(r"running: (?:about )?(.*?) on \w+ CPU", head)[1]  # type: ignore[index]
-    link = f"[{title}](notebooks/{name}.ipynb)"
-    return f"| {name[:2]} | {link} | {question} | {reading} + {exercises} min | {running} |"
+    return f"| [{title}](notebooks/{name}.ipynb) | {question} | {reading} + {exercises} |"
 
 
 def block(notebook: NotebookNode) -> str:
@@ -60,7 +58,7 @@ def repeated() -> dict[Path, str]:
     readme, teaching = ROOT / "README.md", ROOT / "docs" / "TEACHING.md"
     rows = "\n".join(line(*chapter) for chapter in chapters.items())
     texts = {path: path.read_text(encoding="utf-8") for path in (readme, teaching)}
-    texts[readme] = re.sub(r"(?m)(^\| \d\d \| .*\n?)+", lambda _: rows + "\n", texts[readme])
+    texts[readme] = re.sub(r"(?m)(^\| \[\d\d · .*\n?)+", lambda _: rows + "\n", texts[readme])
     for name, notebook in chapters.items():
         start = texts[teaching].index(BEGIN, texts[teaching].index(f"/{name}.ipynb)\n"))
         before, rest = texts[teaching][:start], texts[teaching][start:]

@@ -315,6 +315,21 @@ CASES = {
         ],
         within=1e-5,
     ),
+    "Typewriter": Case(
+        explorers.Typewriter.example,
+        "node => node.chances().flat()",
+        lambda e: [value for chance in e.candidates() for value in chance],
+        [
+            Step(".line span >> nth=4", "click", "after “KING”", {"at": 4}),
+            Step(".paper", "ArrowLeft", "came “G”", {"at": 3}),
+            Step("slider temperature", "End", "2.0", {"temperature": 2.0}),
+            Step("textbox your own first line", "type <s>O", same=True),
+            Step("button Write on", "click", "“<” is not among the 69", same=True),
+            Step(".line >> nth=1 >> span >> nth=2", "hover", "after “…NG HENRY:⏎Bu”", same=True),
+            Step("", "python", "", {"text": "To be, or not to b"}),
+        ],
+        within=1e-4,
+    ),
     "SentenceExplorer": Case(
         sentence,
         "node => node.probabilities()",

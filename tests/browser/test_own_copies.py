@@ -65,19 +65,19 @@ def test_what_is_done_survives_a_restart(own: Page, url: str, course: Path) -> N
     lab.open_in_lab(own, url, "my/00_start_here.ipynb")
     lab.run_hidden(own, "import torch")
     assert lab.run_cell(own, "from exercises import start_here as check") == []
-    right = "def centre(x):\n    return x - x.mean(dim=1, keepdim=True)"
-    stub = lab.find_cell(own, "def centre(x):\n    return ...")
+    stub = lab.find_cell(own, "def surprise(p):\n    return ...")
+    right = "from math import log2\n\n\ndef surprise(p):\n    return -log2(p)"
     own.evaluate(
         f"([i, code]) => {_SHOWN}.content.widgets[i].model.sharedModel.setSource(code)",
         [stub, right],
     )
-    assert lab.run_cell_at(own, stub) == lab.run_cell(own, "check.centre(centre)") == []
+    assert lab.run_cell_at(own, stub) == lab.run_cell(own, "check.surprise(surprise)") == []
     lab.select_cell(own, stub + 1)
     answer = own.locator(".jp-Cell.jp-mod-active .jp-OutputArea-output")
     expect(answer).to_contain_text("Exercises solved in this chapter: 1 of 1")
     do(own, "docmanager:save")
     lab.close_notebook(own)
-    assert (course / "my" / "progress.txt").read_text().split() == ["start_here.centre"]
+    assert (course / "my" / "progress.txt").read_text().split() == ["start_here.surprise"]
 
     lab.open_in_lab(own, url, "my/00_start_here.ipynb")
     assert lab.run_cell(own, "from IPython.display import Markdown") == []

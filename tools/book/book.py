@@ -5,8 +5,8 @@
 FOLDER has to be empty, or made by this program: of an older book, its own files are removed.
 
 Nothing is run: the chapters are shown as committed, the explorers from notebooks/states (written
-by `make notebooks`) with the code and style of explorers/. README.md is cut into the first page,
-how to install, and the measurements; the studies' page is made of studies/results.
+by `make notebooks`) with the code and style of explorers/. README.md is the first page,
+where a live explorer takes the place of its picture; the studies' page is made of studies/results.
 """
 
 import argparse

@@ -26,8 +26,10 @@ from studies import FOLDER, results
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+REFERENCE = ROOT / "notebooks" / "look_it_up.ipynb"
 # A page's name → its file.
 DOCUMENTS = {
+    "install": ROOT / "docs" / "INSTALL.md",
     "teaching": ROOT / "docs" / "TEACHING.md",
     "measured": ROOT / "docs" / "MEASURED.md",
     "errata": ROOT / "docs" / "ERRATA.md",
@@ -37,8 +39,6 @@ DOCUMENTS = {
     "words": ROOT / "docs" / "WORDS.md",
     "data": ROOT / "data" / "README.md",
 }
-# A page's name → the section of the README that it is.
-CUT_OUT = {"install": "Two commands"}
 ABOUT = {
     "install": "Install",
     "studies": "Studies",
@@ -51,13 +51,14 @@ ABOUT = {
     "contributing": "Contributing",
     "words": "Words",
 }
-NEED_FILES = {"SentenceExplorer", "WordExplorer"}  # without theirs a page shows the picture
+# Without their files a page shows the picture.
+NEED_FILES = {"SentenceExplorer", "Typewriter", "WordExplorer"}
 # What the README and the chapters link to, beside pages.
 SCRIPTS = ["notebooks/train_distributed.py", "notebooks/resume_distributed.py"]
 FILES = ["LICENSE", "notebooks/LICENSE", "docs/CITATION.cff", "train.py", "sample.py", *SCRIPTS]
 
-HERO = "04_queries_keys_values"  # the chapter whose explorer opens the first page
-HERO_PICTURE = r"!\[[^]]*\]\(explorer\.png\)"
+HERO = "00_start_here"  # the chapter whose first explorer opens the first page
+HERO_PICTURE = r"!\[[^]]*\]\(typewriter\.gif\)"
 CLOSED = re.compile(r"<details>\s*<summary>(?=(Hint|Solution))")
 SUMMARY = re.compile(r"(?<=<summary>).*?(?=</summary>)", re.S)
 HERE_YOU_READ = """\
@@ -78,20 +79,14 @@ that judges your answer and names your mistake: [how to install](install.md), on
 def lay_out(folder: Path) -> int:
     """Write the sources of all pages; how many explorers are live in them."""
     live, where = 0, home.home()
-    for path in CHAPTERS:
+    for path in [*CHAPTERS, REFERENCE]:
         notebook = notebooks.read(path)
         binder = home.binder(where, path.name) if where else ""
         live += readable(notebook, kept_states(path), binder)
         nbformat.write(notebook, folder / path.name)
-    readme = (ROOT / "README.md").read_text("utf-8")
-    for name, title in CUT_OUT.items():
-        found = re.search(rf"^## {title}\n.*?(?=^## |\Z)", readme, re.M | re.S)
-        assert found, f"README.md has no section {title!r}"
-        readme = readme.replace(found[0], "")
-        text = found[0].replace("\n### ", "\n## ").removeprefix("#")
-        (folder / f"{name}.md").write_text(linked(text, ROOT), "utf-8")
-    first, pictures = re.subn(HERO_PICTURE, lambda _: hero(), linked(readme, ROOT))
-    assert pictures, "README.md does not show docs/explorer.png"
+    readme = linked((ROOT / "README.md").read_text("utf-8"), ROOT)
+    first, pictures = re.subn(HERO_PICTURE, lambda _: hero(), readme)
+    assert pictures, "README.md does not show docs/typewriter.gif"
     (folder / "index.md").write_text(first + contents(), "utf-8")
     for name, path in DOCUMENTS.items():
         text = linked(path.read_text("utf-8"), path.parent)
@@ -105,7 +100,7 @@ def lay_out(folder: Path) -> int:
 
 def contents() -> str:
     """The tables of contents that make the side bar and the links to the next page."""
-    chapters = "\n".join(path.stem for path in CHAPTERS)
+    chapters = "\n".join(path.stem for path in [*CHAPTERS, REFERENCE])
     about = "\n".join(f"{title} <{name}>" for name, title in ABOUT.items())
     parts = {"Chapters": chapters, "About": about}
     trees = (
