@@ -7,7 +7,6 @@ a still picture of its first view, so that a page without a running kernel shows
 """
 
 from explorers.attention import AttentionExplorer
-from explorers.averaging import AveragingExplorer
 from explorers.base import Explorer
 from explorers.clock_hands import ClockHands
 from explorers.depth import DepthExplorer
@@ -23,7 +22,6 @@ from explorers.word import WordExplorer
 
 __all__ = [
     "AttentionExplorer",
-    "AveragingExplorer",
     "ClockHands",
     "DepthExplorer",
     "Explorer",

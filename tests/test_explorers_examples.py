@@ -15,8 +15,6 @@ KINDS = sorted(set(explorers.__all__) - {"Explorer"})
 OTHER = {list: [], tuple: (), dict: {}, bytes: b"?", str: "?", int: 7, float: 0.5}
 REFUSED = [
     ("AttentionExplorer", "layer", 999, "layer is a layer from 0 to"),
-    ("AveragingExplorer", "changed", 99, "changed is a token .* from -1 to 23, not 99"),
-    ("AveragingExplorer", "decay", nan, "decay is a factor, from 0 to 1, not nan"),
     ("ClockHands", "query", 61, "query is a position from 0 to 60, not 61"),
     ("ClockHands", "log_base", nan, "log_base is the base as a power of ten, from 1 to 7, not nan"),
     ("DepthExplorer", "norm", "both", "'norm' trait .* any of .*'post'.*, not the str 'both'"),
@@ -84,7 +82,6 @@ def with_odd_texts() -> Iterator[explorers.Explorer]:
         for text in ODD:
             setattr(made, trait, text)
             yield made
-    yield explorers.AveragingExplorer(ODD, range(len(ODD)), values_name="$" * 99)
     yield explorers.AttentionExplorer(ODD, np.eye(len(ODD))[None], average=True)
     yield explorers.WordExplorer(ODD, np.eye(len(ODD)), word="")
     for text in SHORT:

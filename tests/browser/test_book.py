@@ -190,7 +190,7 @@ def test_every_explorer_is_drawn_and_the_page_is_no_wider_than_the_screen(reader
 
 @pytest.mark.parametrize(
     "chapter",
-    ["00_start_here", "03_causal_averaging", "07_position", "08_transformer_block",
+    ["00_start_here", "07_position", "08_transformer_block",
      "12_generation", "14_byte_pair_encoding"],
 )  # fmt: skip
 def test_an_explorer_answers_to_a_key(reader, book, chapter):

@@ -43,14 +43,6 @@ class Case(NamedTuple):
     within: float = 0.006  # numbers of two digits
 
 
-def averaging() -> explorers.AveragingExplorer:
-    learned = np.eye(16, k=-1)
-    learned[0, 0] = 1
-    line = "the king's words"
-    vowels = [float(letter in "aeiou") for letter in line]
-    return explorers.AveragingExplorer(list(line), vowels, values_name="vowel", learned=learned)
-
-
 def rewards() -> explorers.RewardsExplorer:
     problems = [("37+48=", "85."), ("<s>1+1=", "<s>2")]
     start = [["75.", "85.", "85."], ["<s>2", "", "3."]]
@@ -151,28 +143,6 @@ CASES = {
             Step("button neighbours", "click", "Type a word", {"mode": "neighbours"}),
         ],
         within=6e-4,
-    ),
-    "AveragingExplorer": Case(
-        averaging,
-        "td.weight, td.output",
-        lambda e: [*e.weights()[e.row], (e.weights() @ e.inputs())[e.row]],
-        [
-            Step("slider output (row)", "ArrowLeft", "What output 14 d is made of", {"row": 14}),
-            Step(
-                "slider add 1 to token", "ArrowRight*6", "✔ Causal: adding 1 to token 5 i changed"
-            ),
-            Step("checkbox causal mask", "Space", "✘ Leak: 5 outputs before", {"causal": False}),
-            Step("checkbox causal mask", "click", "✔ Causal", {"causal": True}),
-            Step("button exponential decay", "click", "", {"weighting": "decay"}),
-            Step("slider decay", "ArrowRight*3", "", {"decay": 0.65}),
-            Step("button last k", "Enter", "", {"weighting": "last"}),
-            Step("slider k", "Home", "", {"last": 1}),
-            Step("button learned", "click", "", {"weighting": "learned"}),
-            Step("slider add 1 to token", "Home", "Add 1 to a token", {"changed": -1}),
-            Step("button mean", "click", "", {"weighting": "mean"}),
-            Step("figure canvas", "click 0.5 0.35", "What output 5 i is made of", {"row": 5}),
-            Step("", "python", "What output 7 g is made of", {"row": 7}),
-        ],
     ),
     "ClockHands": Case(
         explorers.ClockHands,
