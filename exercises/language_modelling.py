@@ -34,7 +34,7 @@ FAULTS = {"A": 2, "B": 1, "C": 3, "D": 5}  # run → suspect; suspect 4 is innoc
 
 def broken_runs(ids: Tensor, V: int) -> dict[str, list[float]]:
     """The losses of 200 steps of a bigram model with Adam: with each fault, and in order."""
-    runs = {}
+    runs: dict[str, list[float]] = {}
     for name, fault in {"in order": 0, **FAULTS}.items():
         draw = generator(0)
         model = nn.Embedding.from_pretrained(torch.randn(V, V, generator=draw), freeze=False)
