@@ -1,11 +1,10 @@
-"""The exercises on language modelling: the loss and its gradient, counting, sampling."""
+"""The exercises on language modelling: broken trainings, the loss and its gradient, counting."""
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from exercises.check import (
-    call,
     checked,
     diagnose,
     exercise,
@@ -13,10 +12,9 @@ from exercises.check import (
     expect_without,
     generator,
     normal,
-    plain,
     reported,
-    tensor,
 )
+from helpers.training import get_batch
 
 
 def logits_and_targets(B, T, V, seed):
@@ -31,6 +29,59 @@ def large(*logits, y):
 SIZES = [(2, 3, 5), (4, 1, 3), (1, 6, 6), (3, 3, 3), (4, 2, 7)]
 
 
+FAULTS = {"A": 2, "B": 1, "C": 3, "D": 5}  # run → suspect; suspect 4 is innocent
+
+
+def broken_runs(ids: Tensor, V: int) -> dict[str, list[float]]:
+    """The losses of 200 steps of a bigram model with Adam: with each fault, and in order."""
+    runs: dict[str, list[float]] = {}
+    for name, fault in {"in order": 0, **FAULTS}.items():
+        draw = generator(0)
+        model = nn.Embedding.from_pretrained(torch.randn(V, V, generator=draw), freeze=False)
+        if fault == 5:
+            model.weight.data *= 5
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.001 if fault == 4 else 0.1)
+        runs[name] = losses = []
+        for _ in range(200):
+            x, y = get_batch(ids, 64, 64, draw)
+            logits = model(x).softmax(-1) if fault == 2 else model(x)
+            loss = F.cross_entropy(logits.flatten(0, 1), (x if fault == 1 else y).flatten())
+            if fault != 3:
+                optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    return runs
+
+
+@checked
+def broken_training(answer):
+    """faults: run → the number of the suspect."""
+    wanted = 'Set faults to a dictionary, {"A": …, "B": …, "C": …, "D": …}: a number from 1 to 5.'
+    found = reported(answer, FAULTS, wanted)
+    expect(set(found.values()) <= {1, 2, 3, 4, 5}, wanted)
+    diagnose("""
+        Four runs have four different faults, but you named one suspect twice.
+            len(set(found.values())) < 4
+        A does not learn slowly: it levels off at 4.0, and its first loss is ln V to the second
+        digit. A low learning rate leaves the first loss as it was, at 4.7.
+            found["A"] == 4
+        B's loss is far below 2.47, which no bigram table can reach. It must have seen what it
+        should predict.
+            found["B"] != 1
+        The first loss of D is 12.8, before any step was taken. What can be wrong before the first
+        step?
+            found["D"] != 5
+        C begins like the run in order, so its model, its logits and its targets are right. What
+        comes in only after the first step, and grows?
+            found["C"] != 3
+        A's first loss is ln V: its first probabilities are all nearly equal, although its logits
+        are random. What makes the numbers that `F.cross_entropy` gets so small?
+            found["A"] != 2
+    """)
+    return "Suspect 4 is innocent: a rate too low would begin at 4.7 and sink slowly."
+
+
 @exercise(
     # In the large ones the target has all the probability, or none; one position alone is large, so
     # that no other's maximum helps; and all logits are far below 0.
@@ -40,52 +91,57 @@ SIZES = [(2, 3, 5), (4, 1, 3), (1, 6, 6), (3, 3, 3), (4, 2, 7)]
         large([1.0, 0.0], [0.0, 0.0], y=[0, 1]),
         large([-1.0, -1.0, -1.0], y=[2]),
     ],
-    example=(torch.zeros(1, 2, 4), torch.tensor([[3, 0]])),
+    example=(torch.tensor([[[1000.0, 0.0]]]), torch.tensor([[0]])),
     on_shape_error="`gather` keeps the axis, with length 1. Remove it with `[..., 0]` to get (B, "
     "T).",
     why=[""] * 5
     + [
-        "Logits of 1000 are too large for exp, and a probability may round to 0: `log_softmax` "
-        "computes both in one safe step."
+        "Logits of 1000 are too large for exp, and a probability may round to 0: subtract the "
+        "largest logit of each row, and take the logarithm before you divide."
     ]
     * 3,
     on_success="The mean of −ln p of the true tokens, also for large logits.",
 )
 def cross_entropy(logits, y):
     """cross_entropy(logits, y): the mean of −ln p in nats; logits (B, T, V), y (B, T)."""
-    log_p = logits.log_softmax(-1)
-    return -log_p.gather(-1, y[..., None]).mean()
+    z = logits - logits.max(-1, keepdim=True).values
+    log_sum = z.exp().sum(-1).log()
+    return (log_sum - z.gather(-1, y[..., None])[..., 0]).mean()
 
 
 cross_entropy.slips("""
-    Right for small logits, but logits of 1000 give infinity or NaN: exp overflows, or the
-    logarithm meets a 0. `log_softmax` computes both in one safe step.
-        log_softmax(-1) → softmax(-1).log()
-        logits.log_softmax(-1) → (logits.exp() / logits.exp().sum(-1, keepdim=True)).log()
-        logits.log_softmax(-1) → logits - logits.exp().sum(-1, keepdim=True).log()
+    Nothing overflows any more, but a probability can still round to 0, and its logarithm is −∞.
+    Take the logarithm of the sum, and subtract the target's logit: no division, no probability.
+        -right(logits, y).neg().exp().log()
+        -logits.softmax(-1).gather(-1, y[..., None]).log().mean()
+    Right for small logits, but logits of 1000 give infinity or NaN: exp overflows. Subtract the
+    largest logit of each row first.
+        logits - logits.max(-1, keepdim=True).values → logits
     You added a small number, or clamped. That keeps the loss finite, but makes it wrong: with
-    logits of 1000 the loss can be 1000. `log_softmax` needs no such help.
-        log_softmax(-1) → softmax(-1).add(1e-9).log()
-        log_softmax(-1) → softmax(-1).add(1e-8).log()
+    logits of 1000 the loss can be 1000.
+        -logits.softmax(-1).add(1e-9).gather(-1, y[..., None]).log().mean()
+        -logits.softmax(-1).clamp(1e-8).gather(-1, y[..., None]).log().mean()
+    You subtracted one number from all logits. In a row that lies far below it, every power rounds
+    to 0: subtract the largest logit of each row.
+        logits.max(-1, keepdim=True).values → logits.max()
     This is the sum over all positions. The loss is the mean, so that it does not depend on the
     size of the batch.
         .mean() → .sum()
-    The sign is missing: the loss is *minus* the logarithm of a probability.
-        -log_p → log_p
+    The sign is reversed: the cost is the logarithm of the sum, *minus* the target's logit.
+        -right(logits, y)
     This is in bits (log2), or in log10. Nats use the natural logarithm.
         right(logits, y) / torch.tensor(2.0).log()
-    The probabilities at one position do not sum to 1: your softmax runs over time, the texts or
-    all numbers. It should run over the last axis, the symbols.
-        log_softmax(-1) → log_softmax(1)
-        log_softmax(-1) → log_softmax(0)
-    You averaged the logits of the true tokens: turn the logits into probabilities with softmax
-    first.
-        logits.log_softmax(-1) → logits
+    You subtracted the largest logit on one side only: the target's own logit has to be shifted
+    like those in the sum.
+        log_sum - z.gather → log_sum - logits.gather
+    The probabilities at one position do not sum to 1: your sum runs over time or over the texts.
+    It should run over the last axis, the symbols.
+        -logits.log_softmax(1).gather(-1, y[..., None]).mean()
+        -logits.log_softmax(0).gather(-1, y[..., None]).mean()
     `[..., y]` picks every target at every position. Pick only each position's own target, with
     `gather`.
-        .gather(-1, y[..., None]) → [..., y]
+        (log_sum - z.gather(-1, y[..., None])[..., 0]) → (log_sum[..., None, None] - z[..., y])
     These are the values of −ln p at all positions. The loss is their mean, one number.
-        .mean() → .squeeze(-1)
         .mean() →
 """)
 
@@ -93,8 +149,12 @@ cross_entropy.slips("""
 @cross_entropy.also
 def by_hand_and_differentiable(answer):
     given = cross_entropy.inputs[0]
-    diagnosis = "The loss is right, but torch's own `cross_entropy` computed it. Do it yourself."
-    expect_without(answer, given, ["cross_entropy", "cross_entropy_loss"], diagnosis)
+    diagnosis = (
+        "The loss is right, but a function of PyTorch did the repair. Make do without "
+        "`cross_entropy`, `log_softmax` and `logsumexp`."
+    )
+    ready = ["cross_entropy", "cross_entropy_loss", "log_softmax", "logsumexp"]
+    expect_without(answer, given, ready, diagnosis)
     if isinstance(answer(*given), Tensor):  # of a plain number nobody expects gradients
         cross_entropy.expect_backward(answer, given)
 
@@ -142,7 +202,7 @@ logit_gradient.slips("""
         y.numel() → y.shape[1]
     The softmax runs over the wrong axis: the symbols are the last one.
         softmax(-1) → softmax(1)
-    Your gradient is 0 except at the targets. All other logits have one, too: p.
+    Your gradient is 0 except at the targets. All other logits have one as well: p.
         (logits.softmax(-1) - truth) → (logits.softmax(-1) - 1) * truth
 """)
 
@@ -190,87 +250,3 @@ def best_reach(answer):
             "the index of the lowest.",
         )
     return "Ten times the text, one character more: a longer context needs more data."
-
-
-def no_choice(*after):
-    """A table in which id i is always followed by after[i]."""
-    return torch.eye(len(after))[list(after)]
-
-
-ROUND, TO_AND_FRO = no_choice(2, 0, 3, 1), no_choice(1, 0)
-TABLES = [
-    (ROUND, 2, 6), (ROUND, 3, 5), (TO_AND_FRO, 0, 3), (no_choice(1, 2, 0), 1, 4),
-    (no_choice(3, 4, 1, 1, 2), 0, 7), (ROUND, 2, 1), (TO_AND_FRO, 1, 0),
-    (no_choice(*range(1, 40), 0), 7, 300),  # what comes by chance in it comes soon
-]  # fmt: skip
-
-
-@exercise(
-    inputs=lambda draw: [
-        *TABLES,
-        *((no_choice(*draw.sample(range(n), n)), draw.randrange(n), 9) for n in (4, 6)),
-    ],
-    example=(TO_AND_FRO, 0, 3),
-    why=["This table leaves no choice: after each id only one can come."] * 8,
-    draws=True,
-    on_success="Each id is drawn from the row of the one before, and the frequencies fit the "
-    "table.",
-)
-def generate(table, start, n):
-    """generate(table, start, n): n ids, each drawn from the row of the one before."""
-    ids = []
-    for _ in range(n):
-        start = torch.multinomial(table[start], 1).item()
-        ids.append(start)
-    return ids
-
-
-generate.slips("""
-    You always draw from the row of the start. The next row is that of the id just drawn.
-        right(table, start, 1) * n
-    The start is in your list: return only the n new ids.
-        [start, *right(table, start, n)]
-    The start is in your list, in place of the last new id.
-        [start, *right(table, start, n - 1)]
-    You read the columns: the row of an id holds what comes after it.
-        table[start] → table[:, start]
-    Only one id: is `return` inside the loop?
-        right(table, start, 1)
-        right(table, start, 1)[0]
-    This is only the last id. Return the list of all n.
-        return ids → return ids[-1]
-    Each id is a list or a tensor with one entry. Take the number out: `[0]`, or `.item()`.
-        [torch.tensor([i]) for i in right(table, start, n)]
-    You took the softmax of the row. Its numbers are probabilities already.
-        table[start] → table[start].softmax(0)
-""")
-
-
-@generate.also
-def by_chance(answer):
-    # So many that 0.05 is more than chance; in texts, as what calls itself can go only so deep.
-    table, texts, n = torch.tensor([[2.0, 5, 1], [1, 2, 5], [4, 1, 3]]) / 8, 16, 400
-    given = [plain(call(answer, table, 0, n)) for _ in range(texts)]
-    ids = [tensor(text, "the ids").long() for text in given]
-    expect(all(text.shape == (n,) for text in ids), f"generate(table, 0, {n}) should give {n} ids.")
-    whole = not torch.as_tensor(given[0]).is_floating_point()
-    expect(whole, "The ids are right, but they have a decimal point: ids are whole numbers.")
-    ids = torch.stack(ids)
-    expect(bool(((ids >= 0) & (ids < 3)).all()), "The ids should be 0, 1 or 2 for a table of 3.")
-    before, after = ids[:, :-1].flatten(), ids[:, 1:].flatten()
-    expect(
-        not torch.equal(after, table.argmax(1)[before]),
-        "You always take the most probable id (argmax), which runs in a circle. Draw with the "
-        "probabilities: `torch.multinomial`.",
-    )
-    expect(
-        not torch.equal(ids[0], ids[1]),
-        "Two calls gave the same text: draw at random, and do not seed inside the function.",
-    )
-    counts = torch.bincount(3 * before + after, minlength=9).view(3, 3).float()
-    worst = float((counts / counts.sum(1, keepdim=True).clamp_min(1) - table).abs().max())
-    expect(
-        worst <= 0.05,
-        f"In {texts * n} draws the frequencies differ from the table by up to {worst:.1f}: "
-        "draw each id with the probabilities of the row of the one before.",
-    )

@@ -1,6 +1,6 @@
 """The exercises of chapter 02 beyond what their declaration says."""
 
-import random
+import math
 
 import numpy as np
 import torch
@@ -30,20 +30,12 @@ def minus_one_at_targets(logits, y):
     return p.numpy() / y.numel()
 
 
-def by_choices(table, start, n):
-    ids = [start]
-    while len(ids) <= n:
-        ids += random.choices(range(len(table)), table[ids[-1]].tolist())
-    return ids[1:]
-
-
 test_other_right_answers_are_right = accepted(
     (check.cross_entropy, one_by_one),
-    (check.cross_entropy, lambda z, y: (z.logsumexp(-1) - at(z, y)).mean().item()),
+    (check.cross_entropy, lambda z, y: one_by_one(z, y).item()),
+    (check.broken_training, {run: float(fault) for run, fault in check.FAULTS.items()}),
     (check.logit_gradient, minus_one_at_targets),
     (check.best_reach, {10: np.int64(4), 100: torch.tensor(3.0), 1000: 2}),
-    (check.generate, by_choices),
-    (check.generate, lambda *given: torch.tensor(check.generate.right(*given))),
 )
 
 
@@ -53,17 +45,15 @@ def by_autograd(logits, y):
     return logits.grad
 
 
-def seeded(*given):
-    torch.manual_seed(0)
-    return check.generate.right(*given)
-
-
-def most_probable(table, start, n):
-    return check.generate.right(F.one_hot(table.argmax(1)).float(), start, n)
-
-
 test_other_mistakes_are_told = refused(
-    (check.cross_entropy, lambda z, y: F.cross_entropy(z.mT, y), "torch's own"),
+    (check.cross_entropy, lambda z, y: F.cross_entropy(z.mT, y), "did the repair"),
+    (check.cross_entropy, lambda z, y: (z.logsumexp(-1) - at(z, y)).mean(), "did the repair"),
+    (check.broken_training, {**check.FAULTS, "A": 4}, "level"),
+    (check.broken_training, {**check.FAULTS, "D": 3}, "twice"),
+    (check.broken_training, {**check.FAULTS, "B": 4}, "2.47"),
+    (check.broken_training, {**check.FAULTS, "C": 5, "D": 3}, "before the first"),
+    (check.broken_training, {**check.FAULTS, "C": 4}, "begins like"),
+    (check.broken_training, {**check.FAULTS, "A": 3, "C": 2}, "begins like"),
     (check.cross_entropy, lambda z, y: one_by_one(z, y).detach(), "no gradient"),
     (check.cross_entropy, lambda z, y: -at(z.softmax(-1).log().clamp(-99), y).mean(), "1000"),
     (check.logit_gradient, by_autograd, "`backward` computed it"),
@@ -73,13 +63,14 @@ test_other_mistakes_are_told = refused(
     (check.best_reach, dict.fromkeys(check.REACH, 7), "the longest context"),
     (check.best_reach, {part: k + 1 for part, k in check.REACH.items()}, "one too high"),
     (check.best_reach, {part: k - 1 for part, k in check.REACH.items()}, "one too low"),
-    (check.generate, most_probable, "argmax"),
-    (check.generate, lambda t, *given: check.generate.right(t**3, *given), "frequencies differ"),
-    (check.generate, seeded, "Two calls"),
-    (
-        check.generate,
-        lambda *given: [float(i) for i in check.generate.right(*given)],
-        "whole numbers",
-    ),
-    (check.generate, lambda t, s, n: check.generate.right(t, s, max(n, 1)), "1, 0) should be []"),
 )
+
+
+def test_each_fault_shows_in_its_run():
+    """What the exercise's hints and diagnoses say of the curves."""
+    ids = torch.multinomial(1 / torch.arange(1.0, 70), 50_000, replacement=True)
+    runs = check.broken_runs(ids, 69)
+    first, last = ({name: run[i] for name, run in runs.items()} for i in (0, -1))
+    assert abs(first["A"] - math.log(69)) < 0.01 and last["A"] > 3.26
+    assert last["B"] < 0.1 and first["D"] > 10
+    assert first["C"] == first["in order"] and last["C"] > 1 + min(runs["C"])
