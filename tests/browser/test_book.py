@@ -301,7 +301,7 @@ def test_who_wants_no_motion_gets_a_line_at_a_time(reader, book):
     assert len(before) > 100
 
 
-@pytest.mark.parametrize("chapter", ["00_start_here", "04_queries_keys_values", "15_gptmini"])
+@pytest.mark.parametrize("chapter", ["look_it_up", "04_queries_keys_values", "15_gptmini"])
 def test_code_of_88_columns_fits_on_a_laptop(reader, book, chapter):
     reader.set_viewport_size({"width": 1366, "height": 768})
     opened(reader, book, chapter)
@@ -311,7 +311,7 @@ def test_code_of_88_columns_fits_on_a_laptop(reader, book, chapter):
             box.textContent = "x".repeat(88);
             return [box.scrollWidth, box.clientWidth]; })"""
     )
-    assert len(rows) > 20 and all(inside <= box for inside, box in rows)
+    assert len(rows) > 10 and all(inside <= box for inside, box in rows)
 
 
 @pytest.mark.parametrize("reader", [(390, "light")], indirect=True, ids=["phone"])
