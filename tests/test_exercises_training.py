@@ -14,40 +14,16 @@ def clip_as_torch_does(gradients, longest):
     return [p.grad for p in parameters]
 
 
-def as_torch_does(parameters, gradients, rate, warmup, longest, decay):
-    ps = [torch.nn.Parameter(p.clone()) for p in parameters]
-    groups = [
-        {"params": [p for p in ps if (p.dim() >= 2) == decays], "weight_decay": decays * decay}
-        for decays in (True, False)
-    ]
-    optimizer = torch.optim.AdamW([g for g in groups if g["params"]], rate, betas=(0.9, 0.95))
-    for n, gs in enumerate(gradients, 1):
-        for group in optimizer.param_groups:
-            group["lr"] = rate * min(1.0, n / warmup)
-        for p, g in zip(ps, gs, strict=True):
-            p.grad = g.clone()
-        torch.nn.utils.clip_grad_norm_(ps, longest)
-        optimizer.step()
-    return [p.detach() for p in ps]
-
-
-def stop_by_minimum(losses, patience):
-    for i in range(len(losses)):
-        best = losses.index(min(losses[: i + 1]))
-        if i - best >= patience:
-            return [best, i]
-    return [best, i]
-
-
-GAINS = {0.003: -0.01, 0.01: -0.02, 0.02: 0.12, 0.06: 0.41}
+FAULTS = {"A": "c", "B": "d", "C": "b", "D": "a"}
+PLAN = {"steps": 240, "rate": 0.01, "weight_decay": 1.0}
 
 
 test_other_right_answers_are_right = accepted(
     (check.clip, clip_as_torch_does),
-    (check.early_stop, stop_by_minimum),
-    (check.optimised, as_torch_does),
-    (check.warm_up_pays, (GAINS, [0.06, 0.02])),
-    (check.warm_up_pays, [{k: torch.tensor(v) for k, v in GAINS.items()}, (0.02, 0.06)]),
+    (check.faults, {run: letter.upper() for run, letter in FAULTS.items()}),
+    (check.turned, [torch.tensor(0.5472), 0.7289]),
+    (check.my_plan, (PLAN, {0: 2.52, 1: 2.52})),
+    (check.my_plan, (PLAN | {"weight_decay": 0.0, "dropout": 0.3}, {0: 2.50, 1: 2.51})),
 )
 
 
@@ -61,21 +37,26 @@ def shortened_in_place(gradients, longest):
 test_other_mistakes_are_told_by_what_differs = refused(
     (check.clip, lambda gs, c: check.clip.right(gs, c * 2), "entry 0 of clip([[6], [[8]]]"),
     (check.clip, shortened_in_place, "work on a new list and on new tensors"),
-    (
-        check.early_stop,
-        lambda losses, patience: (0, 0),
-        "early_stop([4, 3, 2, 2.5, 2.6, 2.7, 2.8], 2)",
-    ),
-    (
-        check.optimised,
-        lambda *a: [2 * p for p in check.optimised.right(*a)],
-        "entry 0 of optimised(parameters, 6 gradients, 0.1, 3, 4.0, 0.5)",
-    ),
-    (check.warm_up_pays, GAINS, "to a pair"),
-    (check.warm_up_pays, ({k: 2.4 + v for k, v in GAINS.items()}, []), "losses themselves"),
-    (check.warm_up_pays, (dict.fromkeys(GAINS, 0.1), []), "All your gains are equal"),
-    (check.warm_up_pays, ({k: -v for k, v in GAINS.items()}, []), "seems to be reversed"),
-    (check.warm_up_pays, (GAINS | {0.003: 0.1}, [0.06]), "These are not the gains"),
-    (check.warm_up_pays, (GAINS | {0.003: -0.051}, [0.02, 0.06]), "final=1.0 in both"),
-    (check.warm_up_pays, (GAINS, [0.06]), "worth more than 0.05 at 0.02, 0.06"),
+    (check.faults, "cdba", "a dictionary"),
+    (check.faults, FAULTS | {"A": "g"}, "letters a to f"),
+    (check.faults, FAULTS | {"B": "f"}, "such a run ends at 2.4"),
+    (check.faults, FAULTS | {"B": "e"}, "no memory"),
+    (check.faults, FAULTS | {"C": "c"}, "From where could it copy"),
+    (check.faults, FAULTS | {"A": "b"}, "what did A learn"),
+    (check.faults, FAULTS | {"B": "a", "D": "d"}, "every step is too long from"),
+    (check.faults, FAULTS | {"D": "d"}, "3 of 4 are right"),
+    (check.turned, (0.5, 0.5), "the numbers of the example"),
+    (check.turned, (0.73, 0.55), "swapped"),
+    (check.turned, (0.55, 0.03), "the valley as it was"),
+    (check.turned, (0.77, 0.04), "You began at a = b = 1"),
+    (check.turned, (0.55, 0.80), "betas (0.9, 0.999)"),
+    (check.turned, (0.39, 0.50), "values of a, or of b"),
+    (check.turned, (0.9, 0.73), "0.99 to the power of 60"),
+    (check.turned, (0.55, 0.3), "AdamW is not yet"),
+    (check.my_plan, (PLAN, {0: 2.55, 1: 2.57}), "which you should beat"),
+    (check.my_plan, (PLAN, {0: 2.52}), "nothing for 1"),
+    (check.my_plan, (PLAN, {0: 1.2, 1: 1.3}), "`few_ids` alone"),
+    (check.my_plan, (PLAN, {0: 3.08, 1: 3.06}), "That is as bad as"),
+    (check.my_plan, (PLAN, {0: 2.53, 1: 2.55}), "Which is luck?"),
+    (check.my_plan, (PLAN, {0: 2.56, 1: 2.58}), "with either seed"),
 )
