@@ -50,7 +50,7 @@ def _minutes(section: NotebookNode) -> float:
 
 
 def _is_read(title: str) -> bool:
-    return not re.match(r"(\d+ · )?(Deeper|Evidence|Exercises|What you can now say)", title)
+    return not re.match(r"(\d+ · )?(Deeper|Evidence|Exercises|Names|What you can now say)", title)
 
 
 def repeated() -> dict[Path, str]:
