@@ -58,7 +58,7 @@ def ask_for_the_verb(answer):
     return f'"met" gets {shown(met)} of the weight.'
 
 
-# Which of six variants of attention lets a later token change an earlier output, and why.
+# Which of six variants of attention lets a later token change an earlier output.
 LEAKS = {
     "keys_centred": False,
     "values_centred": True,
@@ -66,20 +66,6 @@ LEAKS = {
     "divided_by_largest": True,
     "roles_swapped": False,
     "softmax_twice": True,
-}
-WHY = {
-    "keys_centred": "The mean of the keys adds q · mean to *all* scores of a query, and what is "
-    "added to a whole row changes no weight, but for rounding.",
-    "values_centred": "The mean of the values includes the later tokens, and it is subtracted from "
-    "every output. Draw new values for token 4, too.",
-    "largest_subtracted": "The largest score of the row may lie in the future, but it is "
-    "subtracted from the whole row, and that changes no weight. A millionth is rounding.",
-    "divided_by_largest": "The largest score of the row may lie in the future, and a row that is "
-    "divided by more has flatter weights. Try several draws.",
-    "roles_swapped": "The scores are k · q instead of q · k, another function; but in row i they "
-    "are those of tokens 0 … i, and the mask does the rest.",
-    "softmax_twice": "After the first softmax the scores of the past know the sum over the whole "
-    "row, future included: they are smaller if a later one is large.",
 }
 
 
@@ -105,15 +91,23 @@ def which_leak(answer):
         All six are the wrong way round: True says that it leaks.
             len(wrong) == len(LEAKS)
     """)
+    missed = [name for name in wrong if LEAKS[name]]
     expect(
-        len(wrong) < 2,
-        f"{len(wrong)} of the six are not yet right. Draw other numbers for token 4 of q, k *and* "
-        "v, several times, and compare the outputs before it.",
+        not missed,
+        f"{len(wrong)} of the six not yet right, and in {len(missed)} a leak has escaped you. Draw "
+        "other numbers for token 4 of q, of k *and* of v, take the largest change of twenty draws, "
+        "and compare the outputs before it.",
     )
-    for name in wrong:
-        raise WrongAnswer(f"{name}: look again. {WHY[name]}")
+    expect(
+        not wrong,
+        f"{len(wrong)} of the six not yet right: you see a leak where there is none. Did you "
+        "compare only the outputs before token 4? A change of a millionth is rounding.",
+    )
     return (
-        "What is added to a whole row is harmless. What scales a row, or changes the values, leaks."
+        "What is added to a whole row, or subtracted from it, changes no weight: keys_centred adds "
+        "−q · mean, largest_subtracted the largest score. In roles_swapped, row i still knows "
+        "tokens 0 … i alone. But what *scales* a row changes its weights (divided_by_largest, and "
+        "the first sum of softmax_twice), and values_centred mixes later values into every output."
     )
 
 
