@@ -30,7 +30,7 @@ def figures(notebook: NotebookNode) -> dict[str, float]:
     code = [cell for cell in core if cell.cell_type == "code"]
     shown = [cell for cell in code if not is_folded(cell)]
     others = [cell for cell in code if is_folded(cell) and not draws(cell)]
-    proofs = [c for c in before if tagged(c, "evidence") and c.cell_type == "code"]
+    proofs = [c for c in notebook.cells if tagged(c, "evidence") and c.cell_type == "code"]
     tasks = re.findall(r"[●○]{3} · (\d+) minutes", "\n".join(c.source for c in notebook.cells))
     found: dict[str, float] = {
         "words": sum(map(_words, text)),
