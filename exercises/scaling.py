@@ -5,17 +5,7 @@ import math
 import torch
 from torch import nn
 
-from exercises.check import (
-    WrongAnswer,
-    call,
-    checked,
-    diagnose,
-    exercise,
-    expect,
-    normal,
-    reported,
-    tensor,
-)
+from exercises.check import checked, diagnose, exercise, expect, normal, reported
 
 # --- 5.1 ----------------------------------------------------------------------------------------
 
@@ -181,123 +171,61 @@ def start_or_steps(answer):
 
 # --- 5.4 ----------------------------------------------------------------------------------------
 
-
-def entropy(w):
-    """Entropy of each row in nats: (..., T) to (...)."""
-    return torch.special.entr(w).sum(-1)
+C = 256  # the width that the authors of the five heads had in mind
 
 
-# Seed, T, S, size of the scores, target: the divisors lie between 0.002 and 600.
-SEARCHES = [
-    (1, 8, 16, 8.0, 2.3),
-    (2, 5, 9, 0.05, 1.2),
-    (3, 1, 4, 30.0, 0.7),
-    (4, 20, 6, 1.0, 1.7),
-    (5, 4, 8, 1.0, 2.07),
-    (6, 6, 12, 50.0, 0.6),
-    (7, 3, 10, 500.0, 1.8),
-]
-TINY = 0.004 * normal(4, 7, seed=8)  # of others the divisor may be below 0.001
-# What has the target as its value, instead of the mean entropy of the rows of scores / divisor.
-OTHER_TARGETS = {
-    "Multiplied by your number, the scores have the right entropy. The divisor is 1 over it.": (
-        lambda s, d: entropy((s * d).softmax(-1)).mean()
-    ),
-    "Your entropy hits the target in bits (log2). The target is in nats: use log.": (
-        lambda s, d: entropy((s / d).softmax(-1)).mean() / math.log(2)
-    ),
-    "You took the entropy of the averaged weights. Take each row's entropy, then the mean.": (
-        lambda s, d: entropy((s / d).softmax(-1).mean(0))
-    ),
-    "The target is the mean entropy of the rows, not their sum.": (
-        lambda s, d: entropy((s / d).softmax(-1)).sum()
-    ),
-    "Your softmax runs over the queries (dim 0). Each row is a distribution: dim=-1.": (
-        lambda s, d: entropy((s / d).softmax(0)).mean()
-    ),
+def head(divisor=lambda hs: hs**0.5, after=lambda hs: 1):
+    """A head without a mask whose scores, and then its weights, are divided by functions of hs."""
+
+    def weights(q, k):
+        hs = q.shape[-1]
+        return (q @ k.transpose(-2, -1) / divisor(hs)).softmax(-1) / after(hs)
+
+    return weights
+
+
+FAULTS = {
+    "right": head(),
+    "√C": head(lambda hs: C**0.5),
+    "always 8": head(lambda hs: 8),
+    "twice": head(lambda hs: hs),
+    "after": head(lambda hs: 1, lambda hs: hs**0.5),
 }
-TOO_EXACT = (
-    " An entropy in float32 may never come within 1e-12 of the target: halve 60 times, or allow "
-    "more than that."
-)
+HEADS = dict(zip("ABCDE", ("always 8", "after", "right", "twice", "√C"), strict=True))
+heads = {letter: FAULTS[fault] for letter, fault in HEADS.items()}
+
+
+def measured(weights, hs):
+    """The standard deviation of the scores behind these weights, and the sum of a row."""
+    found = weights(normal(200, hs, seed=1), normal(16, hs, seed=2)).double().log()
+    return (found - found.mean(-1, keepdim=True)).std().item(), found.exp().sum(-1).mean().item()
 
 
 @checked
-def find_divisor(answer):
-    """find_divisor(scores, target): the divisor that gives the rows this mean entropy, in nats."""
-    given = [
-        *((normal(*sizes, seed=i) * size, target) for i, *sizes, size, target in SEARCHES),
-        (TINY, 1.0),
-    ]
-    tried = [(scores.double(), target, divisor(answer, scores, target)) for scores, target in given]
-    off = [i for i, one in enumerate(tried) if not hits(mean_entropy, *one)]
-    if off:
-        often, says = max(
-            (sum(hits(measure, *tried[i]) for i in off), says)
-            for says, measure in OTHER_TARGETS.items()
+def what_is_wrong(answer):
+    """{"A": "right" or what is wrong with it, … "E": …} of the five in `heads`."""
+    names = ", ".join(f'"{fault}"' for fault in FAULTS)
+    wanted = f"Give a dictionary with one of {names} for each of the letters A to E."
+    said = reported(answer, dict(HEADS), wanted)
+    known = {fault.lower(): fault for fault in FAULTS}
+    for letter, fault in HEADS.items():
+        named = said[letter].strip().replace("c", "C") if "√" in said[letter] else said[letter]
+        expect(named.lower() in known, f"{wanted} (For {letter}, yours has {said[letter]!r}.)")
+        claimed = FAULTS[known[named.lower()]]
+        at = max(
+            (16, 64, 256), key=lambda hs: abs(math.log(size(heads[letter], hs) / size(claimed, hs)))
         )
-        try:
-            expect(2 * often <= len(off), says)
-            say_where_it_ends(answer, *given[off[0]], tried[off[0]][2])
-        except WrongAnswer as wrong:
-            wrong.failed = answer, given[off[0]]
-            raise
-    return "Sharp enough and flat enough, for scores of any size."
-
-
-find_divisor.judges_code = True
-
-
-def mean_entropy(scores, divisor):
-    return entropy((scores / divisor).softmax(-1)).mean()
-
-
-def hits(measure, scores, target, divisor):
-    return abs(measure(scores, divisor) - target) < 0.005
-
-
-def divisor(answer, scores, target):
-    """What the answer finds: a positive number."""
-    try:
-        got = call(answer, scores, target, name="find_divisor")
-    except WrongAnswer as problem:
-        endless = "seconds" in str(problem)
-        raise WrongAnswer(f"{problem}{TOO_EXACT if endless else ''}") from None
-    got = tensor(got, "find_divisor(...)")
-    expect(got.numel() == 1, "find_divisor should return one number.")
-    found = float(got)
-    expect(
-        math.isfinite(found) and found > 0,
-        f"A divisor is a positive finite number, but yours is {found:.3g}.",
+        ours, theirs = measured(heads[letter], at), measured(claimed, at)
+        expect(
+            known[named.lower()] == fault,
+            f"Head {letter} is not what you say. At hs = {at}, the scores behind its weights have "
+            f"a standard deviation of {ours[0]:.2f}, and its rows sum to {ours[1]:.2f}. With "
+            f'"{known[named.lower()]}" it would be {theirs[0]:.2f} and {theirs[1]:.2f}.',
+        )
+    return (
+        "At hs = 64, A passes every test, and at hs = 256 = C, so does E: one size proves nothing."
     )
-    return found
 
 
-def say_where_it_ends(answer, scores, target, found):
-    """Raise what the result of a search that missed the target shows."""
-    reached = float(mean_entropy(scores.double(), found))
-    flat = reached > target
-    easy = normal(8, 16, seed=1)
-    sharper, flatter = (divisor(answer, easy, nats) for nats in (1.5, 2.5))
-    expect(
-        not (
-            sharper > flatter * 1.0001 or (flat and found > 999) or (not flat and found < 0.00101)
-        ),
-        "Your search runs away from the target. Where the weights are too flat, the divisor is too "
-        "large: lower `high`. Where they are too sharp, raise `low`. If you do that already, "
-        "check your entropy: a sum along each row, positive, and not NaN where a weight is 0.",
-    )
-    where = (
-        f"For a target of {target} your divisor {found:.4g} gives a mean entropy of {reached:.3f}, "
-        f"too {'flat: divide by less' if flat else 'sharp: divide by more'}."
-    )
-    expect(sharper != flatter, f"{where} Two targets give the same divisor: use `target`.")
-    if divisor(answer, scores, target * 0.98) != found:
-        raise WrongAnswer(where)
-    further = target / 2 if flat else (target + math.log(scores.shape[1])) / 2
-    end = ("below", "low = 0.001") if flat else ("above", "high = 1000")
-    expect(
-        abs(divisor(answer, scores, further) / found - 1) > 0.001,
-        f"{where} Your search never gets {end[0]} that: begin with {end[1]}, and take more steps.",
-    )
-    raise WrongAnswer(f"{where} Your search stops too early: take more steps.")
+def size(weights, hs):
+    return measured(weights, hs)[0]

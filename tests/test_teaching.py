@@ -53,11 +53,11 @@ def test_an_assignment_has_the_chosen_exercises_only():
     assert "Exercise 4.1" in text and "Exercise 4.4" in text
     assert "### Exercise 4.2" not in text and "### Exercise 4.3" not in text
     assert "def keys_centred" not in text  # code that belongs to a task that is left out
-    assert "## 10 · What you can now say" in text
+    assert "## Names in the literature" in text  # what comes after the exercises
     assert "exercises: 15 minutes" in text  # 5 and 10 of 45
     without_first = assign.assignment(exercises_of.read(path), path.stem, ["4.2"])
     text = "\n".join(cell.source for cell in without_first.cells)
-    assert "## 9 · Exercises" in text and "Ask for the verb" not in text
+    assert "## 8 · Exercises" in text and "Ask for the verb" not in text
 
 
 def test_the_head_has_a_due_date_and_hints_stay_on_request(tmp_path):

@@ -8,6 +8,7 @@ what is computed, or was printed there. The others are drawn by hand, in their f
 colours from here, and are light or dark as the page around them.
 """
 
+import argparse
 import json
 import math
 import re
@@ -211,5 +212,6 @@ def pictures() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
     for path, svg in pictures().items():
         path.write_text(svg, "utf-8")
