@@ -34,6 +34,7 @@ def lab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lab")
     for chapter in CHAPTERS:
         shutil.copy(chapter, folder)
+    shutil.copytree(CHAPTERS[0].parent / "pictures", folder / "pictures")
     return folder
 
 
