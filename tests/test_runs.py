@@ -1,6 +1,5 @@
 """helpers.runs.trainer: runs that stop, are stopped, fail, and are resumed."""
 
-import json
 import math
 import os
 import shutil
@@ -233,44 +232,6 @@ def test_a_finished_run_has_nothing_left_to_do_and_can_be_made_longer(tmp_path):
     longer = run(generator=generator(), steps=20)
     whole, run = with_adamw(schedule=None)
     assert longer.losses == run(generator=generator(), steps=20).losses
-    assert same_weights(model, whole)
-
-
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_a_run_of_the_last_release_goes_on(make, tmp_path):
-    """Its last.safetensors has other names of weights, optimizers and settings."""
-    watch = dict(data=VALIDATION, every=4, iters=2)
-    whole, run = make(**evaluated(**watch))
-    want = run(generator=generator())
-    _, run = make(folder=tmp_path)
-    with pytest.raises(Stop):
-        run(generator=generator(), **evaluated(**watch, callback=crash_at(8)))
-
-    tensors, about = read_tensors(tmp_path / "last.safetensors")
-    then = {"optimizer": "optimiser", "lm_head": "head", "mlp.down": "mlp.output"}
-    for now, old in (then | {"model/position": "model/position.table"}).items():
-        tensors = {name.replace(now, old): tensor for name, tensor in tensors.items()}
-    said = about["settings"]
-    settings = {name: said[name] for name in ("block_size", "batch_size", "text", "generator")}
-    settings["validation"] = dict(zip(("text", "batches"), said["validation"], strict=True))
-    config = {n.removeprefix("model."): v for n, v in said.items() if n.startswith("model.")}
-    settings |= {"model": config or said["model"], "optimisers": [], "hyperparameters": []}
-    for i, kind in enumerate(said["optimizers"]):
-        groups = {}
-        for name, value in said.items():
-            if name.startswith(f"optimizer {i}, group "):
-                _, group, what = name.split(", ")
-                groups.setdefault(group, {})[what] = value
-        shapes = [json.loads(group.pop("shapes")) for group in groups.values()]
-        settings["optimisers"].append([kind, *shapes])
-        settings["hyperparameters"].append([*groups.values()])
-    write_tensors(tmp_path / "last.safetensors", tensors, {**about, "settings": settings})
-
-    model, run = make(folder=tmp_path, resume=True, **evaluated(**watch))
-    with pytest.raises(ValueError, match=r"validation was \[\d+, 2\], is \[\d+, 3\]"):
-        run(generator=generator(), eval_iters=3)
-    got = run(generator=generator())
-    assert got.losses == want.losses and len(got.evaluations) == 4
     assert same_weights(model, whole)
 
 

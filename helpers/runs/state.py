@@ -9,13 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from helpers.formats.checkpoints import (
-    LAST_RELEASE,
-    config_of,
-    load_weights,
-    renamed,
-    unique_state_dict,
-)
+from helpers.formats.checkpoints import config_of, load_weights, unique_state_dict
 from helpers.runs.distributed import own_part, shard_like
 
 WAYS = {"params", "foreach", "fused", "capturable", "differentiable", "initial_lr"}
@@ -90,26 +84,6 @@ def not_finite(model: nn.Module, optimizers: Sequence[Optimizer]) -> list[str]:
         for state in o.state.values():
             found += [(f"{name} of {type(o).__name__}", value) for name, value in state.items()]
     return [n for n, t in found if isinstance(t, Tensor) and not own_part(t).isfinite().all()]
-
-
-def of_last_release(
-    tensors: dict[str, Tensor], now: dict[str, Any]
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and settings of a run of the last release, by the names of now."""
-    if "optimisers" not in now:
-        return tensors, now
-    model, optimizers, watched = now["model"], now["optimisers"], now.get("validation")
-    now["optimizers"] = [kind for kind, *_ in optimizers]
-    now["validation"] = watched and [watched["text"], watched["batches"]]
-    names = {"optimiser": "optimizer"}
-    if isinstance(model, dict):  # the config of a GPT
-        names |= LAST_RELEASE
-        now |= {"model": "GPT", **{f"model.{name}": value for name, value in model.items()}}
-    for i, groups in enumerate(now["hyperparameters"]):
-        for j, (rates, shapes) in enumerate(zip(groups, optimizers[i][1:], strict=True)):
-            rates["shapes"] = repr(shapes)
-            now |= {f"optimizer {i}, group {j}, {name}": value for name, value in rates.items()}
-    return renamed(tensors, names), now
 
 
 def _part(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -28,7 +28,7 @@ from helpers.kernels import has_bf16
 from helpers.optimizers import Muon
 from helpers.runs.cuda_graph import captured
 from helpers.runs.distributed import Processes, ShardedMuon, clip_gradients, first_process
-from helpers.runs.state import not_finite, of_last_release, restore, settings_of, state_of
+from helpers.runs.state import not_finite, restore, settings_of, state_of
 from helpers.training import (
     Schedule,
     estimate_loss,
@@ -146,7 +146,7 @@ class Trainer:
             raise ValueError(f"{self.last} is not the state of a training run")
         run = Run(**about["run"] | {"stopped": "finished"})
         run.evaluations = [(n, s, loss) for n, s, loss in run.evaluations]  # JSON knows no tuples
-        tensors, before = of_last_release(tensors, about["settings"])
+        before = about["settings"]
         self.validation = self.validation or before["validation"]
         now = json.loads(json.dumps(self._settings(run.step)))
         if before["validation"] is None:  # nothing was evaluated
