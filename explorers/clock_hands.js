@@ -48,6 +48,16 @@ function build({ model, get, set, slider, soon }) {
     const distance = get("query") - get("key");
     set({ query: Number(both.value), key: Number(both.value) - distance });
   };
+  let ahead = 0; // while it plays: of the way to the next positions
+  function move(ms) {
+    ahead = ms ? ahead + ms / 700 : 0;
+    const last = Math.max(get("query"), get("key")) >= longest;
+    const steps = last ? -Math.min(get("query"), get("key")) : Math.floor(ahead); // from the end to the beginning
+    if (last || ahead >= 1) ahead = 0;
+    if (ms) for (const name of ["query", "key"]) model.set(name, get(name) + steps);
+    soon();
+    return Math.max(get("query"), get("key")) < longest;
+  }
   const both = html`<input type="range" aria-label="move both together" step="1" oninput=${moveBoth} />`;
 
   function clock(i) {
@@ -79,16 +89,16 @@ function build({ model, get, set, slider, soon }) {
   const score = html`<span class="number score" />`;
   const power = (v) => Math.round(10 ** v).toLocaleString("en");
   const page = html`
+    <div class="row">${player(model, move, 700)}<label>move both together${both}</label></div>
     <div class="row">
       ${axis.query}${axis.key}
-      <label>move both together${both}</label>
       ${slider("log_base", "base", [1, 7, 0.25], power)}
     </div>
     ${dials}
     <div class="says" role="status">${places}distance ${gap} · score q·k/√hs = ${score}</div>
     <div class="of-plot">${plot.svg}</div>
     <div class="quiet">
-      Blue, solid: the query q. Orange, dashed: the key k. Grey: the angle between them (clockwise is positive).
+      Blue, solid: the query q. Orange, dashed: the key k. The wedge: the angle between them (clockwise is positive).
     </div>`;
 
   /** The score at a distance: what each pair adds is |q||k| cos(angle between its hands). */
@@ -143,7 +153,7 @@ function build({ model, get, set, slider, soon }) {
         angle: hand(v, i).angle + place * theta,
         length: (hand(v, i).length * RADIUS * 0.9) / longestHand,
       });
-      const hands = { q: turned(q, at.query), k: turned(k, at.key) };
+      const hands = { q: turned(q, at.query + ahead), k: turned(k, at.key + ahead) };
       const between = degrees(hands.q.angle - hands.k.angle);
       svg.replaceChildren(...clockFace(hands));
       setText(step, `${Number(((theta * 180) / Math.PI).toPrecision(3))}° per step`);

@@ -139,7 +139,7 @@ class ClockHands(Explorer):
             wedge = (math.degrees(angles[0] - angles[1]) + 180) % 360 - 180
             arc = angles[1] + math.radians(wedge) * torch.linspace(0, 1, 50)
             between = torch.stack([arc.sin(), arc.cos()], dim=1) * 0.76
-            ax.fill(*torch.cat([torch.zeros(1, 2), between]).T, color=plots.GREY, alpha=0.25)
+            ax.fill(*torch.cat([torch.zeros(1, 2), between]).T, color=plots.ORANGE, alpha=0.45)
             ax.set(title=f"pair {i}", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
             degrees = f"{wedge:.0f}°".replace("-", "−")
             ax.set_xlabel(f"{math.degrees(steps[i]):.3g}° per step\n{degrees} from k to q")

@@ -1,4 +1,7 @@
-// All happens here: the merges come once, and the text is cut at every slider position.
+// All happens here: the merges come once, and the text is cut at every slider position. It plays the merges
+// that change the text, in the order in which they were learned.
+const PACE = 900; // milliseconds for a merge
+const GLUE = 550; // of them, until its boxes are one
 const INKS = 5; // the colours of tokens, in base.css
 const WIDEST = 40;
 const BYTES = 10; // of a token, shown at most
@@ -6,6 +9,7 @@ const BYTES = 10; // of a token, shown at most
 function build({ model, node, get, slider, soon }) {
   const bytes = (name) => bytesOf(get(name));
   const bpe = byteLevel(bytes("alphabet"), new Int32Array(bytes("merges").buffer));
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const names = new Map();
   const longest = get("longest");
   const name = (id) => {
@@ -20,30 +24,37 @@ function build({ model, node, get, slider, soon }) {
     autocapitalize="off" oninput=${typed} />`;
   const warning = html`<div class="warning" role="status" aria-live="polite" />`;
   const last = html`<div class="last" />`;
-  const cells = {};
-  const counted = (key, label) => {
-    cells[key] = html`<span class="number ${key}" />`;
-    return html`<div><span>${label}</span> ${cells[key]}</div>`;
-  };
+  const before = html`<ol class="before" />`;
+  const counts = html`<p class="counts" />`;
   const list = html`<div class="list" role="listbox" aria-label="tokens" tabindex="0"
     aria-orientation="horizontal" />`;
   const detail = html`<div class="detail" role="status" aria-live="polite" />`;
   const merges = slider("used", "merges used", [0, bpe.count], (n) => `${n} of ${bpe.count}`);
   merges.className = "merges";
-  const page = html`<div class="columns">
-    <div class="given">
-      <label class="typed">text${field}</label>
-      ${warning}${merges}${last}
-      <div class="counts">
-        ${counted("characters", "characters")}
-        ${counted("bytes", "bytes")}
-        ${counted("tokens", "tokens")}
-        ${counted("each", "characters per token")}
-        ${counted("size", "size of the vocabulary")}
-      </div>
+
+  let waited = 0; // milliseconds, for the next merge
+  let glues = false; // do the boxes move to their new places?
+  function move(ms) {
+    const to = learnt(bpe.cut(cuttable(), bpe.count));
+    if (ms && get("used") >= (to.at(-1) ?? 0)) model.set("used", 0);
+    waited = ms && waited + ms;
+    const next = to.find((n) => n > get("used"));
+    if (next && waited >= PACE) {
+      waited = 0;
+      glues = true;
+      model.set("used", next);
+    }
+    return get("used") < to.at(-1);
+  }
+  const page = html`
+    <label class="typed">text${field}</label>
+    ${warning}
+    <div class="row">${player(model, move, PACE)}${merges}</div>
+    <div class="board">
+      ${list}
+      <div>${last}${before}</div>
     </div>
-    <div class="made">${detail}${list}</div>
-  </div>`;
+    ${counts}${detail}`;
 
   let shown = [];
   let spans = [];
@@ -128,76 +139,104 @@ function build({ model, node, get, slider, soon }) {
   function framed(id) {
     const frame = document.createElement("span"); // by hand: there may be thousands
     frame.className = `piece k${id % INKS}`;
+    frame.classList.toggle("made", id === bpe.first + get("used") - 1 && get("used") > 0);
     frame.setAttribute("role", "option");
     frame.textContent = named(id, WIDEST);
     if (frame.textContent !== name(id)) frame.title = inFull(name(id));
     return name(id).includes("⏎") ? html`<span role="presentation">${frame}${"\n"}</span>` : frame;
   }
 
-  /** Bring the frames up to the new ids; a token that stays where it was keeps its frame. */
-  function update(ids) {
-    let a = 0;
-    let b = 0;
-    const less = Math.min(ids.length, shown.length);
-    const size = (id) => bpe.pieces[id].length;
-    while (a < less && ids[a] === shown[a]) a += 1;
-    while (b < less - a && ids[ids.length - 1 - b] === shown[shown.length - 1 - b]) b += 1;
-    const oldEnd = shown.length - b;
-    const newEnd = ids.length - b;
-    const middle = [];
-    // Between, tokens that begin at the same byte are compared: a merge changes few of them.
-    for (let i = a, j = a, ahead = 0; i < oldEnd || j < newEnd;) {
-      // ahead: bytes of new minus of old
-      if (i < oldEnd && j < newEnd && ahead === 0 && shown[i] === ids[j]) {
-        middle.push(spans[i]);
-        i += 1;
-        j += 1;
-      } else if (j < newEnd && (ahead <= 0 || i >= oldEnd)) {
-        middle.push(framed(ids[j]));
-        list.insertBefore(middle.at(-1), spans[i] ?? null);
-        ahead += size(ids[j]);
-        j += 1;
-      } else {
-        spans[i].remove();
-        ahead -= size(shown[i]);
-        i += 1;
-      }
+  /** The merges that made these tokens, numbered from 1, as they were learned. */
+  function learnt(ids) {
+    const found = new Set();
+    for (const todo = [...ids]; todo.length;) {
+      const k = todo.pop() - bpe.first;
+      if (k < 0 || found.has(k + 1)) continue;
+      found.add(k + 1);
+      todo.push(...merge(k));
     }
-    return [...spans.slice(0, a), ...middle, ...spans.slice(oldEnd)];
+    return [...found].sort((a, b) => a - b);
+  }
+  /** Where the boxes are, and where in the text their bytes begin. */
+  function places() {
+    let end = 0;
+    return spans.map((span, i) => {
+      const box = frameOf(span).getBoundingClientRect();
+      const begin = end;
+      end += bpe.pieces[shown[i]].length;
+      return { frame: frameOf(span), box, begin, end };
+    });
+  }
+  /** Boxes slide from their old places to the new ones; two that became one slide over it, and go. */
+  function glue(old) {
+    const home = list.getBoundingClientRect();
+    for (const { frame, box: now, end } of places()) {
+      const parts = [];
+      while (old[0]?.begin < end) parts.push(old.shift());
+      const style = { duration: GLUE, easing: "ease-in-out" };
+      parts.forEach(({ frame: ghost, box }, n) => {
+        const x = n ? now.right - box.right : now.left - box.left;
+        const [there, here] = [`translate(${x}px, ${now.top - box.top}px)`, "none"];
+        if (parts.length === 1) {
+          const from = `translate(${-x}px, ${box.top - now.top}px)`;
+          if (x || box.top !== now.top)
+            frame.animate([{ transform: from }, { transform: here }], style);
+          return;
+        }
+        const [left, top] = [
+          box.left - home.left + list.scrollLeft,
+          box.top - home.top + list.scrollTop,
+        ];
+        ghost.removeAttribute("role");
+        put(ghost, {
+          "aria-hidden": "true",
+          style: `position:absolute;margin:0;left:${left}px;top:${top}px`,
+        });
+        list.append(ghost);
+        ghost.animate([{ transform: here }, { transform: there }], style).onfinish = () =>
+          ghost.remove();
+      });
+      if (parts.length > 1) frame.animate([{ opacity: 0 }, { opacity: 0 }], { duration: GLUE });
+    }
   }
 
+  /** The text that is cut: its beginning, if it is too long. */
+  const cuttable = () =>
+    Array.from(get("text").toWellFormed?.() ?? get("text"))
+      .slice(0, longest)
+      .join("");
   function paint() {
-    let text = get("text");
-    if (text.toWellFormed) text = text.toWellFormed();
-    const points = Array.from(text);
-    const n = get("used");
+    const [text, n, size] = [cuttable(), get("used"), Array.from(get("text")).length];
     setText(
       warning,
-      points.length > longest
-        ? `The text has ${points.length} characters. Only the first ${longest} are tokenised.`
+      size > longest
+        ? `The text has ${size} characters. Only the first ${longest} are tokenised.`
         : "",
     );
-    if (points.length > longest) text = points.slice(0, longest).join("");
-    const ids = bpe.cut(text, n);
+    const old = glues ? places() : null;
     choose(-1);
-    spans = update(ids);
-    shown = ids;
-    const size = Math.min(points.length, longest);
-    setText(cells.characters, String(size));
-    setText(cells.bytes, String(new TextEncoder().encode(text).length));
-    setText(cells.tokens, String(ids.length));
-    setText(cells.each, ids.length ? (size / ids.length).toFixed(2) : "–");
-    setText(cells.size, String(bpe.first + n));
-    const [left, right] = n ? merge(n - 1) : [];
-    setText(
-      last,
-      n
-        ? `last merge (number ${n}): ${named(left)} + ${named(right)} → ${named(bpe.first + n - 1)}`
-        : "no merges: every byte is a token",
+    shown = bpe.cut(text, n);
+    spans = shown.map(framed);
+    list.replaceChildren(...spans);
+    if (old && !calm) glue(old);
+    glues = false;
+    const [bytes, signs] = [new TextEncoder().encode(text).length, Array.from(text).length];
+    const each = shown.length ? (signs / shown.length).toFixed(2) : "–";
+    counts.replaceChildren(
+      `${signs} characters · ${bytes} bytes · `,
+      html`<b><span class="tokens">${shown.length}</span> tokens</b>`,
+      ` · ${each} characters per token · ${bpe.first + n} tokens in the vocabulary`,
     );
-    last.title = n
-      ? inFull(`${named(left, 90)} + ${named(right, 90)} → ${named(bpe.first + n - 1, 90)}`)
-      : "";
+    const done = learnt(shown);
+    const line = (k) => {
+      const [left, right] = merge(k - 1);
+      return `${k}: ${named(left, 12)} + ${named(right, 12)} → ${named(bpe.first + k - 1)}`;
+    };
+    setText(last, n ? line(n) : "no merges: every byte is a token");
+    last.title = last.textContent;
+    last.classList.toggle("unused", n > 0 && !done.includes(n));
+    const earlier = done.filter((k) => k < n).reverse();
+    before.replaceChildren(...earlier.slice(0, 12).map((k) => html`<li>${line(k)}</li>`));
   }
   const set = debouncedSet(model, ["text"], 300); // for the still picture only
   const read = () => {
