@@ -4,8 +4,7 @@ from typing import Any, Self
 
 import traitlets
 
-from explorers.base import Explorer, esm, in_range, read_only
-from explorers.labels import sendable
+from explorers.base import Explorer, esm, in_range
 from helpers.plots import BLUE, MASKED, RED, Picture, picture, verbatim, visible
 
 ACROSS = 50  # letters in a line of the still picture
@@ -18,8 +17,7 @@ class CacheExplorer(Explorer):
     letters were given; blocks: of the model. work: how many tokens each of the two has processed,
     as long as it has more to write; speed: tokens a second.
 
-    Raises ValueError for a prompt that is empty or leaves nothing to write, and for no blocks;
-    TraitError when `work` is set out of range.
+    Raises ValueError for a prompt that is empty or leaves nothing to write, and for no blocks.
     """
 
     _esm = esm("cache")
@@ -30,21 +28,13 @@ class CacheExplorer(Explorer):
     work = traitlets.Int().tag(sync=True)
     speed = traitlets.Int(20).tag(sync=True)
 
-    def __init__(self, text: str, *, prompt: int, blocks: int, work: int = 0):
-        if not 1 <= prompt < len(text) or blocks < 1:
-            raise ValueError(
-                f"prompt should be 1 to {len(text) - 1} letters of the text, and blocks 1 or more, "
-                f"not {prompt} and {blocks}"
-            )
-        super().__init__(text=sendable(text), prompt=prompt, blocks=blocks)
-        self.work = work
-
     @classmethod
     def example(cls) -> Self:
         said = "But soft, what light through yonder window breaks?\n"
-        return cls("ROMEO:\n" + 4 * said, prompt=7, blocks=5, work=200)
+        return cls(text="ROMEO:\n" + 4 * said, prompt=7, blocks=5, work=200)
 
-    _given = read_only("text", "prompt", "blocks")
+    _letters = in_range("letters", "prompt", low=1, high=lambda self: len(self.text) - 1)
+    _stack = in_range("a number of blocks", "blocks", low=1, high=100)
     _done = in_range("tokens processed,", "work", low=0, high=lambda self: self.totals()[0])
 
     def totals(self) -> tuple[int, int]:
@@ -68,9 +58,8 @@ class CacheExplorer(Explorer):
 
     def picture(self) -> Picture:
         """Both sheets; if nothing has been played, when the one with a cache has finished."""
-        seen = self if self.work else type(self)(
-            self.text, prompt=self.prompt, blocks=self.blocks, work=self.totals()[1]
-        )  # fmt: skip
+        given = {"text": self.text, "prompt": self.prompt, "blocks": self.blocks}
+        seen = self if self.work else type(self)(**given, work=self.totals()[1])
         lines = -(-len(self.text) // ACROSS)
         fig, axes = picture(self.describe(), width=9.6, height=0.8 + 0.5 * lines, columns=2)
         sheets = zip(axes, ("Without a cache", "With a cache"), seen.counts(), strict=True)

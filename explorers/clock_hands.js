@@ -31,14 +31,9 @@ function clockFace({ q, k }) {
 }
 
 function build({ model, get, set, slider, soon }) {
-  let q;
-  let k;
-  let hs;
-  let pairs;
-  let longest;
-  let longestHand;
-  let clocks;
-  let top; // what `renew` finds in the model
+  const [q, k, longest] = ["q", "k", "longest"].map(get);
+  const hs = q.length;
+  const pairs = hs / 2;
   const hand = (v, i) => ({
     length: Math.hypot(v[i], v[i + pairs]),
     angle: Math.atan2(v[i + pairs], v[i]),
@@ -71,19 +66,12 @@ function build({ model, get, set, slider, soon }) {
     return { svg, figure, step, angle, share };
   }
 
-  const dials = html`<div class="dials" />`;
-  /** A press on the curve moves the key to that distance, or both where it would leave the axis. */
-  const pick = (v) => {
-    const d = Math.round(Math.min(longest, Math.max(-longest, v)));
-    const query = Math.min(longest + Math.min(0, d), Math.max(0, d, get("query")));
-    set({ query, key: query - d });
-  };
-  const shape = { width: 620, height: 122, left: 42, right: 22, bottom: 32, top: 8, pick };
+  const clocks = Array.from({ length: pairs }, (_, i) => clock(i));
+  const dials = html`<div class="dials" style="--across: ${pairs}">
+    ${clocks.map(({ figure }) => figure)}
+  </div>`;
+  const shape = { width: 620, height: 122, left: 42, right: 22, bottom: 32, top: 8 };
   const plot = chart("plot", shape);
-  const axis = {
-    query: slider("query", "position of the query", [0, get("longest")]),
-    key: slider("key", "position of the key", [0, get("longest")]),
-  };
   const places = html`<span class="places" />`;
   const gap = html`<span class="number distance" />`;
   const score = html`<span class="number score" />`;
@@ -91,7 +79,8 @@ function build({ model, get, set, slider, soon }) {
   const page = html`
     <div class="row">${player(model, move, 700)}<label>move both together${both}</label></div>
     <div class="row">
-      ${axis.query}${axis.key}
+      ${slider("query", "position of the query", [0, longest])}
+      ${slider("key", "position of the key", [0, longest])}
       ${slider("log_base", "base", [1, 7, 0.25], power)}
     </div>
     ${dials}
@@ -112,30 +101,15 @@ function build({ model, get, set, slider, soon }) {
   }
   const total = (distance, base) => shares(distance, base).reduce((sum, x) => sum + x, 0);
 
-  /** All that depends on the vectors and on the longest distance. */
-  function renew() {
-    [q, k, longest] = ["q", "k", "longest"].map(get);
-    hs = q.length;
-    pairs = hs / 2;
-    if (k.length !== hs) return; // the other one is on its way
-    const lengths = [q, k].map((v) => Array.from({ length: pairs }, (_, i) => hand(v, i).length));
-    longestHand = Math.max(...lengths.flat()) || 1;
-    // No distance can give more than all pairs aligned.
-    top = lengths[0].reduce((sum, a, i) => sum + a * lengths[1][i], 0) / Math.sqrt(hs) || 1;
-    clocks = Array.from({ length: pairs }, (_, i) => clock(i));
-    dials.replaceChildren(...clocks.map(({ figure }) => figure));
-    dials.classList.toggle("many", pairs > 4);
-    dials.style.setProperty("--across", Math.min(4, pairs));
-    drawn = undefined;
-    soon();
-  }
+  const lengths = [q, k].map((v) => Array.from({ length: pairs }, (_, i) => hand(v, i).length));
+  const longestHand = Math.max(...lengths.flat()) || 1;
+  // No distance can give more than all pairs aligned.
+  const top = lengths[0].reduce((sum, a, i) => sum + a * lengths[1][i], 0) / Math.sqrt(hs) || 1;
 
   let drawn;
   let points; // the curve, and the base that it was reckoned for
   function paint() {
-    if (k.length !== hs) return;
-    const inside = (name) => Math.min(longest, get(name)); // of fewer positions, Python tells before it moves these
-    const at = { query: inside("query"), key: inside("key") };
+    const at = { query: get("query"), key: get("key") };
     const base = 10 ** get("log_base");
     const distance = at.query - at.key;
     const share = shares(distance, base);
@@ -144,8 +118,6 @@ function build({ model, get, set, slider, soon }) {
       max: longest + Math.min(0, distance),
       value: at.query,
     });
-    for (const name of ["query", "key"])
-      Object.assign(axis[name].querySelector("input"), { max: longest, value: at[name] });
     put(both, { "aria-valuetext": `query at ${at.query}, key at ${at.key}` });
     clocks.forEach(({ svg, step, angle, share: adds }, i) => {
       const theta = base ** ((-2 * i) / hs);
@@ -190,8 +162,6 @@ function build({ model, get, set, slider, soon }) {
     });
   }
 
-  renew();
-  model.on("change:q change:k change:longest", throttleToFrame(renew));
   return { page, paint };
 }
 
