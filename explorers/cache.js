@@ -84,7 +84,7 @@ function build({ model, node, get, set, slider, stops, soon }) {
       work >= most
         ? `The same ${letters} letters: ${most.toLocaleString("en")} tokens processed without a cache, ${least} with it. That is ${Math.round(most / least)} times the work.`
         : work >= least
-          ? `With its cache, the right one has finished; by then, the left one had written ${slowAt(least).n} of ${letters} letters. It goes on alone, fast-forward.`
+          ? `The one with a cache has finished; by then, the one without had written ${slowAt(least).n} of ${letters} letters. It goes on alone.`
           : "Both compute columns at the same pace, so the one without a cache falls behind exactly as far as it has more to compute.",
     );
   }

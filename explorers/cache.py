@@ -5,7 +5,7 @@ from typing import Any, Self
 import traitlets
 
 from explorers.base import Explorer, esm, in_range
-from helpers.plots import BLUE, MASKED, RED, Picture, picture, verbatim, visible
+from helpers.plots import BLUE, MASKED, RED, Picture, picture, verbatim
 
 ACROSS = 50  # letters in a line of the still picture
 
@@ -76,5 +76,5 @@ class CacheExplorer(Explorer):
                 style: dict[str, Any] = {"s": 9, "marker": "s", "linewidths": 0}
                 ax.scatter([x] * len(cells), cells, color=color, alpha=1 if now else 0.5, **style)
                 letter = {"ha": "center", "va": "center", "family": "DejaVu Sans Mono"}
-                ax.text(x, y + 0.15, verbatim(visible(sign)), fontsize=7.5, **letter)
+                ax.text(x, y + 0.15, verbatim(sign.replace("\n", "⏎")), fontsize=7.5, **letter)
         return fig

@@ -2,6 +2,7 @@
 // that change the text, in the order in which they were learned.
 const INKS = 5; // the colours of tokens, in base.css
 const WIDEST = 40;
+const MOVING = 300; // boxes that slide, at most
 const PACE = 900; // milliseconds for a merge
 const GLUE = 550; // of them, until its boxes are one
 
@@ -33,15 +34,16 @@ function build({ model, node, get, slider, soon }) {
   const merges = slider("used", "merges used", [0, bpe.count], (n) => `${n} of ${bpe.count}`);
   merges.className = "merges";
 
+  let [of, to] = ["", []]; // a text, and the merges that change it
   let waited = 0; // milliseconds, for the next merge
   let glues = false; // do the boxes move to their new places?
   function move(ms) {
-    const to = learnt(bpe.cut(cuttable(), bpe.count));
+    if (cuttable() !== of) [of, to] = [cuttable(), learnt(bpe.cut(cuttable(), bpe.count))];
     if (ms && get("used") >= (to.at(-1) ?? 0)) model.set("used", 0);
     waited = ms && waited + ms;
     if (waited >= PACE && to.length) {
       waited = 0;
-      glues = !calm;
+      glues = !calm && shown.length <= MOVING;
       model.set(
         "used",
         to.find((n) => n > get("used")),

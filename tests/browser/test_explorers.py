@@ -151,12 +151,12 @@ CASES = {
         lambda e: [v for done, n, _ in e.counts() for v in (n, len(e.text) - e.prompt, done)],
         [
             Step("slider work", "End", "That is", {"work": 22_134}),
-            Step("slider work", "ArrowLeft", "the right one has finished"),
+            Step("slider work", "ArrowLeft", "the one with a cache has finished"),
             Step("slider work", "Home ArrowRight*9", "at the same pace", {"work": 9}),
             Step("slider speed", "Home", "10 a second", {"speed": 10}, same=True),
-            Step("", "python", "", {"work": 321}),
-            Step("button Play", "click"),
+            Step("button Play", "click", "2 of 204 letters", same=True),
             Step("button Pause", "click", same=True),
+            Step("", "python", "", {"work": 321}),
         ],
     ),
     "ClockHands": Case(
@@ -252,9 +252,9 @@ CASES = {
         [
             Step("slider merges used", "Home", "no merges: every byte is a token", {"used": 0}),
             Step("slider merges used", "ArrowRight", "1: ", {"used": 1}),
-            Step("slider merges used", "click 0.5 0.5"),
-            Step("button Play", "click"),
+            Step("button Play", "click", "3: h + e → he", same=True),
             Step("button Pause", "click", same=True),
+            Step("slider merges used", "click 0.5 0.5"),
             Step("textbox text", "type <s>low</s>\n\t\x00é中x", "16"),
             Step("listbox", "Home", "token 1 of"),
             Step("listbox", "ArrowRight", "token 2 of"),
