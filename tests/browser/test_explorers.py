@@ -151,7 +151,7 @@ CASES = {
         lambda e: [v for done, n, _ in e.counts() for v in (n, len(e.text) - e.prompt, done)],
         [
             Step("slider work", "End", "That is", {"work": 22_134}),
-            Step("slider work", "ArrowLeft", "the one with a cache has finished"),
+            Step("slider work", "ArrowLeft", "one with a cache has finished"),
             Step("slider work", "Home ArrowRight*9", "at the same pace", {"work": 9}),
             Step("slider speed", "Home", "10 a second", {"speed": 10}, same=True),
             Step("button Play", "click", "2 of 204 letters", same=True),
