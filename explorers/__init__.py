@@ -8,6 +8,7 @@ a still picture of its first view, so that a page without a running kernel shows
 
 from explorers.attention import AttentionExplorer
 from explorers.base import Explorer
+from explorers.cache import CacheExplorer
 from explorers.clock_hands import ClockHands
 from explorers.depth import DepthExplorer
 from explorers.overlap import OverlapExplorer
@@ -22,6 +23,7 @@ from explorers.word import WordExplorer
 
 __all__ = [
     "AttentionExplorer",
+    "CacheExplorer",
     "ClockHands",
     "DepthExplorer",
     "Explorer",

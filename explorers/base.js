@@ -371,7 +371,7 @@ function slider(model, name, { label = name, min = 0, max, step = 1, show = Stri
   const value = html`<span class="value" />`;
   const read = () => {
     const now = model.get(name);
-    const away = values?.map((v) => Math.abs(Math.log(v / now)));
+    const away = values?.map((v) => Math.abs(Math.log((v + 1) / (now + 1))));
     input.value = away ? away.indexOf(Math.min(...away)) : now;
     value.textContent = show(now);
     input.setAttribute("aria-valuetext", value.textContent);
@@ -414,6 +414,36 @@ function choice(model, name, options, label) {
   model.on(`change:${name}`, read);
   read();
   return html`<span class="row" role="group" aria-label=${label}>${buttons}</span>`;
+}
+
+/** A button that plays: move(ms) goes on by so much time and tells whether there is more to come; move(0)
+    when it stops. What move sets is told to Python then. Where motion is not wanted, a press is a step of so
+    many milliseconds. */
+function player(model, move, step) {
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let frame = 0; // the frame that was asked for: it plays
+  function stop() {
+    cancelAnimationFrame(frame);
+    frame = 0;
+    move(0);
+    setText(button, calm ? "Step" : "Play");
+    model.save_changes();
+  }
+  const next = (before) =>
+    requestAnimationFrame((now) => {
+      if (button.isConnected && move(Math.min(100, Math.max(1, now - before)))) frame = next(now);
+      else stop();
+    });
+  function press() {
+    if (calm) move(step);
+    if (calm || frame) return stop();
+    setText(button, "Pause");
+    frame = next(performance.now());
+  }
+  const button = html`<button type="button" class="play" data-entry="" onclick=${press}>
+    ${calm ? "Step" : "Play"}
+  </button>`;
+  return button;
 }
 
 /** Calls `paint` when the page switches between light and dark; returns the undo. */

@@ -31,14 +31,9 @@ function clockFace({ q, k }) {
 }
 
 function build({ model, get, set, slider, soon }) {
-  let q;
-  let k;
-  let hs;
-  let pairs;
-  let longest;
-  let longestHand;
-  let clocks;
-  let top; // what `renew` finds in the model
+  const [q, k, longest] = ["q", "k", "longest"].map(get);
+  const hs = q.length;
+  const pairs = hs / 2;
   const hand = (v, i) => ({
     length: Math.hypot(v[i], v[i + pairs]),
     angle: Math.atan2(v[i + pairs], v[i]),
@@ -48,6 +43,16 @@ function build({ model, get, set, slider, soon }) {
     const distance = get("query") - get("key");
     set({ query: Number(both.value), key: Number(both.value) - distance });
   };
+  let ahead = 0; // while it plays: of the way to the next positions
+  function move(ms) {
+    ahead = ms ? ahead + ms / 700 : 0;
+    const last = Math.max(get("query"), get("key")) >= longest;
+    const steps = last ? -Math.min(get("query"), get("key")) : Math.floor(ahead); // from the end to the beginning
+    if (last || ahead >= 1) ahead = 0;
+    if (ms) for (const name of ["query", "key"]) model.set(name, get(name) + steps);
+    soon();
+    return Math.max(get("query"), get("key")) < longest;
+  }
   const both = html`<input type="range" aria-label="move both together" step="1" oninput=${moveBoth} />`;
 
   function clock(i) {
@@ -61,34 +66,28 @@ function build({ model, get, set, slider, soon }) {
     return { svg, figure, step, angle, share };
   }
 
-  const dials = html`<div class="dials" />`;
-  /** A press on the curve moves the key to that distance, or both where it would leave the axis. */
-  const pick = (v) => {
-    const d = Math.round(Math.min(longest, Math.max(-longest, v)));
-    const query = Math.min(longest + Math.min(0, d), Math.max(0, d, get("query")));
-    set({ query, key: query - d });
-  };
-  const shape = { width: 620, height: 122, left: 42, right: 22, bottom: 32, top: 8, pick };
+  const clocks = Array.from({ length: pairs }, (_, i) => clock(i));
+  const dials = html`<div class="dials" style="--across: ${pairs}">
+    ${clocks.map(({ figure }) => figure)}
+  </div>`;
+  const shape = { width: 620, height: 122, left: 42, right: 22, bottom: 32, top: 8 };
   const plot = chart("plot", shape);
-  const axis = {
-    query: slider("query", "position of the query", [0, get("longest")]),
-    key: slider("key", "position of the key", [0, get("longest")]),
-  };
   const places = html`<span class="places" />`;
   const gap = html`<span class="number distance" />`;
   const score = html`<span class="number score" />`;
   const power = (v) => Math.round(10 ** v).toLocaleString("en");
   const page = html`
+    <div class="row">${player(model, move, 700)}<label>move both together${both}</label></div>
     <div class="row">
-      ${axis.query}${axis.key}
-      <label>move both together${both}</label>
+      ${slider("query", "position of the query", [0, longest])}
+      ${slider("key", "position of the key", [0, longest])}
       ${slider("log_base", "base", [1, 7, 0.25], power)}
     </div>
     ${dials}
     <div class="says" role="status">${places}distance ${gap} · score q·k/√hs = ${score}</div>
     <div class="of-plot">${plot.svg}</div>
     <div class="quiet">
-      Blue, solid: the query q. Orange, dashed: the key k. Grey: the angle between them (clockwise is positive).
+      Blue, solid: the query q. Orange, dashed: the key k. The wedge: the angle between them (clockwise is positive).
     </div>`;
 
   /** The score at a distance: what each pair adds is |q||k| cos(angle between its hands). */
@@ -102,30 +101,15 @@ function build({ model, get, set, slider, soon }) {
   }
   const total = (distance, base) => shares(distance, base).reduce((sum, x) => sum + x, 0);
 
-  /** All that depends on the vectors and on the longest distance. */
-  function renew() {
-    [q, k, longest] = ["q", "k", "longest"].map(get);
-    hs = q.length;
-    pairs = hs / 2;
-    if (k.length !== hs) return; // the other one is on its way
-    const lengths = [q, k].map((v) => Array.from({ length: pairs }, (_, i) => hand(v, i).length));
-    longestHand = Math.max(...lengths.flat()) || 1;
-    // No distance can give more than all pairs aligned.
-    top = lengths[0].reduce((sum, a, i) => sum + a * lengths[1][i], 0) / Math.sqrt(hs) || 1;
-    clocks = Array.from({ length: pairs }, (_, i) => clock(i));
-    dials.replaceChildren(...clocks.map(({ figure }) => figure));
-    dials.classList.toggle("many", pairs > 4);
-    dials.style.setProperty("--across", Math.min(4, pairs));
-    drawn = undefined;
-    soon();
-  }
+  const lengths = [q, k].map((v) => Array.from({ length: pairs }, (_, i) => hand(v, i).length));
+  const longestHand = Math.max(...lengths.flat()) || 1;
+  // No distance can give more than all pairs aligned.
+  const top = lengths[0].reduce((sum, a, i) => sum + a * lengths[1][i], 0) / Math.sqrt(hs) || 1;
 
   let drawn;
   let points; // the curve, and the base that it was reckoned for
   function paint() {
-    if (k.length !== hs) return;
-    const inside = (name) => Math.min(longest, get(name)); // of fewer positions, Python tells before it moves these
-    const at = { query: inside("query"), key: inside("key") };
+    const at = { query: get("query"), key: get("key") };
     const base = 10 ** get("log_base");
     const distance = at.query - at.key;
     const share = shares(distance, base);
@@ -134,8 +118,6 @@ function build({ model, get, set, slider, soon }) {
       max: longest + Math.min(0, distance),
       value: at.query,
     });
-    for (const name of ["query", "key"])
-      Object.assign(axis[name].querySelector("input"), { max: longest, value: at[name] });
     put(both, { "aria-valuetext": `query at ${at.query}, key at ${at.key}` });
     clocks.forEach(({ svg, step, angle, share: adds }, i) => {
       const theta = base ** ((-2 * i) / hs);
@@ -143,7 +125,7 @@ function build({ model, get, set, slider, soon }) {
         angle: hand(v, i).angle + place * theta,
         length: (hand(v, i).length * RADIUS * 0.9) / longestHand,
       });
-      const hands = { q: turned(q, at.query), k: turned(k, at.key) };
+      const hands = { q: turned(q, at.query + ahead), k: turned(k, at.key + ahead) };
       const between = degrees(hands.q.angle - hands.k.angle);
       svg.replaceChildren(...clockFace(hands));
       setText(step, `${Number(((theta * 180) / Math.PI).toPrecision(3))}° per step`);
@@ -180,8 +162,6 @@ function build({ model, get, set, slider, soon }) {
     });
   }
 
-  renew();
-  model.on("change:q change:k change:longest", throttleToFrame(renew));
   return { page, paint };
 }
 

@@ -1,81 +1,36 @@
 """Rotary positions as clocks: each pair of features is a hand that turns with the position."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 import traitlets
 
-from explorers.base import Explorer, esm, in_range
+from explorers.base import Explorer, esm, in_range, read_only
 from helpers import plots
 from helpers.positions import Rotary, rotary_angles
-
-MOST_PAIRS = 8  # more clocks do not fit on a screen
-_Q = (1.0, 0.8, 0.9, 1.1, 0.3, -0.4, 0.2, 0.5)  # shown when nothing else is asked for
-_K = (0.9, 1.0, 0.7, 1.2, -0.2, 0.3, 0.6, 0.1)
 
 
 class ClockHands(Explorer):
     """Turn a query and a key by their positions, and see what their score depends on.
 
-    q, k: one query and one key of the same even size hs, 2 to 16, in the half-split layout of
+    q, k: one query and one key of the same even size hs, at most 8, in the half-split layout of
     `Rotary`: features i and i + hs/2 are the pair of clock i. query, key: their positions, 0 to
-    `longest`; base: of the frequencies, 10 to 10,000,000.
-
-    Raises ValueError for vectors that are no pairs of finite numbers, and values out of range;
-    TraitError when a trait is set to such a thing.
+    `longest`; log_base: of the frequencies, 1 to 7 for a base of 10 to 10,000,000.
     """
 
     _esm = esm("clock_hands")
 
-    q = traitlets.List(traitlets.Float()).tag(sync=True)
-    k = traitlets.List(traitlets.Float()).tag(sync=True)
+    q = traitlets.List(traitlets.Float(), [1.0, 0.8, 0.9, 1.1, 0.3, -0.4, 0.2, 0.5]).tag(sync=True)
+    k = traitlets.List(traitlets.Float(), [0.9, 1.0, 0.7, 1.2, -0.2, 0.3, 0.6, 0.1]).tag(sync=True)
     query = traitlets.Int(9).tag(sync=True)
     key = traitlets.Int(4).tag(sync=True)
     longest = traitlets.Int(60).tag(sync=True)
     log_base = traitlets.Float(4.0).tag(sync=True)
 
-    def __init__(
-        self,
-        q: Sequence[float] | torch.Tensor = _Q,
-        k: Sequence[float] | torch.Tensor = _K,
-        *,
-        query: int = 9,
-        key: int = 4,
-        longest: int = 60,
-        base: float = 10_000.0,
-    ):
-        if not 10 <= base <= 1e7:
-            raise ValueError(f"base should be 10 to 10,000,000, but is {base}")
-        super().__init__(
-            q=_numbers("q", q), k=_numbers("k", k),
-            query=query, key=key, longest=longest, log_base=math.log10(base),
-        )  # fmt: skip
-
-    @traitlets.validate("q", "k")
-    def _is_a_vector(self, proposal: Any) -> list[float]:
-        name = proposal.trait.name
-        try:
-            vector = _numbers(name, proposal.value)
-        except ValueError as error:
-            raise traitlets.TraitError(str(error)) from None
-        other = self.k if name == "q" else self.q
-        if len(vector) != len(other):
-            raise traitlets.TraitError(
-                f"q and k need the same number of numbers: {name} has {len(vector)}, the other "
-                f"{len(other)} (set both within hold_trait_notifications(), or make a new explorer)"
-            )
-        return vector
-
+    _given = read_only("q", "k", "longest")
     _places = in_range("a position", "query", "key", low=0, high=lambda self: self.longest)
-    _last = in_range("the last position,", "longest", low=1, high=math.inf)
     _power = in_range("the base as a power of ten,", "log_base", low=1, high=7)
-
-    @traitlets.observe("longest")
-    def _stay_inside(self, _: Any) -> None:
-        """Fewer positions: a position beyond the last becomes the last."""
-        self.query, self.key = min(self.query, self.longest), min(self.key, self.longest)
 
     @property
     def base(self) -> float:
@@ -139,7 +94,7 @@ class ClockHands(Explorer):
             wedge = (math.degrees(angles[0] - angles[1]) + 180) % 360 - 180
             arc = angles[1] + math.radians(wedge) * torch.linspace(0, 1, 50)
             between = torch.stack([arc.sin(), arc.cos()], dim=1) * 0.76
-            ax.fill(*torch.cat([torch.zeros(1, 2), between]).T, color=plots.GREY, alpha=0.25)
+            ax.fill(*torch.cat([torch.zeros(1, 2), between]).T, color=plots.ORANGE, alpha=0.45)
             ax.set(title=f"pair {i}", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
             degrees = f"{wedge:.0f}°".replace("-", "−")
             ax.set_xlabel(f"{math.degrees(steps[i]):.3g}° per step\n{degrees} from k to q")
@@ -156,16 +111,3 @@ class ClockHands(Explorer):
         wide.set(xlabel="distance: position of the query − position of the key", ylabel="score")
         wide.margins(x=0.02)
         return fig
-
-
-def _numbers(name: str, vector: Sequence[float] | torch.Tensor) -> list[float]:
-    values = torch.as_tensor(vector, dtype=torch.float32)
-    size = values.shape[0] if values.dim() == 1 else 0
-    if size < 2 or size % 2 or size > 2 * MOST_PAIRS:
-        raise ValueError(
-            f"{name} should be one vector of 2, 4, … or {2 * MOST_PAIRS} numbers, "
-            f"but has shape {tuple(values.shape)}"
-        )
-    if not values.isfinite().all():
-        raise ValueError(f"{name} contains NaN or infinity")
-    return values.tolist()

@@ -17,7 +17,6 @@ from helpers.plots import BLUE, GREEN, ORANGE, PINK, SKY, Picture, picture, verb
 from helpers.text import BPETokenizer
 
 LONGEST = 4000  # characters that are cut into tokens
-MOST = 20_000  # merges that are sent to the browser
 IN_FRAME = 30  # characters of a token in the still picture
 IN_PICTURE = 130  # tokens in the still picture
 SIGN = 0.68  # width of a character in it, of 66
@@ -35,8 +34,8 @@ class TokenExplorer(Explorer):
 
     The merges go to the browser once; there the text is encoded, at every slider position as by a
     `BPETokenizer` with so many merges. A text longer than 4,000 characters is shown up to there.
-    Raises TypeError for another tokenizer, ValueError for a number of merges that it does not have
-    and for a tokenizer with more than 20,000 merges; TraitError where `used` is set out of range.
+    Raises TypeError for another tokenizer, ValueError for a number of merges that it does not have;
+    TraitError where `used` is set out of range.
     """
 
     _esm: ClassVar[str] = esm("bpe", "token")
@@ -51,16 +50,10 @@ class TokenExplorer(Explorer):
         if not isinstance(tokenizer, BPETokenizer):
             raise TypeError(f"tokenizer should be a BPETokenizer, not a {type(tokenizer).__name__}")
         self._merges = tokenizer.merges
-        n = len(self._merges)
-        if n > MOST:
-            raise ValueError(
-                f"{n} merges are too many for a page, {MOST} at most: show the first of them, "
-                f"BPETokenizer(tokenizer.merges[:{MOST}])"
-            )
         alphabet, pairs = ids_of_merges(BPETokenizer(self._merges))
         super().__init__(
             text=text,
-            used=n if used is None else used,
+            used=len(self._merges) if used is None else used,
             alphabet=alphabet,
             merges=struct.pack(f"<{len(pairs)}i", *pairs),
         )
@@ -110,31 +103,25 @@ class TokenExplorer(Explorer):
         ax.set_axis_off()
         for y, row in enumerate(rows):
             for x, shown, id in row:
-                _frame(ax, x + len(shown) * SIGN / 2, y, shown, _COLOURS[id % len(_COLOURS)])
+                ink = _COLOURS[id % len(_COLOURS)]
+                box = {"boxstyle": "round,pad=0.22", "facecolor": f"{ink}33", "edgecolor": ink}
+                style = {"ha": "center", "va": "center", "family": "DejaVu Sans Mono"}
+                ax.text(
+                    x + len(shown) * SIGN / 2, y, verbatim(shown), bbox=box, fontsize=9.5, **style
+                )
         text = readable(self.text[:200].encode())
-        title = [verbatim(f"“{short(text, 80)}”"), *textwrap.wrap(self._counts(), 90)]
+        title = [verbatim(f"“{short(text, 80)}”"), *textwrap.wrap(self.describe(), 90)]
         if len(tokens) > IN_PICTURE:
             title.append(f"(the first {IN_PICTURE} tokens)")
         ax.set_title("\n".join(title), fontsize=10)
         return fig
 
-    def _counts(self) -> str:
+    def describe(self) -> str:
+        """How much text there is and what it costs."""
         shown, n = self._cut(), len(self.ids())
         each = f", {len(shown) / n:.2f} characters per token" if n else ""
         size = f"{len(shown)} characters, {len(shown.encode())} bytes"
         return f"{self.used} of {len(self._merges)} merges: {size}, {n} tokens{each}"
-
-    def describe(self) -> str:
-        """How much text there is and what it costs."""
-        return self._counts()
-
-
-def _frame(ax: Any, x: float, y: float, shown: str, colour: str) -> None:
-    box = {"boxstyle": "round,pad=0.22", "facecolor": f"{colour}33", "edgecolor": colour}
-    ax.text(
-        x, y, verbatim(shown), bbox=box, ha="center", va="center",
-        family="DejaVu Sans Mono", fontsize=9.5,
-    )  # fmt: skip
 
 
 @functools.cache

@@ -15,6 +15,7 @@ KINDS = sorted(set(explorers.__all__) - {"Explorer"})
 OTHER = {list: [], tuple: (), dict: {}, bytes: b"?", str: "?", int: 7, float: 0.5}
 REFUSED = [
     ("AttentionExplorer", "layer", 999, "layer is a layer from 0 to"),
+    ("CacheExplorer", "work", -1, "work is tokens processed, from 0 to"),
     ("ClockHands", "query", 61, "query is a position from 0 to 60, not 61"),
     ("ClockHands", "log_base", nan, "log_base is the base as a power of ten, from 1 to 7, not nan"),
     ("DepthExplorer", "norm", "both", "'norm' trait .* any of .*'post'.*, not the str 'both'"),
@@ -69,6 +70,17 @@ def test_a_value_that_does_not_fit_is_explained_and_changes_nothing(kind, trait,
     with pytest.raises(traitlets.TraitError, match=message):
         setattr(made, trait, value)
     assert repr(made) == before
+
+
+def test_what_the_two_typewriters_have_processed_is_counted():
+    """The numbers of chapter 13: 31,080 tokens without a cache, 249 with it."""
+    made = explorers.CacheExplorer(text=250 * "a", prompt=10, blocks=5, work=249)
+    assert made.totals() == (31_080, 249)
+    assert made.counts() == [(249, 14, 18), (249, 240, 249)]  # 10 + 11 + … + 23 = 231
+    made.work = 31_080
+    assert made.counts() == [(31_080, 240, 0), (249, 240, 249)]
+    with pytest.raises(ValueError, match="prompt is letters from 1 to 2, not 3"):
+        explorers.CacheExplorer(text="abc", prompt=3, blocks=1)
 
 
 SHORT = ["", "$x$_^{\\<", "\x00\x1b\r\n\t\u202e\u200b ", "文🦉é\u0301½\ud800"]
