@@ -10,6 +10,7 @@ from explorers.attention import AttentionExplorer
 from explorers.base import Explorer
 from explorers.clock_hands import ClockHands
 from explorers.depth import DepthExplorer
+from explorers.guessing import GuessingGame
 from explorers.overlap import OverlapExplorer
 from explorers.position_dots import PositionDots
 from explorers.rewards import RewardsExplorer
@@ -25,6 +26,7 @@ __all__ = [
     "ClockHands",
     "DepthExplorer",
     "Explorer",
+    "GuessingGame",
     "OverlapExplorer",
     "PositionDots",
     "RewardsExplorer",
