@@ -82,9 +82,8 @@ def strongest(explorer: explorers.AttentionExplorer) -> list[float]:
 
 def bits_so_far(explorer: explorers.GuessingGame) -> list:
     model = explorer.game["passages"][explorer.number]["players"][0][1][: len(explorer.ranks)]
-    return [
-        fmean(CODE[r - 1] for r in ranks) if ranks else "–" for ranks in (explorer.ranks, model)
-    ]
+    both = explorer.ranks, model
+    return [fmean(CODE[r - 1] for r in ranks) if ranks else "–" for ranks in both]
 
 
 BLOCKS = """node => {
