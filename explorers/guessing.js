@@ -1,6 +1,5 @@
 // Shannon's guessing game. What the model bets was computed in Python, since the passages are given.
 const BOARD = "qwertyuiopasdfghjklzxcvbnm "; // as on a keyboard, ten in a row
-const LEAST = 10; // letters before there is a verdict
 const SPARKS = "▁▃▅▅▅▇"; // in a result to share: 1, 2, … guesses
 
 function build({ model, node, get, set, soon }) {
@@ -29,20 +28,18 @@ function build({ model, node, get, set, soon }) {
     const [, its, bits] = passage().players[0];
     tried.clear();
     set({ ranks });
-    said = `“${visible(key)}”${how} The model gave it ${percent(2 ** -bits[n])}, guess ${its[n]}.`;
+    said = isOver()
+      ? ""
+      : `“${visible(key)}”${how} The model gave it ${percent(2 ** -bits[n])}, guess ${its[n]}.`;
   }
-  async function share() {
+  function share() {
     const spark = (ranks) => ranks.map((r) => SPARKS[Math.min(r, SPARKS.length) - 1]).join("");
     const [number, yours, its] = [get("number") + 1, get("ranks"), passage().players[0][1]];
-    const result =
+    said =
       `Shannon's guessing game, passage ${number}: I needed ${fixed(mean(costs(yours)))} bits a ` +
       `letter, a GPT ${fixed(mean(costs(its)))}.\n${spark(yours)} I\n${spark(its.slice(0, count()))} ` +
       (model.weights ? `GPT\n${location.href.split("#")[0]}#guess=${number}` : "GPT");
-    const copied = navigator.clipboard?.writeText(result) ?? Promise.reject(); // not every page may
-    said = await copied.then(
-      () => "Copied: it gives no letter away.",
-      () => result,
-    );
+    navigator.clipboard?.writeText(said).catch(() => {}); // not every page may: there it can be marked
     soon();
   }
 
@@ -58,7 +55,7 @@ function build({ model, node, get, set, soon }) {
   });
   const [you, its] = html`<b class="number" /><b class="number its" />`;
   const [place, status] = html`<span class="quiet" /><p class="status" role="status" />`;
-  const [letters, side] = html`<div class="board">${board}</div><div />`;
+  const [letters, side] = html`<div class="board" /><div />`;
   const stop = button("Stop here", () => [(stopped = true), soon()]);
   const copy = button("Copy the result", share);
   const other = button("Another passage", () => {
@@ -67,9 +64,9 @@ function build({ model, node, get, set, soon }) {
   });
   const [first, second, third] = code.map((bits) => fixed(bits, 1));
   const rule =
-    "Nobody can ask you for probabilities, so a letter costs you both what the number of the right " +
-    `guess costs in a code that was fixed beforehand: ${first} bits for the first guess, ${second} ` +
-    `for the second, ${third} for the third. Capitals do not count.`;
+    "Nobody can ask you for probabilities, so each letter costs you both what its guess number costs " +
+    `in a code that was fixed beforehand: ${first} bits for a first guess, ${second} for a second, ` +
+    `${third} for a third. Capitals do not count.`;
   const page = html`
     ${paper}<p class="counters">${you} you ${its} model, bits a letter${place}</p>${status}
     <div class="desk">${letters}${side}</div>
@@ -128,10 +125,10 @@ function build({ model, node, get, set, soon }) {
     setText(you, count() ? fixed(mean(costs(get("ranks")))) : "–");
     setText(its, count() ? fixed(mean(costs(passage().players[0][1]))) : "–");
     setText(place, `${count()}/${passage().places.length}`);
-    setText(status, over ? `${verdict} ${said}` : said);
+    setText(status, over ? `${verdict}\n${said}` : said);
     board.forEach((key, i) => (key.disabled = tried.has(BOARD[i])));
-    letters.hidden = over;
-    stop.hidden = over || count() < LEAST;
+    letters.replaceChildren(...(over ? [] : board));
+    stop.hidden = over || count() < 10; // too few for a verdict
     copy.hidden = !over;
   }
 

@@ -21,19 +21,19 @@ from helpers.plots import BLUE, RED, Picture, picture
 from helpers.text import NGramModel
 
 KEYS = "abcdefghijklmnopqrstuvwxyz "
-# From data.shakespeare("validation"), which the GPT has not read: at "|" the guessing begins.
+# From data.shakespeare("validation"), new to the GPT: what is given, and what is guessed.
 PASSAGES = (
-    "OTHELLO:\nIt is the very error of the moon;\n"
-    "|She comes more nearer earth than she was wont,\nAnd makes men mad.",
-    "ROMEO:\nIs love a tender thing? |it is too rough,\n"
-    "Too rude, too boisterous, and it pricks like thorn.",
-    "First Bandit:\nLet us first see peace in Athens: "
-    "|there is no time\nso miserable but a man may be true.",
-    "DESDEMONA:\nUpon my knees, what doth your speech import?\n"
-    "|I understand a fury in your words.\nBut not the words.",
-    "BENVOLIO:\nAlas, that love, |so gentle in his view,\n"
-    "Should be so tyrannous and rough in proof!",
-)
+    ("OTHELLO:\nIt is the very error of the moon;\n",
+     "She comes more nearer earth than she was wont,\nAnd makes men mad."),
+    ("ROMEO:\nIs love a tender thing? ",
+     "it is too rough,\nToo rude, too boisterous, and it pricks like thorn."),
+    ("First Bandit:\nLet us first see peace in Athens: ",
+     "there is no time\nso miserable but a man may be true."),
+    ("DESDEMONA:\nUpon my knees, what doth your speech import?\n",
+     "I understand a fury in your words.\nBut not the words."),
+    ("BENVOLIO:\nAlas, that love, ",
+     "so gentle in his view,\nShould be so tyrannous and rough in proof!"),
+)  # fmt: skip
 CODE = (
     0.7, 2.95, 3.91, 4.61, 5.13, 5.49, 5.99, 6.3, 6.53, 6.86, 6.95, 7.26, 7.52, 7.82, 7.87, 8.01,
     8.19, 8.63, 8.75, 9.18, 9.8, 10.31, 10.61, 10.98, 13.61, 13.61, 14.19,
@@ -42,16 +42,14 @@ GZIP = 2.89  # bits of gzip for each of all new letters and spaces, after the tr
 
 
 class GuessingGame(Explorer):
-    """Guess the next letter until it is right; the GPT of chapter 12 plays, too.
+    """Guess letters, and the spaces after them, until right; the GPT of chapter 12 plays, too.
 
-    Only letters and the spaces after them are guessed, capital or not; the rest is given.
     counts: of chapter 02, which play with four characters of context; number: of the passage;
     ranks: how many guesses each of its letters took so far.
 
     A letter that took r guesses costs CODE[r − 1] bits, the player and the model alike: −log2 of
-    how often the model needs r guesses elsewhere in the plays. A code that is fixed beforehand
-    flatters nobody, while the entropy of the ranks of 50 letters would be too low; made for the
-    model's habits, it favours the model if anybody.
+    how often the model needs r guesses elsewhere. The entropy of 50 ranks would be too low; a code
+    fixed beforehand flatters nobody, except the model a little, for whose habits it is made.
 
     Raises ValueError or TraitError for a passage that is not there.
     """
@@ -66,9 +64,10 @@ class GuessingGame(Explorer):
     _number = in_range("a passage", "number", low=0, high=len(PASSAGES) - 1)
 
     def __init__(self, counts: NGramModel | None = None, **traits: Any):
-        passages = [prepared(passage, counts) for passage in PASSAGES]
-        game = {"keys": KEYS, "code": CODE, "gzip": GZIP, "passages": passages}
-        super().__init__(game=game, **traits)
+        game = {"keys": KEYS, "code": CODE, "gzip": GZIP}
+        super().__init__(
+            game=game | {"passages": [prepared(p, counts) for p in PASSAGES]}, **traits
+        )
 
     def describe(self) -> str:
         """Which passage, and how much of it is guessed."""
@@ -80,39 +79,35 @@ class GuessingGame(Explorer):
         fig, ax = picture(self.describe(), width=8.6, height=2.8)
         for ranks, sign, color in ((one["players"][0][1], -1, BLUE), (self.ranks, 1, RED)):
             ax.bar(range(len(ranks)), [sign * CODE[r - 1] for r in ranks], color=color)
-        given = one["text"][: one["places"][0]].replace("\n", " / ")
+        given = PASSAGES[self.number][0].replace("\n", " / ")
         ax.set(title=f"{given} …", xlabel="letters", ylabel="bits: you ↑, the model ↓", yticks=[])
         return fig
 
 
-def text_of(passage: str) -> str:
-    return passage.replace("|", "")
-
-
-def places(passage: str) -> list[int]:
+def places(passage: tuple[str, str]) -> list[int]:
     """Where the letters to guess stand in the text: letters, and spaces between words."""
-    text = text_of(passage)
-    asked = (i for i in range(passage.index("|"), len(text)) if text[i] in KEYS + KEYS.upper())
+    text = "".join(passage)
+    asked = (i for i in range(len(passage[0]), len(text)) if text[i] in KEYS + KEYS.upper())
     return [i for i in asked if text[i] != " " or text[i - 1].isalpha()]
 
 
-def prepared(passage: str, counts: NGramModel | None) -> dict[str, Any]:
-    """A passage for the browser. Of each letter: the model's bets; of each player: how many guesses
-    the letter takes, the likeliest first, and its −log2 p."""
+def prepared(passage: tuple[str, str], counts: NGramModel | None) -> dict[str, Any]:
+    """A passage for the browser, with the model's bets and, of each player, what `scored` gives."""
     players = {"the model": bets_on(passage)}
     if counts is not None:
         players["counts of five letters"] = counted_bets(passage, counts)
     best = [sorted(zip(row, KEYS, strict=True))[:-6:-1] for row in players["the model"].tolist()]
     return {
-        "text": text_of(passage),
+        "text": "".join(passage),
         "places": places(passage),
         "bets": [[(key, round(p, 4)) for p, key in row] for row in best],
         "players": [(name, *scored(passage, p)) for name, p in players.items()],
     }
 
 
-def scored(passage: str, bets: Tensor) -> tuple[list[int], list[float]]:
-    text = text_of(passage).lower()
+def scored(passage: tuple[str, str], bets: Tensor) -> tuple[list[int], list[float]]:
+    """How many guesses each letter takes, the likeliest first, and its −log2 p."""
+    text = "".join(passage).lower()
     answers = torch.tensor([[KEYS.index(text[i])] for i in places(passage)])
     order = bets.sort(dim=1, descending=True, stable=True).indices
     bits = -bets.gather(1, answers)[:, 0].log2()
@@ -125,16 +120,16 @@ def _gpt() -> Any:
 
 
 @torch.no_grad()
-def bets_on(passage: str) -> Tensor:
+def bets_on(passage: tuple[str, str]) -> Tensor:
     """The GPT's probabilities of the keys (letters, 27). It reads what the player reads."""
-    ids = _gpt().tokenizer.encode("\n\n" + text_of(passage))
+    ids = _gpt().tokenizer.encode("\n\n" + "".join(passage))
     p = _gpt().model(torch.tensor([ids]))[0].softmax(1)
     return folded(p[[i + 1 for i in places(passage)]])  # what comes before token i + 2
 
 
-def counted_bets(passage: str, counts: NGramModel, context: int = 4) -> Tensor:
+def counted_bets(passage: tuple[str, str], counts: NGramModel, context: int = 4) -> Tensor:
     """The same of chapter 02's best smoothed counts."""
-    ids, V = _gpt().tokenizer.encode(text_of(passage)), counts.vocab_size
+    ids, V = _gpt().tokenizer.encode("".join(passage)), counts.vocab_size
     tried = [[*ids[i - context : i], s] for i in places(passage) for s in range(V)]
     nll = counts.nll(torch.tensor(tried).flatten(), smoothing=0.1)[context]
     return folded((-nll[context :: context + 1]).exp().view(-1, V))
@@ -153,7 +148,7 @@ def measure() -> tuple[list[float], float]:
     needed = Counter(range(1, len(KEYS) + 1))  # each once, so that no guess is impossible
     for speech in data.shakespeare("validation").split("\n\n"):
         if len(speech) > 120:
-            passage = f"{speech[:40]}|{speech[40:120]}"
+            passage = speech[:40], speech[40:120]
             needed.update(scored(passage, bets_on(passage))[0])
     bits = sorted(-math.log2(n / needed.total()) for n in needed.values())
     texts = [data.shakespeare("train"), data.shakespeare("validation")]

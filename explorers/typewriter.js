@@ -21,15 +21,15 @@ class Reading {
   ahead(blank, milliseconds) {
     const end = performance.now() + milliseconds;
     const [first, second] = this.readers;
-    const most = first?.gpt.most;
-    if (first?.done === most && this.ids.length >= first.base + most)
+    if (!first) return false;
+    const { most } = first.gpt;
+    if (first.done === most && this.ids.length >= first.base + most)
       this.readers = [second, { ...first, base: second.base + most / 2, done: 0 }];
     const tokens = [blank, ...this.ids];
     for (const reader of this.readers)
       while (reader.base + reader.done < tokens.length && reader.done < most) {
         if (performance.now() > end) return this.isReady();
-        const to = reader.base + Math.min(reader.done + 4, most);
-        const window = tokens.slice(reader.base, to);
+        const window = tokens.slice(reader.base).slice(0, Math.min(reader.done + 4, most));
         reader.gpt.read(window);
         for (; reader.done < window.length; reader.done++)
           this.expected[reader.base + reader.done] ??= reader.gpt.logits(reader.done);
@@ -40,13 +40,11 @@ class Reading {
   cut(i) {
     this.ids.length = i;
     this.expected.length = Math.min(this.expected.length, i + 1);
-    const [first, second] = this.readers;
-    if (i < first?.base) {
-      first.base = Math.max(0, i - 128);
-      second.base = first.base + 128;
-    }
-    for (const reader of this.readers)
+    const isBefore = i < this.readers[0]?.base;
+    for (const [n, reader] of this.readers.entries()) {
+      if (isBefore) reader.base = Math.max(0, i - 128) + 128 * n;
       reader.done = Math.max(0, Math.min(reader.done, i + 1 - reader.base));
+    }
   }
 }
 
@@ -179,10 +177,8 @@ function build({ model, node, get, set, slider, soon }) {
 
   // --- in the book the address can hold the text
   function link() {
-    const last = letters.slice(-LETTERS);
-    const forks = last.flatMap((letter, i) => (letter.matches(".fork") ? [String(i)] : []));
-    const play = text().slice(-LETTERS);
-    const state = { play, t: String(get("temperature")), forks: forks.join() };
+    const forks = letters.flatMap((letter, i) => (letter.matches(".fork") ? [String(i)] : []));
+    const state = { play: text(), t: String(get("temperature")), forks: forks.join() };
     history.replaceState(null, "", `#${new URLSearchParams(state)}`);
     navigator.clipboard?.writeText(location.href).catch(() => {}); // not every page may
     said = "The address of this page is a link to this text now.";

@@ -12,7 +12,6 @@ control's width and height; "hover" likewise; "type …"; "python": the traits a
 import math
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
-from statistics import fmean
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from test_one_screen import EXPLORERS
 
 import explorers
 from explorers.depth import in_powers
-from explorers.guessing import CODE
 from helpers import data
 from helpers.formats.checkpoints import load_checkpoint
 
@@ -78,12 +76,6 @@ def strongest(explorer: explorers.AttentionExplorer) -> list[float]:
         row = (maps * seen).sum(0) / seen.sum(0)
     order = np.argsort(-row, kind="stable")[:8]
     return [value for j in order for value in (float(j), float(row[j]))]
-
-
-def bits_so_far(explorer: explorers.GuessingGame) -> list:
-    model = explorer.game["passages"][explorer.number]["players"][0][1][: len(explorer.ranks)]
-    both = explorer.ranks, model
-    return [fmean(CODE[r - 1] for r in ranks) if ranks else "–" for ranks in both]
 
 
 BLOCKS = """node => {
@@ -204,17 +196,17 @@ CASES = {
     ),
     "GuessingGame": Case(
         explorers.GuessingGame,
-        ".number",
-        bits_so_far,
+        "node => [node.querySelectorAll('.paper .bar').length]",
+        lambda e: [len(e.ranks)],
         [
             Step(".paper", "Z Control+s ArrowLeft q", "Not “q”.", same=True),
             Step(".paper", "Z S", "“s”, guess 3. The model gave it", {"ranks": [3]}),
             Step("button h", "click", "“h” at once.", {"ranks": [3, 1]}),
             Step(".paper", "e Space", "“␣”, 3 in a row!", {"ranks": [3, 1, 1, 1]}),
             Step("button Another passage", "Enter", "0/61", {"number": 1, "ranks": []}),
-            Step("", "python", "10/50", {"number": 2, "ranks": [1, 2] * 5}),
+            Step("", "python", "1.82 you", {"number": 2, "ranks": [1, 2] * 5}),
             Step("button Stop here", "Enter", "10 letters decide little: the difference is"),
-            Step("button Copy the result", "click", "passage 3: I needed 1.8", same=True),
+            Step("button Copy the result", "click", "passage 3: I needed 1.82", same=True),
             Step("button Another passage", "click", "bets for each letter", {"number": 3}),
         ],
     ),
