@@ -1,6 +1,5 @@
 // Shannon's guessing game. What the model bets was computed in Python, since the passages are given.
 const BOARD = "qwertyuiopasdfghjklzxcvbnm "; // as on a keyboard, ten in a row
-const SPARKS = "▁▃▅▅▅▇"; // in a result to share: 1, 2, … guesses
 
 function build({ model, node, get, set, soon }) {
   const { keys, code, passages, gzip } = get("game");
@@ -33,7 +32,7 @@ function build({ model, node, get, set, soon }) {
       : `“${visible(key)}”${how} The model gave it ${percent(2 ** -bits[n])}, guess ${its[n]}.`;
   }
   function share() {
-    const spark = (ranks) => ranks.map((r) => SPARKS[Math.min(r, SPARKS.length) - 1]).join("");
+    const spark = (ranks) => ranks.map((r) => "▁▃▅▅▅▇"[Math.min(r, 6) - 1]).join("");
     const [number, yours, its] = [get("number") + 1, get("ranks"), passage().players[0][1]];
     said =
       `Shannon's guessing game, passage ${number}: I needed ${fixed(mean(costs(yours)))} bits a ` +
@@ -51,22 +50,21 @@ function build({ model, node, get, set, soon }) {
     html`<button type="button" onclick=${press} ...${more}>${name}</button>`;
   const board = [...BOARD].map((key) => {
     const press = () => [guess(key), toPaper()];
-    return button(key === " " ? "space" : key, press, { tabindex: -1 });
+    return button(key.replace(" ", "space"), press, { tabindex: -1 });
   });
   const [you, its] = html`<b class="number" /><b class="number its" />`;
   const [place, status] = html`<span class="quiet" /><p class="status" role="status" />`;
-  const [letters, side] = html`<div class="board" /><div />`;
+  const [letters, side] = html`<div class="board">${board}</div><div />`;
   const stop = button("Stop here", () => [(stopped = true), soon()]);
   const copy = button("Copy the result", share);
   const other = button("Another passage", () => {
     set({ number: (get("number") + 1) % passages.length, ranks: [] });
     toPaper();
   });
-  const [first, second, third] = code.map((bits) => fixed(bits, 1));
+  const [first, second] = code.map((bits) => fixed(bits, 1));
   const rule =
     "Nobody can ask you for probabilities, so each letter costs you both what its guess number costs " +
-    `in a code that was fixed beforehand: ${first} bits for a first guess, ${second} for a second, ` +
-    `${third} for a third. Capitals do not count.`;
+    `in a code fixed beforehand: ${first} bits for a first guess, ${second} for a second and so on.`;
   const page = html`
     ${paper}<p class="counters">${you} you ${its} model, bits a letter${place}</p>${status}
     <div class="desk">${letters}${side}</div>
@@ -127,7 +125,7 @@ function build({ model, node, get, set, soon }) {
     setText(place, `${count()}/${passage().places.length}`);
     setText(status, over ? `${verdict}\n${said}` : said);
     board.forEach((key, i) => (key.disabled = tried.has(BOARD[i])));
-    letters.replaceChildren(...(over ? [] : board));
+    letters.hidden = over;
     stop.hidden = over || count() < 10; // too few for a verdict
     copy.hidden = !over;
   }

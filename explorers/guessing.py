@@ -14,7 +14,7 @@ import torch
 import traitlets
 from torch import Tensor
 
-from explorers.base import Explorer, esm, in_range, read_only
+from explorers.base import Explorer, esm, read_only
 from helpers import data
 from helpers.formats.checkpoints import load_checkpoint
 from helpers.plots import BLUE, RED, Picture, picture
@@ -38,6 +38,7 @@ CODE = (
     0.7, 2.95, 3.91, 4.61, 5.13, 5.49, 5.99, 6.3, 6.53, 6.86, 6.95, 7.26, 7.52, 7.82, 7.87, 8.01,
     8.19, 8.63, 8.75, 9.18, 9.8, 10.31, 10.61, 10.98, 13.61, 13.61, 14.19,
 )  # fmt: skip
+_gpt: Any = cache(lambda: load_checkpoint(data.checkpoint("shakespeare-gpt")))
 GZIP = 2.89  # bits of gzip for each of all new letters and spaces, after the training text
 
 
@@ -50,27 +51,22 @@ class GuessingGame(Explorer):
     A letter that took r guesses costs CODE[r − 1] bits, the player and the model alike: −log2 of
     how often the model needs r guesses elsewhere. The entropy of 50 ranks would be too low; a code
     fixed beforehand flatters nobody, except the model a little, for whose habits it is made.
-
-    Raises ValueError or TraitError for a passage that is not there.
     """
 
     _esm: ClassVar[str] = esm("guessing")
 
-    number = traitlets.Int(0).tag(sync=True)
+    number = traitlets.Int(0, min=0, max=len(PASSAGES) - 1).tag(sync=True)
     ranks = traitlets.List(traitlets.Int(min=1, max=len(KEYS))).tag(sync=True)
     game = traitlets.Dict().tag(sync=True)
 
     _given = read_only("game")
-    _number = in_range("a passage", "number", low=0, high=len(PASSAGES) - 1)
 
     def __init__(self, counts: NGramModel | None = None, **traits: Any):
-        game = {"keys": KEYS, "code": CODE, "gzip": GZIP}
-        super().__init__(
-            game=game | {"passages": [prepared(p, counts) for p in PASSAGES]}, **traits
-        )
+        passages = [prepared(passage, counts) for passage in PASSAGES]
+        game = {"keys": KEYS, "code": CODE, "gzip": GZIP, "passages": passages}
+        super().__init__(game=game, **traits)
 
     def describe(self) -> str:
-        """Which passage, and how much of it is guessed."""
         return f"passage {self.number + 1}, {len(self.ranks)} letters guessed"
 
     def picture(self) -> Picture:
@@ -79,8 +75,8 @@ class GuessingGame(Explorer):
         fig, ax = picture(self.describe(), width=8.6, height=2.8)
         for ranks, sign, color in ((one["players"][0][1], -1, BLUE), (self.ranks, 1, RED)):
             ax.bar(range(len(ranks)), [sign * CODE[r - 1] for r in ranks], color=color)
-        given = PASSAGES[self.number][0].replace("\n", " / ")
-        ax.set(title=f"{given} …", xlabel="letters", ylabel="bits: you ↑, the model ↓", yticks=[])
+        ax.set(title=PASSAGES[self.number][0].strip().replace("\n", " "), xlabel="letters")
+        ax.set(ylabel="bits: you ↑, the model ↓", yticks=[])
         return fig
 
 
@@ -114,16 +110,10 @@ def scored(passage: tuple[str, str], bets: Tensor) -> tuple[list[int], list[floa
     return ((order == answers).int().argmax(1) + 1).tolist(), [round(b, 3) for b in bits.tolist()]
 
 
-@cache
-def _gpt() -> Any:
-    return load_checkpoint(data.checkpoint("shakespeare-gpt"))
-
-
-@torch.no_grad()
 def bets_on(passage: tuple[str, str]) -> Tensor:
     """The GPT's probabilities of the keys (letters, 27). It reads what the player reads."""
     ids = _gpt().tokenizer.encode("\n\n" + "".join(passage))
-    p = _gpt().model(torch.tensor([ids]))[0].softmax(1)
+    p = _gpt().model(torch.tensor([ids]))[0].softmax(1).detach()
     return folded(p[[i + 1 for i in places(passage)]])  # what comes before token i + 2
 
 
@@ -148,10 +138,9 @@ def measure() -> tuple[list[float], float]:
     needed = Counter(range(1, len(KEYS) + 1))  # each once, so that no guess is impossible
     for speech in data.shakespeare("validation").split("\n\n"):
         if len(speech) > 120:
-            passage = speech[:40], speech[40:120]
-            needed.update(scored(passage, bets_on(passage))[0])
+            needed.update(scored(cut := (speech[:40], speech[40:120]), bets_on(cut))[0])
     bits = sorted(-math.log2(n / needed.total()) for n in needed.values())
-    texts = [data.shakespeare("train"), data.shakespeare("validation")]
-    train, new = (" ".join(re.findall("[a-z]+", text.lower())).encode() for text in texts)
+    texts = (data.shakespeare(split).lower() for split in ("train", "validation"))
+    train, new = (" ".join(re.findall("[a-z]+", text)).encode() for text in texts)
     more = len(gzip.compress(train + new)) - len(gzip.compress(train))
     return [math.ceil(100 * b) / 100 for b in bits], round(8 * more / len(new), 2)  # still a code

@@ -3,12 +3,10 @@
 const PACE = 1000 / 15; // milliseconds for a letter
 const SLICE = 8; // milliseconds of a frame in which the model may read
 const LETTERS = 1500; // in a link
-const LINES = 60; // on the page
 const GUESSES = 6; // as in typewriter.py
 
-/** A text as ids, and what the model expects: expected[i] are the logits of letter i. Token 0 is the end of
-    a line, token i + 1 is letter i. Two models read it, one half a window behind the other, so that it takes
-    over at once when the window of the first is full. Each has read `done` tokens from token `base` on. */
+/** A text as ids (token 0 is the end of a line, token i + 1 letter i) and expected[i], the logits of letter i.
+    Two models read it, half a window apart: when the first is full, after base + most tokens, the second goes on. */
 class Reading {
   ids = [];
   expected = [];
@@ -42,7 +40,8 @@ class Reading {
     this.expected.length = Math.min(this.expected.length, i + 1);
     const isBefore = i < this.readers[0]?.base;
     for (const [n, reader] of this.readers.entries()) {
-      if (isBefore) reader.base = Math.max(0, i - 128) + 128 * n;
+      const half = reader.gpt.most / 2;
+      if (isBefore) reader.base = Math.max(0, i - half) + n * half;
       reader.done = Math.max(0, Math.min(reader.done, i + 1 - reader.base));
     }
   }
@@ -146,7 +145,7 @@ function build({ model, node, get, set, slider, soon }) {
     } else if (next !== undefined) put(next, "");
     else return;
     toEnd();
-    while (paper.childElementCount > LINES) paper.firstElementChild.remove();
+    while (paper.childElementCount > 60) paper.firstElementChild.remove();
     if (calm && letters.at(-1).matches(".end")) tell({ playing: false });
   }
   function frame(now) {

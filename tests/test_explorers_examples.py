@@ -19,7 +19,6 @@ REFUSED = [
     ("ClockHands", "log_base", nan, "log_base is the base as a power of ten, from 1 to 7, not nan"),
     ("DepthExplorer", "norm", "both", "'norm' trait .* any of .*'post'.*, not the str 'both'"),
     ("DepthExplorer", "layer", 49, "layer is a place on the way up, from 0 to 48, not 49"),
-    ("GuessingGame", "number", 5, "number is a passage from 0 to 4, not 5"),
     ("OverlapExplorer", "processes", 0, "processes is how many GPUs, from 1 to 16384, not 0"),
     ("OverlapExplorer", "bandwidth", nan, "bandwidth is bytes a second, from 100000000 .* not nan"),
     ("PositionDots", "p", 128, "p is a position from 0 to"),

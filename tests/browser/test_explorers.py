@@ -207,7 +207,6 @@ CASES = {
             Step("", "python", "1.82 you", {"number": 2, "ranks": [1, 2] * 5}),
             Step("button Stop here", "Enter", "10 letters decide little: the difference is"),
             Step("button Copy the result", "click", "passage 3: I needed 1.82", same=True),
-            Step("button Another passage", "click", "bets for each letter", {"number": 3}),
         ],
     ),
     "OverlapExplorer": Case(
