@@ -11,6 +11,7 @@ from explorers.base import Explorer
 from explorers.cache import CacheExplorer
 from explorers.clock_hands import ClockHands
 from explorers.depth import DepthExplorer
+from explorers.guessing import GuessingGame
 from explorers.overlap import OverlapExplorer
 from explorers.position_dots import PositionDots
 from explorers.rewards import RewardsExplorer
@@ -27,6 +28,7 @@ __all__ = [
     "ClockHands",
     "DepthExplorer",
     "Explorer",
+    "GuessingGame",
     "OverlapExplorer",
     "PositionDots",
     "RewardsExplorer",

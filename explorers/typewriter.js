@@ -2,39 +2,48 @@
 // page shows what the same model wrote earlier, in Python: the trait `recorded`.
 const PACE = 1000 / 15; // milliseconds for a letter
 const SLICE = 8; // milliseconds of a frame in which the model may read
-const LETTERS = 1500; // on the page
+const LETTERS = 1500; // in a link
 const GUESSES = 6; // as in typewriter.py
 
-/** A text as ids, and what the model expects: expected[i] are the logits of letter i. The model has read
-    `done` tokens from token `base` on; token 0 is the end of a line, token i + 1 is letter i. */
+/** A text as ids (token 0 is the end of a line, token i + 1 letter i) and expected[i], the logits of letter i.
+    Two models read it, half a window apart: when the first is full, after base + most tokens, the second goes on. */
 class Reading {
   ids = [];
   expected = [];
-  base = 0;
-  done = 0;
-  /** Reads on for some milliseconds: are the logits of the next letter known? */
-  ahead(gpt, blank, milliseconds) {
+  readers = [];
+  begin(...gpts) {
+    this.readers = gpts.map((gpt, n) => ({ gpt, base: (n * gpt.most) / 2, done: 0 }));
+  }
+  isReady = () => this.expected.length > this.ids.length;
+  /** Reads on for some milliseconds, and says whether the logits of the next letter are known. */
+  ahead(blank, milliseconds) {
     const end = performance.now() + milliseconds;
+    const [first, second] = this.readers;
+    if (!first) return false;
+    const { most } = first.gpt;
+    if (first.done === most && this.ids.length >= first.base + most)
+      this.readers = [second, { ...first, base: second.base + most / 2, done: 0 }];
     const tokens = [blank, ...this.ids];
-    while (this.base + this.done < tokens.length) {
-      if (performance.now() > end) return false;
-      if (this.done === gpt.most) {
-        this.base += gpt.most / 2; // the second half of a full window is read again as a beginning
-        this.done = 0;
+    for (const reader of this.readers)
+      while (reader.base + reader.done < tokens.length && reader.done < most) {
+        if (performance.now() > end) return this.isReady();
+        const window = tokens.slice(reader.base).slice(0, Math.min(reader.done + 4, most));
+        reader.gpt.read(window);
+        for (; reader.done < window.length; reader.done++)
+          this.expected[reader.base + reader.done] ??= reader.gpt.logits(reader.done);
       }
-      const window = tokens.slice(this.base, this.base + Math.min(this.done + 4, gpt.most));
-      gpt.read(window);
-      for (; this.done < window.length; this.done++)
-        this.expected[this.base + this.done] ??= gpt.logits(this.done);
-    }
-    return true;
+    return this.isReady();
   }
   /** Forgets the letters from i on. */
   cut(i) {
     this.ids.length = i;
     this.expected.length = Math.min(this.expected.length, i + 1);
-    if (i < this.base) this.base = Math.max(0, i - 128);
-    this.done = Math.max(0, Math.min(this.done, i + 1 - this.base));
+    const isBefore = i < this.readers[0]?.base;
+    for (const [n, reader] of this.readers.entries()) {
+      const half = reader.gpt.most / 2;
+      if (isBefore) reader.base = Math.max(0, i - half) + n * half;
+      reader.done = Math.max(0, Math.min(reader.done, i + 1 - reader.base));
+    }
   }
 }
 
@@ -47,7 +56,6 @@ function build({ model, node, get, set, slider, soon }) {
   let recorded = []; // ids that are still to be shown
   let start = get("text"); // what "Start again" begins with
   let hover = -1; // the letter under the pointer
-  let gpt = null;
   let loading = null;
   let inView = false;
   let due = 0; // when the next letter is
@@ -137,19 +145,18 @@ function build({ model, node, get, set, slider, soon }) {
     } else if (next !== undefined) put(next, "");
     else return;
     toEnd();
-    const isFull = letters.length >= LETTERS;
-    if (isFull) said = "The page is full: start again, or choose another letter.";
-    if (isFull || (calm && letters.at(-1).matches(".end"))) tell({ playing: false });
+    while (paper.childElementCount > 60) paper.firstElementChild.remove();
+    if (calm && letters.at(-1).matches(".end")) tell({ playing: false });
   }
   function frame(now) {
     asked = false;
-    const ready = gpt !== null && reading.ahead(gpt, blank, SLICE);
+    const ready = reading.ahead(blank, SLICE);
     const writes = get("playing") && inView;
     if (writes && (calm || now >= due)) {
       due = now - due > 4 * PACE ? now + PACE : due + PACE;
       write(ready);
     }
-    if (writes || (gpt && !ready)) go();
+    if (writes || (reading.readers.length && !ready)) go();
     paint();
   }
   function go() {
@@ -158,7 +165,7 @@ function build({ model, node, get, set, slider, soon }) {
   }
   function load(late) {
     loading ??= Promise.resolve(late ?? weightsOf(model, load))
-      .then((bytes) => (gpt = gptOf(bytes)))
+      .then((bytes) => reading.begin(gptOf(bytes), gptOf(bytes)))
       .catch((error) => {
         loading = null;
         said = `The weights could not be loaded (${error.message}): press Pause and Go on to retry.`;
@@ -253,7 +260,7 @@ function build({ model, node, get, set, slider, soon }) {
     if (hover >= 0 || get("at") >= 0) letters[i]?.classList.add("at");
     paper.classList.toggle("writing", get("playing"));
     setText(main, get("playing") ? "Pause" : calm ? "Write a line" : "Go on");
-    progress.hidden = Boolean(gpt) || !loading;
+    progress.hidden = reading.readers.length > 0 || !loading;
     const earlier = "Until then you see what this model wrote earlier.";
     setText(note, progress.hidden ? said : `${loadingText(model)} ${earlier}`);
     speak();
@@ -272,7 +279,8 @@ function build({ model, node, get, set, slider, soon }) {
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -40, ArrowDown: 40 }[key];
     if (!step) return;
     hover = -1;
-    choose(Math.max(0, Math.min(letters.length - 1, place() + step)));
+    const least = letters.indexOf(paper.querySelector("span")); // older lines have left
+    choose(Math.max(least, Math.min(letters.length - 1, place() + step)));
     letters[place()]?.scrollIntoView({ block: "nearest" });
   });
 
@@ -295,7 +303,7 @@ function build({ model, node, get, set, slider, soon }) {
   seen.observe(node);
   // For tests.
   const chances = () => guesses().best.map(([id, p]) => [symbols[id], p]);
-  Object.assign(node, { text, chances, ready: () => reading.expected.length > letters.length });
+  Object.assign(node, { text, chances, ready: reading.isReady });
   const stop = () => {
     inView = false;
     seen.disconnect();

@@ -208,6 +208,21 @@ CASES = {
             Step("", "python", "48 layers", {"depth_index": 5}),
         ],
     ),
+    "GuessingGame": Case(
+        explorers.GuessingGame,
+        "node => [node.querySelectorAll('.paper .bar').length]",
+        lambda e: [len(e.ranks)],
+        [
+            Step(".paper", "Z Control+s ArrowLeft q", "Not “q”.", same=True),
+            Step(".paper", "Z S", "“s”, guess 3. The model gave it", {"ranks": [3]}),
+            Step("button h", "click", "“h” at once.", {"ranks": [3, 1]}),
+            Step(".paper", "e Space", "“␣”, 3 in a row!", {"ranks": [3, 1, 1, 1]}),
+            Step("button Another passage", "Enter", "0/61", {"number": 1, "ranks": []}),
+            Step("", "python", "1.82 you", {"number": 2, "ranks": [1, 2] * 5}),
+            Step("button Stop here", "Enter", "10 letters decide little: the difference is"),
+            Step("button Copy the result", "click", "passage 3: I needed 1.82", same=True),
+        ],
+    ),
     "OverlapExplorer": Case(
         explorers.OverlapExplorer,
         BLOCKS,

@@ -84,7 +84,7 @@ def lay_out(folder: Path) -> int:
         binder = home.binder(where, path.name) if where else ""
         live += readable(notebook, kept_states(path), binder)
         nbformat.write(notebook, folder / path.name)
-    readme = linked((ROOT / "README.md").read_text("utf-8"), ROOT)
+    readme = anchored(linked((ROOT / "README.md").read_text("utf-8"), ROOT))
     first, pictures = re.subn(HERO_PICTURE, lambda _: hero(), readme)
     assert pictures, "README.md does not show docs/typewriter.gif"
     (folder / "index.md").write_text(first + contents(), "utf-8")
