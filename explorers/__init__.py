@@ -9,6 +9,7 @@ a still picture of its first view, so that a page without a running kernel shows
 from explorers.attention import AttentionExplorer
 from explorers.base import Explorer
 from explorers.clock_hands import ClockHands
+from explorers.compass import CompassExplorer
 from explorers.depth import DepthExplorer
 from explorers.overlap import OverlapExplorer
 from explorers.position_dots import PositionDots
@@ -18,11 +19,11 @@ from explorers.sentence import SentenceExplorer
 from explorers.token import TokenExplorer
 from explorers.two_vectors import TwoVectors
 from explorers.typewriter import Typewriter
-from explorers.word import WordExplorer
 
 __all__ = [
     "AttentionExplorer",
     "ClockHands",
+    "CompassExplorer",
     "DepthExplorer",
     "Explorer",
     "OverlapExplorer",
@@ -33,5 +34,4 @@ __all__ = [
     "TokenExplorer",
     "TwoVectors",
     "Typewriter",
-    "WordExplorer",
 ]

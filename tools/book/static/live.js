@@ -148,17 +148,6 @@
         for (const input of el.querySelectorAll("textarea, input[type=text]"))
           input.readOnly = true;
     },
-    WordExplorer(model) {
-      const tell = (text) => ({ messages: [{ input: "word", text, suggestions: [] }] });
-      answers(
-        "WordExplorer",
-        model,
-        ["mode", "word", "a", "b", "c", "exclude"],
-        "The vectors are",
-        "some 4 MB",
-        tell,
-      );
-    },
   };
 
   // One after another and all of them: what is not drawn yet would be skipped by the Tab key.
