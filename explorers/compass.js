@@ -1,10 +1,9 @@
 // The words of a table fly to their dot products with two directions. The table comes once, as the
 // weights of a model do.
 const FLIGHT = 700; // milliseconds
-const NAMED = 5000; // only the most frequent words are named unasked, as in compass.py
+const NAMED = 5000; // only the most frequent words are named unasked, …
+const CORE = 1.6; // … and only from so many standard deviations on: both as in compass.py
 const NEIGHBOURS = 10; // as in compass.py
-const CORE = 1.6; // standard deviations: nearer to the middle no word is named unasked
-const REACH = 14; // pixels from the pointer to a word
 const SIDES = ["left", "right", "down", "up"];
 const PRESETS = {
   "love and machines": "machine animal war love dog",
@@ -15,296 +14,217 @@ const PRESETS = {
 };
 
 /** Words with their unit vectors, and what is asked of them. */
-class Words {
-  size = 0;
-  d = 0;
-  constructor(bytes) {
-    const { about, tensors } = unpack(bytes);
-    this.all = about.words;
-    const [size, d] = about.tensors.vectors;
-    Object.assign(this, { size, d });
-    this.vectors = tensors((n) => new Float32Array(n)).vectors;
-    this.row = new Map(this.all.map((word, i) => [word, i]));
-    this.pairs = null; // of letters → the words that hold them
-  }
-  vector(word) {
-    const at = this.row.get(word) * this.d;
-    return this.vectors.subarray(at, at + this.d);
-  }
-  /** The word that was meant: as typed, or else without case and blanks; undefined for an unknown one. */
-  known(typed) {
-    return [typed, typed.trim().toLowerCase()].find((word) => this.row.has(word));
-  }
+function wordsOf(bytes) {
+  const { about, tensors } = unpack(bytes);
+  const { words } = about;
+  const d = about.tensors.vectors[1];
+  const { vectors } = tensors((n) => new Float32Array(n));
+  const row = new Map(words.map((word, i) => [word, i]));
+  const vector = (word) => vectors.subarray(row.get(word) * d, row.get(word) * d + d);
+  const dot = (a, b) => a.reduce((sum, v, k) => sum + v * b[k], 0);
   /** The dot products of all words with a vector. */
-  products(other) {
-    const { vectors, size, d } = this;
-    const out = new Float32Array(size);
-    for (let i = 0, at = 0; i < size; i++) {
+  const products = (other) =>
+    Float32Array.from(words, (_, i) => {
       let sum = 0;
-      for (let k = 0; k < d; k++) sum += vectors[at++] * other[k];
-      out[i] = sum;
-    }
-    return out;
-  }
-  /** The unit vector of the difference b − a, with how long it was. */
-  direction(a, b) {
-    const tail = this.vector(a);
-    const step = this.vector(b).map((v, k) => v - tail[k]);
-    const length = Math.hypot(...step);
-    return { length, unit: step.map((v) => v / length) };
-  }
-  near(word) {
-    const cosines = this.products(this.vector(word));
-    cosines[this.row.get(word)] = -Infinity;
-    const best = largest(cosines, Math.min(NEIGHBOURS, this.size - 1));
-    return best.map((i) => [this.all[i], cosines[i]]);
-  }
-  /** Known words that share the most pairs of letters with one (Dice's coefficient). */
-  suggest(word) {
-    const pairs = (one) => {
-      const signs = ["^", ...one, "$"];
-      return new Set(signs.slice(1).map((sign, i) => signs[i] + sign));
-    };
-    this.pairs ??= this.all.map(pairs);
-    const wanted = pairs(word);
-    const alike = this.pairs.map((some) => {
-      let shared = 0;
-      for (const pair of some) if (wanted.has(pair)) shared += 1;
-      return (2 * shared) / (wanted.size + some.size);
+      for (let k = 0, at = i * d; k < d; k++) sum += vectors[at + k] * other[k];
+      return sum;
     });
-    return largest(alike, 5).filter((i) => alike[i] > 0.3);
+  /** The unit vector of the difference b − a; null if there is none. */
+  function direction(a, b) {
+    const step = vector(b).map((v, k) => v - vector(a)[k]);
+    const length = Math.hypot(...step);
+    return length ? step.map((v) => v / length) : null;
   }
+  function near(word) {
+    if (!word) return [];
+    const cosines = products(vector(word));
+    cosines[row.get(word)] = -Infinity;
+    const best = largest(cosines, Math.min(NEIGHBOURS, words.length - 1));
+    return best.map((i) => [words[i], cosines[i]]);
+  }
+  const pairs = (word) => new Set([...`^${word}`].map((sign, i) => sign + ([...word][i] ?? "$")));
+  let pairsOfAll;
+  /** Words that share the most pairs of letters with one (Dice's coefficient). */
+  function suggest(word) {
+    const wanted = pairs(word);
+    pairsOfAll ??= words.map(pairs);
+    const alike = pairsOfAll.map(
+      (some) => (2 * [...some].filter((p) => wanted.has(p)).length) / (wanted.size + some.size),
+    );
+    const best = largest(alike, 5).filter((i) => alike[i] > 0.3);
+    return best.map((i) => words[i]);
+  }
+  return { words, d, row, dot, products, direction, near, suggest };
 }
 
 function build({ model, node, get, set, soon }) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let words = null;
+  let table = null; // as of wordsOf
+  let words = [];
   let loading = null;
-  let said = ""; // about the loading, or what was copied
-  let trouble = null; // { text, side, suggestions } about what was typed
+  let said = { text: "", side: "", suggestions: [] }; // about what was typed, loaded or copied
   let at = []; // the dot products of all words: [across, up]
   let angle = 0; // between the directions, in degrees
-  let half = [1, 1]; // the largest dot product of each, which reaches the edge
-  let from = null; // where words are, as shares of `half`: x, y, x, y …
-  let now = null;
-  let to = null;
+  let from, now, to; // where the words are, as shares of what fits: x, y, x, y …
   let began = 0; // when they set out; 0: at the next frame
-  let flies = false;
   let asked = false; // is a frame asked for?
-  let far = new Uint8Array(0); // is a word farther out than 99% of all?
+  let far = []; // which words are farther out than 99% of all?
   let ranked = []; // words to be named, the first ones first
-  let names = []; // what is named: { i, x, y, width, height, left }
+  let names = []; // what is named, and where
   let near = []; // neighbours of the word that is looked at: [word, cosine]
-  let shownFor = ["", ""]; // the axes and the word of all this
+  let shown = ["", ""]; // the axes and the word of all this
   let hover = "";
+  let size = [0, 0]; // of the map
   let image = null; // the pixels of the cloud
   let ink = null;
 
-  const looked = () => hover || get("word");
   const short = (word, longest = 16) => truncate(visible(word), longest);
+  const chosen = () => table?.row.get(hover || get("word"));
 
   // --- where words are
   function aim() {
-    const [left, right, down, up] = get("axes");
-    const [x, y] = [words.direction(left, right), words.direction(down, up)];
-    at = [words.products(x.unit), words.products(y.unit)];
-    const cosine = x.unit.reduce((sum, v, k) => sum + v * y.unit[k], 0);
-    angle = Math.round((Math.acos(Math.max(-1, Math.min(1, cosine))) * 180) / Math.PI);
-    half = at.map((values) => 1.04 * values.reduce((most, v) => Math.max(most, Math.abs(v)), 1e-9));
-    to = Float32Array.from({ length: 2 * words.size }, (_, n) => at[n % 2][n >> 1] / half[n % 2]);
-    now ??= new Float32Array(to.length); // at first all stand at 0
-    from = now.slice();
-    const spread = at.map((v) => Math.sqrt(v.reduce((sum, one) => sum + one * one, 0) / v.length));
-    const out = Float32Array.from(at[0], (v, i) => Math.hypot(v / spread[0], at[1][i] / spread[1]));
+    const axes = get("axes");
+    const [x, y] = [0, 2].map((k) => table.direction(axes[k], axes[k + 1]));
+    at = [x, y].map(table.products);
+    angle = Math.round((Math.acos(table.dot(x, y)) * 180) / Math.PI);
+    const half = at.map((all) => 1.04 * all.reduce((most, v) => Math.max(most, Math.abs(v)), 0));
+    to = Float32Array.from({ length: 2 * words.length }, (_, n) => at[n % 2][n >> 1] / half[n % 2]);
+    from = now?.slice() ?? new Float32Array(to.length); // at first all stand at 0
+    now = from.slice();
+    const spread = at.map((all) => Math.sqrt(table.dot(all, all) / all.length));
+    const out = at[0].map((v, i) => Math.hypot(v / spread[0], at[1][i] / spread[1]));
     const limit = out.slice().sort()[Math.floor(0.99 * out.length)];
-    far = Uint8Array.from(out, (v) => Number(v > limit));
+    far = words.map((_, i) => out[i] > limit);
     const score = (i) => out[i] - 0.2 * Math.log(i + 30);
-    ranked = [...out.keys()].filter(
-      (i) => i < NAMED && out[i] > CORE && /^\p{L}{3,}$/u.test(words.all[i]),
-    );
+    const isName = (i) => out[i] > CORE && /^\p{L}{3,}$/u.test(words[i]);
+    ranked = [...out.subarray(0, NAMED).keys()].filter(isName);
     ranked.sort((a, b) => score(b) - score(a));
     began = 0;
-    flies = true;
   }
-  /** Brings everything to the present traits. */
-  function update() {
-    const [axes, word] = [JSON.stringify(get("axes")), get("word")];
-    if (axes !== shownFor[0]) aim();
-    if (word !== shownFor[1]) near = word ? words.near(word) : [];
-    if (axes !== shownFor[0] || word !== shownFor[1]) layNames();
-    shownFor = [axes, word];
-  }
+  const flies = () => to && now.some((v, n) => v !== to[n]);
 
   // --- the map
   const board = canvas(10, 10, "");
   const poles = SIDES.map((side, k) => {
-    const input = html`<input type="text" aria-label="the word ${side}" maxlength="60" spellcheck="false"
-      size="8" autocomplete="off" autocapitalize="off" onchange=${() => typed(side, input.value)} />`;
+    const input = html`<input type="text" aria-label="the word ${side}" maxlength="60"
+      spellcheck="false" autocomplete="off" onchange=${() => typed(side, input.value)} />`;
     return { input, label: html`<label class="pole ${side}">${"←→↓↑"[k]}${input}</label>` };
   });
   const map = html`<div class="map" tabindex="0" role="group" data-entry=""
     aria-label="the map: arrow keys move from word to word">
     ${board}${poles.map(({ label }) => label)}
   </div>`;
-  const room = () => [map.clientWidth, map.clientHeight];
   /** The place of word i in pixels. */
-  function place(i, of = now) {
-    const [W, H] = room();
-    return [(0.5 + of[2 * i] / 2) * W, (0.5 - of[2 * i + 1] / 2) * H];
+  const place = (i, of = now) => [
+    (0.5 + of[2 * i] / 2) * size[0],
+    (0.5 - of[2 * i + 1] / 2) * size[1],
+  ];
+  const isKey = (i) => get("axes").includes(words[i]) || near.some(([word]) => word === words[i]);
+  function font(ctx, i, bold = isKey(i)) {
+    const height = get("axes").includes(words[i]) || i < 400 ? 17 : i < 1500 ? 15 : 13;
+    ctx.font = `${bold ? 700 : 400} ${height}px "Source Serif 4", Georgia, "Times New Roman", serif`;
+    return { height: height + 3, width: ctx.measureText(short(words[i])).width + 8 };
   }
-  const isPole = (i) => get("axes").includes(words.all[i]);
-  const sizeOf = (i) => (isPole(i) || i < 400 ? 17 : i < 1500 ? 15 : 13);
-  const font = (i, weight = isPole(i) ? 700 : 400) =>
-    `${weight} ${sizeOf(i)}px "Source Serif 4", Georgia, "Times New Roman", serif`;
-
-  /** Chooses which words are named where they will be: the asked ones first, then the outer and frequent ones. */
+  /** Chooses which words are named, where they will be: the asked ones first, then the outer and frequent ones. */
   function layNames() {
-    const [W, H] = room();
-    if (!words || !W) return;
+    size = [map.clientWidth, map.clientHeight];
+    const [W, H] = size;
+    if (!table || !W) return;
     const ctx = board.getContext("2d");
-    const taken = poles.map(({ label: l }) => {
-      const [w, h] = [l.offsetWidth, l.offsetHeight];
-      const middle = /down|up/.test(l.className); // moved by half its width
-      return { x: l.offsetLeft - (middle ? w / 2 : 0), y: l.offsetTop, width: w, height: h };
+    const frame = map.getBoundingClientRect();
+    const taken = poles.map(({ label }) => {
+      const { x, y, width, height } = label.getBoundingClientRect();
+      return { x: x - frame.x, y: y - frame.y, width, height };
     });
-    const i = words.row.get(get("word"));
-    if (i !== undefined) {
-      const [x, y] = place(i, to); // its numbers stand at the feet of its shadows
-      taken.push({ x: x - 18, y: y < H / 2 ? H / 2 : H / 2 - 22, width: 36, height: 22 });
-      taken.push({ x: x < W / 2 ? W / 2 : W / 2 - 44, y: y - 9, width: 44, height: 18 });
-    }
     const first = [get("word"), ...get("axes"), ...near.map(([word]) => word)].filter(Boolean);
-    const most = (W * H) / 4500;
     names = [];
-    for (const i of new Set([...first.map((word) => words.row.get(word)), ...ranked])) {
-      ctx.font = font(i, 700);
+    for (const i of new Set([...first.map((word) => table.row.get(word)), ...ranked])) {
       const [x, y] = place(i, to);
-      const [width, height] = [ctx.measureText(short(words.all[i])).width + 8, sizeOf(i) + 3];
+      const { width, height } = font(ctx, i, true);
       const left = x + width > W;
       const box = { i, left, x: left ? x - width : x, y: y - height / 2, width, height };
       const hits = (o) =>
-        box.x < o.x + o.width &&
-        o.x < box.x + box.width &&
-        box.y < o.y + o.height &&
-        o.y < box.y + box.height;
+        Math.abs(2 * (box.x - o.x) + width - o.width) < width + o.width &&
+        Math.abs(2 * (box.y - o.y) + height - o.height) < height + o.height;
       if (box.x < 0 || box.y < 0 || box.y + height > H || taken.some(hits)) continue;
       taken.push(box);
-      if (names.push(box) > most) break;
+      if (names.push(box) > (W * H) / 4500) break;
     }
   }
   function drawCloud(ctx) {
     const { width, height } = board;
     if (image?.width !== width || image.height !== height)
       image = ctx.createImageData(width, height);
-    const pixels = new Uint32Array(image.data.buffer);
-    pixels.fill(0);
+    const pixels = new Uint32Array(image.data.buffer).fill(0);
     const scale = window.devicePixelRatio || 1;
-    const dot = (i, color, alpha, size) => {
-      const x = Math.round((0.5 + now[2 * i] / 2) * width - size / 2);
-      const y = Math.round((0.5 - now[2 * i + 1] / 2) * height - size / 2);
-      if (x < 0 || y < 0 || x + size > width || y + size > height) return;
-      for (let v = y; v < y + size; v++)
-        for (let p = v * width + x, end = p + size; p < end; p++)
-          pixels[p] = color | (Math.min(255, (pixels[p] >>> 24) + alpha) << 24);
-    };
-    const [W, H] = room();
-    const alpha = Math.max(14, Math.min(40, (W * H) / 8000)); // on a phone they lie closer together
-    const [small, large] = [Math.round(1.5 * scale), Math.round(3 * scale)];
-    for (let i = words.size; i--;) if (!far[i]) dot(i, ink.grey, alpha, i < 500 ? large : small);
-    for (let i = words.size; i--;) if (far[i]) dot(i, ink.far, 150, i < NAMED ? large : small);
+    const pale = Math.max(14, Math.min(40, (size[0] * size[1]) / 8000)); // closer together on a phone
+    for (const isFar of [false, true])
+      for (let i = words.length; i--;) {
+        if (far[i] !== isFar) continue;
+        const side = Math.round((i < 500 || (isFar && i < NAMED) ? 3 : 1.5) * scale);
+        const x = Math.round((0.5 + now[2 * i] / 2) * width - side / 2);
+        const y = Math.round((0.5 - now[2 * i + 1] / 2) * height - side / 2);
+        for (let v = y; v < y + side; v++)
+          for (let p = v * width + x, end = p + side; p < end; p++) {
+            const alpha = Math.min(255, (pixels[p] >>> 24) + (isFar ? 150 : pale));
+            pixels[p] = (isFar ? ink.far : ink.near) | (alpha << 24);
+          }
+      }
     ctx.putImageData(image, 0, 0);
   }
-  function draw() {
-    const [W, H] = room();
-    if (!W) return;
-    ink ??= readInks();
-    const ctx = fit(board, W, H);
-    if (words) drawCloud(ctx);
-    ctx.lineWidth = 1;
-    ctx.strokeStyle = ink.quiet;
-    ctx.globalAlpha = 0.6;
+  function stroke(ctx, color, width, dash, x1, y1, x2, y2) {
+    Object.assign(ctx, { strokeStyle: color, lineWidth: width });
+    ctx.setLineDash(dash);
     ctx.beginPath();
-    for (const end of [
-      [W, 0],
-      [0, H],
-    ]) {
-      ctx.moveTo((W - end[0]) / 2, (H - end[1]) / 2);
-      ctx.lineTo((W + end[0]) / 2, (H + end[1]) / 2);
-    }
+    ctx.moveTo(x1, y1);
+    ctx.lineTo(x2, y2);
     ctx.stroke();
-    ctx.globalAlpha = 1;
-    if (!words) return;
-    ctx.textBaseline = "middle";
-    const kin = new Set(near.map(([word]) => words.row.get(word)));
-    const chosen = words.row.get(looked());
-    for (const { i, left } of names) {
-      if (i === chosen) continue;
-      const color = isPole(i) || kin.has(i) ? ink.blue : ink.ink;
-      write(ctx, i, left, color, isPole(i) || kin.has(i) ? 700 : 400);
-    }
-    if (chosen !== undefined) drawShadows(ctx, chosen);
   }
-  /** The name of a word beside its place, with a rim of paper. */
-  function write(ctx, i, left, color, weight) {
+  /** A text with a rim of paper. */
+  function write(ctx, text, x, y, color, align) {
+    const look = { textAlign: align, lineWidth: 4, lineJoin: "round", strokeStyle: ink.paper };
+    Object.assign(ctx, { ...look, textBaseline: "middle", fillStyle: color });
+    ctx.strokeText(text, x, y);
+    ctx.fillText(text, x, y);
+  }
+  function name(ctx, i, left, color) {
     const [x, y] = place(i);
-    ctx.font = font(i, weight);
-    ctx.textAlign = left ? "right" : "left";
-    rimmed(ctx, short(words.all[i]), x + (left ? -5 : 5), y, color);
+    font(ctx, i, color !== ink.ink);
+    write(ctx, short(words[i]), x + (left ? -5 : 5), y, color, left ? "right" : "left");
     ctx.beginPath();
     ctx.arc(x, y, color === ink.ink ? 1.5 : 3, 0, 7);
     ctx.fill();
   }
-  function rimmed(ctx, text, x, y, color) {
-    Object.assign(ctx, {
-      lineWidth: 4,
-      lineJoin: "round",
-      strokeStyle: ink.paper,
-      fillStyle: color,
-    });
-    ctx.strokeText(text, x, y);
-    ctx.fillText(text, x, y);
-  }
-  /** A word with its projections: lines at right angles to both axes, and the numbers at their feet. */
-  function drawShadows(ctx, i) {
-    const [W, H] = room();
-    const [x, y] = place(i);
-    ctx.strokeStyle = ink.red;
-    for (const [dash, width, to] of [
-      [[5, 4], 1.5, [x, y, x, H / 2]],
-      [[5, 4], 1.5, [x, y, W / 2, y]],
-      [[], 3, [W / 2, H / 2, x, H / 2]],
-      [[], 3, [W / 2, H / 2, W / 2, y]],
-    ]) {
-      ctx.setLineDash(dash);
-      ctx.lineWidth = width;
-      ctx.beginPath();
-      ctx.moveTo(to[0], to[1]);
-      ctx.lineTo(to[2], to[3]);
-      ctx.stroke();
-    }
-    ctx.setLineDash([]);
+  function draw() {
+    const [W, H] = size;
+    if (!W) return;
+    ink ??= readInks();
+    const ctx = fit(board, W, H);
+    if (table) drawCloud(ctx);
+    stroke(ctx, ink.quiet, 0.5, [], 0, H / 2, W, H / 2);
+    stroke(ctx, ink.quiet, 0.5, [], W / 2, 0, W / 2, H);
+    if (!table) return;
+    const i = chosen();
+    for (const one of names)
+      if (one.i !== i) name(ctx, one.i, one.left, isKey(one.i) ? ink.blue : ink.ink);
+    if (i === undefined) return;
+    const [x, y] = place(i); // its projections: at right angles to the axes, the numbers at their feet
+    stroke(ctx, ink.red, 1.5, [5, 4], x, y, x, H / 2);
+    stroke(ctx, ink.red, 1.5, [5, 4], x, y, W / 2, y);
+    stroke(ctx, ink.red, 3, [], W / 2, H / 2, x, H / 2);
+    stroke(ctx, ink.red, 3, [], W / 2, H / 2, W / 2, y);
+    const { width } = font(ctx, i, true);
+    name(ctx, i, x + width > W || (x < W / 2 && x > width), ink.text);
     ctx.font = "700 13px system-ui, sans-serif";
-    ctx.textAlign = "center";
-    const below = y < H / 2 ? 12 : -12;
-    rimmed(ctx, fixed(at[0][i]), x, H / 2 + below, ink.text);
-    ctx.textAlign = x < W / 2 ? "left" : "right";
-    rimmed(ctx, fixed(at[1][i]), W / 2 + (x < W / 2 ? 7 : -7), y, ink.text);
-    ctx.font = font(i, 700);
-    const wide = ctx.measureText(short(words.all[i])).width + 8;
-    write(ctx, i, x + wide > W || (x < W / 2 && x > wide), ink.text, 700);
+    write(ctx, fixed(at[0][i]), x, H / 2 + (y < H / 2 ? 12 : -12), ink.text, "center");
+    const away = x < W / 2 ? 7 : -7;
+    write(ctx, fixed(at[1][i]), W / 2 + away, y, ink.text, away > 0 ? "left" : "right");
   }
   function readInks() {
-    const found = cssColors(node, "ink quiet blue red paper red-text");
-    const probe = h("canvas", { width: 1, height: 1 }).getContext("2d", {
-      willReadFrequently: true,
-    });
-    const bits = (color) => {
-      probe.fillStyle = color;
-      probe.fillRect(0, 0, 1, 1);
-      const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
-      return (b << 16) | (g << 8) | r;
-    };
-    return { ...found, text: found["red-text"], grey: bits(found.quiet), far: bits(found.blue) };
+    const { "red-text": text, ...inks } = cssColors(node, "ink quiet blue red paper red-text");
+    const { pixel } = mapInks(node);
+    const [r, g, b] = getComputedStyle(heading).color.match(/\d+/g).map(Number);
+    return { ...inks, text, far: pixel(1) & 0xffffff, near: (b << 16) | (g << 8) | r };
   }
 
   // --- time
@@ -313,221 +233,177 @@ function build({ model, node, get, set, soon }) {
     began ||= time;
     const t = calm ? 1 : Math.min(1, (time - began) / FLIGHT);
     const share = t < 0.5 ? 4 * t ** 3 : 1 - 4 * (1 - t) ** 3;
-    for (let n = 0; n < now.length; n++) now[n] = from[n] + share * (to[n] - from[n]);
-    flies = t < 1;
+    now = t < 1 ? from.map((v, n) => v + share * (to[n] - v)) : to;
     draw();
-    if (flies) go();
+    if (t < 1) go();
   }
   function go() {
     if (!asked) requestAnimationFrame(frame);
     asked = true;
   }
-  function load(late) {
-    said = loadingText(model);
-    loading ??= Promise.resolve(late ?? weightsOf(model, load))
-      .then((bytes) => {
-        said = "";
-        words = new Words(bytes);
-        fromLink();
-      })
-      .catch((error) => {
-        loading = null;
-        said = `The words could not be loaded (${error.message}): click the map to retry.`;
-      })
-      .finally(soon);
+  function tell(text, side = "", suggestions = []) {
+    said = { text, side, suggestions };
     soon();
+  }
+  function load(late) {
+    tell(loadingText(model));
+    loading ??= Promise.resolve(late ?? weightsOf(model, load)).then(
+      (bytes) => {
+        table = wordsOf(bytes);
+        ({ words } = table);
+        tell("");
+        fromLink();
+      },
+      ({ message }) => {
+        loading = null;
+        tell(`The words could not be loaded (${message}): click the map to retry.`);
+      },
+    );
   }
 
   // --- what is done
   /** A word was typed at one of the sides, or into the field beside the map. */
   function typed(side, text) {
-    if (!words) return;
-    const word = words.known(text);
-    const axes = get("axes").with(SIDES.indexOf(side), word);
-    trouble = null;
-    if (word === undefined && (text.trim() || side !== "word")) {
-      const meant = text.trim().toLowerCase().slice(0, 60);
-      const size = words.size.toLocaleString("en");
-      trouble = {
-        side,
-        text: `“${short(meant, 30)}” is not among the ${size} words of this table.`,
-        suggestions: words.suggest(meant).map((i) => words.all[i]),
-      };
-    } else if (side === "word") set({ word: word ?? "" });
-    else if (words.direction(...axes.slice(side === "left" || side === "right" ? 0 : 2)).length)
-      set({ axes });
-    else trouble = { side, text: "A direction needs two different words.", suggestions: [] };
-    soon();
+    const meant = text.trim().toLowerCase();
+    const word = [text, meant].find((one) => table?.row.has(one));
+    const axes = get("axes").map((old, k) => (SIDES[k] === side ? word : old));
+    if (table && word === undefined && (meant || side !== "word")) {
+      const many = words.length.toLocaleString("en");
+      const unknown = `“${short(meant, 30)}” is not among the ${many} words of this table.`;
+      tell(unknown, side, table.suggest(meant));
+    } else if (side === "word") show(get("axes"), word ?? "");
+    else if (table) show(axes, get("word"));
   }
-  function walk(word) {
-    trouble = null;
+  function show(axes, word) {
+    const apart = table.direction(...axes.slice(0, 2)) && table.direction(...axes.slice(2));
+    tell(apart ? "" : "A direction needs two different words.");
     hover = "";
-    set({ word });
-    soon();
-  }
-  function show(left, right, down, up, word) {
-    trouble = null;
-    set({ axes: [left, right, down, up], word });
-    soon();
+    if (apart) set({ axes, word });
   }
   // In the book the address can hold the axes and the word.
   function link() {
-    const [left, right, down, up] = get("axes");
-    const state = new URLSearchParams({ left, right, down, up, word: get("word") });
+    const sides = get("axes").map((word, k) => [SIDES[k], word]);
+    const state = new URLSearchParams([...sides, ["word", get("word")]]);
     history.replaceState(null, "", `#${state}`);
     navigator.clipboard?.writeText(location.href).catch(() => {}); // not every page may
-    said = "The address of this page is a link to this compass now.";
-    soon();
+    tell("The address of this page is a link to this compass now.");
   }
   function fromLink() {
     const state = new URLSearchParams(location.hash.slice(1));
     const axes = SIDES.map((side) => state.get(side) ?? "");
-    if (!model.weights || !words || !axes.every((word) => words.row.has(word))) return;
-    if (axes[0] === axes[1] || axes[2] === axes[3]) return;
-    show(...axes, words.known(state.get("word") ?? "") ?? "");
+    if (!model.weights || !table || !axes.every((word) => table.row.has(word))) return;
+    const word = state.get("word") ?? "";
+    show(axes, table.row.has(word) ? word : "");
     node.scrollIntoView({ block: "center" });
   }
 
   // --- beside the map
   const field = html`<input type="text" aria-label="word" maxlength="60" size="10" spellcheck="false"
-    placeholder="a word" autocomplete="off" autocapitalize="off" oninput=${() => typed("word", field.value)} />`;
+    placeholder="a word" autocomplete="off" oninput=${() => typed("word", field.value)} />`;
   const [messages, says] =
     html`<div class="messages" role="status" /><p class="says" role="status" />`;
-  const [heading, list] = html`<p class="heading quiet" /><div class="near" />`;
-  const [caption, note] = html`<span /><span role="status" />`;
-  const presets = Object.entries(PRESETS).map(([name, some]) => {
-    const five = some.split(" ");
-    const go = () => show(...five);
-    return { five, button: html`<button type="button" onclick=${go}>${name}</button>` };
+  const [heading, list, caption] =
+    html`<p class="quiet" /><div class="near" /><p class="caption quiet" />`;
+  const presets = Object.entries(PRESETS).map(([title, some]) => {
+    const axes = some.split(" ");
+    const word = axes.pop();
+    const press = () => table && show(axes, word);
+    return html`<button type="button" data-axes=${axes} onclick=${press}>${title}</button>`;
   });
   const page = html`
     <div class="desk">${map}<div class="side">
       <label class="asked">${field}</label>${messages}${says}${heading}${list}
     </div></div>
     <div class="row">
-      ${presets.map(({ button }) => button)}
-      ${model.weights && html`<button type="button" onclick=${link}>Copy a link</button>`}
+      ${presets}${model.weights && html`<button type="button" onclick=${link}>Copy a link</button>`}
     </div>
-    <p class="quiet">${caption} ${note}</p>`;
+    ${caption}`;
 
-  const line = (axis, i) => {
-    const v = at[axis][i];
+  function line(axis) {
+    const v = at[axis][chosen()];
     const [low, high] = get("axes").slice(2 * axis);
-    const beyond = at[axis].reduce((n, other) => n + Number(v < 0 ? other > v : other < v), 0);
-    const share = Math.floor((100 * beyond) / words.size);
-    const pole = short(v < 0 ? low : high);
-    return html`<span><b>${fixed(v)}</b>${` ${axis ? "up" : "across"}: nearer to ${pole} than ${share}% of all words`}</span>`;
-  };
-  function message({ side, text, suggestions }) {
-    const [left, ...others] = suggestions;
-    const take = (word) => {
-      typed(side, word);
-      (side === "word" ? field : poles[SIDES.indexOf(side)].input).focus();
-    };
-    const buttons = [left, ...others]
-      .filter(Boolean)
-      .map(
-        (word) =>
-          html`<button type="button" class="token" onclick=${() => take(word)}>${short(word, 30)}</button>`,
-      );
-    return html`<div class="row"><span class="warning">${text}</span>
-      ${buttons.length ? "Did you mean" : ""}${buttons}</div>`;
+    const beyond = at[axis].filter((other) => (v < 0 ? other > v : other < v)).length;
+    const share = Math.floor((100 * beyond) / words.length);
+    const rest = ` ${axis ? "up" : "across"}: nearer to ${short(v < 0 ? low : high)} than ${share}% of all words`;
+    return html`<span><b>${fixed(v)}</b>${rest}</span>`;
   }
-  function paintSide() {
-    const i = words.row.get(looked());
-    if (document.activeElement !== field && node.getRootNode().activeElement !== field)
-      field.value = looked();
-    says.replaceChildren(...(i === undefined ? [] : [line(0, i), line(1, i)]));
-    setText(
-      heading,
-      near.length ? `Nearest to ${short(get("word"))} by cosine, in all ${words.d} numbers:` : "",
-    );
-    if (list.dataset.of !== get("word"))
-      list.replaceChildren(
-        ...near.map(([word, cosine]) => {
-          const name = `walk to ${inFull(visible(word))}`;
-          return html`<button type="button" title=${name} aria-label=${name} onclick=${() => walk(word)}>
-            <span class="name">${short(word, 30)}</span><span class="number">${fixed(cosine)}</span>
-          </button>`;
-        }),
-      );
-    list.dataset.of = get("word");
+  function suggestion(word) {
+    const take = () => {
+      const { input } = poles[SIDES.indexOf(said.side)] ?? { input: field };
+      input.focus();
+      typed(said.side, word);
+    };
+    return html`<button type="button" class="token" onclick=${take}>${short(word, 30)}</button>`;
+  }
+  function neighbour([word, cosine]) {
+    const title = `walk to ${inFull(visible(word))}`;
+    return html`<button type="button" title=${title} aria-label=${title} onclick=${() => show(get("axes"), word)}>
+      <span class="name">${short(word, 30)}</span><span class="number">${fixed(cosine)}</span>
+    </button>`;
   }
   function paint() {
-    const axes = get("axes");
-    const [left, right, down, up] = axes.map((word) => short(word));
+    const [axes, word] = [get("axes"), get("word")];
+    const [left, right, down, up] = axes.map((one) => short(one));
     poles.forEach(({ input }, k) => {
-      if (trouble?.side !== SIDES[k]) input.value = axes[k];
+      if (said.side !== SIDES[k]) input.value = axes[k];
       input.size = Math.max(2, Math.min(12, input.value.length));
     });
-    messages.replaceChildren(...(trouble ? [message(trouble)] : []));
-    setText(note, said);
-    if (words) {
-      update();
-      paintSide();
-      setText(
-        caption,
-        `Each dot is one of ${words.size.toLocaleString("en")} words, as a unit vector: across is its dot product with the unit ` +
-          `vector of ${right} − ${left}, its shadow on that direction; up, with that of ${up} − ${down} ` +
-          `(${angle}° from the first, drawn at 90°). Blue: the 1% farthest out.`,
-      );
-      board.setAttribute("aria-label", `${caption.textContent} ${says.textContent}`);
-      for (const { five, button } of presets) {
-        button.disabled = !five.every((word) => words.row.has(word));
-        button.setAttribute(
-          "aria-pressed",
-          JSON.stringify(five.slice(0, 4)) === JSON.stringify(axes),
-        );
+    const meant = said.suggestions.length ? ["Did you mean", said.suggestions.map(suggestion)] : "";
+    messages.replaceChildren(...[html`<span>${said.text}</span>`, meant].flat(2));
+    messages.classList.toggle("warning", Boolean(said.side));
+    if (said.side !== "word" && !node.querySelector(".asked :focus")) field.value = hover || word;
+    if (table) {
+      const changed = [axes.join("\n"), word];
+      if (changed[0] !== shown[0]) aim();
+      if (changed[1] !== shown[1])
+        list.replaceChildren(...(near = table.near(word)).map(neighbour));
+      if (String(changed) !== String(shown)) layNames();
+      shown = changed;
+      says.replaceChildren(...(chosen() === undefined ? [] : [line(0), line(1)]));
+      setText(heading, word && `Nearest to ${short(word)} by cosine, in all ${table.d} numbers:`);
+      const many = words.length.toLocaleString("en");
+      const text = `Each dot is one of ${many} words, as a unit vector: across is its dot product with the unit vector of
+        ${right} − ${left}, its shadow on that direction; up, with that of ${up} − ${down}
+        (${angle}° from the first, drawn at 90°). Blue: the 1% farthest out.`;
+      setText(caption, text);
+      for (const button of presets) {
+        button.setAttribute("aria-pressed", button.dataset.axes === String(axes));
+        button.hidden = !button.dataset.axes.split(",").every(table.row.has, table.row);
       }
     }
-    if (flies) go();
+    if (flies()) go();
     else draw();
   }
 
   // --- pointer and keys
-  /** The word at the pointer: of those near it, the most frequent. */
-  function under({ clientX, clientY }) {
-    const box = map.getBoundingClientRect();
-    const [x, y] = [clientX - box.left, clientY - box.top];
-    let best = -1;
-    let least = REACH;
-    const isNamed = new Set(names.map(({ i }) => i));
-    for (let i = 0; i < words.size; i++) {
-      const [u, v] = place(i);
-      const away = Math.hypot(u - x, v - y) + (isNamed.has(i) ? -6 : i / 4000);
-      if (away < least) [best, least] = [i, away];
-    }
-    const on = names.find((n) => x > n.x && x < n.x + n.width && y > n.y && y < n.y + n.height);
-    return on && least > 0 ? words.all[on.i] : (words.all[best] ?? "");
+  /** The word at the pointer: a name, or else the nearest dot. */
+  function under({ offsetX, offsetY }) {
+    const on = names.find(
+      (n) => offsetX > n.x && offsetX < n.x + n.width && Math.abs(offsetY - n.y - 10) < 10,
+    );
+    const away = (_, i) => -Math.hypot(place(i)[0] - offsetX, place(i)[1] - offsetY);
+    return on ? words[on.i] : words[largest(Float32Array.from(words, away), 1)[0]];
   }
-  const look = (event) => {
-    const word = words && !flies && event.target === board ? under(event) : "";
-    if (word === hover) return;
+  const look = (word) => {
     hover = word;
     soon();
   };
-  board.addEventListener("pointermove", look);
-  board.addEventListener("pointerleave", look);
-  board.addEventListener("click", (event) => {
-    if (!words) load();
-    else if (!flies && under(event)) walk(under(event));
-  });
+  board.addEventListener("pointermove", (event) => look(table ? under(event) : ""));
+  board.addEventListener("pointerleave", () => look(""));
+  board.addEventListener("click", (event) => (table ? show(get("axes"), under(event)) : load()));
   map.addEventListener("keydown", ({ key, target }) => {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[
       key
     ];
-    if (!step || !words || target !== map) return;
-    const here = place(words.row.get(looked()) ?? 0, to);
-    let least = Infinity;
-    let next = "";
-    for (const { i } of names) {
+    if (!step || !table || target !== map) return;
+    const here = place(chosen() ?? 0, to);
+    const cost = ({ i }) => {
       const [dx, dy] = place(i, to).map((v, k) => v - here[k]);
       const along = dx * step[0] + dy * step[1];
-      const beside = Math.abs(dx * step[1]) + Math.abs(dy * step[0]);
-      if (along > 1 && along + 2 * beside < least)
-        [least, next] = [along + 2 * beside, words.all[i]];
-    }
-    if (next) walk(next);
+      return along > 1 ? along + 2 * Math.abs(dx * step[1] + dy * step[0]) : Infinity;
+    };
+    const [next] = names.filter((n) => cost(n) < Infinity).sort((a, b) => cost(a) - cost(b));
+    if (next) show(get("axes"), words[next.i]);
   });
 
   // --- from the beginning
@@ -542,13 +418,12 @@ function build({ model, node, get, set, soon }) {
   seen.observe(node);
   if (location.hash.includes("left=")) load();
   addEventListener("hashchange", fromLink);
-  const theme = () => (ink = null);
   const stop = () => {
     seen.disconnect();
     sized.disconnect();
     removeEventListener("hashchange", fromLink);
   };
-  return { page, paint, theme, stop };
+  return { page, paint, theme: () => (ink = null), stop };
 }
 
 export default explorer({

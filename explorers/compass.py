@@ -72,8 +72,8 @@ class CompassExplorer(ModelExplorer):
                 )
         if proposal.trait.name == "word":
             return given[0]
-        if any((self._units[self._row[a]] == self._units[self._row[b]]).all()
-               for a, b in (given[:2], given[2:])):  # fmt: skip
+        rows = self._units[[self._row[word] for word in given]]
+        if (rows[::2] == rows[1::2]).all(1).any():
             raise traitlets.TraitError(f"a direction needs two different words, not {given}")
         return given
 
@@ -115,17 +115,15 @@ class CompassExplorer(ModelExplorer):
         outer = [word for word in outer if word.isalpha() and len(word) > 2]
         placed: list[tuple[float, float, int]] = []
         for word in [*asked, *self.axes, *outer]:
-            x, y = at[self._row[word]] / reach
-            name = short(visible(word), 16)
-            room = [0.026 * (len(name) + n) for _, _, n in placed]  # half of both widths
-            near = [abs(x - u) < r and abs(y - v) < 0.075
-                    for (u, v, _), r in zip(placed, room, strict=True)]  # fmt: skip
-            if abs(x) + 0.013 * len(name) > 1 or any(near):
+            (x, y), name = at[self._row[word]] / reach, short(visible(word), 16)
+            n, look = len(name), {"ha": "center", "va": "bottom", "fontsize": 10}
+            if abs(x) + 0.013 * n > 1 or any(
+                abs(x - u) < 0.013 * (n + m) and abs(y - v) < 0.075 for u, v, m in placed
+            ):
                 continue
-            placed.append((x, y, len(name)))
+            placed.append((x, y, n))
             color = RED if word in asked else BLUE if word in self.axes else INK
-            ax.text(*at[self._row[word]], verbatim(name), color=color, fontsize=10, ha="center",
-                    va="bottom", weight="bold" if color != INK else "normal")  # fmt: skip
+            ax.text(*at[self._row[word]], verbatim(name), color=color, **look)
         for x, y in at[[self._row[word] for word in asked]]:
             ax.plot([x, x, 0], [0, y, y], "--o", color=RED, markersize=4)
         left, right, down, up = (verbatim(short(visible(word), 30)) for word in self.axes)
