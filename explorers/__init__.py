@@ -10,6 +10,7 @@ from explorers.attention import AttentionExplorer
 from explorers.base import Explorer
 from explorers.cache import CacheExplorer
 from explorers.clock_hands import ClockHands
+from explorers.compass import CompassExplorer
 from explorers.depth import DepthExplorer
 from explorers.guessing import GuessingGame
 from explorers.overlap import OverlapExplorer
@@ -20,12 +21,12 @@ from explorers.sentence import SentenceExplorer
 from explorers.token import TokenExplorer
 from explorers.two_vectors import TwoVectors
 from explorers.typewriter import Typewriter
-from explorers.word import WordExplorer
 
 __all__ = [
     "AttentionExplorer",
     "CacheExplorer",
     "ClockHands",
+    "CompassExplorer",
     "DepthExplorer",
     "Explorer",
     "GuessingGame",
@@ -37,5 +38,4 @@ __all__ = [
     "TokenExplorer",
     "TwoVectors",
     "Typewriter",
-    "WordExplorer",
 ]

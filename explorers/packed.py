@@ -76,11 +76,24 @@ def packed(model: GPT, tokenizer: BPETokenizer | CharTokenizer) -> bytes:
     return b"".join(parts)
 
 
+def units(vectors: np.ndarray) -> np.ndarray:
+    """The rows as unit vectors; a row of zeros stays."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)
+
+
+def rounded_units(vectors: np.ndarray) -> np.ndarray:
+    """The unit vectors that a page computes with."""
+    numbers, scale = _rows(torch.from_numpy(units(vectors)))
+    return (numbers * scale[:, None]).numpy()
+
+
 def packed_words(words: Sequence[str], vectors: np.ndarray) -> bytes:
-    """A table of word vectors (V, d) as a file: the size of a description, the description as JSON
-    (words and shape), then the numbers as float16, as which those of the course are shipped."""
-    about = {"words": list(words), "shape": list(vectors.shape)}
-    return _head(about, ensure_ascii=False) + vectors.astype("<f2").tobytes()
+    """A table of word vectors (V, d) as such a file: the words, and their unit vectors as int8."""
+    about = {"words": list(words), "tensors": {"vectors": list(vectors.shape)}}
+    numbers, scale = _rows(torch.from_numpy(units(vectors)))
+    head = _head(about, ensure_ascii=False)
+    return head + scale.numpy().astype("<f4").tobytes() + numbers.to(torch.int8).numpy().tobytes()
 
 
 def _head(about: dict[str, Any], ensure_ascii: bool = True) -> bytes:

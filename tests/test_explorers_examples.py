@@ -18,6 +18,7 @@ REFUSED = [
     ("CacheExplorer", "work", -1, "work is tokens processed, from 0 to"),
     ("ClockHands", "query", 61, "query is a position from 0 to 60, not 61"),
     ("ClockHands", "log_base", nan, "log_base is the base as a power of ten, from 1 to 7, not nan"),
+    ("CompassExplorer", "word", "<s>", "“<s>” is not among the 30,000 words of this table"),
     ("DepthExplorer", "norm", "both", "'norm' trait .* any of .*'post'.*, not the str 'both'"),
     ("DepthExplorer", "layer", 49, "layer is a place on the way up, from 0 to 48, not 49"),
     ("OverlapExplorer", "processes", 0, "processes is how many GPUs, from 1 to 16384, not 0"),
@@ -31,7 +32,6 @@ REFUSED = [
     ("TokenExplorer", "used", 9999, "used is how many merges, from 0 to"),
     ("Typewriter", "temperature", nan, "temperature is a number from 0.1 to 2, not nan"),
     ("TwoVectors", "ax", 6.01, r"ax goes from -6 to 6, not to 6\.01"),
-    ("WordExplorer", "answer", {}, "set word, or a, b and c"),
 ]
 
 
@@ -88,14 +88,14 @@ ODD = [*SHORT, "<b>" * 5000, "a\n" * 90]
 
 
 def with_odd_texts() -> Iterator[explorers.Explorer]:
-    typed = {"Sampling": "prompt", "Sentence": "text", "Token": "text", "Word": "word"}
+    typed = {"Sampling": "prompt", "Sentence": "text", "Token": "text"}
     for kind, trait in typed.items():
         made = getattr(explorers, f"{kind}Explorer").example()
         for text in ODD:
             setattr(made, trait, text)
             yield made
     yield explorers.AttentionExplorer(ODD, np.eye(len(ODD))[None], average=True)
-    yield explorers.WordExplorer(ODD, np.eye(len(ODD)), word="")
+    yield explorers.CompassExplorer(ODD, np.eye(len(ODD)), ODD[:4], word=ODD[4])
     for text in SHORT:
         run = {"beta": 0, f"no {text}": [0, 1], "score": [0, 1], "KL": [0, 1]}
         texts = [[[text, "b"]], [["b", text]]]

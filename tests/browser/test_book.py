@@ -24,7 +24,7 @@ from lab import CHAPTERS, ROOT
 from nbformat import v4
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from explorers import WordExplorer
+from explorers import CompassExplorer
 from explorers.packed import name_of, packed, rounded
 from helpers import data
 from helpers.formats.checkpoints import Checkpoint, load_checkpoint
@@ -415,42 +415,20 @@ def test_a_prompt_is_read_in_the_page(reader, book, chapter, model):
     assert node.locator(".silence").inner_text() == ""
 
 
-def test_words_are_looked_up_in_the_page(reader, book):
-    words = WordExplorer(*data.glove())
+def test_words_fly_in_the_page_and_a_link_brings_them_back(reader, book):
+    words = CompassExplorer(*data.glove(), ("he", "she", "poor", "rich"), "nurse")
     asked = fetched(reader)
-    node = opened(reader, book, "01_words_as_vectors").locator(".d2g.word-explorer")
-    field = node.get_by_label("word", exact=True)
-
-    def same(**traits: object) -> None:
-        words.set_trait("mode", traits.pop("mode", "neighbours"))
-        for name, value in traits.items():
-            words.set_trait(name, value)
-        wanted = words.answer
-        expect(node.locator("caption")).to_have_text(wanted["title"])
-        shown = node.locator("tr .token").all_inner_texts()
-        assert shown == [word for word, _, _ in wanted["rows"]]
-        cosines = [f"{cosine:.3f}".replace("-", "−") for _, cosine, _ in wanted["rows"]]
-        found = node.locator("tr .number").all_inner_texts()
-        near = [abs(float(a) - float(b)) < 0.0015 for a, b in zip(found, cosines, strict=True)]
-        assert all(near), (found, cosines)
-
-    same()
-    assert asked == []
-    for word in ["kitchen", " The ", "1995"]:
-        field.fill(word)
-        same(word=word)
+    node = opened(reader, book, "01_words_as_vectors").locator(".d2g.compass")
+    node.scroll_into_view_if_needed()
+    expect(node.get_by_role("button", name="walk to cat")).to_be_visible()
     assert asked == [words.file]
-    field.fill("kichen")
-    words.word = "kichen"
-    (message,) = words.answer["messages"]
-    expect(node.locator(".messages .warning")).to_have_text(message["text"])
-    assert node.locator(".suggestion").all_inner_texts() == message["suggestions"]
-    node.get_by_role("button", name="a − b + c").press("Enter")
-    same(mode="analogy")
-    node.get_by_label("exclude the query words").press("Space")
-    same(mode="analogy", exclude=True)
-    node.locator("tr .token").first.press("Enter")
-    expect(node.locator("caption")).to_have_text("nearest to “queen” by cosine (excluding “queen”)")
+    node.get_by_role("button", name="doctor and nurse").press("Enter")
+    expect(node.locator(".near .name")).to_have_text([word for word, _ in words.neighbours()])
+    node.get_by_role("button", name="Copy a link").press("Enter")
+    assert "left=he&right=she&down=poor&up=rich&word=nurse" in reader.url
+    reader.reload()
+    expect(node.locator(".asked input")).to_have_value("nurse")
+    expect(node.locator(".asked input")).to_be_in_viewport()
     words.close()
 
 

@@ -52,7 +52,7 @@ ABOUT = {
     "words": "Words",
 }
 # Without their files a page shows the picture.
-NEED_FILES = {"SentenceExplorer", "Typewriter", "WordExplorer"}
+NEED_FILES = {"CompassExplorer", "SentenceExplorer", "Typewriter"}
 # What the README and the chapters link to, beside pages.
 SCRIPTS = ["notebooks/train_distributed.py", "notebooks/resume_distributed.py"]
 FILES = ["LICENSE", "notebooks/LICENSE", "docs/CITATION.cff", "train.py", "sample.py", *SCRIPTS]

@@ -108,56 +108,33 @@
     host.classList.add("live");
   }
 
-  /** Answers here when one of the traits changes; what computes the answer is fetched the first time. */
-  function answers(name, model, traits, what, size, tell) {
-    let answer;
-    let loading;
-    const reply = () =>
-      model.set(
-        "answer",
-        answer(Object.fromEntries([...traits, "count"].map((trait) => [trait, model.get(trait)]))),
-      );
-    async function fetched() {
-      const [{ code }, bytes] = await Promise.all([load("answers"), load(model.get("file"))]);
-      const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-      answer = (await import(url))[name](bytes);
-      URL.revokeObjectURL(url);
-    }
-    model.on(traits.map((trait) => `change:${trait}`).join(" "), () => {
-      if (answer) {
-        reply();
-        return;
-      }
-      const said = model.get("answer");
-      if (!loading)
-        model.set("answer", { ...said, ...tell(`${what} being fetched (${size}, once) …`) });
-      loading ??= fetched().then(reply, (error) => {
-        loading = null;
-        model.set("answer", { ...said, ...tell(`${error.message}: type again.`) });
-      });
-    });
-  }
-
   const withoutKernel = {
+    /** Answers here when the prompt changes; what computes the answer is fetched the first time. */
     SamplingExplorer(model, el) {
-      if (model.get("file"))
-        answers("SamplingExplorer", model, ["prompt"], "The model is", "some 6 MB", (note) => ({
-          note,
-        }));
-      else
+      if (!model.get("file"))
         for (const input of el.querySelectorAll("textarea, input[type=text]"))
           input.readOnly = true;
-    },
-    WordExplorer(model) {
-      const tell = (text) => ({ messages: [{ input: "word", text, suggestions: [] }] });
-      answers(
-        "WordExplorer",
-        model,
-        ["mode", "word", "a", "b", "c", "exclude"],
-        "The vectors are",
-        "some 4 MB",
-        tell,
-      );
+      let answer;
+      let loading;
+      const reply = () => model.set("answer", answer({ prompt: model.get("prompt") }));
+      async function fetched() {
+        const [{ code }, bytes] = await Promise.all([load("answers"), load(model.get("file"))]);
+        const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+        answer = (await import(url)).SamplingExplorer(bytes);
+        URL.revokeObjectURL(url);
+      }
+      model.on("change:prompt", () => {
+        if (answer) {
+          reply();
+          return;
+        }
+        const note = (text) => model.set("answer", { ...model.get("answer"), note: text });
+        if (!loading) note("The model is being fetched (some 6 MB, once) …");
+        loading ??= fetched().then(reply, (error) => {
+          loading = null;
+          note(`${error.message}: type again.`);
+        });
+      });
     },
   };
 
