@@ -255,17 +255,13 @@ CASES = {
         strongest,
         [
             Step("gridcell layer 0, head 0", "ArrowDown ArrowRight*2", "Layer 1, head 2: weights"),
-            Step("gridcell layer 1, head 2", "End", "mean of 4 heads", {"average": True}),
             Step("gridcell layer 0, head 3", "click", "Layer 0, head 3", {"head": 3}),
             Step("slider Query shown", "End", "Query 23", {"query": 23}),
             Step("slider Query shown", "ArrowUp", "Query 22 “token22” (locked)", {"locked": True}),
             Step(
                 "slider Query shown", "Enter", "Click it or press Enter to lock", {"locked": False}
             ),
-            Step("button Lines", "click", "", {"view": "lines"}),
             Step("button All queries", "click", "Mean over all queries", {"query": -1}),
-            Step("button Heat map", "Enter", "", {"view": "map"}),
-            Step("checkbox show masked", "click", "", {"show_masked": True}),
             Step("", "python", "Layer 1, head 0", {"layer": 1, "head": 0}),
         ],
         within=6e-4,
