@@ -262,6 +262,7 @@ CASES = {
                 "slider Query shown", "Enter", "Click it or press Enter to lock", {"locked": False}
             ),
             Step("button All queries", "click", "Mean over all queries", {"query": -1}),
+            Step("slider Stage", "ArrowLeft*4", "Layer 0, head 3: weights"),
             Step("", "python", "Layer 1, head 0", {"layer": 1, "head": 0}),
         ],
         within=6e-4,
