@@ -78,8 +78,8 @@ function sentenceView(s) {
     let x = Math.max(0, (room - sum - T * more) / 2);
     at = widths.map((width) => (x += width + more) - (width + more) / 2);
     s.edges = at.map((middle, i) => middle + (widths[i] + more) / 2);
-    free = tall - cell - 26 * lines.length;
-    high = free + cell + line * lines.length;
+    high = tall;
+    free = tall - cell - line * lines.length;
     fit(area, room, high);
     Object.assign(node.style, { width: `${wide}px`, height: `${high}px` });
     for (const row of lines) {
