@@ -2,7 +2,10 @@
 
 const ROWS = 8; // in the table of the strongest keys
 const LONGEST = 10; // characters of a token on an axis
-const TRAITS = ["layer", "head", "average", "query", "locked", "view", "stage", "show_masked"];
+const TRAITS = ["layer", "head", "query", "locked", "stage"];
+const STAGES = ["scores", "mask", "softmax"];
+const MOVEMENT = 900; // milliseconds from one stage to another
+const CALM = matchMedia("(prefers-reduced-motion: reduce)");
 const READ_AS_ONE = new Intl.Segmenter(); // 👩‍👩‍👧 is one character to the reader
 
 /** A token to be shown, at length and as short as an axis takes; nothing in it stays invisible. */
@@ -38,42 +41,57 @@ function stateOf(model) {
     scores: get("raw_scores").byteLength ? new Float32Array(bytes("raw_scores")) : null,
     column: -1,
     largest: 1,
+    phase: STAGES.indexOf(get("stage")), // between two stages while it moves
+    edges: [],
     scrolled: 0,
     revealing: true,
     theme: {},
   };
+  s.two = !s.masked.includes(1);
   s.longest = Math.max(...s.tokens.map(({ letters }) => letters));
   s.set = debouncedSet(model, TRAITS, 80); // when the pointer or the key has come to rest
   s.scoring = () => get("stage") !== "softmax";
-  s.hiding = () => get("stage") === "mask" || (get("stage") === "softmax" && !get("show_masked"));
-  s.place = () =>
-    `Layer ${get("layer")}, ${get("average") ? `mean of ${H} heads` : `head ${get("head")}`}`;
+  s.place = () => `Layer ${get("layer")}, head ${get("head")}`;
 
-  /** The T × T weights (or scores) of the chosen head, or their mean over the heads of its layer. */
+  /** The T × T weights (or scores) of the chosen head. */
   s.values = (ofScores) => {
-    const first = get("average") ? 0 : get("head");
-    const count = get("average") ? H : 1;
-    const key = [get("layer"), first, count].join();
-    if (kept[ofScores]?.key === key) return kept[ofScores].data;
-    const data = new Float32Array(N);
-    const scale = 1 / count / (ofScores ? 1 : STEPS);
-    for (let n = 0; n < count; n++) {
-      const at = (get("layer") * H + first + n) * N;
-      if (ofScores) for (let k = 0; k < N; k++) data[k] += s.scores[at + k];
-      else for (let k = 0; k < N; k++) data[k] += s.steps[at + k] && s.steps[at + k] + 0.5;
-    }
-    for (let k = 0; k < N; k++) data[k] *= scale;
-    kept[ofScores] = { key, data };
+    const first = (get("layer") * H + get("head")) * N;
+    if (kept[ofScores]?.first === first) return kept[ofScores].data;
+    const data = ofScores
+      ? s.scores.subarray(first, first + N)
+      : Float32Array.from(s.steps.subarray(first, first + N), (v) => v && (v + 0.5) / STEPS);
+    kept[ofScores] = { first, data, mean: s.row(data, -1) };
+    // the largest score (without sign) is the end of the colour scale
+    if (ofScores) s.largest = data.reduce((most, v) => Math.max(most, Math.abs(v)), 1e-6);
     return data;
   };
+  /** One of them; for i = −1 the mean over the queries. */
+  s.value = (ofScores, i, j) => {
+    const data = s.values(ofScores);
+    return i < 0 ? kept[ofScores].mean[j] : data[i * T + j];
+  };
+  s.shut = (i, j) => i >= 0 && s.masked[i * T + j] === 1;
 
-  /** The largest score (without sign) that is shown: the end of the colour scale. */
-  s.measure = () => {
-    s.largest = 1e-6;
-    const data = s.scoring() ? s.values(true) : [];
-    const hide = s.hiding();
-    for (let k = 0; k < data.length; k++)
-      if (!(hide && s.masked[k])) s.largest = Math.max(s.largest, Math.abs(data[k]));
+  /** What is seen of a pair on the way from stage to stage: how strong the arc is (less than 0: a
+      negative score), and the colour of the cell. */
+  s.between = (i, j) => {
+    const hidden = s.shut(i, j) ? Math.min(1, s.phase) : 0;
+    const done = Math.max(0, s.phase - 1);
+    const score = done < 1 ? ((1 - done) * s.value(true, i, j)) / s.largest : 0;
+    const weight = done ? s.value(false, i, j) : 0;
+    const { seen } = s.theme.maps;
+    const grey = seen(NaN);
+    const ink = seen(score + done * Math.sqrt(weight));
+    return [(1 - hidden) * score + done * weight, ink.map((c, n) => c + (grey[n] - c) * hidden)];
+  };
+
+  /** A pair's number in the chosen stage. */
+  s.number = (i, j, short) => {
+    const shut = s.shut(i, j);
+    if (shut && get("stage") === "mask") return "−∞";
+    if (s.scoring()) return signedText(s.value(true, i, j), short ? 1 : 2);
+    const weight = s.value(false, i, j);
+    return short ? (shut ? "0" : weight.toFixed(2).replace(/^0/, "")) : weight.toFixed(3);
   };
 
   /** What query i gives to each key or, for i = -1, the mean over the queries that may look there. */
@@ -100,21 +118,20 @@ function keyTable(s) {
   const lines = Array.from({ length: Math.min(ROWS, s.T) }, () => {
     const [position, score, weight] = [cell(), cell(), cell()];
     const key = html`<span class="token" />`;
-    const bar = html`<div class="bar" />`;
-    const row = html`<tr>${position}<td>${key}</td>${s.scores && score}${weight}<td>${bar}</td></tr>`;
-    return { position, key, score, weight, bar, row };
+    const row = html`<tr>${position}<td>${key}</td>${s.scores && score}${weight}</tr>`;
+    return { position, key, score, weight, row };
   });
   let most = 100;
   for (const v of s.scores ?? []) if (Math.abs(v) > most) most = Math.abs(v);
   const digits = s.scores ? signedText(-most).length : 0;
-  const columns = ["at", "name", ...(s.scores ? ["score"] : []), "weight", "bars"];
+  const columns = ["at", "name", ...(s.scores ? ["score"] : []), "weight"];
   const table = html`<table style="--digits: ${digits}">
     <caption>${who}</caption>
     <colgroup>${columns.map((name) => html`<col class=${name} />`)}</colgroup>
     <thead><tr>
       <th class="number" title="position">pos</th><th>key</th>
       ${s.scores && html`<th class="number">score</th>`}
-      <th class="number">weight</th><th aria-label="as a bar" />
+      <th class="number">weight</th>
     </tr></thead>
     <tbody>${lines.map((line) => line.row)}</tbody>
   </table>`;
@@ -149,12 +166,11 @@ function keyTable(s) {
       if (line.key.title !== tokens[j].full) line.key.title = tokens[j].full;
       if (scores) setTextData(line.score, scoreText(j));
       setTextData(line.weight, weights[j].toFixed(3));
-      line.bar.style.backgroundSize = `${100 * weights[j]}% 100%`; // painted only, where a width would be laid out
     });
     setTextData(
       who,
       i < 0
-        ? "Mean over all queries that can attend to it"
+        ? "Mean over all queries"
         : `Query ${i} “${tokens[i].short}”${get("locked") ? " (locked)" : ""}`,
     );
     clearTimeout(speaking);
@@ -171,54 +187,17 @@ function keyTable(s) {
   return { nodes: [table, spoken], paint, stop: () => clearTimeout(speaking) };
 }
 
-/** What the colours (or the widths of the lines) mean, in numbers. */
+/** What the colours mean, in numbers. */
 function scaleBar(s) {
-  const node = canvas(190, 26, "");
-  const ctx = node.getContext("2d");
-  const from = 14;
-  const long = 156;
-  const kept = new Map(); // the colours do not change with the numbers under them
-  let drawn = "";
-  function colours(asLines, score) {
-    const copy = html`<canvas width=${node.width} height=${node.height} />`;
-    const brush = copy.getContext("2d");
-    brush.scale(node.width / 190, node.height / 26);
-    for (let k = 0; k < long; k++) {
-      const thick = asLines ? 0.5 + (4.5 * k) / long : 10;
-      brush.globalAlpha = asLines ? k / long : 1;
-      brush.fillStyle = asLines
-        ? s.theme.blue
-        : rgb(s.theme.maps.seen(score ? (2 * k) / long - 1 : k / long));
-      brush.fillRect(from + k, 5 - thick / 2, 1, thick);
-    }
-    return copy;
-  }
+  const [low, high] = html`<span /><span />`;
+  const node = html`<div class="scale quiet">
+    ${low}<span class="bar" />${high}${!s.two && html`<span class="bar shut" />may not attend`}
+  </div>`;
   function paint() {
-    const asLines = s.get("view") === "lines";
-    const score = s.scoring();
-    const name = (asLines ? "lines " : `${score} `) + s.theme.blue;
-    const now = [name, score, s.largest, s.theme.ink].join();
-    if (now === drawn) return;
-    drawn = now;
-    const marks = asLines
-      ? [0, s.largest / 2, s.largest]
-      : score
-        ? [-s.largest, 0, s.largest]
-        : [0, 0.05, 0.25, 0.5, 1];
-    const part = (v) => (asLines ? v / s.largest : score ? (v / s.largest + 1) / 2 : Math.sqrt(v));
-    ctx.clearRect(0, 0, 190, 26);
-    if (!kept.has(name)) kept.set(name, colours(asLines, score));
-    ctx.drawImage(kept.get(name), 0, 0, 190, 26);
-    ctx.fillStyle = s.theme.ink;
-    ctx.font = "11px sans-serif";
-    ctx.textAlign = "center";
-    const write = (v) => (score ? signedText(v, 1) : String(v));
-    for (const v of marks) ctx.fillText(write(v), from + long * part(v), 22);
-    node.setAttribute(
-      "aria-label",
-      `${asLines ? "widths" : "colours"} from ${write(marks[0])} to ${write(marks.at(-1))}` +
-        (asLines && score ? ", negative ones dashed" : ""),
-    );
+    const most = s.scoring() ? signedText(s.largest, 1) : "1";
+    setTextData(low, s.scoring() ? `−${most}` : "0");
+    setTextData(high, most);
+    node.classList.toggle("signed", s.scoring());
   }
   return { node, paint };
 }
@@ -237,7 +216,7 @@ function chips(s) {
   const found = s.get("notable_heads").map(({ name, ...place }) => {
     const go = () => {
       s.revealing = true;
-      s.set({ ...place, average: false, locked: true });
+      s.set({ ...place, locked: true });
     };
     return {
       ...place,
@@ -250,11 +229,7 @@ function chips(s) {
   </div>`;
   function paint() {
     for (const { layer, head, query, button } of found) {
-      const here =
-        !s.get("average") &&
-        layer === s.get("layer") &&
-        head === s.get("head") &&
-        query === s.get("query");
+      const here = layer === s.get("layer") && head === s.get("head") && query === s.get("query");
       if (button.getAttribute("aria-pressed") !== String(here))
         button.setAttribute("aria-pressed", here);
     }
@@ -262,110 +237,129 @@ function chips(s) {
   return { nodes: found.length ? [node] : [], paint };
 }
 
-/** A group of buttons with its name before it. */
-const named = (name, part) => html`<div class="row named">
-  <span class="quiet" aria-hidden="true">${name}</span>${part}
-</div>`;
-
 function build({ model, node: box, soon }) {
   const s = stateOf(model);
   const { L, H, T, get, set, tokens } = s;
   const title = get("title").slice(0, 200);
   put(box, { "aria-label": `${title}: attention of ${L} layers with ${H} heads, ${T} tokens` });
   const grid = L * H > 1 ? headGrid(s) : null;
+  const sentence = sentenceView(s);
   const map = heatMap(s);
-  const lines = lineView(s);
   const table = keyTable(s);
   const scale = scaleBar(s);
-  const heading = html`<strong />`;
+  const heading = html`<strong class="heading" />`;
   const readout = html`<div class="quiet readout" />`;
   const ready = chips(s);
   const showAll = () => set({ query: -1, locked: false });
-  const all = html`<button type="button" class="all" onclick=${showAll}>All queries</button>`;
-  // Buttons, too, let Python wait: JupyterLab shows a busy kernel, and paints that before our picture.
-  const calm = {
-    get,
-    set: (name, value) => set({ [name]: value }),
-    on: model.on,
-    off: model.off,
-    save_changes() {},
+  const all = html`<button type="button" onclick=${showAll}>All queries</button>`;
+  const unfold = () => more.setAttribute("aria-expanded", !box.classList.toggle("folded"));
+  const more = html`<button type="button" class="more" aria-expanded="false" onclick=${unfold}>
+    Matrix and numbers
+  </button>`;
+  box.classList.add("folded");
+  box.classList.toggle("heads", grid !== null);
+  box.classList.toggle("wide", L > H);
+
+  // --- from stage to stage
+  let frame = 0;
+  let moving = false;
+  let queue = [];
+  const stage = () => STAGES.indexOf(get("stage"));
+  /** One movement, slow at both ends; who wants calm is there at once. */
+  function go(to) {
+    cancelAnimationFrame(frame);
+    const from = s.phase;
+    let start;
+    const move = (now) => {
+      start ??= now;
+      const t = CALM.matches ? 1 : Math.min(1, (now - start) / MOVEMENT);
+      moving = t < 1;
+      s.phase = moving ? from + (to - from) * t * t * (3 - 2 * t) : to;
+      paint();
+      if (moving) frame = requestAnimationFrame(move);
+      else if (queue.length) set({ stage: queue.shift() });
+    };
+    frame = requestAnimationFrame(move);
+  }
+  function stand(phase) {
+    cancelAnimationFrame(frame);
+    moving = false;
+    queue = [];
+    s.phase = phase;
+    set({ stage: STAGES[Math.round(phase)] });
+    soon();
+  }
+  function play() {
+    stand(0);
+    queue = ["softmax"];
+    set({ stage: "mask" });
+  }
+  model.on("change:stage", () => stage() !== Math.round(s.phase) && go(stage()));
+  const scrub = html`<input type="range" min="0" max="2" step="0.05" aria-label="Stage"
+    oninput=${() => stand(Number(scrub.value))} />`;
+  const press3 = (name, i) => {
+    const choose = () => {
+      queue = [];
+      set({ stage: name });
+      go(i);
+    };
+    const words = `${i + 1} ${["Scores", "Mask", "Softmax"][i]}`;
+    return html`<button type="button" onclick=${choose}>${words}</button>`;
   };
-  const stages = { scores: "1 Scores", mask: "2 Mask", softmax: "3 Softmax" };
-  const views = { map: "Heat map", lines: "Lines" };
-  const side = html`<div class="side">
-    <div class="row between">
-      ${s.scores && named("Stage", choice(calm, "stage", stages, "Stage"))}
-      ${s.masked.includes(1) && checkbox(calm, "show_masked", "show masked")}
-    </div>
-    ${grid?.node}${table.nodes}
+  const steps = STAGES.map(press3);
+  const stages = html`<div class="row stages">
+    <button type="button" class="play" onclick=${play}>Play</button>
+    <span role="group" aria-label="Stage">${steps}${scrub}</span>
   </div>`;
+
   const figure = html`<div class="figure" tabindex="0" data-entry="" role="slider"
-    aria-orientation="vertical" aria-label="Query shown" aria-valuemin="-1" aria-valuemax=${T - 1}
+    aria-orientation="horizontal" aria-label="Query shown" aria-valuemin="-1" aria-valuemax=${T - 1}
     onscroll=${scroll} onpointermove=${move} onpointerleave=${leaveQuery} onclick=${lock}
-    onkeydown=${press}>${map.node}${lines.node}</div>`;
-  const main = html`<div class="main">
-    ${heading}
-    <div class="row above">${named("View", choice(calm, "view", views, "View"))}${scale.node}</div>
-    ${figure}
-    <div class="row foot">${all}${readout}</div>
-  </div>`;
+    onkeydown=${press}>${sentence.node}</div>`;
+  put(map.node, { onpointermove: move, onpointerleave: leaveQuery, onclick: lock });
   const page = html`
     <div class="row title"><strong title=${title}>${title}</strong>${ready.nodes}</div>
-    <div class="columns">${side}${main}</div>`;
+    <div class="row between">${heading}${scale.node}</div>
+    ${figure}
+    <div class="row foot">${s.scores && stages}${all}${more}${readout}</div>
+    <div class="below">${grid?.node}${map.node}${table.nodes}</div>`;
 
-  const what = () =>
-    ({ scores: "scores", mask: "scores, masked", softmax: "weights" })[get("stage")];
+  const what = () => ["scores", "scores, masked", "weights"][stage()];
   function reading() {
     const i = get("query");
-    const k = i * T + s.column;
-    const few = get("view") === "lines" && lines.most < T; // the text has two short lines of room
-    if (i < 0 && few)
-      return `The ${lines.most} strongest lines of each query. Hover over one, or press ↓, to see all of its lines.`;
-    if (i < 0)
-      return "Hover over a query, or press ↓, to isolate it. Click or press Enter to lock it.";
+    if (i < 0) return "Choose a token, or press →, to see where it attends.";
     const one = `Query ${i} “${tokens[i].short}”`;
     if (s.column < 0)
       return get("locked")
         ? `${one} (locked). Click it or press Enter to unlock.`
         : `${one}. Click it or press Enter to lock.`;
-    const value =
-      s.masked[k] && get("stage") === "mask"
-        ? "−∞, masked"
-        : s.scoring()
-          ? signedText(s.values(true)[k])
-          : s.values(false)[k].toFixed(3);
-    return `${one} → key ${s.column} “${tokens[s.column].short}”: ${value}`;
+    const masked = s.shut(i, s.column) && stage() === 1 ? ", masked" : "";
+    return `${one} → key ${s.column} “${tokens[s.column].short}”: ${s.number(i, s.column)}${masked}`;
   }
   let drawn = "";
   let measured = 0;
   function paint() {
     if (!measured) return; // there is no room for it yet
     const i = get("query");
-    const inMap = get("view") === "map";
     if (s.theme.ink === undefined) {
-      s.theme = cssColors(box, "ink paper focus blue red");
+      s.theme = cssColors(box, "ink paper line blue red");
       s.theme.maps = mapInks(box);
       s.theme.mono = getComputedStyle(box.querySelector("td.number")).fontFamily;
     }
-    const now =
-      ["layer", "head", "average", "stage", "show_masked", "view"].map(get).join() + s.theme.ink;
+    const now = ["layer", "head", "stage"].map(get).join() + s.theme.ink;
     const another = now !== drawn;
     drawn = now;
+    if (another) map.colours();
+    map.paint(); // before any text of the page is changed: to write on a canvas asks for its layout
+    sentence.paint();
+    grid?.paint();
+    scrub.value = s.phase;
     if (another) {
-      if (s.scoring()) s.measure();
-      else s.largest = 1;
-      if (inMap) map.colours();
       scale.paint();
-    }
-    (inMap ? map : lines).paint(); // before any text of the page is changed: to write on a canvas asks for its layout
-    if (another) {
-      grid?.paint();
       setTextData(heading, grid ? `${s.place()}: ${what()}` : what());
-      s.revealing ||= lines.node.hidden && !inMap;
-      map.node.hidden = !inMap;
-      lines.node.hidden = inMap;
-      figure.style.height = inMap ? "" : `${lines.high()}px`;
+      steps.forEach((button, n) => button.setAttribute("aria-pressed", n === stage()));
     }
+    if (moving && !another) return; // no word changes on the way
     table.paint();
     ready.paint();
     if (all.getAttribute("aria-pressed") !== String(i < 0)) all.setAttribute("aria-pressed", i < 0);
@@ -376,45 +370,41 @@ function build({ model, node: box, soon }) {
       i < 0 ? "all queries" : `query ${i}, ${tokens[i].full}${get("locked") ? " (locked)" : ""}`,
     );
     grid?.follow();
-    if (s.revealing && !inMap && i >= 0) lines.reveal(i);
+    if (s.revealing && i >= 0) sentence.reveal(i);
     s.revealing = false;
   }
 
-  const at = (event) => {
-    const inMap = get("view") === "map";
-    const part = inMap ? map : lines;
-    const across = part.area.getBoundingClientRect();
-    const down = part.rows.getBoundingClientRect();
-    const x = (event.clientX - across.left) / across.width;
-    const y = (event.clientY - down.top) / down.height;
-    const cell = (v) => Math.min(T - 1, Math.max(0, Math.floor(v * T)));
-    return {
-      i: cell(y),
-      j: inMap && x >= 0 && x < 1 ? cell(x) : -1,
-      inside: y >= 0 && y < 1 && x < (inMap ? 1 : 0.4),
-    };
-  };
+  /** The query and key under the pointer. Of a line, it is the query or, while that is locked, the key. */
+  function at({ clientX, clientY, currentTarget }) {
+    const inMap = currentTarget === map.node;
+    const box = (inMap ? map.area : sentence.node).getBoundingClientRect();
+    const [x, y] = [clientX - box.left, clientY - box.top];
+    const cell = (v) => clamp(0, Math.floor(v * T), T - 1);
+    if (!inMap) return { i: sentence.find(x), j: get("locked") ? sentence.find(x) : -1 };
+    if (y < 0 || y >= box.height) return { i: -1, j: -1 };
+    return { i: cell(y / box.height), j: x < 0 ? -1 : cell(x / box.width) };
+  }
   function point(column) {
     if (column === s.column) return;
     s.column = column;
     soon();
   }
   function scroll() {
-    s.scrolled = figure.scrollTop; // kept: to ask while painting would lay out the page once more
-    if (get("view") === "lines") soon();
+    s.scrolled = figure.scrollLeft; // kept: to ask while painting would lay out the page once more
+    soon();
   }
   function move(event) {
-    const { i, j, inside } = at(event);
-    point(inside ? j : -1);
-    if (inside && !get("locked") && get("query") !== i) set({ query: i });
+    const { i, j } = at(event);
+    point(j);
+    if (i >= 0 && !get("locked") && get("query") !== i) set({ query: i });
   }
   function leaveQuery() {
     point(-1);
     if (!get("locked") && get("query") >= 0) set({ query: -1 });
   }
   function lock(event) {
-    const { i, inside } = at(event);
-    if (inside)
+    const { i } = at(event);
+    if (i >= 0)
       set(get("locked") && get("query") === i ? { locked: false } : { query: i, locked: true });
   }
   function press(event) {
@@ -439,25 +429,23 @@ function build({ model, node: box, soon }) {
     s.theme = {};
     drawn = "";
   };
-  /** attention.css says how much room there is; how much of it is filled is said here. */
   const room = new ResizeObserver(() => {
-    const now = box.clientWidth * (window.devicePixelRatio || 1);
-    if (!box.clientWidth || now === measured) return;
+    const wide = box.clientWidth;
+    const now = wide * (window.devicePixelRatio || 1);
+    if (!wide || now === measured) return;
     measured = now;
-    const most = (node) => parseFloat(getComputedStyle(node).maxHeight);
-    // All is asked before anything is written: else the browser lays out the page for each answer.
-    const beside = side.clientWidth - 22;
-    const wide = main.clientWidth;
-    const tall = most(figure) - 14;
-    const ofGrid = grid && most(grid.node) - 34;
-    grid?.resize(beside, ofGrid);
-    for (const part of [map, lines]) part.resize(wide, tall);
+    const narrow = wide < 560;
+    sentence.resize(wide - 8, narrow ? 190 : 166);
+    if (L > H) grid.resize(wide - 30, 330);
+    else grid?.resize(narrow ? wide - 30 : 0.3 * wide, 190);
+    map.resize(narrow ? wide - 4 : (grid ? 0.44 : 0.5) * wide, narrow ? 300 : 236);
     drawn = "";
     paint(); // now: base.js scrolls to where it will stand
   });
   room.observe(box);
   const stop = () => {
     room.disconnect();
+    cancelAnimationFrame(frame);
     set.stop();
     table.stop();
   };

@@ -49,16 +49,15 @@ _BESIDE = [_LARGE, (0.31, 0.15, 0.08, 0.69), (0.05, 0.04, 0.2, 0.77)]
 
 
 class AttentionExplorer(Explorer):
-    """A grid of layers × heads; the chosen head as a heat map or as lines; one query's row alone.
+    """A sentence, with arcs from one token to those it attends to; the map; all layers × heads.
 
     tokens: T strings; maps: weights (L, H, T, T) or (H, T, T), tensor or array, where row i is how
     query i spreads over the keys; scores: the scaled scores before mask and softmax, same shape:
     with them the stages scores → mask → softmax can be stepped through; mask: bool (T, T), True
     where a query may attend (seen in the maps if it is not given).
 
-    Everything can be read and set from Python: layer, head, average (the mean over the layer's
-    heads instead of one), query (-1: all rows), locked, view ("map" or "lines"), stage ("scores",
-    "mask" or "softmax"), show_masked. It opens locked on one query: see `opening_query`. Attention
+    Everything can be read and set from Python: layer, head, query (-1: all rows), locked, stage
+    ("scores", "mask" or "softmax"). It opens locked on one query: see `opening_query`. Attention
     says where a head reads, not why the model answers.
     """
 
@@ -74,12 +73,9 @@ class AttentionExplorer(Explorer):
     notable_heads = traitlets.List(traitlets.Dict()).tag(sync=True)  # as that function gives them
     layer = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
-    average = traitlets.Bool(False).tag(sync=True)
     query = traitlets.Int().tag(sync=True)
     locked = traitlets.Bool().tag(sync=True)
-    view = traitlets.Enum(["map", "lines"], "map").tag(sync=True)
     stage = traitlets.Enum(["scores", "mask", "softmax"], "softmax").tag(sync=True)
-    show_masked = traitlets.Bool(False).tag(sync=True)
 
     def __init__(
         self,
@@ -142,19 +138,17 @@ class AttentionExplorer(Explorer):
         return f"layers={layers}, heads={heads}, tokens={T}"
 
     def _head_weights(self) -> Array:
-        """The weights (T, T) of the chosen head, or their mean over its layer."""
-        heads = self._maps[self.layer]
-        return np.asarray(heads.mean(0) if self.average else heads[self.head])
+        """The weights (T, T) of the chosen head."""
+        return np.asarray(self._maps[self.layer, self.head])
 
     def shown(self) -> Array:
         """The weights (T, T) of the chosen head, NaN where masked."""
         return np.where(self._masked, np.float32("nan"), self._head_weights())
 
     def picture(self) -> plots.Picture:
-        """The weights as a heat map, whatever the view and the stage."""
+        """The weights, whatever the stage."""
         layers, heads = self.shape[:2]
-        which = f"mean of {heads} heads" if self.average else f"head {self.head}"
-        where = f"layer {self.layer}, {which}"
+        where = f"layer {self.layer}, head {self.head}"
         parts: list[Any] = [self._draw_map]
         alt = f"Attention of {self.describe()}; {where} in large"
         if self.query >= 0:
@@ -198,9 +192,8 @@ class AttentionExplorer(Explorer):
             _write(ax, side, np.array(named) * step + (size - 1) / 2, map(str, named))
         ax.set_title("All heads", pad=18 if layers <= 2 * heads else 26)
         ax.set_ylabel("layer", labelpad=16)
-        corner = (0 if self.average else self.head * step) - 0.5, self.layer * step - 0.5
-        width = heads * step - gap if self.average else size
-        ax.add_patch(Rectangle(corner, width, size, fill=False, edgecolor=plots.RED, linewidth=2.5))
+        corner = self.head * step - 0.5, self.layer * step - 0.5
+        ax.add_patch(Rectangle(corner, size, size, fill=False, edgecolor=plots.RED, linewidth=2.5))
         ax.set_anchor("W")
 
     def _draw_map(self, ax: Axes) -> None:

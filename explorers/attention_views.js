@@ -22,160 +22,271 @@ function readableOn(rgb) {
 }
 const clamp = (low, v, high) => Math.max(low, Math.min(high, v));
 
-/** The layers × heads as small maps of the chosen stage. They are one picture under the buttons, drawn
-    once for each stage. */
+/** Draws what stage(0), stage(1) and stage(2) give, faded into each other as far as the phase has come. */
+function fade(ctx, phase, stage, width, height) {
+  const before = Math.floor(phase);
+  ctx.globalAlpha = 1 - (phase - before);
+  ctx.drawImage(stage(before), 0, 0, width, height);
+  if (phase > before) {
+    ctx.globalAlpha = phase - before;
+    ctx.globalCompositeOperation = "lighter"; // the sum of both shares: halfway, nothing is paler
+    ctx.drawImage(stage(before + 1), 0, 0, width, height);
+    ctx.globalCompositeOperation = "source-over";
+  }
+  ctx.globalAlpha = 1;
+}
+
+/** The tokens in a line, with an arc from the query to each key. Where all may attend to all, two
+    lines with threads between them: keys above, queries below. Under (over) a key stands its value. */
+function sentenceView(s) {
+  const { T, tokens, masked, get, two } = s;
+  const cell = 20; // the height of the values
+  let line = 26; // and of the tokens
+  const word = ({ short, full }) => {
+    const [, space, rest] = /^(␣?)(.*)$/s.exec(short); // the space before a word is paler than the word
+    return html`<span title=${full}>${rest && space && html`<small>${space}</small>`}${rest || space}</span>`;
+  };
+  const area = canvas(1, 1, "");
+  const rows = html`<div class="tokens">${tokens.map(word)}</div>`;
+  const keys = two ? html`<div class="tokens">${tokens.map(word)}</div>` : rows;
+  const lines = two ? [keys, rows] : [rows];
+  const node = html`<div class="sentence">${area}${lines}</div>`;
+  let at = []; // the middle of each token
+  let wide = 0;
+  let high = 0;
+  let roomy = true; // for the numbers
+  let free = 0; // from where to where the arcs reach
+  let marked = null;
+
+  function resize(room, tall) {
+    const pen = area.getContext("2d");
+    let widths = [];
+    for (const size of [21, 18, 16, 14]) {
+      node.style.setProperty("--size", `${size}px`);
+      pen.font = `${size}px ${getComputedStyle(node).fontFamily}`;
+      widths = tokens.map(({ short }) => Math.max(size, pen.measureText(short).width + 8));
+      if (widths.reduce((a, b) => a + b) <= room) break;
+    }
+    let sum = widths.reduce((a, b) => a + b);
+    const turned = sum > room && 16 * T <= room; // on a phone, words stand on end
+    node.classList.toggle("turned", turned);
+    line = turned ? Math.max(...widths) : 26;
+    if (turned) widths.fill((sum = room) / T);
+    const more = clamp(0, (room - sum) / T, 22);
+    roomy = Math.min(...widths) + more >= 26;
+    wide = Math.max(room, sum);
+    let x = Math.max(0, (room - sum - T * more) / 2);
+    at = widths.map((width) => (x += width + more) - (width + more) / 2);
+    s.edges = at.map((middle, i) => middle + (widths[i] + more) / 2);
+    high = tall;
+    free = tall - cell - line * lines.length;
+    fit(area, room, high);
+    Object.assign(node.style, { width: `${wide}px`, height: `${high}px` });
+    for (const row of lines) {
+      row.style.top = `${two ? (row === keys ? cell : cell + line + free) : free}px`;
+      tokens.forEach((_, i) => (row.children[i].style.left = `${at[i]}px`));
+    }
+  }
+  /** From a query to a key: x and the places of both ends, and how far the curve bends. */
+  function arc(ctx, i, j, v, strong) {
+    const size = Math.min(1, Math.abs(v));
+    ctx.globalAlpha = strong ? 0.15 + 0.85 * size : 0.75 * size;
+    ctx.strokeStyle = v < 0 ? s.theme.red : s.theme.blue;
+    ctx.lineWidth = (strong ? 1 : 0.5) + (strong ? 8 : 4) * size;
+    ctx.setLineDash(v < 0 ? [5, 4] : []);
+    ctx.beginPath();
+    if (two) {
+      const [top, bottom] = [cell + line, cell + line + free];
+      const bend = (top + bottom) / 2;
+      ctx.moveTo(at[i], bottom);
+      ctx.bezierCurveTo(at[i], bend, at[j], bend, at[j], top);
+    } else if (i === j) ctx.ellipse(at[i], free - 11, 7, 10, 0, 0, 2 * Math.PI);
+    else {
+      const half = Math.abs(at[i] - at[j]) / 2;
+      const rise = 18 + (free - 26) * ((2 * half) / (at[T - 1] - at[0])) ** 0.7;
+      ctx.ellipse((at[i] + at[j]) / 2, free, half, rise, 0, Math.PI, 2 * Math.PI);
+    }
+    ctx.stroke();
+  }
+  function paint() {
+    const one = get("query");
+    const ctx = area.getContext("2d");
+    const over = s.scrolled;
+    const room = parseFloat(area.style.width);
+    ctx.clearRect(0, 0, room, high);
+    ctx.save();
+    ctx.translate(-over, 0);
+    ctx.lineCap = "round";
+    for (let i = Math.max(0, one); i < (one < 0 ? T : one + 1); i++)
+      for (let j = 0; j < T; j++) {
+        const [v] = s.between(i, j);
+        if (Math.abs(v) > (one < 0 ? 0.1 : 0.01)) arc(ctx, i, j, v, one >= 0);
+      }
+    ctx.globalAlpha = 1;
+    ctx.setLineDash([]);
+    const y = two ? 0 : free + line;
+    ctx.font = `11px ${s.theme.mono}`;
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    for (let j = 0; j < T; j++) {
+      const left = j ? s.edges[j - 1] : 2 * at[0] - s.edges[0];
+      const span = s.edges[j] - left - 2;
+      if (s.edges[j] < over || left > over + room) continue;
+      const ink = s.between(one, j)[1];
+      ctx.fillStyle = rgb(ink);
+      ctx.fillRect(left + 1, y, span, cell);
+      ctx.fillStyle = s.theme.line;
+      ctx.fillRect(left + 1, two ? y : y + cell - 1, span, 1);
+      ctx.fillStyle = readableOn(ink);
+      const shut = one >= 0 && masked[one * T + j];
+      if (roomy) ctx.fillText(s.number(one, j, 1), left + 1 + span / 2, y + cell / 2 + 1);
+      keys.children[j].classList.toggle("shut", Boolean(shut) && s.phase > 0.5);
+    }
+    ctx.restore();
+    marked?.classList.remove("on");
+    marked = rows.children[one];
+    marked?.classList.add("on");
+  }
+  /** Scrolls so far that the query is in sight. */
+  const reveal = (i) => {
+    const scroller = node.parentElement;
+    if (wide > scroller.clientWidth) scroller.scrollLeft = at[i] - scroller.clientWidth / 2;
+  };
+  /** The token at a place of the line. */
+  const find = (x) =>
+    Math.max(
+      0,
+      s.edges.findIndex((edge) => x < edge),
+    );
+  return { node, paint, reveal, resize, find };
+}
+
+/** The layers and heads as small maps of the chosen stage: one picture under the buttons. More layers
+    than heads stand side by side, else the heads do. */
 function headGrid(s) {
-  const { L, H, T, N } = s;
+  const { L, H, T, N, get } = s;
   const gap = 2;
-  const columns = H > 1 ? H + 1 : 1; // the last one: the mean over the layer's heads
+  const turned = L > H;
+  const [columns, lines] = turned ? [L, H] : [H, L];
+  const placeOf = (column, row) => (turned ? [column, row] : [row, column]);
   const picture = canvas(1, 1, "");
   put(picture, { "aria-hidden": "true" });
   let size = 0;
-  let ratio = 0;
   let walls = {};
   let hung = null;
 
   /** All small maps of a stage. Of a long text, a pixel shows the strongest value of its block. */
   function wall(stage) {
-    const scoring = stage !== "softmax";
-    const hiding = stage !== "scores";
-    const values = scoring ? s.scores : s.steps;
-    const side = Math.min(T, Math.round(size * ratio));
-    const wide = columns * side;
+    const values = stage < 2 ? s.scores : s.steps;
+    const side = Math.min(T, size);
     const block = Uint16Array.from({ length: T }, (_, k) => Math.floor((k * side) / T));
     const open = Uint32Array.from({ length: N }, (_, k) => k).filter(
-      (k) => !(hiding && s.masked[k]),
+      (k) => !(stage && s.masked[k]),
     );
-    const inBlock = open.map((k) => block[Math.floor(k / T)] * wide + block[k % T]); // of a map at the left top
-    const blocks = Uint32Array.from(new Set(inBlock));
-    const best = new Float32Array(side * wide);
-    const image = new ImageData(wide, L * side);
+    const inBlock = open.map((k) => block[Math.floor(k / T)] * side + block[k % T]);
     const { shades, signs, pixel } = s.theme.maps;
-    const pixels = new Uint32Array(image.data.buffer).fill(pixel(hiding ? NaN : 0));
-    function small(data, first, unit, layer, c) {
-      best.fill(0);
-      for (let n = 0; n < open.length; n++) {
-        const v = data[first + open[n]];
-        const p = inBlock[n];
-        if (Math.abs(v) > Math.abs(best[p])) best[p] = v;
-      }
-      const at = layer * side * wide + c * side;
-      let most = scoring ? 1e-6 : unit; // the colours of scores reach as far as the largest of the head
-      if (scoring) for (const p of blocks) most = Math.max(most, Math.abs(best[p]));
-      for (const p of blocks)
-        pixels[at + p] = scoring
-          ? signs[Math.round(127.5 * (best[p] / most + 1))]
-          : shades[shade(best[p] / most)];
-    }
-    for (let layer = 0; layer < L; layer++) {
-      const sum = new Float32Array(N);
-      for (let c = 0, first = layer * H * N; c < H; c++, first += N) {
-        small(values, first, STEPS, layer, c);
-        for (const k of open) sum[k] += values[first + k];
-      }
-      if (H > 1) small(sum, 0, STEPS * H, layer, H);
-    }
-    const exact = html`<canvas width=${wide} height=${L * side} />`;
+    const exact = html`<canvas width=${side} height=${side} />`;
     const all = html`<canvas width=${picture.width} height=${picture.height} />`;
-    exact.getContext("2d").putImageData(image, 0, 0);
     const ctx = all.getContext("2d");
-    const pitch = size + gap;
     ctx.imageSmoothingEnabled = false;
-    ctx.scale(ratio, ratio);
-    for (let layer = 0; layer < L; layer++)
-      for (let c = 0; c < columns; c++) {
-        const [x, y] = [c * pitch, layer * pitch];
-        ctx.drawImage(exact, c * side, layer * side, side, side, x, y, size, size);
+    ctx.scale(all.width / picture.clientWidth, all.height / picture.clientHeight);
+    const image = new ImageData(side, side);
+    const pixels = new Uint32Array(image.data.buffer);
+    const best = new Float32Array(side * side);
+    for (let c = 0; c < columns; c++)
+      for (let r = 0; r < lines; r++) {
+        const [layer, head] = placeOf(c, r);
+        const first = (layer * H + head) * N;
+        best.fill(0);
+        open.forEach((k, n) => {
+          const v = values[first + k];
+          if (Math.abs(v) > Math.abs(best[inBlock[n]])) best[inBlock[n]] = v;
+        });
+        // the colours of scores reach as far as the largest of the head
+        const most = stage < 2 ? best.reduce((a, v) => Math.max(a, Math.abs(v)), 1e-6) : STEPS;
+        pixels.fill(pixel(stage ? NaN : 0));
+        for (const p of inBlock)
+          pixels[p] =
+            stage < 2
+              ? signs[Math.round(127.5 * (best[p] / most + 1))]
+              : shades[shade(best[p] / most)];
+        exact.getContext("2d").putImageData(image, 0, 0);
+        ctx.clearRect(c * (size + gap), r * (size + gap), size, size);
+        ctx.drawImage(exact, c * (size + gap), r * (size + gap), size, size);
       }
     return all;
   }
 
-  const choose = (layer, c) =>
-    s.set(c < H ? { layer, head: c, average: false } : { layer, average: true });
-  const cell = (layer, c) => {
-    const name = `layer ${layer}, ${c < H ? `head ${c}` : `mean of ${H} heads`}`;
+  const choose = (layer, head) => s.set({ layer, head });
+  const cell = (layer, head) => {
+    const name = `layer ${layer}, head ${head}`;
     return html`<button type="button" role="gridcell" tabindex="-1" aria-selected="false"
-      aria-label=${name} title=${name} onclick=${() => choose(layer, c)} />`;
+      aria-label=${name} title=${name} onclick=${() => choose(layer, head)} />`;
   };
   const count = (n) => Array.from({ length: n }, (_, k) => k);
-  const rows = count(L).map((layer) => count(columns).map((c) => cell(layer, c)));
+  const rows = count(lines).map((r) => count(columns).map((c) => cell(...placeOf(c, r))));
   const cells = rows.flat();
   const numbers = (n) => count(n).map((k) => html`<span>${k}</span>`);
-  const top = html`<div class="quiet top" aria-hidden="true">${numbers(columns)}</div>`;
   const node = html`<div class="grid" role="grid" aria-label="Layers and heads. Arrow keys choose."
     style="--columns: ${columns}" onkeydown=${press}>
     <span class="quiet names" aria-hidden="true">
-      ${H > 1 ? "head →, layer ↓ (from 0)" : "layer ↓ (from 0)"}
+      ${turned ? "layer →, head ↓" : "head →, layer ↓"} (from 0)
     </span>
-    ${top}
-    <div class="quiet rows" aria-hidden="true">${numbers(L)}</div>
+    <div class="quiet top" aria-hidden="true">${numbers(columns)}</div>
+    <div class="quiet rows" aria-hidden="true">${numbers(lines)}</div>
     <div class="maps">
       ${picture}
       <div class="buttons">${rows.map((row) => html`<div role="row">${row}</div>`)}</div>
     </div>
   </div>`;
+  const placeNow = () => (turned ? get("head") * L + get("layer") : get("layer") * H + get("head"));
+  let current = 0;
+  let following = false;
+  let seen = -1; // the column brought into sight
   function press(event) {
-    const c = s.get("average") ? H : s.get("head");
-    const layer = s.get("layer");
+    const here = placeNow();
+    const [c, r] = [here % columns, Math.floor(here / columns)];
     const to = {
-      ArrowLeft: [layer, c - 1],
-      ArrowRight: [layer, c + 1],
-      ArrowUp: [layer - 1, c],
-      ArrowDown: [layer + 1, c],
-      Home: [layer, 0],
-      End: [layer, columns - 1],
+      ArrowLeft: [c - 1, r],
+      ArrowRight: [c + 1, r],
+      ArrowUp: [c, r - 1],
+      ArrowDown: [c, r + 1],
+      Home: [0, r],
+      End: [columns - 1, r],
     }[event.key];
     if (!to) return;
     event.preventDefault();
-    const next = [Math.min(L - 1, Math.max(0, to[0])), Math.min(columns - 1, Math.max(0, to[1]))];
-    following = next[0] * columns + next[1] !== current;
-    choose(...next);
+    following = true;
+    choose(...placeOf(clamp(0, to[0], columns - 1), clamp(0, to[1], lines - 1)));
   }
-  let current = 0;
-  let following = false;
-  let room = 0;
-  let seen = -1; // room: the height for the maps; seen: the layer brought into it
-  /** The small maps as large as the room allows. */
+  /** The small maps as large as the room allows; if there are too many columns, they scroll. */
   function resize(wide, tall) {
-    const [across, down] = [Math.floor(wide / columns) - gap, Math.floor(tall / L) - gap];
-    const next = clamp(12, down < 12 ? Math.min(across, 22) : Math.min(across, down), 64); // 22: they scroll
-    const now = window.devicePixelRatio || 1;
-    [room, seen] = [tall, -1];
-    if (next === size && now === ratio) return;
-    [size, ratio, walls, hung] = [next, now, {}, null];
+    const [across, down] = [Math.floor(wide / columns) - gap, Math.floor(tall / lines) - gap];
+    size = clamp(26, Math.min(across, down), 72);
+    [walls, hung, seen] = [{}, null, -1];
     node.style.setProperty("--cell", `${size}px`);
-    node.classList.toggle("long", L * (size + gap) > tall);
-    if (H > 1) setTextData(top.lastChild, size < 30 ? "x̄" : "mean");
-    fit(picture, columns * (size + gap) - gap, L * (size + gap) - gap);
+    fit(picture, columns * (size + gap) - gap, lines * (size + gap) - gap);
   }
   /** The focus goes with the choice, once all else is painted: to move it makes the browser lay out the page. */
   function follow() {
     if (following) cells[current].focus({ preventScroll: true });
     following = false;
-    const layer = s.get("layer");
-    const pitch = size + gap;
-    if (layer !== seen && L * pitch > room) {
-      // with its neighbours, and no row cut
-      const least = Math.ceil(((layer + 2) * pitch - room) / pitch) * pitch;
-      node.scrollTop = Math.min((layer - 1) * pitch, Math.max(node.scrollTop, least));
-    }
-    seen = layer;
+    const column = current % columns;
+    if (column !== seen) node.scrollLeft = (column - 4) * (size + gap);
+    seen = column;
   }
   function paint() {
     cells[current].setAttribute("aria-selected", "false");
     cells[current].tabIndex = -1;
-    current = s.get("layer") * columns + (s.get("average") && H > 1 ? H : s.get("head"));
+    current = placeNow();
     cells[current].setAttribute("aria-selected", "true");
     cells[current].tabIndex = 0;
-    const stage = s.get("stage");
-    const now = stage + s.theme.ink;
+    const now = s.phase + s.theme.ink;
     if (now === hung) return;
     hung = now;
-    const ctx = picture.getContext("2d");
-    const wide = picture.width / ratio;
-    const high = picture.height / ratio;
-    ctx.clearRect(0, 0, wide, high);
-    ctx.drawImage((walls[now] ??= wall(stage)), 0, 0, wide, high);
+    const [wide, high] = [picture.clientWidth, picture.clientHeight];
+    const ctx = fit(picture, wide, high);
+    fade(ctx, s.phase, (stage) => (walls[stage + s.theme.ink] ??= wall(stage)), wide, high);
   }
   return { node, paint, follow, resize };
 }
@@ -186,10 +297,7 @@ function heatMap(s) {
   let step = 0;
   let side = 0;
   const area = canvas(1, 1, "");
-  const exact = html`<canvas width=${T} height=${T} />`;
-  const exactPen = exact.getContext("2d");
-  const image = new ImageData(T, T);
-  const pixels = new Uint32Array(image.data.buffer);
+  const exact = [0, 1, 2].map(() => html`<canvas width=${T} height=${T} />`);
   const down = html`<div class="down" />`;
   const across = html`<div class="across" />`;
   const node = html`<div class="map">
@@ -214,9 +322,7 @@ function heatMap(s) {
   /** As large as the room allows, in whole pixels for a cell unless there are too many tokens. */
   function resize(wide, tall) {
     const room = Math.min(wide - before - 4, tall - above - 4) / T;
-    const next = clamp(1, room > 3 ? Math.floor(room) : room, 56);
-    if (next === step) return fit(area, side, side);
-    step = next;
+    step = clamp(1, room > 3 ? Math.floor(room) : room, 40);
     side = Math.round(step * T);
     fit(area, side, side);
     marks = [down, across].map((axis) => {
@@ -232,27 +338,28 @@ function heatMap(s) {
     });
   }
 
-  /** The colours of all cells, at one pixel each. */
+  /** The colours of all cells in each stage, at one pixel each. */
   function colours() {
-    const data = s.values(s.scoring());
-    const hide = s.hiding();
+    const image = new ImageData(T, T);
+    const pixels = new Uint32Array(image.data.buffer);
     const { shades, signs, pixel } = s.theme.maps;
-    const shut = pixel(NaN);
-    for (let k = 0; k < N; k++) {
-      if (hide && masked[k]) pixels[k] = shut;
-      else
-        pixels[k] = s.scoring()
-          ? signs[Math.round(127.5 * (data[k] / s.largest + 1))]
-          : shades[shade(data[k])];
+    const weights = s.values(false);
+    const scores = s.scores && s.values(true);
+    for (let stage = scores ? 0 : 2; stage < 3; stage++) {
+      for (let k = 0; k < N; k++) {
+        if (stage && masked[k]) pixels[k] = pixel(NaN);
+        else if (stage === 2) pixels[k] = shades[shade(weights[k])];
+        else pixels[k] = signs[Math.round(127.5 * (scores[k] / s.largest + 1))];
+      }
+      exact[stage].getContext("2d").putImageData(image, 0, 0);
     }
-    exactPen.putImageData(image, 0, 0);
   }
   function paint() {
     const i = get("query");
     const ctx = area.getContext("2d");
     ctx.clearRect(0, 0, side, side);
     ctx.imageSmoothingEnabled = step < 3; // else some rows would be twice as thick as others
-    ctx.drawImage(exact, 0, 0, side, side);
+    fade(ctx, s.phase, (stage) => exact[stage], side, side);
     marks[0](i);
     marks[1](s.column);
     ctx.lineWidth = 1;
@@ -261,7 +368,7 @@ function heatMap(s) {
       ctx.strokeRect(s.column * step + 0.5, 0.5, step - 1, side - 1);
     }
     if (i < 0) return;
-    const thick = get("locked") ? 3.5 : 1.5;
+    const thick = get("locked") ? 3 : 1.5;
     const out = step < 8 ? thick : 1; // the frame of a thin row stands around it, not on it
     for (const [ink, width] of [
       ["paper", thick + 2.5],
@@ -272,126 +379,6 @@ function heatMap(s) {
       ctx.lineWidth = width;
       ctx.strokeRect(1, i * step - out / 2, side - 2, step + out);
     }
-    if (step >= 28) writeRow(ctx, i);
   }
-  function writeRow(ctx, i) {
-    const data = s.values(s.scoring());
-    ctx.font = `${step < 34 ? 11 : 12}px ${s.theme.mono}`;
-    ctx.textAlign = "center";
-    ctx.textBaseline = "middle";
-    for (let j = 0; j < T; j++) {
-      const shut = s.hiding() && masked[i * T + j];
-      const v = data[i * T + j];
-      if (shut && !get("show_masked")) continue;
-      ctx.fillStyle = readableOn(
-        s.theme.maps.seen(shut ? NaN : s.scoring() ? v / s.largest : Math.sqrt(v)),
-      );
-      const number = shut ? "−∞" : s.scoring() ? signedText(v, 1) : v.toFixed(2).replace(/^0/, "");
-      ctx.fillText(number, (j + 0.5) * step, (i + 0.5) * step, step - 2);
-    }
-  }
-  return { node, area, rows: area, paint, colours, resize };
-}
-
-/** The same as lines from the queries on the left to the keys on the right, with the numbers of one
-    query beyond them. Of a long text the lists scroll, and what is in sight is drawn. */
-function lineView(s) {
-  const { T, tokens, masked, get } = s;
-  const most = Math.min(T, Math.max(3, Math.floor(320 / T))); // to a query when all are shown: lines cost time
-  const numbersWide = s.scores ? 70 : 46;
-  const heading = 18;
-  const area = canvas(1, 1, "");
-  const numbers = canvas(1, 1, "");
-  const word = ({ short, full, space }) =>
-    html`<span title=${full} class=${space && "space"}>${short}</span>`;
-  const rows = html`<div class="list left">${tokens.map(word)}</div>`;
-  const keys = html`<div class="list right">${tokens.map(word)}</div>`;
-  const column = (name, content, head = name) =>
-    html`<div><div class="quiet head ${name}">${head}</div>${content}</div>`;
-  const seen = html`<div />`; // which tokens are in sight, if not all
-  const node = html`<div class="lines">
-    ${column("query", rows)}${column("seen", area, seen)}${column("key", keys)}${column("", numbers)}
-  </div>`;
-  const row = new Float32Array(T);
-  const top = new Float32Array(most);
-  let tall = 0;
-  let wide = 0;
-  let height = 0;
-  let marked = null;
-
-  function resize(room, high) {
-    tall = clamp(13, Math.floor((high - heading - 2) / T), 28);
-    height = tall * Math.min(T, Math.floor((high - heading - 2) / tall)); // whole rows: the last one is not cut
-    const bar = tall * T > height ? 16 : 0; // the scroll bar
-    wide = clamp(60, room - 2 * Math.max(46, 10 + 7 * s.longest) - numbersWide - bar, 300);
-    node.style.setProperty("--tall", `${tall}px`);
-    fit(area, wide, height);
-    fit(numbers, numbersWide, height);
-  }
-  /** The value that `most` of the row reach, without sorting all. */
-  function largest() {
-    top.fill(0);
-    for (const v of row) {
-      let n = most;
-      while (n > 0 && v > top[n - 1]) n--;
-      if (n < most) {
-        top.copyWithin(n + 1, n, most - 1);
-        top[n] = v;
-      }
-    }
-    return top[most - 1];
-  }
-  function paint() {
-    const one = get("query");
-    const data = s.values(s.scoring());
-    const hide = s.hiding();
-    const unit = s.scoring() ? s.largest : 1;
-    const over = Math.min(s.scrolled, tall * T - height);
-    const y = (i) => (i + 0.5) * tall - over;
-    const ctx = area.getContext("2d");
-    const writer = numbers.getContext("2d");
-    ctx.clearRect(0, 0, wide, height);
-    writer.clearRect(0, 0, numbersWide, height);
-    writer.fillStyle = s.theme.ink;
-    writer.font = `11px ${s.theme.mono}`;
-    writer.textAlign = "right";
-    writer.textBaseline = "middle";
-    for (let i = one < 0 ? 0 : one; i < (one < 0 ? T : one + 1); i++) {
-      for (let j = 0; j < T; j++)
-        row[j] = hide && masked[i * T + j] ? 0 : Math.abs(data[i * T + j]) / unit;
-      const least = Math.max(0.01, one < 0 && most < T ? largest() : 0);
-      for (let j = 0; j < T; j++) {
-        const v = data[i * T + j];
-        const shut = hide && masked[i * T + j];
-        if (one >= 0 && !(shut && !get("show_masked")) && y(j) > -tall && y(j) < height + tall) {
-          writer.fillText(
-            shut ? "−∞" : s.scoring() ? signedText(v) : v.toFixed(3),
-            numbersWide - 4,
-            y(j),
-          );
-        }
-        if (row[j] < least || Math.min(y(i), y(j)) > height || Math.max(y(i), y(j)) < 0) continue;
-        ctx.globalAlpha = Math.min(1, one < 0 ? row[j] : 0.25 + 0.75 * row[j]);
-        ctx.strokeStyle = v < 0 ? s.theme.red : s.theme.blue;
-        ctx.lineWidth = 0.5 + 4.5 * row[j];
-        ctx.setLineDash(v < 0 ? [4, 3] : []);
-        ctx.beginPath();
-        ctx.moveTo(0, y(i));
-        ctx.lineTo(wide, y(j));
-        ctx.stroke();
-      }
-    }
-    const first = Math.round(over / tall);
-    const last = first + height / tall - 1;
-    setTextData(seen, height < tall * T ? `${first}–${last} of ${T} tokens: scroll` : "");
-    marked?.classList.remove("on");
-    marked = one < 0 ? null : rows.children[one];
-    marked?.classList.add("on");
-  }
-  /** Scrolls so far that the query is in sight. */
-  const reveal = (i) => {
-    const scroller = node.parentElement;
-    scroller.scrollTop = Math.min(i * tall, Math.max(scroller.scrollTop, (i + 1) * tall - height));
-  };
-  return { node, area, rows, paint, reveal, resize, most, high: () => height + heading };
+  return { node, area, paint, colours, resize };
 }

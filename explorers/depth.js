@@ -4,7 +4,10 @@ const PLACES = 49;
 const ROWS = 2 + DEPTHS.length;
 const SKIPS = { on: "x + f(x)", off: "f(x) alone" };
 const NORMS = { none: "none", pre: "pre: f(norm(x))", post: "post: norm of the result" };
-const EDGE = 16; // the axes end at 10^±EDGE; what lies beyond is drawn at the edge and written in the table
+const [SLAB, TOP] = [5.6, 24]; // of the tower: the height of a layer, and the room above
+const FLOOR = TOP + SLAB * PLACES;
+const [FAINTEST, STRONGEST] = [-6, 3]; // powers of ten: a layer is paper there, and vermilion there
+const CALM = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** 10 ** power in two digits, as people write it (the same as in_powers in Python). */
 function inPowers(exact) {
@@ -36,6 +39,8 @@ function numberTable(columns, rows) {
   return { node, heads, write: (row, column, text) => setText(cells[`${row}-${column}`], text) };
 }
 
+const layers = (n) => `${n} layer${n === 1 ? "" : "s"}`;
+
 function build({ get, set, slider, choice }) {
   const numbers = floats(get("numbers"));
   const depth = slider("depth_index", "depth", [0, 5], (i) => `${DEPTHS[i]} layers`);
@@ -45,12 +50,12 @@ function build({ get, set, slider, choice }) {
     [0, 4],
     (i) => `× ${SCALES[i]}`,
   );
-  const layer = slider("layer", "look at the stream after how many layers", [0, 48]);
+  const layer = slider("layer", "look at the stream after", [0, 48], (n) => layers(n));
   const deep = () => DEPTHS[get("depth_index")];
   const pick = (v) => set({ layer: Math.min(deep(), Math.max(0, Math.round(v))) });
-  const shape = { width: 360, height: 205, pick };
-  const size = chart("size", shape);
-  const gradient = chart("gradient", shape);
+  const size = tower("size", "Stream", "↑");
+  const gradient = tower("gradient", "Gradient", "↓");
+  const play = html`<button type="button" class="play" onclick=${rise}>Play</button>`;
   const table = numberTable(
     { start: "at the start", here: "", end: "at the end" },
     {
@@ -66,12 +71,11 @@ function build({ get, set, slider, choice }) {
       <span class="row">a layer returns${choice("skips", SKIPS, "Skip connection")}</span>
       <span class="row">norm${choice("norm", NORMS, "Norm")}</span>
     </div>
-    <div class="columns">${size.figure}${gradient.figure}</div>
-    ${says}
-    <div class="row">${layer}</div>
+    <div class="columns">
+      <div class="towers">${size.svg}${gradient.svg}</div>
+      <div class="told"><div class="row">${play}${layer}</div>${says}</div>
+    </div>
     ${table.node}`;
-
-  const layers = (n) => `${n} layer${n === 1 ? "" : "s"}`;
 
   /** The three curves of the present settings, as powers of ten (the cosine as it is). */
   function present() {
@@ -83,32 +87,60 @@ function build({ get, set, slider, choice }) {
     return { depth, size: row(0), cosine: row(1), gradient: row(2 + get("depth_index")) };
   }
 
-  /** A power of ten at the axis. */
-  const tick = (v) => (Math.abs(v) < 3 ? String(10 ** v) : inPowers(v).replace("1.0·", ""));
-  function paintCurve(panel, values, name, title, at, ink, dash) {
-    const shown = Array.from(values, (v) => Math.min(EDGE, Math.max(-EDGE, v)));
-    const points = (x, y) => shown.map((v, i) => [x(i), y(v)]);
-    const low = Math.min(-2, Math.floor(Math.min(...shown)));
-    const high = Math.max(2, Math.ceil(Math.max(...shown)));
-    const step = Math.ceil((high - low) / 6);
-    const first = Math.ceil(low / step) * step;
-    panel.paint({
-      x: [0, PLACES - 1],
-      y: [low, high],
-      at,
-      xticks: [0, 8, 16, 24, 32, 40, 48].map((v) => [v, String(v)]),
-      yticks: Array.from({ length: Math.floor((high - first) / step) + 1 }, (_, i) => [
-        first + i * step,
-        tick(first + i * step),
-      ]),
-      xlabel: shown.some((v, i) => v !== values[i]) ? "layers · off the chart" : "layers",
-      title: `${title} ${inPowers(values[at])}`,
-      label: `${name}, by layer: ${inPowers(values[0])} at the start, ${inPowers(values.at(-1))} at the end`,
-      marks: (x, y) => [
-        curve(points(x, y), ink, { "stroke-dasharray": dash }),
-        dot(x(at), y(shown[at]), 5),
-      ],
+  /** The layers as a tower of slabs: as bright as what is left there, vermilion where it has grown. */
+  function tower(kind, name, way) {
+    const y = (place) => FLOOR - SLAB * (place + 1);
+    const slab = (_, place) => html`<rect x="34" y=${y(place)} width="92" height=${SLAB - 1.2} />`;
+    const slabs = Array.from({ length: PLACES }, slab);
+    const write = (x, anchor) => html`<text x=${x} text-anchor=${anchor} />`;
+    const [above, below, here] = [write(80, "middle"), write(80, "middle"), write(130, "start")];
+    const line = html`<path />`;
+    const svg = html`<svg viewBox="0 0 200 ${FLOOR + 38}" class=${kind} role="img">
+      ${slabs}${line}${above}${below}${here}
+      <text x="80" y=${FLOOR + 33} text-anchor="middle" class="name">${name} ${way}</text>
+    </svg>`;
+    svg.addEventListener("pointerdown", (event) => {
+      const box = svg.getBoundingClientRect();
+      const at = ((event.clientY - box.top) * (FLOOR + 38)) / box.height;
+      pick((FLOOR - at) / SLAB - 0.5);
     });
+    /** front: how far it has come (from the bottom for the stream, from the top for the gradient). */
+    function paint(values, at, front) {
+      const depth = values.length - 1;
+      slabs.forEach((slab, place) => {
+        const v = values[place];
+        const reached = (kind === "size" ? place : depth - place) <= front * depth;
+        const bright = v === undefined || !reached ? 0 : Math.max(0, 1 - Math.min(0, v) / FAINTEST);
+        const grown = Math.round(100 * Math.min(1, Math.max(0, v / STRONGEST)));
+        slab.style.display = v === undefined ? "none" : "";
+        slab.style.fillOpacity = bright;
+        slab.style.fill = `color-mix(in srgb, var(--red) ${grown || 0}%, var(--blue))`;
+      });
+      put(above, { y: y(depth) - 8 });
+      put(below, { y: FLOOR + 15 });
+      put(here, { y: y(at) + 6 });
+      put(line, { d: `M28 ${y(at) + SLAB / 2 - 0.6}h100` });
+      setText(above, inPowers(values[depth]));
+      setText(below, inPowers(values[0]));
+      setText(here, at && at < depth ? inPowers(values[at]) : "");
+      const ends = `${inPowers(values[0])} at the start, ${inPowers(values[depth])} at the end`;
+      svg.setAttribute("aria-label", `${name}, by layer: ${ends}`);
+    }
+    return { svg, paint };
+  }
+
+  let front = 2; // up to 1 the stream rises; from 1 to 2 the gradient comes down
+  let frame = 0;
+  function rise() {
+    cancelAnimationFrame(frame);
+    let start;
+    const move = (now) => {
+      start ??= now;
+      front = CALM.matches ? 2 : Math.min(2, (now - start) / 900);
+      paint();
+      if (front < 2) frame = requestAnimationFrame(move);
+    };
+    frame = requestAnimationFrame(move);
   }
 
   function judge(now) {
@@ -131,8 +163,8 @@ function build({ get, set, slider, choice }) {
     if (chosen < get("layer")) set({ layer: chosen }); // fewer layers than before
     Object.assign(layer.querySelector("input"), { max: now.depth, value: chosen });
     const after = `after ${layers(chosen)}`;
-    paintCurve(size, now.size, "Size of the stream", `Stream ${after}: size`, chosen, "blue", "");
-    paintCurve(gradient, now.gradient, "Gradient", `Gradient ${after}:`, chosen, "red", "8 3");
+    size.paint(now.size, chosen, Math.min(1, front));
+    gradient.paint(now.gradient, chosen, front - 1);
     table.heads.here.textContent = after;
     for (const [column, place] of Object.entries({ start: 0, here: chosen, end: now.depth })) {
       for (const name of ["size", "gradient"])
@@ -141,7 +173,7 @@ function build({ get, set, slider, choice }) {
     }
     says.textContent = `${now.depth} layers: ${judge(now)}`;
   }
-  return { page, paint };
+  return { page, paint, stop: () => cancelAnimationFrame(frame) };
 }
 
 export default explorer({

@@ -1,6 +1,5 @@
-"""The attention explorer: stages, a locked query, chips, lines, and texts that are hard to show."""
+"""The attention explorer: stages, a locked query, chips, and texts that are hard to show."""
 
-import re
 from collections.abc import Sequence
 
 import pytest
@@ -46,8 +45,15 @@ def test_the_three_stages(bare: Bare) -> None:
     shown.changes(lambda: shown.press("2 Mask"))
     assert [score for _, score, _ in table(shown)[4:]] == ["−∞"] * 4
     assert table(shown)[3][1] != "−∞"
-    shown.changes(shown.node.get_by_role("checkbox", name="show masked").click)
-    shown.has(stage="mask", show_masked=True, query=3)
+    shown.has(stage="mask", query=3)
+    words = shown.node.locator(".heading")
+    expect(words).to_have_text("Layer 0, head 0: scores, masked")
+    shown.changes(lambda: shown.press("Play"))
+    shown.has(stage="softmax")
+    expect(words).to_have_text("Layer 0, head 0: weights")
+    assert [score for _, score, _ in table(shown)[4:]] == ["−∞"] * 4
+    shown.keys("slider", "Stage", "Home ArrowRight*16")  # four fifths of the way to the mask
+    shown.has(stage="mask")
 
 
 def test_hover_shows_one_row_and_a_click_locks_it(bare: Bare) -> None:
@@ -101,47 +107,44 @@ def test_chips_lead_to_what_a_head_does(bare: Bare, tokens, strong, chip: str, b
     shown = show(bare, tokens, [strong])
     button = shown.node.get_by_role("button", name=chip)
     shown.changes(lambda: button.press("Enter"))
-    expect(shown.node.locator(".main > strong")).to_have_text("Layer 1, head 2: weights")
+    expect(shown.node.locator(".heading")).to_have_text("Layer 1, head 2: weights")
     expect(button).to_have_attribute("aria-pressed", "true")
-    shown.has(layer=1, head=2, locked=True, average=False)
+    shown.has(layer=1, head=2, locked=True)
     assert int(table(shown)[0][0]) == shown.python.query - back
     shown.keys("slider", "Query shown", "Home")
     expect(button).to_have_attribute("aria-pressed", "false")
 
 
-def test_the_lines_view_answers_the_same_keys_and_pointer(bare: Bare) -> None:
+def test_the_line_of_tokens_answers_the_pointer(bare: Bare) -> None:
     shown = show(bare)
     shown.press("All queries")
-    shown.press("Lines")
-    query = shown.node.locator(".lines .left span").nth(5)
-    shown.changes(query.hover)
+    tokens = shown.node.locator(".tokens span")
+    shown.changes(tokens.nth(5).hover)
     expect(shown.node.locator("caption")).to_contain_text("Query 5")
-    query.click()
-    shown.has(view="lines", query=5, locked=True)
-    shown.changes(lambda: shown.keys("slider", "Query shown", "ArrowDown"))
-    shown.has(query=6, locked=True)
+    tokens.nth(5).click()
+    shown.has(query=5, locked=True)
+    tokens.nth(1).hover()
+    weight = shown.python._head_weights()[5, 1]
+    said = f"Query 5 “the” → key 1 “animal”: {weight:.3f}"
+    expect(shown.node.locator(".readout")).to_have_text(said)
 
 
 def test_tokens_are_never_markup_and_none_is_invisible(bare: Bare) -> None:
     shown = show(bare, ODD)
     shown.keys("slider", "Query shown", "End")
-    shown.press("Lines")
     expect(shown.node.get_by_role("status")).to_contain_text("Query 7")
     assert not shown.page.evaluate("window.tokenRan")
     assert shown.node.locator("img, b, i").count() == 0
-    left = shown.node.locator(".lines .left span")
-    assert left.all_inner_texts() == [
+    tokens = shown.node.locator(".tokens span")
+    assert tokens.all_inner_texts() == [
         "<img␣src=…", "<b>bold</…", "␣", "⏎", "∅", "😀", "a␀b", "x" * 9 + "…",
     ]  # fmt: skip
-    assert left.last.get_attribute("title") == ODD[-1]
+    assert tokens.last.get_attribute("title") == ODD[-1]
 
 
 def test_a_long_text_scrolls_to_its_query(bare: Bare) -> None:
     shown = show(bare, ["word"] * 256)
-    shown.press("Lines")
-    shown.keys("slider", "Query shown", "End")
-    expect(shown.node.locator("caption")).to_contain_text("Query 255")
-    seen = shown.node.locator(".seen")
-    expect(seen).to_have_text(re.compile(r"^\d+–255 of 256 tokens: scroll$"))
-    shown.keys("slider", "Query shown", "Home")
-    expect(seen).to_have_text(re.compile(r"^0–\d+ of 256 tokens: scroll$"))
+    for key, query in (("End", 255), ("Home", 0)):
+        shown.keys("slider", "Query shown", key)
+        expect(shown.node.locator("caption")).to_contain_text(f"Query {query}")
+        expect(shown.node.locator(".tokens span").nth(query)).to_be_in_viewport()

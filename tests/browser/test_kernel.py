@@ -24,7 +24,7 @@ def test_no_late_echo_undoes_a_choice_and_the_weights_arrive(
     heads = page.locator(".attention-explorer")
     heads.get_by_role("button", name="All queries").click()
     eventually(lambda: in_kernel(page, "heads.query"), -1)
-    heads.get_by_role("slider").focus()
+    heads.get_by_role("slider", name="Query shown").focus()
     lab.occupy(page, 0.6)
     page.keyboard.press("ArrowDown")
     page.wait_for_timeout(150)  # the kernel is told of query 0, and will answer between these keys:
