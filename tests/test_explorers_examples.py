@@ -94,7 +94,7 @@ def with_odd_texts() -> Iterator[explorers.Explorer]:
         for text in ODD:
             setattr(made, trait, text)
             yield made
-    yield explorers.AttentionExplorer(ODD, np.eye(len(ODD))[None], average=True)
+    yield explorers.AttentionExplorer(ODD, np.eye(len(ODD))[None])
     yield explorers.CompassExplorer(ODD, np.eye(len(ODD)), ODD[:4], word=ODD[4])
     for text in SHORT:
         run = {"beta": 0, f"no {text}": [0, 1], "score": [0, 1], "KL": [0, 1]}
