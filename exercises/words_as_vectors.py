@@ -2,7 +2,7 @@
 
 import torch
 
-from exercises.check import exercise, expect_no_loop, generator, normal
+from exercises.check import checked, diagnose, exercise, expect, expect_no_loop, normal, reported
 
 
 def rows(n, d, seed):
@@ -70,50 +70,33 @@ def table(V, d, seed):
     return normal(V, d, seed=seed) * (0.2 + 3 * normal(V, 1, seed=seed + 9).abs())
 
 
-def group(V, d, seed, *rows):
-    return table(V, d, seed), list(rows)
+FAULTS = {"A": "c", "B": "d", "C": "b", "D": "e", "E": "a"}
 
 
-def ten_of(seed):
-    order = torch.randperm(40, generator=generator(seed))
-    return group(40, 5, seed, *order[:10].tolist())
-
-
-@exercise(
-    # Of ten rows it is seldom by chance that a mistake names the right one.
-    inputs=lambda draw: [
-        *(group(9, 4, 1, 2, 5, 7), group(12, 3, 2, 11, 0, 4, 6)),
-        *(ten_of(seed) for seed in (239, 428, 1271, 550, 220, 368)),
-    ],
-    on_success="The odd one out, from one matrix product.",
-)
-def odd_one_out(E, rows):
-    """odd_one_out(E, rows): of these rows the one whose mean cosine with the others is smallest."""
-    vectors = E[rows] / E[rows].norm(dim=1, keepdim=True)
-    cosines = vectors @ vectors.T
-    return rows[cosines.sum(1).argmin()]
-
-
-odd_one_out.slips("""
-    You return its index in the list. Return the row number at that index: `rows[index]`.
-        rows[cosines.sum(1).argmin()] → cosines.sum(1).argmin()
-    That is the row that fits *best*. Return the one with the smallest mean cosine.
-        argmin → argmax
-    You used raw dot products, so the lengths of the rows decide. Use the cosine.
-        / E[rows].norm(dim=1, keepdim=True) →
-    You divided by the lengths of the columns (dim=0). Vectors are rows: dim=1.
-        dim=1 → dim=0
-    You compared with every row of the table. Compare only the rows in `rows`.
-        vectors @ vectors.T → vectors @ (E / E.norm(dim=1, keepdim=True)).T
-    You compared each row with only some of the others. Compare it with all of them.
-        cosines.sum(1) → cosines[0]
-    You took the single smallest cosine, which belongs to two rows. Take the mean of each row's
-    cosines.
-        cosines.sum(1) → cosines.min(1).values
-    These are the mean cosines, or their sums. Return the number of the row with the smallest one.
-        rows[cosines.sum(1).argmin()] → cosines.mean(1)
-        rows[cosines.sum(1).argmin()] → cosines.sum(1)
-""")
+@checked
+def faults(answer):
+    """faults: which slip made the lists A to E of neighbours, a letter for each."""
+    found = reported(
+        answer,
+        dict.fromkeys("ABCDE", "a"),
+        'Set faults to a dictionary with a letter for each list, {"A": "e", "B": "e", …}.',
+    )
+    diagnose("""
+        Each of the five should be one of the letters a to e.
+            not set(found.values()) <= set("abcde")
+        One list is sound and each slip was made once, so each letter occurs once.
+            len(set(found.values())) < 5
+        B gives the same answer to every question. Which slip knows only one number of a word?
+            found["B"] != "d"
+        A answers sensibly, but not to the words in the table. Whose neighbours are these?
+            found["A"] != "c"
+        C and E favour words with long vectors, so they are no cosines. D does not.
+            found["D"] != "e"
+        In both C and E, lengths have a say. In one of them they count twice.
+            found["C"] == "a"
+    """)
+    expect(found == FAULTS, "Plant the slip that you suspect, and look.")
+    return "A wrong formula seldom raises an error. It answers, and you have to know its face."
 
 
 @exercise(

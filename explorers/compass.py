@@ -105,7 +105,7 @@ class CompassExplorer(ModelExplorer):
         at = self.projections()
         reach = 1.06 * np.abs(at).max(0)
         fig, ax = picture(self.describe(), width=8.6, height=5.2)
-        ax.scatter(*at.T, s=2, color=GREY, alpha=0.25, linewidth=0, rasterized=True)
+        ax.scatter(*at[::4].T, s=2, color="#c4c8cf", linewidth=0, antialiased=False)
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.axvline(0, color=GREY, linewidth=0.8)
         asked = [self.word] if self.word else []

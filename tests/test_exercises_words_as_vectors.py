@@ -6,6 +6,7 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
+from conftest import ROOT
 
 from exercises import words_as_vectors as check
 from helpers import data
@@ -14,14 +15,6 @@ from tests.answers import accepted, refused
 
 def unit(E):
     return E / E.norm(dim=-1, keepdim=True)
-
-
-def of_the_others(E, rows):
-    means = [
-        np.mean([F.cosine_similarity(E[i], E[j], dim=0).item() for j in rows if j != i])
-        for i in rows
-    ]
-    return rows[int(np.argmin(means))]
 
 
 def in_two_loops(E, row, rated):
@@ -35,7 +28,7 @@ def in_two_loops(E, row, rated):
 test_other_right_answers_are_right = accepted(
     (check.cosine_matrix, lambda A, B: F.cosine_similarity(A[:, None], B[None], dim=-1)),
     (check.cosine_matrix, lambda A, B: (unit(A) @ unit(B).T).numpy()),
-    (check.odd_one_out, of_the_others),
+    (check.faults, check.FAULTS),
     (check.without, lambda E, u: torch.stack([e - (e @ u) / (u @ u) * u for e in E])),
     (check.without, lambda E, u: E.numpy() - np.outer(E @ u, u) / float(u @ u)),
     (check.order_agreement, in_two_loops),
@@ -53,7 +46,8 @@ def equal_words_left_out(E, row, rated):
 test_other_mistakes_are_told = refused(
     (check.cosine_matrix, lambda A, B: A / A.norm(dim=1) @ B, "keepdim=True"),
     (check.cosine_matrix, cosine_in_a_loop, "a loop computes them"),
-    (check.odd_one_out, lambda E, rows: rows[-1], "should be"),
+    (check.faults, check.FAULTS | {"C": "a", "E": "b"}, "they count twice"),
+    (check.faults, check.FAULTS | {"D": "b", "C": "e"}, "so they are no cosines"),
     (check.order_agreement, equal_words_left_out, "should be"),
 )
 
@@ -69,5 +63,24 @@ def test_the_task_states_what_the_real_tables_give():
     ]
     for value, stated in zip(found, (0.692, 0.593, 0.728, 0.610), strict=True):
         assert math.isclose(value, stated, abs_tol=0.001)
-    four = [row[word] for word in ("breakfast", "lunch", "dinner", "physics")]
-    assert words[check.odd_one_out.right(E, four)] == "physics"
+
+
+def test_the_lists_of_the_task_are_those_of_its_slips():
+    words, table = data.glove()
+    E, U = torch.from_numpy(table), unit(torch.from_numpy(table))
+    slips = {
+        "a": lambda i: E @ E[i] / E[i].norm() * E.norm(dim=1),
+        "b": lambda i: E @ E[i],
+        "c": lambda i: U @ U[i + 1],
+        "d": lambda i: E.sum(1) * E[i].sum(),
+        "e": lambda i: U @ U[i],
+    }
+    task = (ROOT / "notebooks" / "01_words_as_vectors.ipynb").read_text("utf-8")
+    for name, letter in check.FAULTS.items():
+        lists = []
+        for word in ("violin", "seven", "doctor", "rain"):
+            i = words.index(word)
+            scores = slips[letter](i)
+            scores[i] = -torch.inf
+            lists.append(", ".join(words[j] for j in scores.topk(4).indices))
+        assert f"| {name} | {' | '.join(lists)} |" in task
