@@ -2,18 +2,11 @@
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from exercises.check import (
-    WrongAnswer,
-    checked,
-    diagnose,
-    exercise,
-    expect,
-    normal,
-    reported,
-    same,
-)
-from exercises.multi_head import fused_multi_head
+from exercises.check import WrongAnswer, checked, diagnose, expect, reported, same
+from helpers.attention import MultiHeadAttention
+from helpers.gpt import Block, FeedForward
 
 # --- 8.1: a feed-forward network by hand --------------------------------------------------------
 
@@ -101,77 +94,100 @@ def deeper(answer):
 LOWEST, HIGHEST, BLOCKLESS, APART = 1.9, 2.3, 2.8, 0.03
 
 
-# --- 8.3: a whole block ---------------------------------------------------------------------------
+# --- 8.3: what is wrong with these blocks? --------------------------------------------------------
+
+FAULTS = {"A": "c", "B": "f", "C": "b", "D": "d"}
 
 
-def weights(C, h, seed):
-    sizes = ((C, 3 * C, 1.0), (C, C, 1.0), (C, h, 2.0), (h, C, 2.0))
-    return [s * normal(a, b, seed=seed + i) * a**-0.5 for i, (a, b, s) in enumerate(sizes)]
+class Norm(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self._dim = dim
+
+    def forward(self, x):
+        variance = x.var(self._dim, correction=0, keepdim=True)
+        return (x - x.mean(self._dim, keepdim=True)) / (variance + 1e-5).sqrt()
 
 
-def without_outputs(C, h, seed):
-    W_qkv, W_o, W_up, W_out = weights(C, h, seed)
-    return W_qkv, 0 * W_o, W_up, 0 * W_out
+class Suspect(Block):
+    def __init__(self, fault):
+        norm = Norm({"c": 1, "d": 0}.get(fault, -1))
+        super().__init__(MultiHeadAttention(48, 4), FeedForward(48), lambda n_embd: norm)
+        self._fault = fault
+
+    def forward(self, x):
+        if self._fault != "b":
+            return super().forward(x)
+        x = self.attention_norm(x + self.attention(x))
+        return self.mlp_norm(x + self.mlp(x))
 
 
-SIZES = [(2, 5, 8, 12, 2), (1, 3, 6, 9, 3), (3, 4, 12, 7, 4), (1, 1, 4, 6, 2), (2, 6, 6, 24, 1)]
+def suspects():
+    """The four blocks of exercise 8.3, made anew."""
+    return {name: Suspect(fault) for name, fault in FAULTS.items()}
 
 
-@exercise(
-    # Then a very small x, where epsilon matters, and layers that add nothing.
-    inputs=lambda draw: [
-        *(
-            (2 * normal(B, T, C, seed=100 * T + C) + 1, *weights(C, h, 10 * T + C), H)
-            for B, T, C, h, H in SIZES
-        ),
-        (0.003 * normal(2, 3, 4, seed=4), *weights(4, 5, 40), 2),
-        (normal(2, 5, 8, seed=50), *without_outputs(8, 6, 50), 2),
-    ],
-    why=[*[""] * 6, "W_o and W_out are zero here: only x is left."],
-    on_success="One norm for both layers, and a residual stream that nothing replaces.",
-    on_shape_error="Are q, k and v (B, H, T, hs), and the two of the norm (B, T, 1), with "
-    "keepdim=True?",
-    backward=True,
-)
-def parallel_block(x, W_qkv, W_o, W_up, W_out, n_head):
-    """parallel_block(x, W_qkv, W_o, W_up, W_out, n_head): both layers get one norm, (B, T, C)."""
-    variance = x.var(-1, correction=0, keepdim=True)
-    y = (x - x.mean(-1, keepdim=True)) / (variance + 1e-5).sqrt()
-    attention = fused_multi_head.right(y, W_qkv, W_o, n_head)
-    ff = F.gelu(y @ W_up, approximate="tanh") @ W_out
-    return x + attention + ff
+@checked
+def verdict(answer):
+    """verdict: what is wrong with the blocks A to D, a letter for each."""
+    found = reported(
+        answer,
+        dict.fromkeys("ABCD", "f"),
+        'Set verdict to a dictionary with a letter for each block, {"A": "f", "B": "f", …}.',
+    )
+    diagnose("""
+        Each of the four should be one of the letters a to f.
+            not set(found.values()) <= set("abcdef")
+        Silenced, a block without an `x +` in front of a layer returns zeros, or what only the
+        other layer lets pass. None of the four does.
+            "a" in found.values()
+        A lets later tokens change earlier outputs, right. But call its attention alone:
+        `changed_outputs(suspects["A"].attention)`. Is that where the leak is?
+            found["A"] == "e"
+        In `changed_outputs`, a text is alone in its batch. Give D the same text alone and among
+        others, and compare.
+            found["D"] == "f"
+        Silenced, C does not return x. Compare what it returns with `F.layer_norm(x, (C,))`.
+            found["C"] in ("f", "c", "d")
+        B is suspected without reason: it passes every test that our own block passes.
+            found["B"] != "f"
+    """)
+    right = sum(found[name] == fault for name, fault in FAULTS.items())
+    expect(right == 4, f"{right} of 4 are right. Which test would tell the others apart?")
+    return "Four blocks, one shape: their outputs look alike, and only the tests tell them apart."
 
 
-UNMASKED = fused_multi_head.slip(".tril() →")
-UNSCALED = fused_multi_head.slip("/ q.shape[-1] ** 0.5 →")
-BY_WIDTH = fused_multi_head.slip("q.shape[-1] ** 0.5 → C**0.5")
-parallel_block.slips("""
-    That is the block of section 6, one layer after the other. Here the feed-forward network gets
-    the same norm(x) as attention.
-        right(right(x, W_qkv, W_o, W_up, 0 * W_out, n_head), W_qkv, 0 * W_o, W_up, W_out, n_head)
-    The residual connection is missing: add x.
-        x + attention → attention
-    Your residual connection adds norm(x). Add x itself: only the layers get norm(x).
-        x + attention → y + attention
-    This is post-norm: the sum is normalised. Normalise the input of the layers, not the sum.
-        (x - x.mean(-1, keepdim=True)) / (variance + 1e-5).sqrt() → x
-        ; x + attention + ff → F.layer_norm(x + attention + ff, x.shape[-1:])
-    The norm is missing: both layers get norm(x).
-        (x - x.mean(-1, keepdim=True)) / (variance + 1e-5).sqrt() → x
-    You normalise over time (dim 1): every token changes the mean of all, and the future leaks.
-    Use the features, dim -1.
-        mean(-1 → mean(1 ; var(-1 → var(1
-    Your variance divides by C − 1, PyTorch's default. LayerNorm divides by C: `x.var(-1,
-    correction=0, keepdim=True)`.
-        correction=0 → correction=1
-    The activation function is missing: gelu(norm(x) @ W_up) @ W_out.
-        F.gelu(y @ W_up, approximate="tanh") → y @ W_up
-    This is the exact GELU. Use GPT-2's: approximate="tanh".
-        "tanh" → "none"
-    The future is not hidden: in a GPT, attention is causal. Mask it with a lower triangle.
-        fused_multi_head.right → UNMASKED
-    Divide the scores by √hs, the square root of the size of a head.
-        fused_multi_head.right → UNSCALED
-    You divide the scores by √C. Divide them by √hs: each head compares vectors of size hs.
-        fused_multi_head.right → BY_WIDTH
-""")
+# --- 8.4: a switch of the reader's own ------------------------------------------------------------
+
+
+@checked
+def my_switch(answer):
+    """my_switch: a switch, what it changed with three seeds, and a verdict."""
+    _, changes, word = reported(
+        answer,
+        ("dropout=0.5", [0.0, 0.0, 0.0], "cannot tell"),
+        "Set my_switch to a triple: the switch, three differences and a verdict, "
+        '("dropout=0.5", [0.0, 0.0, 0.0], "cannot tell").',
+    )
+    diagnose("""
+        The verdict should be "lower", "higher" or "cannot tell".
+            word not in ("lower", "higher", "cannot tell")
+        These are the numbers of the example. Train.
+            not any(changes)
+        Three differences, please: one for each of the seeds 0, 1 and 2.
+            len(changes) != 3
+        Three seeds give three differences, and yours are all the same: does the seed reach
+        `torch.manual_seed`, before the model is made?
+            len(set(changes)) == 1
+        That is too much for one switch. Are these losses instead of differences, or did the two
+        models train for a different number of steps?
+            max(map(abs, changes)) > 1
+        The seeds don't agree on a sign. Then you can't tell, whatever the mean says.
+            min(changes) < 0 < max(changes) and word != "cannot tell"
+        The sign is the other way round: with minus without is below 0 if the switch lowers
+        the loss.
+            (max(changes) < 0 and word == "higher") or (min(changes) > 0 and word == "lower")
+        All three seeds say the same, and by more than 0.03 nats. That much is not luck here.
+            word == "cannot tell" and (min(changes) > 0.03 or max(changes) < -0.03)
+    """)
+    return "A line for the table, in the size that you ran. Was it your bet?"

@@ -1,19 +1,9 @@
 """The exercises on the transformer block beyond what their declaration says."""
 
 import torch
-import torch.nn.functional as F
 
 from exercises import transformer_block as check
 from tests.answers import accepted, refused
-
-
-def by_modules(x, W_qkv, W_o, W_up, W_out, n_head):
-    normed = F.layer_norm(x, x.shape[-1:])
-    q, k, v = (y.unflatten(-1, (n_head, -1)).transpose(1, 2) for y in (normed @ W_qkv).chunk(3, -1))
-    attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    ff = F.gelu(normed @ W_up, approximate="tanh") @ W_out
-    return x + attended.transpose(1, 2).flatten(2) @ W_o + ff
-
 
 B_UP = torch.tensor([0.0, -1.0, -2.0])
 
@@ -22,7 +12,9 @@ test_another_right_answer_is_right = accepted(
     (check.three, (B_UP, torch.tensor([1.0, -2.0, 2.0]))),
     (check.three, [[-2, 0, -1], [2, 1, -2]]),
     (check.deeper, [torch.tensor(2.4), 2.15, " b "]),
-    (check.parallel_block, by_modules),
+    (check.verdict, check.FAULTS),
+    (check.my_switch, ("n_kv_head=1", [0.02, -0.01, 0.01], "cannot tell")),
+    (check.my_switch, ("position=None", torch.tensor([0.3, 0.2, 0.25]), "higher")),
 )
 
 
@@ -43,5 +35,31 @@ test_mistakes_are_told = refused(
     (check.deeper, (2.15, 2.15, "b"), "measure the copy first"),
     (check.deeper, (2.4, 2.15, "a"), "were not 0"),
     (check.deeper, (2.4, 2.15, "c"), "times 0"),
-    (check.parallel_block, lambda x, *rest: x - x.mean(-1), "keepdim=True"),
+    (check.verdict, check.FAULTS | {"A": "g"}, "letters a to f"),
+    (check.verdict, check.FAULTS | {"B": "a"}, "returns zeros"),
+    (check.verdict, check.FAULTS | {"A": "e"}, "where the leak is"),
+    (check.verdict, check.FAULTS | {"D": "f"}, "among others"),
+    (check.verdict, check.FAULTS | {"C": "f"}, "does not return x"),
+    (check.verdict, check.FAULTS | {"B": "e"}, "without reason"),
+    (check.verdict, check.FAULTS | {"A": "d"}, "3 of 4"),
+    (check.my_switch, ("dropout=0.5", [0.0] * 3, "lower"), "example"),
+    (check.my_switch, ("dropout=0.5", [0.1] * 3, "higher"), "manual_seed"),
+    (check.my_switch, ("dropout=0.5", [0.1], "higher"), "one for each"),
+    (check.my_switch, ("dropout=0.5", [2.3, 2.2, 2.4], "higher"), "instead of differences"),
+    (check.my_switch, ("dropout=0.5", [0.3, 0.2, -0.1], "higher"), "agree on a sign"),
+    (check.my_switch, ("dropout=0.5", [0.3, 0.2, 0.1], "lower"), "other way round"),
+    (check.my_switch, ("dropout=0.5", [0.3, 0.2, 0.1], "cannot tell"), "not luck"),
+    (check.my_switch, ("dropout=0.5", [0.3, 0.2, 0.1], "better"), "should be"),
 )
+
+
+def test_each_suspect_has_its_fault() -> None:
+    x = torch.randn(4, 9, 48, generator=torch.Generator().manual_seed(0))
+    changed = torch.cat([x[:, :5], -x[:, 5:]], 1)
+    for name, block in check.suspects().items():
+        out = block(x)
+        assert torch.allclose(block(changed)[:, :5], out[:, :5], atol=1e-5) == (name != "A")
+        assert torch.allclose(block(x[:1]), out[:1], atol=1e-5) == (name != "D")
+        for p in (*block.attention.output.parameters(), *block.mlp.down.parameters()):
+            torch.nn.init.zeros_(p)
+        assert torch.equal(block(x), x) == (name != "C")
