@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from exercises.check import checked, diagnose, exercise, generator, normal, reported
+from exercises.check import checked, diagnose, exercise, expect, generator, normal, reported
 
 # --- 9.1: token_nll -----------------------------------------------------------------------------
 
@@ -64,44 +64,37 @@ token_nll.slips("""
     This is one number, the mean. Return one for each token: pass `reduction="none"`.
         squeeze(-1) → mean()
         logits[:, :-1] → logits ; ids[:, 1:, None] → ids[..., None] ; squeeze(-1) → mean()
+    The right numbers, all in one row: give them their shape back, `.view(B, T - 1)`.
+        squeeze(-1) → flatten()
     reshape(B, V, T) mixes up the rows. To move the symbols to dim 1, as cross_entropy wants
     them, use `.transpose(1, 2)`.
         logits[:, :-1] → logits[:, :-1].flatten(1).unflatten(1, (logits.shape[2], -1)).mT
 """)
 
 
-# --- 9.2: deep or wide ----------------------------------------------------------------------------
+# --- 9.2: a shape of the reader's own -------------------------------------------------------------
 
 
 @checked
-def deep_or_wide(answer):
-    """deep_or_wide: the losses of three GPTs by their number of blocks, and the one to take."""
-    losses, chosen = reported(
+def my_shape(answer):
+    """my_shape: a shape of at most 33,000 parameters, and its losses with two seeds."""
+    (L, H, C), losses = reported(
         answer,
-        ({1: 2.4, 4: 2.4, 9: 2.4}, 4),
-        "Set deep_or_wide to a pair: the losses, blocks → loss, and the blocks you would take, "
-        "({1: 2.4, 4: …, 9: …}, 4).",
+        ((4, 4, 24), {0: 2.78, 1: 2.72}),
+        "Set my_shape to a pair, the shape (L, H, C) and the losses, ((4, 4, 24), {0: …, 1: …}).",
     )
     diagnose("""
-        Such a model cannot have these losses after 100 steps: they lie between 2 and 3.3 nats
-        (4.2 if untrained). Measure on held_out, in nats, and keep the mask.
-            not all(2 < loss < 3.3 for loss in losses.values())
-        Two of your losses are equal: was each model made, trained and measured by itself?
-            len({round(loss, 6) for loss in losses.values()}) < 3
-        With a rate of 0.003 and 100 steps the three come out in another order. Is C = 48 with 1
-        block, 24 with 4, 16 with 9? Were all three trained alike, each as a fresh model?
-            not losses[1] < losses[4] < losses[9]
-        The second of the pair should be a number of blocks: 1, 4 or 9.
-            chosen not in (1, 4, 9)
-        You chose the one with the highest loss. Choose the lowest.
-            chosen == 9
-        By your own numbers another one is better.
-            chosen != 1
+        It costs more than 33,000 parameters: see `n_parameters(V, 16, L, C)`.
+            85 * C + L * (12 * C**2 + 13 * C) + 2 * C > 33_000
+        No model gets so low in 100 steps: is it the loss that `tried` returns, and is the mask
+        in place?
+            min(losses.values()) < 2.35
+        One seed is below 2.6, the other is not. Which of the two is luck?
+            min(losses.values()) < 2.6 <= max(losses.values())
+        Not below 2.6 with either seed. Is a deep model or a wide one faster in its first steps?
+            max(losses.values()) >= 2.6
     """)
-    return (
-        "For a run this short, with one seed and one learning rate. A result only holds for its "
-        "budget."
-    )
+    return "For this budget, in 100 steps. Would it win after 1,000? Bet, and try it."
 
 
 # --- 9.3: GPT-2 from its tensors ------------------------------------------------------------------
@@ -209,3 +202,36 @@ gpt2.slips("""
     The heads were merged without the transpose: (B, H, T, hs) → (B, T, H, hs) → (B, T, C).
         .transpose(1, 2).flatten(2) → .reshape(x.shape)
 """)
+
+
+# --- 9.4: what is wrong with these models? --------------------------------------------------------
+
+FAULTS = {"A": "e", "B": "c", "C": "d", "D": "a", "E": "b", "F": "?"}
+
+
+@checked
+def diagnoses(answer):
+    """diagnoses: what is wrong with the models A to F, a letter for each."""
+    found = reported(
+        answer,
+        dict.fromkeys("ABCDEF", "a"),
+        'Set diagnoses to a dictionary with a letter for each model, {"A": "g", "B": "g", …}.',
+    )
+    diagnose("""
+        Each of the six should be one of the letters a to g, or "?".
+            not set(found.values()) <= set("abcdefg?")
+        F's row is that of the sound model. Does that prove that nothing is wrong, or that the
+        targets are? What would each of the two look like in these four columns?
+            found["F"] in ("f", "g")
+        A is *below* the floor: nobody can be as sure as that who sees only the past.
+            found["A"] == "b"
+        One block has 12,704 parameters, two tables and a norm have 2,784. Which of the two lists
+        hides all blocks from PyTorch, and which makes one block of two?
+            found["B"] == "d" or found["C"] == "c"
+        E is sound in all columns but one: it cannot even learn 128 characters by heart, although
+        all of its parts are trained. Which characters does it see?
+            found["E"] in ("c", "f")
+    """)
+    right = sum(found[model] == letter for model, letter in FAULTS.items())
+    expect(right == 6, f"{right} of 6 are right. Plant the fault that you suspect, and test it.")
+    return "Four numbers in ten seconds, and five of six faults have shown themselves."

@@ -2,11 +2,8 @@
 
 The model at the top of the ladder (studies/ladder.py) whole, and with one thing taken out, trained
 alike. loss: on plays that were held out, as usual, all places of a chunk at once; honest: the same
-when only the past is shown; judged: 3,840 characters that the model writes are read by a table of
-pairs counted on the plays: its mean surprise, 2.5 on real plays.
+when only the past is shown.
 """
-
-from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +12,7 @@ from torch import Tensor, nn
 from helpers.training import estimate_loss
 from studies import Study
 from studies._plays import plays
-from studies.ladder import HELD_OUT, Rung, T, V, four_heads, layer, trained
+from studies.ladder import HELD_OUT, Rung, T, four_heads, layer, trained
 
 
 def model(arm: str) -> nn.Module:
@@ -36,33 +33,12 @@ def honest(model: nn.Module, ids: Tensor) -> float:
     return sum(losses) / T
 
 
-@cache
-def surprise_of_pairs() -> Tensor:
-    """−ln p of each symbol (column) after each (row), counted on the plays to train on: (V, V)."""
-    ids = plays(HELD_OUT)[1]
-    counts = torch.bincount(ids[:-1] * V + ids[1:], minlength=V * V).view(V, V) + 0.1
-    return -(counts / counts.sum(1, keepdim=True)).log()
-
-
-@torch.no_grad()
-def judged(model: nn.Module, rows: int = 32, length: int = 120) -> float:
-    """How odd the model's own text is: its mean surprise by the counted pairs."""
-    tokenizer = plays(HELD_OUT)[0]
-    generator = torch.Generator().manual_seed(1)
-    ids = torch.tensor([tokenizer.encode("\n")]).repeat(rows, 1)
-    for _ in range(length):
-        chances = model(ids[:, -T:])[:, -1].softmax(-1)
-        ids = torch.cat([ids, torch.multinomial(chances, 1, generator=generator)], 1)
-    return surprise_of_pairs()[ids[:, :-1], ids[:, 1:]].mean().item()
-
-
 def run(arm: str, seed: int, *, steps: int, rate: float) -> dict[str, float]:
     held_out = plays(HELD_OUT)[2]
     learned = trained(lambda: model(arm), seed, steps, rate)
     return {
         "loss": estimate_loss(learned, held_out, block_size=T, batch_size=1024),
         "honest": honest(learned, held_out),
-        "judged": judged(learned),
     }
 
 

@@ -37,27 +37,24 @@ def gpt2_text_by_text(w, ids, n_head):
     return torch.stack(found)
 
 
-LOSSES = {1: 2.6, 4: 2.8, 9: 3.0}
-
-
 test_other_right_answers_are_right = accepted(
     (check.token_nll, surprises_by_loops),
     (check.token_nll, lambda z, i: F.cross_entropy(z[:, :-1].mT, i[:, 1:], reduction="none")),
     (check.gpt2, lambda w, ids, n_head: huggingface.gpt2(w, {"n_head": n_head})(ids)),
     (check.gpt2, gpt2_text_by_text),
-    (check.deep_or_wide, (LOSSES, 1)),
-    (check.deep_or_wide, [{k: torch.tensor(x) for k, x in LOSSES.items()}, 1.0]),
+    (check.my_shape, [(1, 2, 48), {0: torch.tensor(2.55), 1: 2.54}]),
 )
 
 
 test_other_mistakes_are_told_by_what_differs = refused(
-    (check.token_nll, lambda z, i: z.log_softmax(-1).gather(-1, i[:, 1:])[..., 0], "raised"),
+    (check.token_nll, lambda z, i: F.cross_entropy(z, i, reduction="none"), "transpose(1, 2)"),
+    (check.token_nll, lambda z, i: F.cross_entropy(z[:, :-1].mT, i[:, 1:]), "one number"),
     (check.gpt2, lambda w, ids, H: 2 * check.gpt2.right(w, ids, H), "gpt2(w, ids, 2) for ids"),
-    (check.deep_or_wide, LOSSES, "to a pair"),
-    (check.deep_or_wide, ({**LOSSES, 1: 4.2}, 1), "cannot have these losses"),
-    (check.deep_or_wide, ({**LOSSES, 1: 2.8}, 1), "Two of your losses are equal"),
-    (check.deep_or_wide, ({**LOSSES, 1: 2.9}, 4), "in another order"),
-    (check.deep_or_wide, (LOSSES, 48), "number of blocks"),
-    (check.deep_or_wide, (LOSSES, 9), "highest loss"),
-    (check.deep_or_wide, (LOSSES, 4), "another one is better"),
+    (check.diagnoses, check.FAULTS | {"F": "g"}, "row is that of the sound model"),
+    (check.diagnoses, check.FAULTS | {"A": "b", "E": "e"}, "below"),
+    (check.diagnoses, check.FAULTS | {"B": "d", "C": "c"}, "one block of two"),
+    (check.diagnoses, check.FAULTS | {"E": "f"}, "Which characters does it see"),
+    (check.my_shape, ((2, 4, 48), {0: 2.5, 1: 2.5}), "costs more"),
+    (check.my_shape, ((1, 4, 48), {0: 1.5, 1: 2.5}), "so low"),
+    (check.my_shape, ((1, 4, 40), {0: 2.59, 1: 2.61}), "luck"),
 )
