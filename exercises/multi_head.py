@@ -89,9 +89,7 @@ def twins(answer):
 def spare_heads(answer):
     """spare: the worst accuracy after ablating one, two and three of eight heads."""
     wanted = "Set spare to a list of three accuracies, for one, two and three heads."
-    one, two, three = reported(
-        tuple(answer) if isinstance(answer, list) else answer, (0.9,) * 3, wanted
-    )
+    one, two, three = reported(answer, (0.9, 0.9, 0.9), wanted)
     diagnose("""
         An accuracy is the fraction of correct answers, between 0 and 1: 97% is 0.97.
             not 0 <= min(one, two, three) <= max(one, two, three) <= 1
@@ -103,8 +101,6 @@ def spare_heads(answer):
         Three missing heads do more harm than that. Is this the *worst* choice, and the lower of its
         two accuracies, not a mean?
             three > 0.45
-        For the worst pair it should lie clearly below the best that one head leaves.
-            two > 0.9
     """)
     return (
         "One plug at a time, no head seems to matter, because others carry the same letter; take "

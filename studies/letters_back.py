@@ -12,23 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from helpers.attention import Head, causal_mask
+from helpers.attention import Head
 from studies import Study
 
 LETTERS, T, C = 20, 16, 32
-
-
-class Fixed(nn.Module):
-    """A learned row of weights for each position, which does not depend on the letters."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scores = nn.Parameter(torch.zeros(T, T))
-        self.value = nn.Linear(C, C, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        weights = self.scores.masked_fill(~causal_mask(T), -torch.inf).softmax(-1)
-        return weights @ self.value(x)
 
 
 class Recite(nn.Module):
@@ -36,8 +23,7 @@ class Recite(nn.Module):
         super().__init__()
         self.letters, n_head = letters, letters if arm == "a head for each letter" else 1
         self.token, self.position = nn.Embedding(LETTERS, C), nn.Embedding(T, C)
-        make = Fixed if arm == "fixed weights" else lambda: Head(C, C // n_head)
-        self.heads = nn.ModuleList(make() for _ in range(n_head))
+        self.heads = nn.ModuleList(Head(C, C // n_head) for _ in range(n_head))
         self.readout: nn.Module = nn.Linear(C, letters * LETTERS)
         if arm == "one head, hidden layer":
             hidden = nn.Linear(C, 4 * C), nn.ReLU(), nn.Linear(4 * C, letters * LETTERS)
@@ -86,7 +72,7 @@ def run(arm: str, seed: int, *, letters: int, steps: int, rate: float) -> dict[s
 
 
 study = Study(
-    arms=["fixed weights", "one head", "one head, hidden layer", "a head for each letter"],
+    arms=["one head", "one head, hidden layer", "a head for each letter"],
     settings={"letters": 8, "steps": 400, "rate": 0.01},
     variations=[{"letters": 2}, {"letters": 4}, {"rate": 0.003}, {"steps": 1600}],
 )

@@ -48,7 +48,6 @@ test_other_ways_are_right_too = accepted(
     (check.fused_multi_head, head_by_head),
     (check.five_ways_to_cut, {name: verdict.upper() for name, verdict in RIGHT.items()}),
     (check.spare_heads, (torch.tensor(0.95), 0.68, 0.19)),
-    (check.spare_heads, [0.8, 0.26, 0.15]),
     (check.twins, [torch.tensor(0.999), " b "]),
 )
 
@@ -74,7 +73,6 @@ def refusing(error):
 
 
 test_other_mistakes_are_told_by_what_differs = refused(
-    (check.five_ways_to_cut, RIGHT | {"A": "wrong"}, "one of three words"),
     (check.five_ways_to_cut, RIGHT | {"A": "fine"}, "One token is not enough"),
     (check.five_ways_to_cut, RIGHT | {"B": "fine"}, "Replace token 0"),
     (check.five_ways_to_cut, RIGHT | {"B": "leaks"}, "both mistakes"),
@@ -83,7 +81,6 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.spare_heads, [0.97, 0.96, 0.95], "do more harm"),
     (check.spare_heads, [0.05, 0.05, 0.05], "Ablate copies"),
     (check.spare_heads, [0.8, 0.85, 0.2], "cannot do less harm"),
-    (check.spare_heads, [0.95, 0.93, 0.2], "worst pair"),
     (check.twins, (0.21, "b"), "*before* the training"),
     (check.twins, (1.0, "a"), "the same blend"),
     (check.twins, (1.0, "c"), "after 50 steps"),
