@@ -17,58 +17,42 @@ from exercises.check import (
     reported,
 )
 
-# --- 6.1 ------------------------------------------------------------------------------------------
+# --- 6.1: which of five layers mix up tokens ------------------------------------------------------
 
 
-SHAPES = [(3, 4, 5, 5), (2, 2, 3, 6), (5, 3, 4, 2), (1, 3, 3, 3), (2, 1, 4, 4), (2, 3, 1, 4)]
-APART = torch.eye(2)[None, :, None]  # two heads that attend to different tokens
+VERDICTS = {"A": "leaks", "B": "blind", "C": "fine", "D": "fine", "E": "leaks"}
 
 
-@exercise(
-    inputs=lambda draw: [
-        *(((2 * normal(*shape, seed=seed)).softmax(-1),) for seed, shape in enumerate(SHAPES, 1)),
-        (APART,),
-    ],
-    example=(APART,),
-    on_success="0 for a head and itself, 1 for heads that share nothing.",
-)
-def head_distances(maps):
-    """head_distances(maps): (B, H, T, S) weights to an (H, H) table of mean distances."""
-    differences = maps[:, :, None] - maps[:, None]
-    of_rows = differences.abs().sum(-1) / 2
-    return of_rows.mean((0, 3))
+@checked
+def five_ways_to_cut(answer):
+    """A dictionary: name of each of five layers → "leaks", "blind" or "fine"."""
+    wanted = 'Give a dictionary with "leaks", "blind" or "fine" for each of A, B, C, D and E.'
+    said = reported(answer, VERDICTS, wanted)
+    diagnose("""
+        Each verdict is one of three words: "leaks", "blind" or "fine".
+            not set(said.values()) <= {"leaks", "blind", "fine"}
+        One token is not enough: in A, token 0 changes nothing that it should not. Replace each of
+        the eight tokens in turn.
+            said["A"] != "leaks"
+        E turns the tokens round before it merges. Which output changes when the last token does?
+            said["E"] != "leaks"
+        In B nothing leaks, and yet something is wrong. Replace token 0: *all* outputs should
+        change. How far does each token see?
+            said["B"] == "fine"
+        B makes both mistakes, and one undoes the leak of the other: no earlier output changes.
+            said["B"] == "leaks"
+    """)
+    expect(
+        said == VERDICTS,
+        "C and D give a head features 0, 4, 8 … instead of neighbours. Does a test show a token "
+        "that is missing, or one too many? Which features a head gets is for training to use.",
+    )
+    return (
+        "A and B cut the tokens, and B's merge puts every pair back where it was: no leak, and a "
+        "view of two tokens. C and D deal out the features like cards, which is as good a cut as "
+        "any, as long as weights are not moved to a layer that cuts otherwise."
+    )
 
-
-head_distances.slips("""
-    Twice too large: the ½ is missing. Where one head has more weight, the other has less, and
-    both are counted.
-        / 2 →
-    All 0: without the absolute value the differences cancel, because all rows sum to 1.
-        .abs() →
-    You average over the keys. Sum over them: the distance of two rows is ½ Σ |difference|.
-    Then average over rows and texts.
-        sum → mean
-        sum(-1) / 2 → mean(-1)
-    You sum over the rows, over the texts, or over both. Average over both.
-        mean((0, 3)) → sum(3).mean(0)
-        mean((0, 3)) → mean(3).sum(0)
-        mean((0, 3)) → sum((0, 3))
-    You took the distance of the mean maps. Two heads that differ in each text may be equal
-    on average: first the distances, then the mean.
-        right(maps.mean(0, keepdim=True))
-    These are squared differences, or their root (Euclid). Use the absolute value:
-    ½ Σ |difference|.
-        abs → square
-        abs().sum(-1) → norm(dim=-1)
-        abs().sum(-1) / 2 → norm(dim=-1)
-    You summed over the queries. The distance of two rows is a sum over the keys, dim=-1.
-        sum(-1) → sum(-2)
-    One number comes back. Keep the pairs of heads apart: an (H, H) table.
-        (0, 3) →
-    The texts or the rows are still there: average over both.
-        (0, 3) → 3
-        (0, 3) → 0
-""")
 
 # --- 6.2: run the experiment and decide -----------------------------------------------------------
 
@@ -85,20 +69,47 @@ def twins(answer):
             not 0 <= score <= 1
         Too low for twins that were trained for 400 steps. Copy all three matrices of head 0 into
         head 1 *before* the training, return the layer from a function, and pass that function to
-        `learn`. Copy the numbers, with `load_state_dict` or `copy_`: after `=` the two heads are
-        one, and the lower accuracy is about 0.2. (Or is this the fraction of *wrong* answers?)
+        `learn`, with n=2. Copy the numbers, with `load_state_dict` or `copy_`: after `=` the two
+        heads are one, and the lower accuracy is about 0.2. (Or are these the *wrong* answers?)
             score <= 0.9
         If the heads stayed equal, both would return the same blend, as one head does, and
         one of the questions would be answered wrongly most of the time. Yours answers both.
             letter == "a"
-        Rounding is not needed here. Measure the twins after 50 steps, with `learn(make_twins,
+        Rounding is not needed here. Measure the twins after 50 steps, with `learn(make_twins, n=2,
         steps=50)`: they already differ. What is different from the first step on?
             letter == "c"
     """)
     return "Identical heads stay identical only if everything after them is identical, too."
 
 
-# --- 6.3 ------------------------------------------------------------------------------------------
+# --- 6.3: an experiment on eight heads for two letters --------------------------------------------
+
+
+@checked
+def spare_heads(answer):
+    """spare: the worst accuracy after ablating one, two and three of eight heads."""
+    wanted = "Set spare to a list of three accuracies, for one, two and three heads."
+    one, two, three = reported(answer, (0.9, 0.9, 0.9), wanted)
+    diagnose("""
+        An accuracy is the fraction of correct answers, between 0 and 1: 97% is 0.97.
+            not 0 <= min(one, two, three) <= max(one, two, three) <= 1
+        More heads cannot do less harm: the worst of all pairs contains any head that you like.
+            not one >= two >= three
+        Already one head costs half of the answers? Ablate copies, with `without_head`, so that each
+        choice starts from the whole model. Is it the model with n=2 and eight heads?
+            one < 0.6
+        Three missing heads do more harm than that. Is this the *worst* choice, and the lower of its
+        two accuracies, not a mean?
+            three > 0.45
+    """)
+    return (
+        "One plug at a time, no head seems to matter, because others carry the same letter; take "
+        f"three, and the answer is right in {three:.0%}. A harmless ablation shows a spare, not an "
+        "idle head."
+    )
+
+
+# --- 6.4 ------------------------------------------------------------------------------------------
 
 
 # T = H second and third: there heads and tokens can be mixed up without an error. Their size hs is

@@ -40,17 +40,14 @@ def head_by_head(x, W_qkv, W_o, n_head):
     return sum(outs)
 
 
-def pair_by_pair(maps):
-    heads = range(maps.shape[1])
-    return [
-        [float((maps[:, i] - maps[:, j]).abs().sum(-1).mean()) / 2 for j in heads] for i in heads
-    ]
+RIGHT = check.VERDICTS
 
 
 test_other_ways_are_right_too = accepted(
     (check.fused_multi_head, fused),
     (check.fused_multi_head, head_by_head),
-    (check.head_distances, pair_by_pair),
+    (check.five_ways_to_cut, {name: verdict.upper() for name, verdict in RIGHT.items()}),
+    (check.spare_heads, (torch.tensor(0.95), 0.68, 0.19)),
     (check.twins, [torch.tensor(0.999), " b "]),
 )
 
@@ -76,6 +73,14 @@ def refusing(error):
 
 
 test_other_mistakes_are_told_by_what_differs = refused(
+    (check.five_ways_to_cut, RIGHT | {"A": "fine"}, "One token is not enough"),
+    (check.five_ways_to_cut, RIGHT | {"B": "fine"}, "Replace token 0"),
+    (check.five_ways_to_cut, RIGHT | {"B": "leaks"}, "both mistakes"),
+    (check.five_ways_to_cut, RIGHT | {"C": "blind"}, "for training to use"),
+    (check.five_ways_to_cut, RIGHT | {"E": "fine"}, "the last token"),
+    (check.spare_heads, [0.97, 0.96, 0.95], "do more harm"),
+    (check.spare_heads, [0.05, 0.05, 0.05], "Ablate copies"),
+    (check.spare_heads, [0.8, 0.85, 0.2], "cannot do less harm"),
     (check.twins, (0.21, "b"), "*before* the training"),
     (check.twins, (1.0, "a"), "the same blend"),
     (check.twins, (1.0, "c"), "after 50 steps"),
