@@ -108,6 +108,5 @@ study = Study(
         {"steps": 1000, "rate": 0.003},
         {"model": "four layers"},
         {"model": "four blocks", "rate": 0.003},
-        {"model": "four blocks", "rate": 0.003, "steps": 1000},
     ],
 )
