@@ -11,7 +11,6 @@ from explorers.base import Explorer
 from explorers.clock_hands import ClockHands
 from explorers.depth import DepthExplorer
 from explorers.overlap import OverlapExplorer
-from explorers.position_dots import PositionDots
 from explorers.rewards import RewardsExplorer
 from explorers.sampling import SamplingExplorer
 from explorers.sentence import SentenceExplorer
@@ -26,7 +25,6 @@ __all__ = [
     "DepthExplorer",
     "Explorer",
     "OverlapExplorer",
-    "PositionDots",
     "RewardsExplorer",
     "SamplingExplorer",
     "SentenceExplorer",
