@@ -1,10 +1,10 @@
 """Trained on 32 characters, tested on 256: what happens beyond 32, and what does fine-tuning mend?
 
-The model of `position_schemes` with one layer. The last two arms are rotary with a base of 1,000,000: set after
-training, and from the first step. to 31, to 63, to 127, to 255: the loss at positions 0–31, 32–63,
-64–127, 128–255 of 256 characters; cropped: at the same positions 128–255, by a model that sees only
-the last 32 characters; tuned to 31, tuned to 255 and tuned cropped: the same after fine-tuning on
-texts of 256 characters, eight at a time.
+The model of `position_schemes` with one layer. The last two arms are rotary with a base of
+1,000,000: set after training, and from the first step. to 31, to 63, to 127, to 255: the loss at
+positions 0–31, 32–63, 64–127, 128–255 of 256 characters; cropped: at the same positions 128–255, by
+a model that sees only the last 32 characters; tuned to 31, tuned to 255 and tuned cropped: the same
+after fine-tuning on texts of 256 characters, eight at a time.
 """
 
 import copy
