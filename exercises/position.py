@@ -5,140 +5,73 @@ import torch.nn.functional as F
 
 from exercises.check import checked, diagnose, exercise, expect, expect_no_helpers, normal, reported
 
-# --- 7.1: a test, tried on functions ----------------------------------------------------------
+# --- 7.1: four rotations, and what is wrong with them -------------------------------------------
 
 
-def attend(x):
-    return (x @ x.T).softmax(-1) @ x
+def sign_lost(x, start=0):
+    return turned(x, start, lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos))
 
 
-def numbered(x):
-    """Attention over rows that carry their number in the first feature."""
-    return attend(x + torch.arange(len(x))[:, None] * torch.eye(x.shape[1])[0])
+def rounded(x, start=0):
+    return turned(x, start, dtype=torch.bfloat16)
 
 
-def changing(row, feature, by):
-    return lambda x: x + by * torch.eye(len(x))[row][:, None] * torch.eye(x.shape[1])[feature]
+def from_zero(x, start=0):
+    return turned(x, 0)
 
 
-ALL = "Permute with `order`, and compare every number of every row, with its sign, at its position."
-JUDGED = {  # name → (function, what to say about it)
-    "attention": (attend, "Attention without positions is equivariant."),
-    "attention_with_positions": (numbered, "The rows carry their numbers, so order matters."),
-    "sorted_rows": (lambda x: x.sort(0).values, "The output is not permuted as the input is."),
-    "largest_of_all_rows": (lambda x: x.amax(0).expand_as(x), "All rows of the output are equal."),
-    "twice_each_row": (lambda x: 2 * x, "Each row alone: the order does not matter."),
-    "plus_row_number": (lambda x: x + torch.arange(len(x))[:, None], "Row t gets t added."),
-    "mean_of_the_past": (
-        lambda x: x.cumsum(0) / torch.arange(1, len(x) + 1)[:, None],
-        "Another order is another past.",
-    ),
-    "rounded_attention": (lambda x: attend(x) * (1 + 3e-7 * x[0, 0]), "Only rounding differs."),
-    "plus_a_little": (
-        lambda x: x + 2e-4 * torch.arange(len(x))[:, None],
-        "A difference of 0.0002 is not rounding: take a smaller tolerance.",
-    ),
-    "positions_then_LayerNorm": (
-        lambda x: F.layer_norm(numbered(x), x.shape[-1:], eps=1e-9),
-        "After LayerNorm all rows have one mean and length. " + ALL,
-    ),
-    "positions_then_RMSNorm": (
-        lambda x: F.rms_norm(numbered(x), x.shape[-1:], eps=1e-9),
-        "After RMSNorm all rows have one length. " + ALL,
-    ),
-    "features_rolled": (lambda x: x.roll(int(x[:, 0].argmax()), -1), ALL),
-    "odd_rows_negated": (lambda x: x * (-1) ** torch.arange(len(x))[:, None], ALL),
-    "almost_zero": (
-        lambda x: 3e-7 * x[0, 0] + 0 * x,
-        "Near 0, rounding needs `atol`.",
-    ),
-    "one_entry_changed": (changing(3, 1, 7e-5), ALL),
-    "plus_first_number": (lambda x: x + x[0, 0], ALL),
-    "minus_first_number": (lambda x: x - x[0, 0], ALL),
-    **{f"row_{r}_changed": (changing(r, r % 3, (-1) ** r), ALL) for r in range(5)},
-    **{f"feature_{c}_changed": (changing(3, c, 1), ALL) for c in range(3)},
-}
+def neighbours(x, start=0):
+    halves = turned(torch.cat((x[..., 0::2], x[..., 1::2]), -1), start).chunk(2, -1)
+    return torch.stack(halves, -1).flatten(-2)
 
 
-def times_row_number(x):
-    """Equivariant where x is 0, and nowhere else."""
-    return x * torch.arange(len(x))[:, None]
+def turned(
+    x,
+    start,
+    turn=lambda a, b, cos, sin: (a * cos - b * sin, a * sin + b * cos),
+    dtype=torch.float32,
+):
+    """x (T, hs) with the positions start, start + 1, … in its pairs (i, i + hs/2)."""
+    T, hs = x.shape
+    positions = torch.arange(start, start + T).to(dtype).float()
+    angle = positions[:, None] * 10_000 ** (-torch.arange(0, hs, 2) / hs)
+    return torch.cat(turn(*x.chunk(2, -1), angle.cos(), angle.sin()), -1)
 
 
-for name, (function, _) in JUDGED.items():
-    function.__name__ = name
+SUSPECTS = dict(zip("ABCD", (neighbours, rounded, sign_lost, from_zero), strict=True))
+WRONG = {"A": "b", "B": "e", "C": "d", "D": "c"}
 
 
-def unnamed(draw):
-    """Functions whose names say nothing about them: of attention, and of one that changes a row."""
-    for f in (lambda x: attend(x) / 2, changing(draw.randrange(5), draw.randrange(3), 2)):
-        f.__name__ = "another_function"
-        order = [*range(5)]
-        while any(i == j for i, j in enumerate(order)):
-            draw.shuffle(order)
-        yield f, normal(5, 3, seed=draw.randrange(10**6)), torch.tensor(order)
-
-
-# In the first order no row stays, and it is not its own inverse. With other numbers rounding may be
-# larger, so a secret does not change these.
-EQUIVARIANT = [
-    *((f, normal(5, 3, seed=71), torch.tensor([2, 0, 1, 4, 3])) for f, _ in JUDGED.values()),
-    (attend, normal(4, 4, seed=70), torch.tensor([1, 0, 3, 2])),
-    (
-        JUDGED["row_4_changed"][0],
-        normal(5, 3, seed=69),
-        torch.tensor([1, 2, 3, 0, 4]),
-    ),
-    (times_row_number, torch.zeros(4, 3), torch.tensor([1, 2, 3, 0])),
-]
-
-
-@exercise(
-    inputs=lambda draw: [*EQUIVARIANT, *unnamed(draw)],
-    example=(JUDGED["twice_each_row"][0], normal(3, 2, seed=72), torch.tensor([2, 0, 1])),
-    why=[
-        *(why for _, why in JUDGED.values()),
-        JUDGED["attention"][1],
-        "Row 4 stays where it is in this order: use `order` as it is given.",
-        "Ask about the `x` that is given: rows of zeros are 0 whatever they are multiplied by.",
-    ],
-    on_success="The outputs move with the inputs: equivariant, which is not invariant.",
-)
-def is_equivariant(f, x, order):
-    """is_equivariant(f, x, order): does f give permuted outputs for permuted rows?"""
-    return torch.allclose(f(x[order]), f(x)[order], atol=1e-6)
-
-
-is_equivariant.slips("""
-    You test whether the output stays the *same* when the rows are permuted. That is invariance.
-    Equivariant means that the output is permuted in the same way: compare f(x[order]) with
-    f(x)[order].
-        f(x)[order] → f(x)
-    One side is permuted the other way round: compare f(x[order]) with f(x)[order].
-        f(x[order]), f(x)[order] → f(x[order])[order], f(x)
-    You permute the *features*. `x[order]` permutes the rows.
-        f(x[order]), f(x)[order] → f(x[:, order]), f(x)[:, order]
-    Attention gives equal outputs only up to rounding, because it adds in another order: compare
-    with torch.allclose, not with == or torch.equal.
-        torch.equal(f(x[order]), f(x)[order])
-    You return a True or False for each number. Return one for whole tensors: torch.allclose
-    gives one.
-        f(x[order]) == f(x)[order]
-        allclose → isclose
-        bool(f(x[order]) == f(x)[order])
-    Different outputs can have the same sum, mean or length. Compare the outputs themselves.
-        torch.allclose(f(x[order]).sum(), f(x)[order].sum(), atol=1e-5)
-        torch.allclose(f(x[order]).sum(0), f(x)[order].sum(0), atol=1e-5)
-    You take the mean of the differences, in which one that is too large may be lost: take the
-    largest.
-        bool((f(x[order]) - f(x)[order]).abs().mean() < 1e-5)
-    A negative difference is a difference: take `.abs()` before the maximum.
-        bool((f(x[order]) - f(x)[order]).max() < 1e-5)
-    Your tolerance is too wide: a difference of 0.0002 is more than rounding. Take atol=1e-6.
-        1e-6 → 1e-3
-    It is the wrong way round: return True if the outputs are permuted in the same way.
-        not right(f, x, order)
-""")
+@checked
+def wrong_turns(answer):
+    """wrong_turns: what is wrong with each of four functions that should rotate, a letter each."""
+    found = reported(
+        answer,
+        dict.fromkeys(SUSPECTS, "a"),
+        'Set wrong_turns to a dictionary with a letter for each function, {"A": "a", "B": "a", …}.',
+    )
+    diagnose("""
+        Each of the four should be one of the letters a to f.
+            not set(found.values()) <= set("abcdef")
+        None of the four agrees with `rotate` everywhere: try numbers other than 0 and positions
+        far from 0.
+            "a" in found.values()
+        No value was turned in any of these tests: you only called the functions on x. Whether
+        somebody also rotates values shows in the code that calls `rotate`.
+            "f" in found.values()
+        C turns a row of length 1 at position 1. How long is it afterwards?
+            found["C"] != "d"
+        D agrees with `rotate` as long as it starts at 0. Give both the same row, and start=5.
+            found["D"] != "c"
+        A keeps lengths, and its scores depend on distances alone: it is a good rotation, for
+        whoever trained with it. Which numbers does it turn together? Try rows of the unit matrix.
+            found["A"] == "e"
+        B agrees with `rotate` near 0. Take the same row at positions 1,000 and 1,001, and compare.
+            found["B"] == "b"
+    """)
+    right = sum(found[name] == letter for name, letter in WRONG.items())
+    expect(right == 4, f"{right} of 4 are right. Test each function beside `rotate`, far from 0.")
+    return "All four run without an error, and all four are right at position 0."
 
 
 # --- 7.2: run the experiment and decide -------------------------------------------------------
@@ -222,7 +155,6 @@ to_halves.slips("""
 
 
 # --- 7.4: rotary positions in attention -------------------------------------------------------
-
 
 SHAPES = [(1, 2, 5, 6), (2, 1, 3, 8), (2, 3, 4, 8), (2, 2, 4, 4), (3, 3, 3, 2), (2, 3, 1, 4)]
 

@@ -14,7 +14,6 @@ from explorers.compass import CompassExplorer
 from explorers.depth import DepthExplorer
 from explorers.guessing import GuessingGame
 from explorers.overlap import OverlapExplorer
-from explorers.position_dots import PositionDots
 from explorers.rewards import RewardsExplorer
 from explorers.sampling import SamplingExplorer
 from explorers.sentence import SentenceExplorer
@@ -31,7 +30,6 @@ __all__ = [
     "Explorer",
     "GuessingGame",
     "OverlapExplorer",
-    "PositionDots",
     "RewardsExplorer",
     "SamplingExplorer",
     "SentenceExplorer",

@@ -1,40 +1,25 @@
 """Trained on 32 characters, tested on 256: what happens beyond 32, and what does fine-tuning mend?
 
-The model of `position_schemes`. The last two arms are rotary with a base of 1,000,000: set after
-training, and from the first step. to 31, to 63, to 127, to 255: the loss at positions 0–31, 32–63,
-64–127, 128–255 of 256 characters; cropped: at the same positions 128–255, by a model that sees only
-the last 32 characters; tuned to 31, tuned to 255 and tuned cropped: the same after fine-tuning on
-texts of 256 characters, eight at a time.
+The model of `position_schemes` with one layer. The last two arms are rotary with a base of
+1,000,000: set after training, and from the first step. to 31, to 63, to 127, to 255: the loss at
+positions 0–31, 32–63, 64–127, 128–255 of 256 characters; cropped: at the same positions 128–255, by
+a model that sees only the last 32 characters; tuned to 31, tuned to 255 and tuned cropped: the same
+after fine-tuning on texts of 256 characters, eight at a time.
 """
 
 import copy
-from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.positions import Rotary
 from helpers.training import train
 from studies import Study
 from studies._plays import plays
-from studies.position_schemes import HELD_OUT, C, H, T, untrained
+from studies.position_schemes import HELD_OUT, T, set_base, trained
 
-FAR, LARGE = 256, 1e6
+FAR = 256
 NAMES = ("to 31", "to 63", "to 127", "to 255")
-
-
-@cache
-def trained(scheme: str, large: bool, seed: int, steps: int, rate: float) -> nn.Module:
-    model = untrained(scheme, seed)
-    if large:
-        model.layer.rotary = Rotary(C // H, LARGE)
-    train(
-        model, plays(HELD_OUT)[1], steps=steps, block_size=T, batch_size=32,
-        optimizer=torch.optim.Adam(model.parameters(), lr=rate),
-        generator=torch.Generator().manual_seed(seed),
-    )  # fmt: skip
-    return model
 
 
 @torch.no_grad()
@@ -66,24 +51,23 @@ def cropped(model: nn.Module) -> float:
 
 
 def run(arm: str, seed: int, *, steps: int, rate: float, tuning: int) -> dict[str, float]:
-    scheme = arm.split(",")[0]
-    model = copy.deepcopy(trained(scheme, arm.endswith("large base"), seed, steps, rate))
-    if arm.endswith("base raised"):
-        model.layer.rotary = Rotary(C // H, LARGE)  # type: ignore[union-attr]
-    numbers = dict(zip(NAMES, ranges(model), strict=True))
-    untuned = trained(scheme, False, seed, steps, rate)
-    numbers["cropped"] = cropped(untuned)
+    untuned = trained(arm.split(",")[0], seed, "one layer", steps, rate)
+    large = arm == "rotary, large base"
+    made = copy.deepcopy(trained(arm, seed, "one layer", steps, rate) if large else untuned)
+    if arm == "rotary, base raised":
+        set_base(made, 1e6)
+    numbers = dict(zip(NAMES, ranges(made), strict=True)) | {"cropped": cropped(untuned)}
     train(
-        model, plays(HELD_OUT)[1], steps=tuning, block_size=FAR, batch_size=8,
-        optimizer=torch.optim.Adam(model.parameters(), lr=3e-3),
+        made, plays(HELD_OUT)[1], steps=tuning, block_size=FAR, batch_size=8,
+        optimizer=torch.optim.Adam(made.parameters(), lr=3e-3),
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
-    after = ranges(model)
+    after = ranges(made)
     return {
         **numbers,
         "tuned to 31": after[0],
         "tuned to 255": after[-1],
-        "tuned cropped": cropped(model),
+        "tuned cropped": cropped(made),
     }
 
 

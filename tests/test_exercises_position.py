@@ -1,11 +1,10 @@
 """The exercises on position beyond what their declaration says."""
 
-import numpy as np
-import pytest
 import torch
 import torch.nn.functional as F
 
 from exercises import position as check
+from exercises.check import normal
 from helpers.positions import Rotary, half_split
 from tests.answers import accepted, refused
 
@@ -32,8 +31,7 @@ LOSSES = {1e4: 2.9, 1e5: 2.6, 1e6: 2.4, 1e7: 2.5}
 
 
 test_another_right_answer_is_right = accepted(
-    (check.is_equivariant, lambda f, x, o: ((f(x[o]) - f(x)[o]).abs() < 1e-5).all()),
-    (check.is_equivariant, lambda f, x, o: np.bool_((f(x[o]) - f(x)[o]).norm() < 1e-5)),
+    (check.wrong_turns, {name: letter.upper() for name, letter in check.WRONG.items()}),
     (check.best_base, [{int(b): torch.tensor(x) for b, x in LOSSES.items()}, 10**6]),
     (check.to_halves, half_split),
     (check.rotary_attention, fused),
@@ -41,38 +39,30 @@ test_another_right_answer_is_right = accepted(
 )
 
 
-@pytest.mark.parametrize(
-    "measure",
-    [
-        lambda y: torch.stack((y.mean(-1), y.norm(dim=-1))),
-        torch.abs,
-        lambda y: y[:3],
-        lambda y: y[:, 1:],
-    ],
-)
-def test_a_test_of_equivariance_that_compares_a_part_is_found(measure):
-    def compares_a_part(f, x, order):
-        return torch.allclose(measure(f(x[order])), measure(f(x)[order]), atol=1e-5)
-
-    assert check.is_equivariant(compares_a_part).outcome == "not yet"
-
-
-@pytest.mark.parametrize(
-    ("own_x", "own_order"),
-    [
-        (torch.randn_like, lambda order: order),
-        (lambda x: x + 1, lambda order: order),
-        (lambda x: x, lambda order: order.sort().values.roll(2)),
-    ],
-)
-def test_a_test_of_equivariance_uses_what_it_is_given(own_x, own_order):
-    def on_own(f, x, order):
-        return check.is_equivariant.right(f, own_x(x), own_order(order))
-
-    assert check.is_equivariant(on_own).outcome == "not yet"
+def test_each_suspect_has_the_fault_that_it_is_said_to_have():
+    A, B, C, D = check.SUSPECTS.values()
+    rotary, rows = Rotary(8), normal(6, 8, seed=3)
+    there = rotary(rows[None, None], 5)[0, 0]
+    torch.testing.assert_close(D(rows, 5), rotary(rows[None, None])[0, 0])
+    torch.testing.assert_close(A(rows, 5).norm(dim=-1), there.norm(dim=-1))
+    torch.testing.assert_close(B(rows, 5), there)
+    same = B(rows[:1], 1000), B(rows[:1], 1001)
+    assert torch.equal(*same) and not torch.allclose(A(rows, 5), there, atol=0.1)
+    assert (C(rows, 5).norm(dim=-1) - there.norm(dim=-1)).abs().max() > 0.1
+    layout = [*range(0, 8, 2), *range(1, 8, 2)]
+    torch.testing.assert_close(A(rows, 5)[:, layout], rotary(rows[None, None, :, layout], 5)[0, 0])
 
 
 test_other_mistakes_are_told = refused(
+    (check.wrong_turns, "beda", "a dictionary"),
+    (check.wrong_turns, check.WRONG | {"A": "g"}, "letters a to f"),
+    (check.wrong_turns, check.WRONG | {"A": "a"}, "None of the four"),
+    (check.wrong_turns, check.WRONG | {"B": "f"}, "No value was turned"),
+    (check.wrong_turns, check.WRONG | {"C": "b"}, "How long is it"),
+    (check.wrong_turns, check.WRONG | {"D": "e"}, "start=5"),
+    (check.wrong_turns, check.WRONG | {"A": "e"}, "unit matrix"),
+    (check.wrong_turns, check.WRONG | {"B": "b"}, "1,000 and 1,001"),
+    (check.wrong_turns, check.WRONG | {"A": "d"}, "3 of 4"),
     (check.best_base, (LOSSES, LOSSES[1e6]), "one of the four bases"),
     (check.best_base, ({b: 64 * x for b, x in LOSSES.items()}, 1e6), "not the sum"),
     (check.best_base, ({**LOSSES, 1e4: 2.2}, 1e6), "positions 0 to 31"),

@@ -23,7 +23,6 @@ REFUSED = [
     ("DepthExplorer", "layer", 49, "layer is a place on the way up, from 0 to 48, not 49"),
     ("OverlapExplorer", "processes", 0, "processes is how many GPUs, from 1 to 16384, not 0"),
     ("OverlapExplorer", "bandwidth", nan, "bandwidth is bytes a second, from 100000000 .* not nan"),
-    ("PositionDots", "p", 128, "p is a position from 0 to"),
     ("SamplingExplorer", "temperature", nan, "temperature is a number from 0 to 3, not nan"),
     ("SamplingExplorer", "top_p", 0, "top_p is a probability above 0, up to 1, not 0"),
     ("SamplingExplorer", "answer", {}, "answer cannot be set: set prompt"),

@@ -182,21 +182,6 @@ CASES = {
         ],
         within=2e-3,
     ),
-    "PositionDots": Case(
-        lambda: explorers.PositionDots(length=64, n_embd=32),
-        ".says .dot, .says .self",
-        lambda e: [e.dots()[e.p, e.r].item(), 2**e.log_width / 2],
-        [
-            Step("slider position r", "ArrowRight*2", "PE(20) · PE(28)", {"r": 28}),
-            Step("slider position p", "End", "PE(63) · PE(28)", {"p": 63}),
-            Step("slider width C", "ArrowLeft*2", "", {"log_width": 3}),
-            Step("slider base", "Home", "", {"log_base": 1}),
-            Step("canvas", "click 0.789 0.164", "PE(10) · PE(50)", {"p": 10, "r": 50}),
-            Step("svg.plot", "click 0.97 0.5", "PE(10) · PE(63)", {"r": 63}),
-            Step("", "python", "PE(7) · PE(7)", {"length": 8}),
-        ],
-        within=0.011,
-    ),
     "DepthExplorer": Case(
         lambda: explorers.DepthExplorer(skips=False, scale=0.5),
         "td.number",
