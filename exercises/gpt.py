@@ -84,6 +84,8 @@ def my_shape(answer):
         "Set my_shape to a pair, the shape (L, H, C) and the losses, ((4, 4, 24), {0: …, 1: …}).",
     )
     diagnose("""
+        A model has at least one block, and C numbers that its H heads share equally.
+            min(L, H) < 1 or C % H != 0
         It costs more than 33,000 parameters: see `n_parameters(V, 16, L, C)`.
             85 * C + L * (12 * C**2 + 13 * C) + 2 * C > 33_000
         No model gets so low in 100 steps: is it the loss that `tried` returns, and is the mask
