@@ -122,10 +122,6 @@ class AttentionExplorer(Explorer):
         """The weights (T, T) of the chosen head."""
         return np.asarray(self._maps[self.layer, self.head])
 
-    def shown(self) -> Array:
-        """The weights (T, T) of the chosen head, NaN where masked."""
-        return np.where(self._masked, np.float32("nan"), self._head_weights())
-
     def picture(self) -> plots.Picture:
         """The sentence, with arcs from the query to its keys, whatever the stage."""
         labels = [plots.verbatim(short(plots.visible(token) or "∅", 10)) for token in self.tokens]
@@ -134,7 +130,7 @@ class AttentionExplorer(Explorer):
             widths = np.full(len(labels), 2.0)
         at, end = np.cumsum(widths) - widths / 2, widths.sum()
         where = f"Layer {self.layer}, head {self.head}"
-        row = np.nan_to_num(self.shown())
+        row = self._head_weights()
         queries = range(len(row)) if self.query < 0 else [self.query]
         reach = max([abs(at[i] - at[j]) for i in queries for j in np.flatnonzero(row[i] >= 0.01)])
         said = "" if self.query < 0 else f", from query {self.query} “{labels[self.query]}”"
