@@ -436,7 +436,7 @@ function build({ model, node: box, soon }) {
     measured = now;
     const narrow = wide < 560;
     sentence.resize(wide - 8, narrow ? 190 : 166);
-    if (L > H) grid.resize(wide - 30, 330);
+    if (L > H) grid.resize(wide - 30, 280);
     else grid?.resize(narrow ? wide - 30 : 0.3 * wide, 190);
     map.resize(narrow ? wide - 4 : (grid ? 0.44 : 0.5) * wide, narrow ? 300 : 236);
     drawn = "";

@@ -5,15 +5,12 @@ Example (`maps` and `scores` as `helpers.hooks` gives them, or one's own)::
     AttentionExplorer(["the", "cat", "sat"], maps)
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import traitlets
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
 from explorers.attention_maps import (
     Array,
@@ -30,22 +27,6 @@ from explorers.notable_heads import notable_heads, opening_query
 from helpers import plots
 
 _GIVEN = ("title", "tokens", "shape", "weight_steps", "raw_scores", "masked", "notable_heads")
-
-# Beside the axes of the still picture: how far along or across them, and how a label is aligned.
-_SIDES = {
-    "left": (-0.012, "right", "center_baseline"),
-    "bottom": (-0.012, "center", "top"),
-    "top": (1.05, "center", "baseline"),
-}
-# Where the parts of the still picture stand: the large one, the query's keys, all heads.
-_LARGE = (0.48, 0.15, 0.4, 0.69)
-_PLACES = {
-    1: [(0.16, 0.15, 0.64, 0.69)],
-    2: [_LARGE, (0.1, 0.15, 0.27, 0.69)],
-    3: [_LARGE, (0.1, 0.08, 0.27, 0.33), (0.06, 0.53, 0.34, 0.3)],
-}
-# With many more layers than heads all of them stand beside, not above.
-_BESIDE = [_LARGE, (0.31, 0.15, 0.08, 0.69), (0.05, 0.04, 0.2, 0.77)]
 
 
 class AttentionExplorer(Explorer):
@@ -141,118 +122,39 @@ class AttentionExplorer(Explorer):
         """The weights (T, T) of the chosen head."""
         return np.asarray(self._maps[self.layer, self.head])
 
-    def shown(self) -> Array:
-        """The weights (T, T) of the chosen head, NaN where masked."""
-        return np.where(self._masked, np.float32("nan"), self._head_weights())
-
     def picture(self) -> plots.Picture:
-        """The weights, whatever the stage."""
-        layers, heads = self.shape[:2]
-        where = f"layer {self.layer}, head {self.head}"
-        parts: list[Any] = [self._draw_map]
-        alt = f"Attention of {self.describe()}; {where} in large"
-        if self.query >= 0:
-            parts.append(self._draw_query)
-            alt += f", with the strongest keys of query {self.query}"
-        if layers * heads > 1:
-            parts.append(self._draw_grid)
-        width = 9.6 if len(parts) > 1 else 5.6
-        fig, axes = plots.picture(f"{alt}.", width=width, height=5, columns=len(parts))
-        # Fixed places: to have them worked out would double the time until the explorer is there.
-        fig.set_layout_engine(None)
-        tall = len(parts) == 3 and layers > 2 * heads
-        places = _BESIDE if tall else _PLACES[len(parts)]
-        for draw, place, ax in zip(parts, places, np.ravel(axes), strict=True):
-            draw(ax)
-            ax.set_position(place)  # after a colour bar has taken its room from it
-        for bar in fig.axes[len(parts) :]:
-            left, bottom, wide, high = places[0]
-            bar.set_position((left + wide + 0.02, bottom, 0.16 / width, high))
-        fig.axes[0].set_title(f"{where.capitalize()}: weights")
-        title = plots.verbatim(short(self.title, 80))
-        fig.suptitle(title, x=0.02, ha="left", fontsize=12, weight="bold")
+        """The sentence, with arcs from the query to its keys, whatever the stage."""
+        labels = [plots.verbatim(short(plots.visible(token) or "∅", 10)) for token in self.tokens]
+        widths = np.array([len(label) + 1.5 for label in labels])
+        if turned := bool(widths.sum() > 130):
+            widths = np.full(len(labels), 2.0)
+        at, end = np.cumsum(widths) - widths / 2, widths.sum()
+        where = f"Layer {self.layer}, head {self.head}"
+        row = self._head_weights()
+        queries = range(len(row)) if self.query < 0 else [self.query]
+        reach = max([abs(at[i] - at[j]) for i in queries for j in np.flatnonzero(row[i] >= 0.01)])
+        said = "" if self.query < 0 else f", from query {self.query} “{labels[self.query]}”"
+        alt = f"Attention of {self.describe()}; {where}: arcs{said} to its keys."
+        fig, ax = plots.picture(alt, width=9.6, height=3.2)
+        fig.set_layout_engine(None)  # to have the places worked out would double the time
+        ax.set_position((0.02, 0.04, 0.96, 0.74))
+        ax.set(xlim=(0, max(end, 40)), ylim=(-1.2 if turned else -0.7, 1.1))
+        ax.set_axis_off()
+        half = np.linspace(0, np.pi, 40)
+        for i in queries:
+            for j in np.flatnonzero(row[i] >= 0.01):
+                middle, radius = (at[i] + at[j]) / 2, max(0.4, abs(at[i] - at[j]) / 2)
+                rise = max(
+                    0.1, 2 * radius / max(1, reach)
+                )  # the widest is as high as there is room
+                width, alpha = 0.5 + 7 * row[i, j], 1 if self.query >= 0 else 0.35
+                x, y = middle + radius * np.cos(half), min(1, rise) * np.sin(half)
+                ax.plot(x, y, color=plots.BLUE, linewidth=width, alpha=alpha)
+        size = float(np.clip(9.6 * 72 / end / (0.7 if turned else 0.62), 4, 13))
+        for i, label in enumerate(labels):
+            one = {"color": plots.RED, "weight": "bold"} if i == self.query else {}
+            style: dict[str, Any] = {"fontsize": size, "rotation": 90 if turned else 0} | one
+            ax.text(at[i], -0.05, label, ha="center", va="top", **style)
+        fig.suptitle(plots.verbatim(short(self.title, 80)), x=0.02, ha="left", weight="bold")
+        fig.text(0.02, 0.85, f"{where}: weights{plots.verbatim(said)}", va="center")
         return fig
-
-    def _draw_grid(self, ax: Axes) -> None:
-        """All heads in one image: layers downwards, heads to the right, a gap between them."""
-        layers, heads, T = self.shape
-        each = -(-T // 24)  # of a long text a cell of the small maps is the largest of a block
-        blocks = np.pad(self._maps, [(0, 0)] * 2 + [(0, -T % each)] * 2)
-        size = blocks.shape[-1] // each
-        strongest = blocks.reshape(layers, heads, size, each, size, each).max((3, 5))
-        hidden = self._masked[::each, ::each] & (strongest == 0)
-        gap = max(1, size // 12)
-        wall = np.zeros((layers, size + gap, heads, size + gap), np.float32)
-        shades = np.where(hidden, np.nan, np.sqrt(strongest))
-        wall[:, :size, :, :size] = shades.transpose(0, 2, 1, 3)
-        step = size + gap
-        plots.heatmap(wall.reshape(layers * step, heads * step), ax=ax, limits=(0, 1))
-        for side, count in (("top", heads), ("left", layers)):
-            named = range(0, count, 1 if count <= 16 else 5)
-            _write(ax, side, np.array(named) * step + (size - 1) / 2, map(str, named))
-        ax.set_title("All heads", pad=18 if layers <= 2 * heads else 26)
-        ax.set_ylabel("layer", labelpad=16)
-        corner = self.head * step - 0.5, self.layer * step - 0.5
-        ax.add_patch(Rectangle(corner, size, size, fill=False, edgecolor=plots.RED, linewidth=2.5))
-        ax.set_anchor("W")
-
-    def _draw_map(self, ax: Axes) -> None:
-        # The square root lets small weights be told apart, as in the browser.
-        plots.heatmap(np.sqrt(self.shown()), ax=ax, limits=(0, 1), colorbar="weight")
-        marks = [0, 0.05, 0.25, 0.5, 1]
-        bar: Any = ax.images[0].colorbar
-        bar.set_ticks(np.sqrt(marks), labels=map(str, marks))
-        if self.query >= 0:
-            for ink, width in (
-                (plots.PAPER, 4.5),
-                (plots.RED, 2.5),
-            ):  # on dark and on bright
-                row: dict[str, Any] = {
-                    "fill": False,
-                    "edgecolor": ink,
-                    "linewidth": width,
-                    "zorder": 3,
-                }
-                ax.add_patch(Rectangle((-0.5, self.query - 0.5), self.shape[2], 1, **row))
-        at = np.arange(0, len(self.tokens), -(-len(self.tokens) // 24))  # 24 can be read at most
-        labels = [_short(self.tokens[i]) for i in at]
-        turned = [len(self.tokens[i]) > 1 for i in at]
-        _write(ax, "bottom", at, labels, turned)
-        _write(ax, "left", at, labels)
-        room = 6 + 5 * max(map(len, labels))  # in points: to measure them would take too long
-        ax.set_xlabel("key", labelpad=room if any(turned) else 14)
-        ax.set_ylabel("query", labelpad=room)
-
-    def _draw_query(self, ax: Axes) -> None:
-        """The strongest keys of the query, as the table in the browser has them."""
-        row = self.shown()[self.query]
-        open_ = np.flatnonzero(~np.isnan(row))
-        keys = open_[np.argsort(-row[open_], kind="stable")][:8]
-        ax.barh(range(len(keys)), row[keys], 0.7, color=plots.BLUE)
-        _write(ax, "left", range(len(keys)), [f"{_short(self.tokens[j])}  {j}" for j in keys])
-        ax.set_ylim(7.5, -0.5)
-        ax.tick_params(length=0, labelsize=8)
-        layers, heads = self.shape[:2]
-        gap = "\n" if layers > 2 * heads else " "  # then the map stands close to the right
-        ax.set_title(f"Query {self.query} “{_short(self.tokens[self.query])}”{gap}attends to")
-
-
-def _write(
-    ax: Axes, side: str, at: Iterable[float], labels: Iterable[str], turned: Iterable[bool] = ()
-) -> None:
-    """Labels beside the axes, as texts: ticks would take Matplotlib twice as long, and nothing is
-    seen of an explorer until its still picture is drawn. turned: which of them are.
-    """
-    edge, across, along = _SIDES[side]
-    upwards = side in ("left", "right")
-    (ax.yaxis if upwards else ax.xaxis).set_ticks([])
-    look: dict[str, Any] = {"fontsize": 8, "color": ax.xaxis.label.get_color()}
-    look |= {"transform": ax.get_yaxis_transform() if upwards else ax.get_xaxis_transform()}
-    for i, label, turn in zip_longest(at, labels, turned):
-        x, y = (edge, i) if upwards else (i, edge)
-        ax.text(x, y, label, ha=across, va=along, rotation=90 if turn else 0, **look)
-
-
-def _short(token: str) -> str:
-    """A token as a label that leaves room for others."""
-    return plots.verbatim(short(plots.visible(token) or "∅", 10))

@@ -10,7 +10,7 @@ import torch
 import traitlets
 
 from explorers.base import Explorer, esm, in_range
-from helpers.plots import BLUE, GREY, RED, Picture, picture
+from helpers.plots import BLUE, RED, Picture, picture
 
 WIDTH, TOKENS, DEEPEST = 32, 8, 48
 DEPTHS = (2, 4, 8, 16, 32, 48)
@@ -98,27 +98,24 @@ class DepthExplorer(Explorer):
         }
 
     def picture(self) -> Picture:
-        """The size of the stream and the gradient, by layer."""
+        """Two towers, a slab for each layer: as bright as what is left, vermilion where it grew."""
         now = self.measures()
-        fig, axes = picture(
-            f"Size of the stream and gradient by layer, on logarithmic axes: {self.describe()}.",
-            width=9,
-            height=3.2,
-            columns=2,
-        )
-        for ax, name, colour, line in zip(
-            axes, ("size", "gradient"), (BLUE, RED), ("-", "--"), strict=True
-        ):
-            ax.axvline(self.layer, color=GREY, linewidth=1, linestyle=":")
-            ax.plot(now[name], line, color=colour)
-            ax.plot([self.layer], [now[name][self.layer]], "o", color=GREY, clip_on=False)
-            low, high = now[name].min(), now[name].max()
-            ax.set(xlim=(0, DEEPEST), ylim=(min(low, -2) - 0.3, max(high, 2) + 0.3))
-            ax.yaxis.set_major_formatter(lambda power, _: f"$10^{{{power:g}}}$")
-            ax.yaxis.get_major_locator().set_params(integer=True)
-            ax.set(xlabel="layers")
-        axes[0].set(title="Size of the stream")
-        axes[1].set(title="Gradient, relative to the end")
+        alt = f"Size of the stream and gradient, two towers of layers: {self.describe()}."
+        fig, axes = picture(alt, width=6, height=4, columns=2)
+        for ax, name in zip(axes, ("size", "gradient"), strict=True):
+            for place, power in enumerate(now[name]):
+                left = float(np.clip(1 + power / 6, 0, 1))  # paper at 10⁻⁶, vermilion at 10³
+                color = RED if power >= 1 else BLUE
+                ax.barh(place, 1, 0.8, left=-0.5, color=color, alpha=left)
+            for y, va, power in (
+                (-1, "top", now[name][0]),
+                (self.depth + 1, "bottom", now[name][-1]),
+            ):
+                ax.text(0, y, in_powers(power), ha="center", va=va)
+            ax.set(xlim=(-1.5, 1.5), ylim=(-6, DEEPEST + 6))
+            ax.set_axis_off()
+        axes[0].set_title("Stream ↑", loc="center")
+        axes[1].set_title("Gradient ↓", loc="center")
         return fig
 
     def describe(self) -> str:
