@@ -37,15 +37,8 @@ _SIDES = {
     "bottom": (-0.012, "center", "top"),
     "top": (1.05, "center", "baseline"),
 }
-# Where the parts of the still picture stand: the large one, the query's keys, all heads.
-_LARGE = (0.48, 0.15, 0.4, 0.69)
-_PLACES = {
-    1: [(0.16, 0.15, 0.64, 0.69)],
-    2: [_LARGE, (0.1, 0.15, 0.27, 0.69)],
-    3: [_LARGE, (0.1, 0.08, 0.27, 0.33), (0.06, 0.53, 0.34, 0.3)],
-}
-# With many more layers than heads all of them stand beside, not above.
-_BESIDE = [_LARGE, (0.31, 0.15, 0.08, 0.69), (0.05, 0.04, 0.2, 0.77)]
+# Where its parts stand: the sentence, the map (by itself, or beside all heads), all heads.
+_PLACES = [(0.02, 0.7, 0.96, 0.21), (0.11, 0.17, 0.37, 0.38), (0.61, 0.07, 0.37, 0.44)]
 
 
 class AttentionExplorer(Explorer):
@@ -146,35 +139,57 @@ class AttentionExplorer(Explorer):
         return np.where(self._masked, np.float32("nan"), self._head_weights())
 
     def picture(self) -> plots.Picture:
-        """The weights, whatever the stage."""
+        """The sentence, the map and all heads: the weights, whatever the stage."""
         layers, heads = self.shape[:2]
         where = f"layer {self.layer}, head {self.head}"
-        parts: list[Any] = [self._draw_map]
-        alt = f"Attention of {self.describe()}; {where} in large"
-        if self.query >= 0:
-            parts.append(self._draw_query)
-            alt += f", with the strongest keys of query {self.query}"
-        if layers * heads > 1:
-            parts.append(self._draw_grid)
-        width = 9.6 if len(parts) > 1 else 5.6
-        fig, axes = plots.picture(f"{alt}.", width=width, height=5, columns=len(parts))
+        asks = "each query" if self.query < 0 else f"query {self.query}"
+        alt = f"Attention of {self.describe()}; {where}: arcs from {asks} to its keys, and the map."
+        parts = [self._draw_sentence, self._draw_map, self._draw_grid][: 2 + (layers * heads > 1)]
+        fig, axes = plots.picture(alt, width=9.6, height=6.6, columns=len(parts))
         # Fixed places: to have them worked out would double the time until the explorer is there.
         fig.set_layout_engine(None)
-        tall = len(parts) == 3 and layers > 2 * heads
-        places = _BESIDE if tall else _PLACES[len(parts)]
-        for draw, place, ax in zip(parts, places, np.ravel(axes), strict=True):
+        for draw, place, ax in zip(parts, _PLACES, axes, strict=False):
             draw(ax)
             ax.set_position(place)  # after a colour bar has taken its room from it
-        for bar in fig.axes[len(parts) :]:
-            left, bottom, wide, high = places[0]
-            bar.set_position((left + wide + 0.02, bottom, 0.16 / width, high))
-        fig.axes[0].set_title(f"{where.capitalize()}: weights")
+        left, bottom, wide, high = _PLACES[1]
+        fig.axes[-1].set_position((left + wide + 0.01, bottom, 0.017, high))
+        axes[1].set_title(f"{where.capitalize()}: weights")
         title = plots.verbatim(short(self.title, 80))
         fig.suptitle(title, x=0.02, ha="left", fontsize=12, weight="bold")
         return fig
 
+    def _draw_sentence(self, ax: Axes) -> None:
+        """The tokens in a line, and an arc from the query (or from each) to each key."""
+        T = len(self.tokens)
+        names = [_short(token) for token in self.tokens]
+        widths = np.array([len(name) + 1.5 for name in names])
+        size = min(14, 1050 / widths.sum())  # in points, of a picture so wide
+        if turned := size < 8:
+            widths[:] = 1
+        at = np.cumsum(widths) - widths / 2
+        span = max(at[-1] - at[0], 1)
+        once = np.linspace(0, np.pi, 40)
+        for i in range(T) if self.query < 0 else [self.query]:
+            for j, weight in enumerate(self._head_weights()[i]):
+                if weight < (0.1 if self.query < 0 else 0.01):
+                    continue
+                half = (at[j] - at[i]) / 2
+                x = at[i] + half * (1 - np.cos(once))
+                y = (abs(2 * half) / span) ** 0.7 * np.sin(once)
+                if i == j:
+                    x = at[i] + 0.006 * span * np.sin(2 * once)
+                    y = 0.07 * (1 - np.cos(2 * once))
+                look = {"alpha": 0.2 + 0.8 * weight, "linewidth": 0.5 + 6 * weight}
+                ax.plot(x, y, color=plots.BLUE, clip_on=False, **look)
+        for i in range(0, T, -(-T // 60)):
+            ink = {"color": plots.RED, "weight": "bold"} if i == self.query else {}
+            ax.text(at[i], -0.05, names[i], size=8 if turned else size, rotation=90 * turned,
+                    ha="center", va="top", **ink)  # fmt: skip
+        ax.set(xlim=(0, widths.sum()), ylim=(0, max(0.5, ax.dataLim.y1)))
+        ax.set_axis_off()
+
     def _draw_grid(self, ax: Axes) -> None:
-        """All heads in one image: layers downwards, heads to the right, a gap between them."""
+        """All heads in one image, a gap between them; more layers than heads stand side by side."""
         layers, heads, T = self.shape
         each = -(-T // 24)  # of a long text a cell of the small maps is the largest of a block
         blocks = np.pad(self._maps, [(0, 0)] * 2 + [(0, -T % each)] * 2)
@@ -182,19 +197,22 @@ class AttentionExplorer(Explorer):
         strongest = blocks.reshape(layers, heads, size, each, size, each).max((3, 5))
         hidden = self._masked[::each, ::each] & (strongest == 0)
         gap = max(1, size // 12)
-        wall = np.zeros((layers, size + gap, heads, size + gap), np.float32)
         shades = np.where(hidden, np.nan, np.sqrt(strongest))
-        wall[:, :size, :, :size] = shades.transpose(0, 2, 1, 3)
+        axes, here = [("layer", layers), ("head", heads)], [self.layer, self.head]
+        if layers > heads:  # side by side
+            shades, axes, here = shades.swapaxes(0, 1), axes[::-1], here[::-1]
+        (downwards, rows), (across, columns) = axes
         step = size + gap
-        plots.heatmap(wall.reshape(layers * step, heads * step), ax=ax, limits=(0, 1))
-        for side, count in (("top", heads), ("left", layers)):
+        wall = np.zeros((rows, step, columns, step), np.float32)
+        wall[:, :size, :, :size] = shades.transpose(0, 2, 1, 3)
+        plots.heatmap(wall.reshape(rows * step, columns * step), ax=ax, limits=(0, 1))
+        for side, count in (("top", columns), ("left", rows)):
             named = range(0, count, 1 if count <= 16 else 5)
             _write(ax, side, np.array(named) * step + (size - 1) / 2, map(str, named))
-        ax.set_title("All heads", pad=18 if layers <= 2 * heads else 26)
-        ax.set_ylabel("layer", labelpad=16)
-        corner = self.head * step - 0.5, self.layer * step - 0.5
+        ax.set_title(f"All heads: {across} →, {downwards} ↓", pad=20)
+        corner = here[1] * step - 0.5, here[0] * step - 0.5
         ax.add_patch(Rectangle(corner, size, size, fill=False, edgecolor=plots.RED, linewidth=2.5))
-        ax.set_anchor("W")
+        ax.set_anchor("NW")
 
     def _draw_map(self, ax: Axes) -> None:
         # The square root lets small weights be told apart, as in the browser.
@@ -203,17 +221,10 @@ class AttentionExplorer(Explorer):
         bar: Any = ax.images[0].colorbar
         bar.set_ticks(np.sqrt(marks), labels=map(str, marks))
         if self.query >= 0:
-            for ink, width in (
-                (plots.PAPER, 4.5),
-                (plots.RED, 2.5),
-            ):  # on dark and on bright
-                row: dict[str, Any] = {
-                    "fill": False,
-                    "edgecolor": ink,
-                    "linewidth": width,
-                    "zorder": 3,
-                }
-                ax.add_patch(Rectangle((-0.5, self.query - 0.5), self.shape[2], 1, **row))
+            for ink, width in ((plots.PAPER, 4.5), (plots.RED, 2.5)):  # on dark and on bright
+                look: dict[str, Any] = {"edgecolor": ink, "linewidth": width, "zorder": 3}
+                row = Rectangle((-0.5, self.query - 0.5), self.shape[2], 1, fill=False, **look)
+                ax.add_patch(row)
         at = np.arange(0, len(self.tokens), -(-len(self.tokens) // 24))  # 24 can be read at most
         labels = [_short(self.tokens[i]) for i in at]
         turned = [len(self.tokens[i]) > 1 for i in at]
@@ -222,19 +233,6 @@ class AttentionExplorer(Explorer):
         room = 6 + 5 * max(map(len, labels))  # in points: to measure them would take too long
         ax.set_xlabel("key", labelpad=room if any(turned) else 14)
         ax.set_ylabel("query", labelpad=room)
-
-    def _draw_query(self, ax: Axes) -> None:
-        """The strongest keys of the query, as the table in the browser has them."""
-        row = self.shown()[self.query]
-        open_ = np.flatnonzero(~np.isnan(row))
-        keys = open_[np.argsort(-row[open_], kind="stable")][:8]
-        ax.barh(range(len(keys)), row[keys], 0.7, color=plots.BLUE)
-        _write(ax, "left", range(len(keys)), [f"{_short(self.tokens[j])}  {j}" for j in keys])
-        ax.set_ylim(7.5, -0.5)
-        ax.tick_params(length=0, labelsize=8)
-        layers, heads = self.shape[:2]
-        gap = "\n" if layers > 2 * heads else " "  # then the map stands close to the right
-        ax.set_title(f"Query {self.query} “{_short(self.tokens[self.query])}”{gap}attends to")
 
 
 def _write(

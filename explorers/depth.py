@@ -8,14 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 import traitlets
+from matplotlib.colors import to_rgb
 
 from explorers.base import Explorer, esm, in_range
-from helpers.plots import BLUE, GREY, RED, Picture, picture
+from helpers.plots import BLUE, RED, Picture, picture
 
 WIDTH, TOKENS, DEEPEST = 32, 8, 48
 DEPTHS = (2, 4, 8, 16, 32, 48)
 NORMS = ("none", "pre", "post")
 SCALES = (0.1, 0.25, 0.5, 1.0, 2.0)
+FAINTEST, STRONGEST = -6, 3  # powers of ten: a layer is paper there, and vermilion there
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -98,27 +100,28 @@ class DepthExplorer(Explorer):
         }
 
     def picture(self) -> Picture:
-        """The size of the stream and the gradient, by layer."""
+        """Both towers: a layer pales as little is left there, and reddens as it grows."""
         now = self.measures()
         fig, axes = picture(
-            f"Size of the stream and gradient by layer, on logarithmic axes: {self.describe()}.",
-            width=9,
-            height=3.2,
+            f"Two towers of layers, coloured by what is left there: {self.describe()}.",
+            width=7,
+            height=3.6,
             columns=2,
         )
-        for ax, name, colour, line in zip(
-            axes, ("size", "gradient"), (BLUE, RED), ("-", "--"), strict=True
+        blue, red = np.array(to_rgb(BLUE)), np.array(to_rgb(RED))
+        for ax, name, title in zip(
+            axes, ("size", "gradient"), ("Stream ↑", "Gradient ↓"), strict=True
         ):
-            ax.axvline(self.layer, color=GREY, linewidth=1, linestyle=":")
-            ax.plot(now[name], line, color=colour)
-            ax.plot([self.layer], [now[name][self.layer]], "o", color=GREY, clip_on=False)
-            low, high = now[name].min(), now[name].max()
-            ax.set(xlim=(0, DEEPEST), ylim=(min(low, -2) - 0.3, max(high, 2) + 0.3))
-            ax.yaxis.set_major_formatter(lambda power, _: f"$10^{{{power:g}}}$")
-            ax.yaxis.get_major_locator().set_params(integer=True)
-            ax.set(xlabel="layers")
-        axes[0].set(title="Size of the stream")
-        axes[1].set(title="Gradient, relative to the end")
+            powers = now[name]
+            grown = np.clip(powers / STRONGEST, 0, 1)[:, None]
+            bright = np.clip(1 - powers / FAINTEST, 0, 1)
+            colours = np.column_stack([blue + grown * (red - blue), bright])
+            ax.barh(range(len(powers)), 1, 0.8, color=colours)
+            for place in {0, self.layer, self.depth}:
+                mark = "◂ " if place == self.layer else ""
+                ax.text(1.04, place, f"{mark}{in_powers(powers[place])}", va="center")
+            ax.set(title=title, xlim=(0, 1.8), ylim=(-1, DEEPEST + 1))
+            ax.set_axis_off()
         return fig
 
     def describe(self) -> str:
