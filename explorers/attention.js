@@ -435,8 +435,8 @@ function build({ model, node: box, soon }) {
     if (!wide || now === measured) return;
     measured = now;
     const narrow = wide < 560;
-    sentence.resize(wide - 8, narrow ? 190 : 166);
-    if (L > H) grid.resize(wide - 30, 330);
+    sentence.resize(wide - 8, narrow ? 190 : L > H ? 146 : 166);
+    if (L > H) grid.resize(wide - 30, 270);
     else grid?.resize(narrow ? wide - 30 : 0.3 * wide, 190);
     map.resize(narrow ? wide - 4 : (grid ? 0.44 : 0.5) * wide, narrow ? 300 : 236);
     drawn = "";

@@ -30,7 +30,7 @@ class DepthExplorer(Explorer):
         norm: "none", "pre" (the input of f is normalised) or "post" (the stream itself is
             normalised after each layer).
         scale: size of the output of f, relative to its input, one of 0.1, 0.25, 0.5, 1, 2.
-        layer: the layer whose numbers the table shows.
+        layer: the layer whose numbers are shown beside the ends'.
 
     The layers are feed-forward networks with ReLU, C = 32, and 8 random tokens go through them.
     Shown by layer: the size (root mean square) of the stream, the gradient that arrives there,
