@@ -41,6 +41,9 @@ function build({ get, set, slider, choice }) {
   const play = html`<button type="button" class="play" onclick=${rise}>Play</button>`;
   const alike = Array.from({ length: 3 }, () => html`<b class="number" />`);
   const after = html`<span />`;
+  const cosine = html`<p class="alike">
+    Similarity of two tokens (mean cosine): ${alike[0]} at the start, ${alike[1]} ${after}, ${alike[2]} at the end
+  </p>`;
   const says = summary();
   const page = html`
     <div class="row">${depth}${scale}</div>
@@ -50,10 +53,8 @@ function build({ get, set, slider, choice }) {
     </div>
     <div class="columns">
       <div class="towers">${size.svg}${gradient.svg}</div>
-      <div class="told"><div class="row">${play}${layer}</div>${says}</div>
-    </div>
-    <p class="alike">Similarity of two tokens (mean cosine): ${alike[0]} at the start,
-      ${alike[1]} ${after}, ${alike[2]} at the end</p>`;
+      <div class="told"><div class="row">${play}${layer}</div>${says}${cosine}</div>
+    </div>`;
 
   /** The three curves of the present settings, as powers of ten (the cosine as it is). */
   function present() {
