@@ -149,15 +149,9 @@ function keyTable(s) {
       shut(a) - shut(b) ||
       (shut(a) ? 0 : by[b] - by[a] || (scores ? scores[b] - scores[a] : 0)) ||
       a - b;
-    const order = [];
-    for (let j = 0; j < T; j++) {
-      // the ROWS first, without sorting all
-      let n = order.length;
-      if (n === lines.length && before(order[n - 1], j) < 0) continue;
-      while (n > 0 && before(j, order[n - 1]) < 0) n--;
-      order.splice(n, 0, j);
-      order.length = Math.min(order.length, lines.length);
-    }
+    const order = Array.from({ length: T }, (_, j) => j)
+      .sort(before)
+      .slice(0, lines.length);
     const scoreText = (j) => (shut(j) ? "−∞" : signedText(scores[j]));
     lines.forEach((line, n) => {
       const j = order[n];

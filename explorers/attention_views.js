@@ -259,17 +259,19 @@ function headGrid(s) {
     following = true;
     choose(...placeOf(clamp(0, to[0], columns - 1), clamp(0, to[1], lines - 1)));
   }
-  /** The small maps as large as the room allows; if there are too many columns, they scroll. */
+  /** The small maps as large as the room allows; of too many columns, those that fit are seen whole. */
   function resize(wide, tall) {
-    const [across, down] = [Math.floor(wide / columns) - gap, Math.floor(tall / lines) - gap];
+    const fitting = Math.min(columns, Math.floor(wide / (26 + gap)));
+    const [across, down] = [Math.floor(wide / fitting) - gap, Math.floor(tall / lines) - gap];
     size = clamp(26, Math.min(across, down), 72);
+    node.style.width = `${21 + fitting * (size + gap)}px`;
     [walls, hung, seen] = [{}, null, -1];
     node.style.setProperty("--cell", `${size}px`);
     fit(picture, columns * (size + gap) - gap, lines * (size + gap) - gap);
   }
   /** The focus goes with the choice, once all else is painted: to move it makes the browser lay out the page. */
   function follow() {
-    if (following) cells[current].focus({ preventScroll: true });
+    if (following && node.matches(":focus-within")) cells[current].focus({ preventScroll: true });
     following = false;
     const column = current % columns;
     if (column !== seen) node.scrollLeft = (column - 4) * (size + gap);

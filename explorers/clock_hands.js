@@ -106,8 +106,6 @@ function build({ model, get, set, slider, soon }) {
   // No distance can give more than all pairs aligned.
   const top = lengths[0].reduce((sum, a, i) => sum + a * lengths[1][i], 0) / Math.sqrt(hs) || 1;
 
-  let drawn;
-  let points; // the curve, and the base that it was reckoned for
   function paint() {
     const at = { query: get("query"), key: get("key") };
     const base = 10 ** get("log_base");
@@ -142,8 +140,7 @@ function build({ model, get, set, slider, soon }) {
 
   function paintCurve(distance, base) {
     const reached = Array.from({ length: 2 * longest + 1 }, (_, i) => i - longest);
-    if (drawn !== base) points = reached.map((d) => [d, total(d, base)]);
-    drawn = base;
+    const points = reached.map((d) => [d, total(d, base)]);
     const shown = (x, y) => points.map(([d, s]) => [x(d), y(s)]);
     plot.paint({
       x: [-longest, longest],

@@ -22,23 +22,6 @@ function inPowers(exact) {
   return `${digits}·10${[...String(whole)].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("")}`;
 }
 
-/** A table of numbers: columns class → heading, rows class → heading; write(row, column, text). */
-function numberTable(columns, rows) {
-  const cells = {};
-  const heads = {};
-  const head = ([name, words]) => (heads[name] = html`<th scope="col">${words}</th>`);
-  const cell = (name) => (cells[name] = html`<td class="number ${name}" />`);
-  const line = ([row, words]) => html`<tr>
-    <th scope="row">${words}</th>
-    ${Object.keys(columns).map((column) => cell(`${row}-${column}`))}
-  </tr>`;
-  const node = html`<table>
-    <thead><tr><th scope="col" />${Object.entries(columns).map(head)}</tr></thead>
-    <tbody>${Object.entries(rows).map(line)}</tbody>
-  </table>`;
-  return { node, heads, write: (row, column, text) => setText(cells[`${row}-${column}`], text) };
-}
-
 const layers = (n) => `${n} layer${n === 1 ? "" : "s"}`;
 
 function build({ get, set, slider, choice }) {
@@ -56,14 +39,11 @@ function build({ get, set, slider, choice }) {
   const size = tower("size", "Stream", "↑");
   const gradient = tower("gradient", "Gradient", "↓");
   const play = html`<button type="button" class="play" onclick=${rise}>Play</button>`;
-  const table = numberTable(
-    { start: "at the start", here: "", end: "at the end" },
-    {
-      size: "size of the stream (root mean square)",
-      gradient: "gradient (relative to the end)",
-      cosine: "similarity of two tokens (mean cosine)",
-    },
-  );
+  const alike = Array.from({ length: 3 }, () => html`<b class="number" />`);
+  const after = html`<span />`;
+  const cosine = html`<p class="alike">
+    Similarity of two tokens (mean cosine): ${alike[0]} at the start, ${alike[1]} ${after}, ${alike[2]} at the end
+  </p>`;
   const says = summary();
   const page = html`
     <div class="row">${depth}${scale}</div>
@@ -73,9 +53,8 @@ function build({ get, set, slider, choice }) {
     </div>
     <div class="columns">
       <div class="towers">${size.svg}${gradient.svg}</div>
-      <div class="told"><div class="row">${play}${layer}</div>${says}</div>
-    </div>
-    ${table.node}`;
+      <div class="told"><div class="row">${play}${layer}</div>${says}${cosine}</div>
+    </div>`;
 
   /** The three curves of the present settings, as powers of ten (the cosine as it is). */
   function present() {
@@ -92,11 +71,11 @@ function build({ get, set, slider, choice }) {
     const y = (place) => FLOOR - SLAB * (place + 1);
     const slab = (_, place) => html`<rect x="34" y=${y(place)} width="92" height=${SLAB - 1.2} />`;
     const slabs = Array.from({ length: PLACES }, slab);
-    const write = (x, anchor) => html`<text x=${x} text-anchor=${anchor} />`;
-    const [above, below, here] = [write(80, "middle"), write(80, "middle"), write(130, "start")];
+    const write = (x, anchor) => html`<text class="number" x=${x} text-anchor=${anchor} />`;
+    const [below, here, above] = [write(80, "middle"), write(130, "start"), write(80, "middle")];
     const line = html`<path />`;
     const svg = html`<svg viewBox="0 0 200 ${FLOOR + 38}" class=${kind} role="img">
-      ${slabs}${line}${above}${below}${here}
+      ${slabs}${line}${below}${here}${above}
       <text x="80" y=${FLOOR + 33} text-anchor="middle" class="name">${name} ${way}</text>
     </svg>`;
     svg.addEventListener("pointerdown", (event) => {
@@ -162,15 +141,10 @@ function build({ get, set, slider, choice }) {
     const chosen = Math.min(get("layer"), now.depth);
     if (chosen < get("layer")) set({ layer: chosen }); // fewer layers than before
     Object.assign(layer.querySelector("input"), { max: now.depth, value: chosen });
-    const after = `after ${layers(chosen)}`;
     size.paint(now.size, chosen, Math.min(1, front));
     gradient.paint(now.gradient, chosen, front - 1);
-    table.heads.here.textContent = after;
-    for (const [column, place] of Object.entries({ start: 0, here: chosen, end: now.depth })) {
-      for (const name of ["size", "gradient"])
-        table.write(name, column, inPowers(now[name][place]));
-      table.write("cosine", column, now.cosine[place].toFixed(2));
-    }
+    setText(after, `after ${layers(chosen)}`);
+    [0, chosen, now.depth].forEach((place, n) => setText(alike[n], now.cosine[place].toFixed(2)));
     says.textContent = `${now.depth} layers: ${judge(now)}`;
   }
   return { page, paint, stop: () => cancelAnimationFrame(frame) };

@@ -194,7 +194,6 @@ function build({ model, node, get, slider, soon }) {
       return `${k}: ${named(left, 12)} + ${named(right, 12)} → ${named(bpe.first + k - 1)}`;
     };
     setText(last, n ? line(n) : "no merges: every byte is a token");
-    last.title = last.textContent;
     const earlier = learnt(shown).filter((k) => k < n);
     before.replaceChildren(
       ...earlier

