@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 import traitlets
-from matplotlib.colors import to_rgb
 
 from explorers.base import Explorer, esm, in_range
 from helpers.plots import BLUE, RED, Picture, picture
@@ -17,7 +16,6 @@ WIDTH, TOKENS, DEEPEST = 32, 8, 48
 DEPTHS = (2, 4, 8, 16, 32, 48)
 NORMS = ("none", "pre", "post")
 SCALES = (0.1, 0.25, 0.5, 1.0, 2.0)
-FAINTEST, STRONGEST = -6, 3  # powers of ten: a layer is paper there, and vermilion there
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -30,7 +28,7 @@ class DepthExplorer(Explorer):
         norm: "none", "pre" (the input of f is normalised) or "post" (the stream itself is
             normalised after each layer).
         scale: size of the output of f, relative to its input, one of 0.1, 0.25, 0.5, 1, 2.
-        layer: the layer whose numbers are shown beside the ends'.
+        layer: the layer whose numbers are shown beside those of the ends.
 
     The layers are feed-forward networks with ReLU, C = 32, and 8 random tokens go through them.
     Shown by layer: the size (root mean square) of the stream, the gradient that arrives there,
