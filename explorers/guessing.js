@@ -63,8 +63,8 @@ function build({ model, node, get, set, soon }) {
   });
   const [first, second] = code.map((bits) => fixed(bits, 1));
   const rule =
-    "Nobody can ask you for probabilities, so each letter costs you both what its guess number costs " +
-    `in a code fixed beforehand: ${first} bits for a first guess, ${second} for a second and so on.`;
+    `Fewer bits are better. You and the model pay by the guess: ${first} bits if the first is right, ` +
+    `${second} if the second is, and so on, at prices fixed beforehand.`;
   const page = html`
     ${paper}<p class="counters">${you} you ${its} model, bits a letter${place}</p>${status}
     <div class="desk">${letters}${side}</div>
@@ -101,7 +101,7 @@ function build({ model, node, get, set, soon }) {
     const most = Math.log2(keys.length);
     const bar = (name, bits, own) => [name, bits / most, fixed(bits), own];
     const yours = mean(costs(get("ranks")));
-    paintBars("Bits a letter, by the number of guesses and (p) by −log₂ p", [
+    paintBars("Bits a letter, by the guesses; (p): by the probabilities, −log₂ p", [
       bar("you", yours, true),
       ...players.map(([name, ranks]) => bar(name, mean(costs(ranks)))),
       ...players.map(([name, , bits]) => bar(`${name} (p)`, mean(bits))),
@@ -112,9 +112,11 @@ function build({ model, node, get, set, soon }) {
     const gaps = costs(get("ranks")).map((bits, n) => bits - its[n]);
     const gap = mean(gaps);
     const error = 2 * Math.sqrt(mean(gaps.map((v) => (v - gap) ** 2)) / (count() - 1));
-    const who = gap < 0 ? "You win" : gap > 0 ? "The model wins" : "A tie";
-    const doubt = Math.abs(gap) > error ? "" : `, though ${count()} letters decide little`;
-    return `${who}${doubt}: the difference is ${fixed(Math.abs(gap))} ± ${fixed(error)} bits a letter.`;
+    const size = `${fixed(Math.abs(gap))} bits a letter fewer than`;
+    const won =
+      gap < 0 ? `You win: you needed ${size} the model.` : `The model wins: it needed ${size} you.`;
+    const luck = `With ${count()} letters luck alone makes up to about ${fixed(error)}`;
+    return `${gap ? won : "A tie."} ${luck}${Math.abs(gap) > error ? "" : ", so this decides little"}.`;
   }
   function paint() {
     const over = isOver();
@@ -131,7 +133,16 @@ function build({ model, node, get, set, soon }) {
   }
 
   node.addEventListener("keydown", ({ key, target, repeat, ctrlKey, metaKey, altKey }) => {
-    if (target !== paper || repeat || ctrlKey || metaKey || altKey || [...key].length > 1) return;
+    if (
+      target !== paper ||
+      isOver() ||
+      repeat ||
+      ctrlKey ||
+      metaKey ||
+      altKey ||
+      [...key].length > 1
+    )
+      return;
     if (keys.includes(key.toLowerCase())) guess(key.toLowerCase());
     else said = `“${key}” is not asked: letters from a to z, and the space.`;
     soon();

@@ -15,6 +15,7 @@ import traitlets
 from torch import Tensor
 
 from explorers.base import Explorer, esm, read_only
+from explorers.labels import short
 from helpers import data
 from helpers.formats.checkpoints import load_checkpoint
 from helpers.plots import BLUE, RED, Picture, picture
@@ -67,7 +68,15 @@ class GuessingGame(Explorer):
         super().__init__(game=game, **traits)
 
     def describe(self) -> str:
-        return f"passage {self.number + 1}, {len(self.ranks)} letters guessed"
+        """The passage, and what its letters cost the player and the model so far."""
+        n, (_, its, _) = len(self.ranks), self.game["passages"][self.number]["players"][0]
+        given = short(PASSAGES[self.number][0].strip().replace("\n", " "), 60)
+        yours, model = ([CODE[r - 1] for r in ranks[: n or None]] for ranks in (self.ranks, its))
+        cost = f"cost the model {sum(model) / len(model):.2f} bits each"
+        said = f"passage {self.number + 1}, “{given}”: {n or len(its)} letters"
+        return said + (
+            f" {cost}, the player {sum(yours) / n:.2f}" if n else f" to guess, which {cost}"
+        )
 
     def picture(self) -> Picture:
         """What each letter cost the player, upwards, and costs the model, downwards."""

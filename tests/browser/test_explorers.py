@@ -214,7 +214,7 @@ CASES = {
             Step(".paper", "e Space", "“␣”, 3 in a row!", {"ranks": [3, 1, 1, 1]}),
             Step("button Another passage", "Enter", "0/61", {"number": 1, "ranks": []}),
             Step("", "python", "1.82 you", {"number": 2, "ranks": [1, 2] * 5}),
-            Step("button Stop here", "Enter", "10 letters decide little: the difference is"),
+            Step("button Stop here", "Enter", "With 10 letters luck alone makes"),
             Step("button Copy the result", "click", "passage 3: I needed 1.82", same=True),
         ],
     ),
