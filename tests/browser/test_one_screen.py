@@ -22,7 +22,7 @@ def page(browser: Browser, lab_url: str, lab_folder: Path) -> Iterator[Page]:
     cells = [PAD]
     for name in EXPLORERS:
         cells += [f"from explorers import {name}\n{name}.example()", PAD]
-    page = lab.new_page(browser, [])
+    page = lab.new_page(browser, [], reduced_motion="reduce")  # pictures are compared
     lab.write_notebook(lab_folder / "one-screen.ipynb", cells)
     lab.open_in_lab(page, lab_url, "one-screen.ipynb")
     yield page
