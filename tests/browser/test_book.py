@@ -490,6 +490,7 @@ def test_the_search_finds_a_page(reader, book, from_server):
 
     reader.route(re.compile("^http:"), serve)
     reader.goto(f"{address}/index.html")
+    reader.wait_for_load_state("networkidle")  # the typewriter's weights: leaving aborts them
     reader.locator(".sidebar-search").fill("softmax")
     reader.locator(".sidebar-search").press("Enter")
     hits = reader.locator("#search-results li a")
