@@ -299,7 +299,8 @@ function build({ model, node, get, set, soon }) {
 
   // --- beside the map
   const field = html`<input type="text" aria-label="word" maxlength="60" size="10" spellcheck="false"
-    placeholder="a word" autocomplete="off" oninput=${() => typed("word", field.value)} />`;
+    placeholder="a word" autocomplete="off" oninput=${() => typed("word", field.value)}
+    onblur=${() => said.side !== "word" && (field.value = get("word"))} />`;
   const [messages, says] =
     html`<div class="messages" role="status" /><p class="says" role="status" />`;
   const [heading, list, caption] =
