@@ -169,9 +169,9 @@ def batches(answer):
             max(small, longer, large) > 1
         The order is: 8 pairs and 150 steps, 8 pairs and 1,200 steps, 64 pairs and 150 steps.
             small > longer or small > large
-        The second and the third should be above 0.92. Start each run from a fresh copy of the
+        The second and the third should be above 0.9. Start each run from a fresh copy of the
         transformer: `copy.deepcopy(transformer)`.
-            min(longer, large) < 0.92
+            min(longer, large) < 0.9
         The first should be clearly below the others: it has seen an eighth of their pairs.
             not 0.6 < small < min(longer, large) - 0.02
         The verdict should be "pairs" or "wrong answers".
