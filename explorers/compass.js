@@ -4,6 +4,7 @@ const FLIGHT = 700; // milliseconds
 const NAMED = 5000; // only the most frequent words are named unasked, …
 const CORE = 1.6; // … and only from so many standard deviations on: both as in compass.py
 const NEIGHBOURS = 10; // as in compass.py
+const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const SIDES = ["left", "right", "down", "up"];
 const PRESETS = {
   "love and machines": "machine animal war love dog",
@@ -21,14 +22,13 @@ function wordsOf(bytes) {
   const { vectors } = tensors((n) => new Float32Array(n));
   const row = new Map(words.map((word, i) => [word, i]));
   const vector = (word) => vectors.subarray(row.get(word) * d, row.get(word) * d + d);
-  const dot = (a, b) => a.reduce((sum, v, k) => sum + v * b[k], 0);
+  function dot(a, b, at = 0) {
+    let sum = 0;
+    for (let k = 0; k < b.length; k++) sum += a[at + k] * b[k];
+    return sum;
+  }
   /** The dot products of all words with a vector. */
-  const products = (other) =>
-    Float32Array.from(words, (_, i) => {
-      let sum = 0;
-      for (let k = 0, at = i * d; k < d; k++) sum += vectors[at + k] * other[k];
-      return sum;
-    });
+  const products = (other) => Float32Array.from(words, (_, i) => dot(vectors, other, i * d));
   /** The unit vector of the difference b − a; null if there is none. */
   function direction(a, b) {
     const step = vector(b).map((v, k) => v - vector(a)[k]);
@@ -36,38 +36,38 @@ function wordsOf(bytes) {
     return length ? step.map((v) => v / length) : null;
   }
   function near(word) {
-    if (!word) return [];
     const cosines = products(vector(word));
-    cosines[row.get(word)] = -Infinity;
-    const best = largest(cosines, Math.min(NEIGHBOURS, words.length - 1));
-    return best.map((i) => [words[i], cosines[i]]);
+    const best = largest(cosines, NEIGHBOURS + 1).filter((i) => words[i] !== word);
+    return best.slice(0, NEIGHBOURS).map((i) => [words[i], cosines[i]]);
   }
-  const pairs = (word) => new Set([...`^${word}`].map((sign, i) => sign + ([...word][i] ?? "$")));
-  let pairsOfAll;
+  const pairs = (word) => new Set([...`^${word}$`].map((sign, i, all) => sign + all[i + 1]));
   /** Words that share the most pairs of letters with one (Dice's coefficient). */
   function suggest(word) {
     const wanted = pairs(word);
-    pairsOfAll ??= words.map(pairs);
-    const alike = pairsOfAll.map(
-      (some) => (2 * [...some].filter((p) => wanted.has(p)).length) / (wanted.size + some.size),
-    );
+    const alike = words.map((other) => {
+      const some = pairs(other);
+      return (2 * [...some].filter((pair) => wanted.has(pair)).length) / (wanted.size + some.size);
+    });
     const best = largest(alike, 5).filter((i) => alike[i] > 0.3);
     return best.map((i) => words[i]);
   }
   return { words, d, row, dot, products, direction, near, suggest };
 }
 
+const meet = (a, b) =>
+  Math.abs(2 * (a.x - b.x) + a.width - b.width) < a.width + b.width &&
+  Math.abs(2 * (a.y - b.y) + a.height - b.height) < a.height + b.height;
+
 function build({ model, node, get, set, soon }) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   let table = null; // as of wordsOf
   let words = [];
-  let loading = null;
-  let said = { text: "", side: "", suggestions: [] }; // about what was typed, loaded or copied
+  let loading = false;
+  let wrong = ""; // at which side an unknown word was typed
   let at = []; // the dot products of all words: [across, up]
   let angle = 0; // between the directions, in degrees
   let from, now, to; // where the words are, as shares of what fits: x, y, x, y …
   let began = 0; // when they set out; 0: at the next frame
-  let asked = false; // is a frame asked for?
   let far = []; // which words are farther out than 99% of all?
   let ranked = []; // words to be named, the first ones first
   let names = []; // what is named, and where
@@ -79,6 +79,7 @@ function build({ model, node, get, set, soon }) {
   let ink = null;
 
   const short = (word, longest = 16) => truncate(visible(word), longest);
+  const many = () => words.length.toLocaleString("en");
   const chosen = () => table?.row.get(hover || get("word"));
 
   // --- where words are
@@ -89,8 +90,7 @@ function build({ model, node, get, set, soon }) {
     angle = Math.round((Math.acos(table.dot(x, y)) * 180) / Math.PI);
     const half = at.map((all) => 1.04 * all.reduce((most, v) => Math.max(most, Math.abs(v)), 0));
     to = Float32Array.from({ length: 2 * words.length }, (_, n) => at[n % 2][n >> 1] / half[n % 2]);
-    from = now?.slice() ?? new Float32Array(to.length); // at first all stand at 0
-    now = from.slice();
+    from = now ??= new Float32Array(to.length); // at first all stand at 0
     const spread = at.map((all) => Math.sqrt(table.dot(all, all) / all.length));
     const out = at[0].map((v, i) => Math.hypot(v / spread[0], at[1][i] / spread[1]));
     const limit = out.slice().sort()[Math.floor(0.99 * out.length)];
@@ -101,7 +101,6 @@ function build({ model, node, get, set, soon }) {
     ranked.sort((a, b) => score(b) - score(a));
     began = 0;
   }
-  const flies = () => to && now.some((v, n) => v !== to[n]);
 
   // --- the map
   const board = canvas(10, 10, "");
@@ -120,16 +119,24 @@ function build({ model, node, get, set, soon }) {
     (0.5 - of[2 * i + 1] / 2) * size[1],
   ];
   const isKey = (i) => get("axes").includes(words[i]) || near.some(([word]) => word === words[i]);
-  function font(ctx, i, bold = isKey(i)) {
+  function font(ctx, i, bold) {
     const height = get("axes").includes(words[i]) || i < 400 ? 17 : i < 1500 ? 15 : 13;
     ctx.font = `${bold ? 700 : 400} ${height}px "Source Serif 4", Georgia, "Times New Roman", serif`;
-    return { height: height + 3, width: ctx.measureText(short(words[i])).width + 8 };
+    return height + 3;
+  }
+  /** The box of a name beside its dot; that of the chosen word does not lie on its projection. */
+  function boxOf(ctx, i, of) {
+    const [x, y] = place(i, of);
+    const height = font(ctx, i, true);
+    const width = ctx.measureText(short(words[i])).width + 8;
+    const left = x + width > size[0] || (i === chosen() && x < size[0] / 2 && x > width);
+    return { i, left, x: left ? x - width : x, y: y - height / 2, width, height };
   }
   /** Chooses which words are named, where they will be: the asked ones first, then the outer and frequent ones. */
   function layNames() {
     size = [map.clientWidth, map.clientHeight];
     const [W, H] = size;
-    if (!table || !W) return;
+    if (!to || !W) return;
     const ctx = board.getContext("2d");
     const frame = map.getBoundingClientRect();
     const taken = poles.map(({ label }) => {
@@ -139,14 +146,9 @@ function build({ model, node, get, set, soon }) {
     const first = [get("word"), ...get("axes"), ...near.map(([word]) => word)].filter(Boolean);
     names = [];
     for (const i of new Set([...first.map((word) => table.row.get(word)), ...ranked])) {
-      const [x, y] = place(i, to);
-      const { width, height } = font(ctx, i, true);
-      const left = x + width > W;
-      const box = { i, left, x: left ? x - width : x, y: y - height / 2, width, height };
-      const hits = (o) =>
-        Math.abs(2 * (box.x - o.x) + width - o.width) < width + o.width &&
-        Math.abs(2 * (box.y - o.y) + height - o.height) < height + o.height;
-      if (box.x < 0 || box.y < 0 || box.y + height > H || taken.some(hits)) continue;
+      const box = boxOf(ctx, i, to);
+      const isIn = box.x > 0 && box.y > 0 && box.y + box.height < H;
+      if (!isIn || taken.some((other) => meet(box, other))) continue;
       taken.push(box);
       if (names.push(box) > (W * H) / 4500) break;
     }
@@ -172,22 +174,21 @@ function build({ model, node, get, set, soon }) {
       }
     ctx.putImageData(image, 0, 0);
   }
-  function stroke(ctx, color, width, dash, x1, y1, x2, y2) {
+  function stroke(ctx, color, width, dash, ...points) {
     Object.assign(ctx, { strokeStyle: color, lineWidth: width });
     ctx.setLineDash(dash);
     ctx.beginPath();
-    ctx.moveTo(x1, y1);
-    ctx.lineTo(x2, y2);
+    for (let n = 0; n < points.length; n += 2) ctx.lineTo(points[n], points[n + 1]);
     ctx.stroke();
   }
   /** A text with a rim of paper. */
-  function write(ctx, text, x, y, color, align) {
-    const look = { textAlign: align, lineWidth: 4, lineJoin: "round", strokeStyle: ink.paper };
-    Object.assign(ctx, { ...look, textBaseline: "middle", fillStyle: color });
+  function write(ctx, text, x, y, color, textAlign = "center") {
+    const look = { textAlign, lineWidth: 4, lineJoin: "round", textBaseline: "middle" };
+    Object.assign(ctx, { ...look, strokeStyle: ink.paper, fillStyle: color });
     ctx.strokeText(text, x, y);
     ctx.fillText(text, x, y);
   }
-  function name(ctx, i, left, color) {
+  function name(ctx, { i, left }, color) {
     const [x, y] = place(i);
     font(ctx, i, color !== ink.ink);
     write(ctx, short(words[i]), x + (left ? -5 : 5), y, color, left ? "right" : "left");
@@ -198,81 +199,89 @@ function build({ model, node, get, set, soon }) {
   function draw() {
     const [W, H] = size;
     if (!W) return;
-    ink ??= readInks();
+    if (!ink) {
+      ink = cssColors(node, "ink quiet blue red paper red-text");
+      const [r, g, b] = getComputedStyle(heading).color.match(/\d+/g).map(Number);
+      Object.assign(ink, {
+        far: mapInks(node).pixel(1) & 0xffffff,
+        near: (b << 16) | (g << 8) | r,
+      });
+    }
     const ctx = fit(board, W, H);
-    if (table) drawCloud(ctx);
+    if (to) drawCloud(ctx);
     stroke(ctx, ink.quiet, 0.5, [], 0, H / 2, W, H / 2);
     stroke(ctx, ink.quiet, 0.5, [], W / 2, 0, W / 2, H);
-    if (!table) return;
+    if (!to) return;
     const i = chosen();
+    const marks = i === undefined ? [] : marksOf(ctx, i);
     for (const one of names)
-      if (one.i !== i) name(ctx, one.i, one.left, isKey(one.i) ? ink.blue : ink.ink);
+      if (!marks.some((mark) => meet(one, mark))) name(ctx, one, isKey(one.i) ? ink.blue : ink.ink);
     if (i === undefined) return;
     const [x, y] = place(i); // its projections: at right angles to the axes, the numbers at their feet
-    stroke(ctx, ink.red, 1.5, [5, 4], x, y, x, H / 2);
-    stroke(ctx, ink.red, 1.5, [5, 4], x, y, W / 2, y);
-    stroke(ctx, ink.red, 3, [], W / 2, H / 2, x, H / 2);
-    stroke(ctx, ink.red, 3, [], W / 2, H / 2, W / 2, y);
-    const { width } = font(ctx, i, true);
-    name(ctx, i, x + width > W || (x < W / 2 && x > width), ink.text);
+    stroke(ctx, ink.red, 1.5, [5, 4], x, H / 2, x, y, W / 2, y);
+    stroke(ctx, ink.red, 3, [], x, H / 2, W / 2, H / 2, W / 2, y);
+    name(ctx, boxOf(ctx, i), ink["red-text"]);
     ctx.font = "700 13px system-ui, sans-serif";
-    write(ctx, fixed(at[0][i]), x, H / 2 + (y < H / 2 ? 12 : -12), ink.text, "center");
-    const away = x < W / 2 ? 7 : -7;
-    write(ctx, fixed(at[1][i]), W / 2 + away, y, ink.text, away > 0 ? "left" : "right");
+    at.forEach((all, k) => {
+      const { x, y, width, height } = marks[k + 1];
+      write(ctx, fixed(all[i]), x + width / 2, y + height / 2, ink["red-text"]);
+    });
   }
-  function readInks() {
-    const { "red-text": text, ...inks } = cssColors(node, "ink quiet blue red paper red-text");
-    const { pixel } = mapInks(node);
-    const [r, g, b] = getComputedStyle(heading).color.match(/\d+/g).map(Number);
-    return { ...inks, text, far: pixel(1) & 0xffffff, near: (b << 16) | (g << 8) | r };
+  /** Where the chosen word's name and its two numbers stand. */
+  function marksOf(ctx, i) {
+    const [[W, H], [x, y], foot] = [size, place(i), { width: 44, height: 18 }];
+    const across = { ...foot, x: x - 22, y: H / 2 - 9 + (y < H / 2 ? 12 : -12) };
+    const up = { ...foot, x: W / 2 - 22 + (x < W / 2 ? 26 : -26), y: y - 9 };
+    return [boxOf(ctx, i), across, up];
   }
 
   // --- time
-  function frame(time) {
-    asked = false;
-    began ||= time;
-    const t = calm ? 1 : Math.min(1, (time - began) / FLIGHT);
+  const go = throttleToFrame(() => {
+    began ||= performance.now();
+    const t = calm ? 1 : Math.min(1, (performance.now() - began) / FLIGHT);
     const share = t < 0.5 ? 4 * t ** 3 : 1 - 4 * (1 - t) ** 3;
-    now = t < 1 ? from.map((v, n) => v + share * (to[n] - v)) : to;
+    if (to) now = t < 1 ? from.map((v, n) => v + share * (to[n] - v)) : to;
     draw();
     if (t < 1) go();
-  }
-  function go() {
-    if (!asked) requestAnimationFrame(frame);
-    asked = true;
-  }
-  function tell(text, side = "", suggestions = []) {
-    said = { text, side, suggestions };
+  });
+  function tell(text, side = "", meant = []) {
+    wrong = side;
+    messages.classList.toggle("warning", Boolean(side));
+    messages.replaceChildren(text, ...(meant.length ? [" Did you mean ", ...meant] : []));
     soon();
   }
-  function load(late) {
+  async function load(late) {
+    if (loading) return;
+    loading = true;
     tell(loadingText(model));
-    loading ??= Promise.resolve(late ?? weightsOf(model, load)).then(
-      (bytes) => {
-        table = wordsOf(bytes);
-        ({ words } = table);
-        tell("");
-        fromLink();
-      },
-      ({ message }) => {
-        loading = null;
-        tell(`The words could not be loaded (${message}): click the map to retry.`);
-      },
-    );
+    try {
+      table = wordsOf(await (late ?? weightsOf(model, load)));
+      ({ words } = table);
+      tell("");
+      fromLink();
+    } catch ({ message }) {
+      loading = false;
+      tell(`The words could not be loaded (${message}): click the map to retry.`);
+    }
   }
 
   // --- what is done
   /** A word was typed at one of the sides, or into the field beside the map. */
   function typed(side, text) {
-    const meant = text.trim().toLowerCase();
-    const word = [text, meant].find((one) => table?.row.has(one));
+    if (!table) return;
+    const word = table.row.has(text) ? text : text.trim().toLowerCase();
     const axes = get("axes").map((old, k) => (SIDES[k] === side ? word : old));
-    if (table && word === undefined && (meant || side !== "word")) {
-      const many = words.length.toLocaleString("en");
-      const unknown = `“${short(meant, 30)}” is not among the ${many} words of this table.`;
-      tell(unknown, side, table.suggest(meant));
-    } else if (side === "word") show(get("axes"), word ?? "");
-    else if (table) show(axes, get("word"));
+    const meant = (other) =>
+      html`<button type="button" class="token" onclick=${() => {
+        const { input } = poles[SIDES.indexOf(side)] ?? { input: field };
+        input.value = other;
+        input.focus();
+        typed(side, other);
+      }}>${short(other, 30)}</button>`;
+    if (!table.row.has(word) && (word || side !== "word")) {
+      const unknown = `“${short(word, 30)}” is not among the ${many()} words of this table.`;
+      tell(unknown, side, table.suggest(word).map(meant));
+    } else show(axes, side === "word" ? word : get("word"));
   }
   function show(axes, word) {
     const apart = table.direction(...axes.slice(0, 2)) && table.direction(...axes.slice(2));
@@ -299,12 +308,10 @@ function build({ model, node, get, set, soon }) {
 
   // --- beside the map
   const field = html`<input type="text" aria-label="word" maxlength="60" size="10" spellcheck="false"
-    placeholder="a word" autocomplete="off" oninput=${() => typed("word", field.value)}
-    onblur=${() => said.side !== "word" && (field.value = get("word"))} />`;
-  const [messages, says] =
-    html`<div class="messages" role="status" /><p class="says" role="status" />`;
-  const [heading, list, caption] =
-    html`<p class="quiet" /><div class="near" /><p class="caption quiet" />`;
+    placeholder="a word" autocomplete="off" oninput=${() => typed("word", field.value)} onblur=${soon} />`;
+  const [messages, says, heading, list, caption] = html`
+    <p class="messages" role="status" /><p class="says" role="status" />
+    <p class="quiet" /><div class="near" /><p class="caption quiet" />`;
   const presets = Object.entries(PRESETS).map(([title, some]) => {
     const axes = some.split(" ");
     const word = axes.pop();
@@ -328,42 +335,28 @@ function build({ model, node, get, set, soon }) {
     const rest = ` ${axis ? "up" : "across"}: nearer to ${short(v < 0 ? low : high)} than ${share}% of all words`;
     return html`<span><b>${fixed(v)}</b>${rest}</span>`;
   }
-  function suggestion(word) {
-    const take = () => {
-      const { input } = poles[SIDES.indexOf(said.side)] ?? { input: field };
-      input.focus();
-      typed(said.side, word);
-    };
-    return html`<button type="button" class="token" onclick=${take}>${short(word, 30)}</button>`;
-  }
-  function neighbour([word, cosine]) {
-    const title = `walk to ${inFull(visible(word))}`;
-    return html`<button type="button" title=${title} aria-label=${title} onclick=${() => show(get("axes"), word)}>
-      <span class="name">${short(word, 30)}</span><span class="number">${fixed(cosine)}</span>
-    </button>`;
-  }
+  const neighbour = ([word, cosine]) => html`<button type="button"
+    aria-label="walk to ${visible(word)}" onclick=${() => show(get("axes"), word)}>
+    <span class="name">${short(word, 30)}</span><span class="number">${fixed(cosine)}</span>
+  </button>`;
   function paint() {
     const [axes, word] = [get("axes"), get("word")];
     const [left, right, down, up] = axes.map((one) => short(one));
     poles.forEach(({ input }, k) => {
-      if (said.side !== SIDES[k]) input.value = axes[k];
+      if (wrong !== SIDES[k]) input.value = axes[k];
       input.size = Math.max(2, Math.min(12, input.value.length));
     });
-    const meant = said.suggestions.length ? ["Did you mean", said.suggestions.map(suggestion)] : "";
-    messages.replaceChildren(...[html`<span>${said.text}</span>`, meant].flat(2));
-    messages.classList.toggle("warning", Boolean(said.side));
-    if (said.side !== "word" && !node.querySelector(".asked :focus")) field.value = hover || word;
+    if (wrong !== "word" && !node.querySelector(".asked :focus")) field.value = hover || word;
     if (table) {
       const changed = [axes.join("\n"), word];
       if (changed[0] !== shown[0]) aim();
       if (changed[1] !== shown[1])
-        list.replaceChildren(...(near = table.near(word)).map(neighbour));
+        list.replaceChildren(...(near = word ? table.near(word) : []).map(neighbour));
       if (String(changed) !== String(shown)) layNames();
       shown = changed;
       says.replaceChildren(...(chosen() === undefined ? [] : [line(0), line(1)]));
       setText(heading, word && `Nearest to ${short(word)} by cosine, in all ${table.d} numbers:`);
-      const many = words.length.toLocaleString("en");
-      const text = `Each dot is one of ${many} words, as a unit vector: across is its dot product with the unit vector of
+      const text = `Each dot is one of ${many()} words, as a unit vector: across is its dot product with the unit vector of
         ${right} − ${left}, its shadow on that direction; up, with that of ${up} − ${down}
         (${angle}° from the first, drawn at 90°). Blue: the 1% farthest out.`;
       setText(caption, text);
@@ -372,30 +365,25 @@ function build({ model, node, get, set, soon }) {
         button.hidden = !button.dataset.axes.split(",").every(table.row.has, table.row);
       }
     }
-    if (flies()) go();
-    else draw();
+    go();
   }
 
   // --- pointer and keys
   /** The word at the pointer: a name, or else the nearest dot. */
-  function under({ offsetX, offsetY }) {
-    const on = names.find(
-      (n) => offsetX > n.x && offsetX < n.x + n.width && Math.abs(offsetY - n.y - 10) < 10,
-    );
-    const away = (_, i) => -Math.hypot(place(i)[0] - offsetX, place(i)[1] - offsetY);
-    return on ? words[on.i] : words[largest(Float32Array.from(words, away), 1)[0]];
+  function under({ offsetX: x, offsetY: y }) {
+    const on = names.find((one) => meet(one, { x, y, width: 0, height: 0 }));
+    const away = (_, i) => -Math.hypot(place(i)[0] - x, place(i)[1] - y);
+    return words[on?.i ?? largest(Float32Array.from(words, away), 1)[0]];
   }
-  const look = (word) => {
-    hover = word;
+  function look(event) {
+    hover = table && event.type === "pointermove" ? under(event) : "";
     soon();
-  };
-  board.addEventListener("pointermove", (event) => look(table ? under(event) : ""));
-  board.addEventListener("pointerleave", () => look(""));
+  }
+  board.addEventListener("pointermove", look);
+  board.addEventListener("pointerleave", look);
   board.addEventListener("click", (event) => (table ? show(get("axes"), under(event)) : load()));
   map.addEventListener("keydown", ({ key, target }) => {
-    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[
-      key
-    ];
+    const step = STEPS[key];
     if (!step || !table || target !== map) return;
     const here = place(chosen() ?? 0, to);
     const cost = ({ i }) => {
@@ -414,7 +402,7 @@ function build({ model, node, get, set, soon }) {
   });
   sized.observe(map);
   const seen = new IntersectionObserver((all) => {
-    if (all.at(-1).isIntersecting && !loading) load();
+    if (all.at(-1).isIntersecting) load();
   });
   seen.observe(node);
   if (location.hash.includes("left=")) load();

@@ -132,17 +132,10 @@ function build({ model, node, get, set, soon }) {
     copy.hidden = !over;
   }
 
-  node.addEventListener("keydown", ({ key, target, repeat, ctrlKey, metaKey, altKey }) => {
-    if (
-      target !== paper ||
-      isOver() ||
-      repeat ||
-      ctrlKey ||
-      metaKey ||
-      altKey ||
-      [...key].length > 1
-    )
-      return;
+  node.addEventListener("keydown", (event) => {
+    const { key, target, repeat } = event;
+    const other = repeat || event.ctrlKey || event.metaKey || event.altKey || [...key].length > 1;
+    if (target !== paper || other || isOver()) return;
     if (keys.includes(key.toLowerCase())) guess(key.toLowerCase());
     else said = `“${key}” is not asked: letters from a to z, and the space.`;
     soon();
