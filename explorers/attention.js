@@ -4,7 +4,7 @@ const ROWS = 8; // in the table of the strongest keys
 const LONGEST = 10; // characters of a token on an axis
 const TRAITS = ["layer", "head", "query", "locked", "stage"];
 const STAGES = ["scores", "mask", "softmax"];
-const MOVEMENT = 900; // milliseconds from one stage to another
+const [HOLD, MOVEMENT] = [800, 1700]; // milliseconds: while it plays, before each move from stage to stage
 const CALM = matchMedia("(prefers-reduced-motion: reduce)");
 const READ_AS_ONE = new Intl.Segmenter(); // 👩‍👩‍👧 is one character to the reader
 
@@ -50,7 +50,8 @@ function stateOf(model) {
   s.two = !s.masked.includes(1);
   s.longest = Math.max(...s.tokens.map(({ letters }) => letters));
   s.set = debouncedSet(model, TRAITS, 80); // when the pointer or the key has come to rest
-  s.scoring = () => get("stage") !== "softmax";
+  s.stage = () => STAGES[Math.round(s.phase)]; // which the words speak of: they change halfway
+  s.scoring = () => s.stage() !== "softmax";
   s.place = () => `Layer ${get("layer")}, head ${get("head")}`;
 
   /** The T × T weights (or scores) of the chosen head. */
@@ -85,13 +86,14 @@ function stateOf(model) {
     return [(1 - hidden) * score + done * weight, ink.map((c, n) => c + (grey[n] - c) * hidden)];
   };
 
-  /** A pair's number in the chosen stage. */
-  s.number = (i, j, short) => {
+  /** A pair's number in the stage that is seen, in full or in about so many characters. */
+  s.number = (i, j, signs) => {
     const shut = s.shut(i, j);
-    if (shut && get("stage") === "mask") return "−∞";
-    if (s.scoring()) return signedText(s.value(true, i, j), short ? 1 : 2);
+    if (shut && s.stage() === "mask") return "−∞";
+    if (s.scoring()) return signedText(s.value(true, i, j), signs ? Number(signs > 3) : 2);
     const weight = s.value(false, i, j);
-    return short ? (shut ? "0" : weight.toFixed(2).replace(/^0/, "")) : weight.toFixed(3);
+    if (!signs) return weight.toFixed(3);
+    return shut ? "0" : weight.toFixed(signs > 2 ? 2 : 1).replace(/^0/, "");
   };
 
   /** What query i gives to each key or, for i = -1, the mean over the queries that may look there. */
@@ -143,7 +145,7 @@ function keyTable(s) {
     const weights = s.row(s.values(false), i);
     const scores = s.scores && s.row(s.values(true), i);
     const by = s.scoring() ? scores : weights;
-    const masking = i >= 0 && get("stage") !== "scores";
+    const masking = i >= 0 && s.stage() !== "scores";
     const shut = (j) => (masking ? masked[i * T + j] : 0);
     const before = (a, b) =>
       shut(a) - shut(b) ||
@@ -257,7 +259,7 @@ function build({ model, node: box, soon }) {
   // --- from stage to stage
   let frame = 0;
   let moving = false;
-  let queue = [];
+  let playing = false;
   const stage = () => STAGES.indexOf(get("stage"));
   /** One movement, slow at both ends; who wants calm is there at once. */
   function go(to) {
@@ -265,27 +267,28 @@ function build({ model, node: box, soon }) {
     const from = s.phase;
     let start;
     const move = (now) => {
-      start ??= now;
-      const t = CALM.matches ? 1 : Math.min(1, (now - start) / MOVEMENT);
+      start ??= now + (playing ? HOLD : 0);
+      const t = CALM.matches ? 1 : clamp(0, (now - start) / MOVEMENT, 1);
       moving = t < 1;
       s.phase = moving ? from + (to - from) * t * t * (3 - 2 * t) : to;
       paint();
       if (moving) frame = requestAnimationFrame(move);
-      else if (queue.length) set({ stage: queue.shift() });
+      else if (playing && to < 2) set({ stage: "softmax" });
+      else playing = false;
     };
     frame = requestAnimationFrame(move);
   }
   function stand(phase) {
     cancelAnimationFrame(frame);
     moving = false;
-    queue = [];
+    playing = false;
     s.phase = phase;
     set({ stage: STAGES[Math.round(phase)] });
     soon();
   }
   function play() {
     stand(0);
-    queue = ["softmax"];
+    playing = true;
     set({ stage: "mask" });
   }
   model.on("change:stage", () => stage() !== Math.round(s.phase) && go(stage()));
@@ -293,7 +296,7 @@ function build({ model, node: box, soon }) {
     oninput=${() => stand(Number(scrub.value))} />`;
   const press3 = (name, i) => {
     const choose = () => {
-      queue = [];
+      playing = false;
       set({ stage: name });
       go(i);
     };
@@ -318,7 +321,7 @@ function build({ model, node: box, soon }) {
     <div class="row foot">${s.scores && stages}${all}${more}${readout}</div>
     <div class="below">${grid?.node}${map.node}${table.nodes}</div>`;
 
-  const what = () => ["scores", "scores, masked", "weights"][stage()];
+  const what = () => ["scores", "scores, masked", "weights"][Math.round(s.phase)];
   function reading() {
     const i = get("query");
     if (i < 0) return "Choose a token, or press →, to see where it attends.";
@@ -327,7 +330,7 @@ function build({ model, node: box, soon }) {
       return get("locked")
         ? `${one} (locked). Click it or press Enter to unlock.`
         : `${one}. Click it or press Enter to lock.`;
-    const masked = s.shut(i, s.column) && stage() === 1 ? ", masked" : "";
+    const masked = s.shut(i, s.column) && s.stage() === "mask" ? ", masked" : "";
     return `${one} → key ${s.column} “${tokens[s.column].short}”: ${s.number(i, s.column)}${masked}`;
   }
   let drawn = "";
@@ -340,7 +343,7 @@ function build({ model, node: box, soon }) {
       s.theme.maps = mapInks(box);
       s.theme.mono = getComputedStyle(box.querySelector("td.number")).fontFamily;
     }
-    const now = ["layer", "head", "stage"].map(get).join() + s.theme.ink;
+    const now = [get("layer"), get("head"), s.stage(), s.theme.ink].join();
     const another = now !== drawn;
     drawn = now;
     if (another) map.colours();
@@ -351,7 +354,7 @@ function build({ model, node: box, soon }) {
     if (another) {
       scale.paint();
       setTextData(heading, grid ? `${s.place()}: ${what()}` : what());
-      steps.forEach((button, n) => button.setAttribute("aria-pressed", n === stage()));
+      steps.forEach((button, n) => button.setAttribute("aria-pressed", n === Math.round(s.phase)));
     }
     if (moving && !another) return; // no word changes on the way
     table.paint();
@@ -429,8 +432,8 @@ function build({ model, node: box, soon }) {
     if (!wide || now === measured) return;
     measured = now;
     const narrow = wide < 560;
-    sentence.resize(wide - 8, narrow ? 190 : 166);
-    if (L > H) grid.resize(wide - 30, 280);
+    sentence.resize(wide - 8, 166);
+    if (L > H) grid.resize(wide - 30, narrow ? 190 : 280);
     else grid?.resize(narrow ? wide - 30 : 0.3 * wide, 190);
     map.resize(narrow ? wide - 4 : (grid ? 0.44 : 0.5) * wide, narrow ? 300 : 236);
     drawn = "";

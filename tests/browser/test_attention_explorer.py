@@ -40,14 +40,15 @@ def table(shown: Shown) -> list[list[str]]:
 def test_the_three_stages(bare: Bare) -> None:
     shown = show(bare)
     shown.keys("slider", "Query shown", "Home ArrowDown*3")
-    shown.changes(lambda: shown.press("1 Scores"))
+    words = shown.node.locator(".heading")
+    shown.press("1 Scores")
+    expect(words).to_have_text("Layer 0, head 0: scores")  # halfway, as all words
     assert all("∞" not in score for _, score, _ in table(shown))
-    shown.changes(lambda: shown.press("2 Mask"))
+    shown.press("2 Mask")
+    expect(words).to_have_text("Layer 0, head 0: scores, masked")
     assert [score for _, score, _ in table(shown)[4:]] == ["−∞"] * 4
     assert table(shown)[3][1] != "−∞"
     shown.has(stage="mask", query=3)
-    words = shown.node.locator(".heading")
-    expect(words).to_have_text("Layer 0, head 0: scores, masked")
     shown.changes(lambda: shown.press("Play"))
     shown.has(stage="softmax")
     expect(words).to_have_text("Layer 0, head 0: weights")
