@@ -7,7 +7,7 @@ const NORMS = { none: "none", pre: "pre: f(norm(x))", post: "post: norm of the r
 const [SLAB, TOP] = [5.6, 24]; // of the tower: the height of a layer, and the room above
 const FLOOR = TOP + SLAB * PLACES;
 const [FAINTEST, STRONGEST] = [-6, 3]; // powers of ten: a layer is paper there, and vermilion there
-const CALM = matchMedia("(prefers-reduced-motion: reduce)");
+const PAUSE = 900; // milliseconds at each depth while it plays
 
 /** 10 ** power in two digits, as people write it (the same as in_powers in Python). */
 function inPowers(exact) {
@@ -24,7 +24,7 @@ function inPowers(exact) {
 
 const layers = (n) => `${n} layer${n === 1 ? "" : "s"}`;
 
-function build({ get, set, slider, choice }) {
+function build({ model, get, set, slider, choice }) {
   const numbers = floats(get("numbers"));
   const depth = slider("depth_index", "depth", [0, 5], (i) => `${DEPTHS[i]} layers`);
   const scale = slider(
@@ -38,7 +38,6 @@ function build({ get, set, slider, choice }) {
   const pick = (v) => set({ layer: Math.min(deep(), Math.max(0, Math.round(v))) });
   const size = tower("size", "Stream", "↑");
   const gradient = tower("gradient", "Gradient", "↓");
-  const play = html`<button type="button" class="play" onclick=${rise}>Play</button>`;
   const alike = Array.from({ length: 3 }, () => html`<b class="number" />`);
   const after = html`<span />`;
   const cosine = html`<p class="alike">
@@ -46,14 +45,14 @@ function build({ get, set, slider, choice }) {
   </p>`;
   const says = summary();
   const page = html`
-    <div class="row">${depth}${scale}</div>
+    <div class="row">${player(model, deepen, PAUSE)}${depth}${scale}</div>
     <div class="row">
       <span class="row">a layer returns${choice("skips", SKIPS, "Skip connection")}</span>
       <span class="row">norm${choice("norm", NORMS, "Norm")}</span>
     </div>
     <div class="columns">
       <div class="towers">${size.svg}${gradient.svg}</div>
-      <div class="told"><div class="row">${play}${layer}</div>${says}${cosine}</div>
+      <div class="told"><div class="row">${layer}</div>${says}${cosine}</div>
     </div>`;
 
   /** The three curves of the present settings, as powers of ten (the cosine as it is). */
@@ -83,13 +82,11 @@ function build({ get, set, slider, choice }) {
       const at = ((event.clientY - box.top) * (FLOOR + 38)) / box.height;
       pick((FLOOR - at) / SLAB - 0.5);
     });
-    /** front: how far it has come (from the bottom for the stream, from the top for the gradient). */
-    function paint(values, at, front) {
+    function paint(values, at) {
       const depth = values.length - 1;
       slabs.forEach((slab, place) => {
         const v = values[place];
-        const reached = (kind === "size" ? place : depth - place) <= front * depth;
-        const bright = v === undefined || !reached ? 0 : Math.max(0, 1 - Math.min(0, v) / FAINTEST);
+        const bright = v === undefined ? 0 : Math.max(0, 1 - Math.min(0, v) / FAINTEST);
         const grown = Math.round(100 * Math.min(1, Math.max(0, v / STRONGEST)));
         slab.style.display = v === undefined ? "none" : "";
         slab.style.fillOpacity = bright;
@@ -108,18 +105,16 @@ function build({ get, set, slider, choice }) {
     return { svg, paint };
   }
 
-  let front = 2; // up to 1 the stream rises; from 1 to 2 the gradient comes down
-  let frame = 0;
-  function rise() {
-    cancelAnimationFrame(frame);
-    let start;
-    const move = (now) => {
-      start ??= now;
-      front = CALM.matches ? 2 : Math.min(2, (now - start) / 900);
-      paint();
-      if (front < 2) frame = requestAnimationFrame(move);
-    };
-    frame = requestAnimationFrame(move);
+  let waited = 0;
+  /** From depth to depth, and from the deepest to the shallowest. */
+  function deepen(ms) {
+    const at = get("depth_index");
+    const last = DEPTHS.length - 1;
+    waited = ms && waited + ms;
+    if (!ms || (at < last && waited < PAUSE)) return true;
+    waited = 0;
+    model.set("depth_index", at < last ? at + 1 : 0);
+    return at !== last - 1;
   }
 
   function judge(now) {
@@ -141,13 +136,13 @@ function build({ get, set, slider, choice }) {
     const chosen = Math.min(get("layer"), now.depth);
     if (chosen < get("layer")) set({ layer: chosen }); // fewer layers than before
     Object.assign(layer.querySelector("input"), { max: now.depth, value: chosen });
-    size.paint(now.size, chosen, Math.min(1, front));
-    gradient.paint(now.gradient, chosen, front - 1);
+    size.paint(now.size, chosen);
+    gradient.paint(now.gradient, chosen);
     setText(after, `after ${layers(chosen)}`);
     [0, chosen, now.depth].forEach((place, n) => setText(alike[n], now.cosine[place].toFixed(2)));
     says.textContent = `${now.depth} layers: ${judge(now)}`;
   }
-  return { page, paint, stop: () => cancelAnimationFrame(frame) };
+  return { page, paint };
 }
 
 export default explorer({
