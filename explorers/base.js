@@ -417,8 +417,8 @@ function choice(model, name, options, label) {
 }
 
 /** A button that plays: move(ms) goes on by so much time and tells whether there is more to come; move(0)
-    when it stops. What move sets is told to Python then. Where motion is not wanted, a press is a step of so
-    many milliseconds. */
+    when it stops. What move sets is told to Python then. Where motion is not wanted, a press goes on by so
+    many milliseconds, and stops. */
 function player(model, move, step) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   let frame = 0; // the frame that was asked for: it plays
@@ -426,7 +426,7 @@ function player(model, move, step) {
     cancelAnimationFrame(frame);
     frame = 0;
     move(0);
-    setText(button, calm ? "Step" : "Play");
+    setText(button, "Play");
     model.save_changes();
   }
   const next = (before) =>
@@ -440,9 +440,7 @@ function player(model, move, step) {
     setText(button, "Pause");
     frame = next(performance.now());
   }
-  const button = html`<button type="button" class="play" data-entry="" onclick=${press}>
-    ${calm ? "Step" : "Play"}
-  </button>`;
+  const button = html`<button type="button" class="play" data-entry="" onclick=${press}>Play</button>`;
   return button;
 }
 

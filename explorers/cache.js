@@ -2,7 +2,7 @@
 // counted, not timed: `work` is how many tokens each has processed, as long as it has more to write.
 const FAST = 1000; // tokens a second, once only the slow one writes
 const SLOW = 20;
-const LETTER = 23; // the height of a line's letters, under their columns of cells
+const LETTER = 20; // the height of a line's letters, under their columns of cells
 
 function build({ model, node, get, set, slider, stops, soon }) {
   const signs = Array.from(get("text"), (sign) => (sign === "\n" ? "⏎" : sign));
