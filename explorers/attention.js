@@ -90,10 +90,10 @@ function stateOf(model) {
   s.number = (i, j, signs) => {
     const shut = s.shut(i, j);
     if (shut && s.stage() === "mask") return "−∞";
-    if (s.scoring()) return signedText(s.value(true, i, j), signs ? Number(signs > 3) : 2);
+    if (s.scoring()) return signedText(s.value(true, i, j), signs ? Number(signs >= 4) : 2);
     const weight = s.value(false, i, j);
     if (!signs) return weight.toFixed(3);
-    return shut ? "0" : weight.toFixed(signs > 2 ? 2 : 1).replace(/^0/, "");
+    return shut ? "0" : weight.toFixed(signs >= 3 ? 2 : 1).replace(/^0/, "");
   };
 
   /** What query i gives to each key or, for i = -1, the mean over the queries that may look there. */
@@ -432,7 +432,7 @@ function build({ model, node: box, soon }) {
     if (!wide || now === measured) return;
     measured = now;
     const narrow = wide < 560;
-    sentence.resize(wide - 8, 166);
+    sentence.resize(wide - 8, narrow ? 154 : 166);
     if (L > H) grid.resize(wide - 30, narrow ? 190 : 280);
     else grid?.resize(narrow ? wide - 30 : 0.3 * wide, 190);
     map.resize(narrow ? wide - 4 : (grid ? 0.44 : 0.5) * wide, narrow ? 300 : 236);

@@ -54,7 +54,6 @@ function sentenceView(s) {
   let at = []; // the middle of each token
   let wide = 0;
   let high = 0;
-  let signs = 4; // of a number that there is room for
   let free = 0; // from where to where the arcs reach
   let marked = null;
 
@@ -73,7 +72,6 @@ function sentenceView(s) {
     line = turned ? Math.max(...widths) : 26;
     if (turned) widths.fill((sum = room) / T);
     const more = clamp(0, (room - sum) / T, 22);
-    signs = Math.floor((Math.min(...widths) + more + 0.5) / 6.6);
     wide = Math.max(room, sum);
     let x = Math.max(0, (room - sum - T * more) / 2);
     at = widths.map((width) => (x += width + more) - (width + more) / 2);
@@ -139,7 +137,7 @@ function sentenceView(s) {
       ctx.fillRect(left + 1, two ? y : y + cell - 1, span, 1);
       ctx.fillStyle = readableOn(ink);
       const shut = one >= 0 && masked[one * T + j];
-      ctx.fillText(s.number(one, j, signs), left + 1 + span / 2, y + cell / 2 + 1);
+      ctx.fillText(s.number(one, j, (span + 2.5) / 6.6), left + 1 + span / 2, y + cell / 2 + 1);
       keys.children[j].classList.toggle("shut", Boolean(shut) && s.phase > 0.5);
     }
     ctx.restore();
@@ -261,9 +259,9 @@ function headGrid(s) {
   }
   /** The small maps as large as the room allows; of too many columns, those that fit are seen whole. */
   function resize(wide, tall) {
-    const fitting = Math.min(columns, Math.floor(wide / (22 + gap)));
+    const fitting = Math.min(columns, Math.floor(wide / (21 + gap)));
     const [across, down] = [Math.floor(wide / fitting) - gap, Math.floor(tall / lines) - gap];
-    size = clamp(22, Math.min(across, down), 72); // with the gap, 24: a fingertip finds it
+    size = clamp(21, Math.min(across, down), 72);
     node.style.width = `${21 + fitting * (size + gap)}px`;
     [walls, hung, seen] = [{}, null, -1];
     node.style.setProperty("--cell", `${size}px`);
