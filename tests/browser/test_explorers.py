@@ -201,6 +201,8 @@ CASES = {
             Step("button none", "click", "", {"norm": "none"}),
             Step("button f(x) alone", "click", "", {"skips": "off"}),
             Step("", "python", "48 layers", {"depth_index": 5}),
+            Step("button Play", "click", "4 layers: ", same=True),
+            Step("button Pause", "click", same=True),
         ],
     ),
     "GuessingGame": Case(
