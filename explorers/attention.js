@@ -261,14 +261,14 @@ function build({ model, node: box, soon }) {
   let moving = false;
   let playing = false;
   const stage = () => STAGES.indexOf(get("stage"));
-  /** One movement, slow at both ends; who wants calm is there at once. */
+  /** One movement, slow at both ends; for who wants calm, a jump. */
   function go(to) {
     cancelAnimationFrame(frame);
     const from = s.phase;
     let start;
     const move = (now) => {
       start ??= now + (playing ? HOLD : 0);
-      const t = CALM.matches ? 1 : clamp(0, (now - start) / MOVEMENT, 1);
+      const t = CALM.matches ? Number(now >= start) : clamp(0, (now - start) / MOVEMENT, 1);
       moving = t < 1;
       s.phase = moving ? from + (to - from) * t * t * (3 - 2 * t) : to;
       paint();
