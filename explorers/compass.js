@@ -311,7 +311,7 @@ function build({ model, node, get, set, soon }) {
     placeholder="a word" autocomplete="off" oninput=${() => typed("word", field.value)} onblur=${soon} />`;
   const [messages, says, heading, list, caption] = html`
     <p class="messages" role="status" /><p class="says" role="status" />
-    <p class="quiet" /><div class="near" /><p class="caption quiet" />`;
+    <p class="quiet" /><div class="near" /><p class="caption quiet"><span /><span class="more" /></p>`;
   const presets = Object.entries(PRESETS).map(([title, some]) => {
     const axes = some.split(" ");
     const word = axes.pop();
@@ -356,10 +356,10 @@ function build({ model, node, get, set, soon }) {
       shown = changed;
       says.replaceChildren(...(chosen() === undefined ? [] : [line(0), line(1)]));
       setText(heading, word && `Nearest to ${short(word)} by cosine, in all ${table.d} numbers:`);
-      const text = `Each dot is one of ${many()} words, as a unit vector: across is its dot product with the unit vector of
-        ${right} − ${left}, its shadow on that direction; up, with that of ${up} − ${down}
-        (${angle}° from the first, drawn at 90°). Blue: the 1% farthest out.`;
-      setText(caption, text);
+      const text = `Each dot is one of ${many()} words, as a unit vector. Blue: the 1% farthest out.`;
+      const more = ` Across is its dot product with the unit vector of ${right} − ${left}, its shadow on that direction;
+        up, with that of ${up} − ${down} (${angle}° from the first, drawn at 90°).`;
+      [text, more].forEach((part, k) => setText(caption.children[k], part));
       for (const button of presets) {
         button.setAttribute("aria-pressed", button.dataset.axes === String(axes));
         button.hidden = !button.dataset.axes.split(",").every(table.row.has, table.row);
