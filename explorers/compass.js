@@ -149,7 +149,7 @@ function build({ model, node, get, set, soon }) {
       const box = boxOf(ctx, i, to);
       const isIn = box.x > 0 && box.y > 0 && box.y + box.height < H;
       if (!isIn || taken.some((other) => meet(box, other))) continue;
-      taken.push(box);
+      taken.push({ ...box, x: box.x - 6, width: box.width + 12 }); // air, and room for dots
       if (names.push(box) > (W * H) / 4500) break;
     }
   }
@@ -214,8 +214,8 @@ function build({ model, node, get, set, soon }) {
     if (!to) return;
     const i = chosen();
     const marks = i === undefined ? [] : marksOf(ctx, i);
-    for (const one of names)
-      if (!marks.some((mark) => meet(one, mark))) name(ctx, one, isKey(one.i) ? ink.blue : ink.ink);
+    const inWay = (one) => marks.some((mark, k) => meet(one, mark) && (k < 3 || !isKey(one.i))); // on a line: neighbours only
+    for (const one of names) if (!inWay(one)) name(ctx, one, isKey(one.i) ? ink.blue : ink.ink);
     if (i === undefined) return;
     const [x, y] = place(i); // its projections: at right angles to the axes, the numbers at their feet
     stroke(ctx, ink.red, 1.5, [5, 4], x, H / 2, x, y, W / 2, y);
@@ -227,12 +227,16 @@ function build({ model, node, get, set, soon }) {
       write(ctx, fixed(all[i]), x + width / 2, y + height / 2, ink["red-text"]);
     });
   }
-  /** Where the chosen word's name and its two numbers stand. */
+  /** Where the chosen word's name, its two numbers and its two lines stand. */
   function marksOf(ctx, i) {
     const [[W, H], [x, y], foot] = [size, place(i), { width: 44, height: 18 }];
     const across = { ...foot, x: x - 22, y: H / 2 - 9 + (y < H / 2 ? 12 : -12) };
     const up = { ...foot, x: W / 2 - 22 + (x < W / 2 ? 26 : -26), y: y - 9 };
-    return [boxOf(ctx, i), across, up];
+    const lines = [
+      { x: Math.min(x, W / 2), y: y - 2, width: Math.abs(x - W / 2), height: 4 },
+      { x: x - 2, y: Math.min(y, H / 2), width: 4, height: Math.abs(y - H / 2) },
+    ];
+    return [boxOf(ctx, i), across, up, ...lines];
   }
 
   // --- time
