@@ -227,16 +227,15 @@ function build({ model, node, get, set, soon }) {
       write(ctx, fixed(all[i]), x + width / 2, y + height / 2, ink["red-text"]);
     });
   }
-  /** Where the chosen word's name, its two numbers and its two lines stand. */
+  /** Where the chosen word's name, its two numbers and its lines stand. */
   function marksOf(ctx, i) {
     const [[W, H], [x, y], foot] = [size, place(i), { width: 44, height: 18 }];
     const across = { ...foot, x: x - 22, y: H / 2 - 9 + (y < H / 2 ? 12 : -12) };
     const up = { ...foot, x: W / 2 - 22 + (x < W / 2 ? 26 : -26), y: y - 9 };
-    const lines = [
-      { x: Math.min(x, W / 2), y: y - 2, width: Math.abs(x - W / 2), height: 4 },
-      { x: x - 2, y: Math.min(y, H / 2), width: 4, height: Math.abs(y - H / 2) },
-    ];
-    return [boxOf(ctx, i), across, up, ...lines];
+    const wide = { x: Math.min(x, W / 2), width: Math.abs(x - W / 2), height: 4 };
+    const tall = { y: Math.min(y, H / 2), height: Math.abs(y - H / 2), width: 4 };
+    const flat = [y, H / 2].map((v) => ({ ...wide, y: v - 2 }));
+    return [boxOf(ctx, i), across, up, ...flat, ...[x, W / 2].map((v) => ({ ...tall, x: v - 2 }))];
   }
 
   // --- time
