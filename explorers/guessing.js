@@ -5,7 +5,7 @@ function build({ model, node, get, set, soon }) {
   const { keys, code, passages, gzip } = get("game");
   const tried = new Set(); // the player's guesses for the present letter
   let stopped = false;
-  let said = "";
+  let said = "Guess the next letter: fewer guesses are better.";
 
   const passage = () => passages[get("number")];
   const count = () => get("ranks").length;
@@ -59,7 +59,7 @@ function build({ model, node, get, set, soon }) {
   const [place, status] = html`<span class="quiet" /><p class="status" role="status" />`;
   const [letters, side] = html`<div class="board">${board}</div><div />`;
   const give = button("Show the letter", () => [settle(keys.length), toPaper()]);
-  const stop = button("Stop here", () => [(stopped = true), soon()]);
+  const stop = button("Stop here", () => [(stopped = true), (said = ""), soon()]);
   const copy = button("Copy the result", share);
   const other = button("Another passage", () => {
     set({ number: (get("number") + 1) % passages.length, ranks: [] });
@@ -67,9 +67,8 @@ function build({ model, node, get, set, soon }) {
   });
   const [first, second, last] = [0, 1, keys.length - 1].map((n) => fixed(code[n], 1));
   const rule =
-    `Fewer guesses are better. They become bits by one price list, fixed beforehand for you and the ` +
-    `model: ${first} bits if the first is right, ${second} if the second is, … A letter shown ` +
-    `counts as guess ${keys.length}, the dearest: ${last} bits.`;
+    `Fewer guesses are better. Their prices in bits are fixed beforehand for you and the model: ${first} if ` +
+    `the first is right, ${second} if the second is, … A letter shown costs as much as guess ${keys.length}: ${last}.`;
   const page = html`
     ${paper}<p class="counters">${you} you ${its} model, bits a letter${place}</p>${status}
     <div class="desk">${letters}${side}</div>
@@ -130,8 +129,7 @@ function build({ model, node, get, set, soon }) {
     setText(you, count() ? fixed(mean(costs(get("ranks")))) : "–");
     setText(its, count() ? fixed(mean(costs(passage().players[0][1]))) : "–");
     setText(place, `${count()}/${passage().places.length}`);
-    const start = "Guess the next letter: fewer guesses are better.";
-    setText(status, over ? `${verdict}\n${said}` : said || start);
+    setText(status, over ? `${verdict}\n${said}` : said);
     board.forEach((key, i) => (key.disabled = tried.has(BOARD[i])));
     letters.hidden = give.hidden = over;
     stop.hidden = over || count() < 10; // too few for a verdict

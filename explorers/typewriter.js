@@ -243,10 +243,7 @@ function build({ model, node, get, set, slider, soon }) {
   function paint() {
     setText(main, get("playing") ? "Pause" : calm ? "Write a line" : "Go on");
     if (calm && get("playing")) return; // the bars are of what is shown
-    setText(
-      hint,
-      get("at") < 0 ? `${touch} a letter to change the text.` : "Choose another letter:",
-    );
+    setText(hint, get("at") < 0 ? `${touch} a letter to change the text.` : "Choose another:");
     const i = place();
     const { best, came } = guesses();
     rows.forEach(({ name, bar, number, button }, n) => {
