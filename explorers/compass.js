@@ -149,7 +149,7 @@ function build({ model, node, get, set, soon }) {
       const box = boxOf(ctx, i, to);
       const isIn = box.x > 0 && box.y > 0 && box.y + box.height < H;
       if (!isIn || taken.some((other) => meet(box, other))) continue;
-      taken.push(box);
+      taken.push({ ...box, x: box.x - 6, width: box.width + 12 }); // air, and room for dots
       if (names.push(box) > (W * H) / 4500) break;
     }
   }
@@ -214,8 +214,8 @@ function build({ model, node, get, set, soon }) {
     if (!to) return;
     const i = chosen();
     const marks = i === undefined ? [] : marksOf(ctx, i);
-    for (const one of names)
-      if (!marks.some((mark) => meet(one, mark))) name(ctx, one, isKey(one.i) ? ink.blue : ink.ink);
+    const inWay = (one) => marks.some((mark, k) => meet(one, mark) && (k < 3 || !isKey(one.i))); // on a line: neighbours only
+    for (const one of names) if (!inWay(one)) name(ctx, one, isKey(one.i) ? ink.blue : ink.ink);
     if (i === undefined) return;
     const [x, y] = place(i); // its projections: at right angles to the axes, the numbers at their feet
     stroke(ctx, ink.red, 1.5, [5, 4], x, H / 2, x, y, W / 2, y);
@@ -227,12 +227,15 @@ function build({ model, node, get, set, soon }) {
       write(ctx, fixed(all[i]), x + width / 2, y + height / 2, ink["red-text"]);
     });
   }
-  /** Where the chosen word's name and its two numbers stand. */
+  /** Where the chosen word's name, its two numbers and its lines stand. */
   function marksOf(ctx, i) {
     const [[W, H], [x, y], foot] = [size, place(i), { width: 44, height: 18 }];
     const across = { ...foot, x: x - 22, y: H / 2 - 9 + (y < H / 2 ? 12 : -12) };
     const up = { ...foot, x: W / 2 - 22 + (x < W / 2 ? 26 : -26), y: y - 9 };
-    return [boxOf(ctx, i), across, up];
+    const wide = { x: Math.min(x, W / 2), width: Math.abs(x - W / 2), height: 4 };
+    const tall = { y: Math.min(y, H / 2), height: Math.abs(y - H / 2), width: 4 };
+    const flat = [y, H / 2].map((v) => ({ ...wide, y: v - 2 }));
+    return [boxOf(ctx, i), across, up, ...flat, ...[x, W / 2].map((v) => ({ ...tall, x: v - 2 }))];
   }
 
   // --- time
@@ -311,7 +314,7 @@ function build({ model, node, get, set, soon }) {
     placeholder="a word" autocomplete="off" oninput=${() => typed("word", field.value)} onblur=${soon} />`;
   const [messages, says, heading, list, caption] = html`
     <p class="messages" role="status" /><p class="says" role="status" />
-    <p class="quiet" /><div class="near" /><p class="caption quiet" />`;
+    <p class="quiet" /><div class="near" /><p class="caption quiet"><span /><span class="more" /></p>`;
   const presets = Object.entries(PRESETS).map(([title, some]) => {
     const axes = some.split(" ");
     const word = axes.pop();
@@ -356,10 +359,10 @@ function build({ model, node, get, set, soon }) {
       shown = changed;
       says.replaceChildren(...(chosen() === undefined ? [] : [line(0), line(1)]));
       setText(heading, word && `Nearest to ${short(word)} by cosine, in all ${table.d} numbers:`);
-      const text = `Each dot is one of ${many()} words, as a unit vector: across is its dot product with the unit vector of
-        ${right} − ${left}, its shadow on that direction; up, with that of ${up} − ${down}
-        (${angle}° from the first, drawn at 90°). Blue: the 1% farthest out.`;
-      setText(caption, text);
+      const text = `Each dot is one of ${many()} words, as a unit vector. Blue: the 1% farthest out.`;
+      const more = ` Across is its dot product with the unit vector of ${right} − ${left}, its shadow on that direction;
+        up, with that of ${up} − ${down} (${angle}° from the first, drawn at 90°).`;
+      [text, more].forEach((part, k) => setText(caption.children[k], part));
       for (const button of presets) {
         button.setAttribute("aria-pressed", button.dataset.axes === String(axes));
         button.hidden = !button.dataset.axes.split(",").every(table.row.has, table.row);

@@ -5,7 +5,7 @@ function build({ model, node, get, set, soon }) {
   const { keys, code, passages, gzip } = get("game");
   const tried = new Set(); // the player's guesses for the present letter
   let stopped = false;
-  let said = "";
+  let said = "Guess the next letter: fewer guesses are better.";
 
   const passage = () => passages[get("number")];
   const count = () => get("ranks").length;
@@ -15,21 +15,24 @@ function build({ model, node, get, set, soon }) {
   const costs = (ranks) => ranks.slice(0, count()).map((rank) => code[rank - 1]);
 
   function guess(key) {
-    const n = count();
     if (isOver() || tried.has(key)) return;
     tried.add(key);
-    said = `Not “${visible(key)}”.`;
+    said = `Not “${visible(key)}”.${tried.size > 2 ? " Stuck? Show the letter." : ""}`;
+    if (key === answer(count())) settle(tried.size);
     soon();
-    if (key !== answer(n)) return;
-    const ranks = [...get("ranks"), tried.size];
+  }
+  /** The letter is found or, as the last guess there is, shown. */
+  function settle(rank) {
+    const n = count();
+    const ranks = [...get("ranks"), rank];
     const row = n - ranks.findLastIndex((rank) => rank > 1);
-    const how = row > 2 ? `, ${row} in a row!` : row ? " at once." : `, guess ${tried.size}.`;
+    const how = row > 2 ? `, ${row} in a row!` : row ? " at once." : `, guess ${rank}.`;
     const [, its, bits] = passage().players[0];
     tried.clear();
     set({ ranks });
     said = isOver()
       ? ""
-      : `“${visible(key)}”${how} The model gave it ${percent(2 ** -bits[n])}, guess ${its[n]}.`;
+      : `“${visible(answer(n))}”${how} The model gave it ${percent(2 ** -bits[n])}, guess ${its[n]}.`;
   }
   function share() {
     const spark = (ranks) => ranks.map((r) => "▁▃▅▅▅▇"[Math.min(r, 6) - 1]).join("");
@@ -55,20 +58,21 @@ function build({ model, node, get, set, soon }) {
   const [you, its] = html`<b class="number" /><b class="number its" />`;
   const [place, status] = html`<span class="quiet" /><p class="status" role="status" />`;
   const [letters, side] = html`<div class="board">${board}</div><div />`;
-  const stop = button("Stop here", () => [(stopped = true), soon()]);
+  const give = button("Show the letter", () => [settle(keys.length), toPaper()]);
+  const stop = button("Stop here", () => [(stopped = true), (said = ""), soon()]);
   const copy = button("Copy the result", share);
   const other = button("Another passage", () => {
     set({ number: (get("number") + 1) % passages.length, ranks: [] });
     toPaper();
   });
-  const [first, second] = code.map((bits) => fixed(bits, 1));
+  const [first, second, last] = [0, 1, keys.length - 1].map((n) => fixed(code[n], 1));
   const rule =
-    `Fewer bits are better. You and the model pay by the guess: ${first} bits if the first is right, ` +
-    `${second} if the second is, and so on, at prices fixed beforehand.`;
+    `Fewer guesses are better. Their prices in bits are fixed beforehand for you and the model: ${first} if ` +
+    `the first is right, ${second} if the second is, … A letter shown costs as much as guess ${keys.length}: ${last}.`;
   const page = html`
     ${paper}<p class="counters">${you} you ${its} model, bits a letter${place}</p>${status}
     <div class="desk">${letters}${side}</div>
-    <div class="row">${stop}${copy}${other}</div><p class="quiet">${rule}</p>`;
+    <div class="row">${give}${stop}${copy}${other}</div><p class="quiet">${rule}</p>`;
 
   function paintText() {
     const { text, places, players } = passage();
@@ -127,7 +131,7 @@ function build({ model, node, get, set, soon }) {
     setText(place, `${count()}/${passage().places.length}`);
     setText(status, over ? `${verdict}\n${said}` : said);
     board.forEach((key, i) => (key.disabled = tried.has(BOARD[i])));
-    letters.hidden = over;
+    letters.hidden = give.hidden = over;
     stop.hidden = over || count() < 10; // too few for a verdict
     copy.hidden = !over;
   }

@@ -202,7 +202,8 @@ function build({ model, node, get, set, slider, soon }) {
     </button>`;
     return { name, bar, number, button };
   });
-  const [heading, verdict] = html`<p class="heading" /><p class="quiet" />`;
+  const [hint, heading, verdict] = html`<p /><p class="heading" /><p class="quiet" />`;
+  const touch = matchMedia("(pointer: coarse)").matches ? "Tap" : "Click";
   const spoken = html`<p class="unseen" role="status" aria-live="polite" />`;
   const [note, progress] = html`<span role="status" /><progress />`;
   const press = () => {
@@ -224,7 +225,7 @@ function build({ model, node, get, set, slider, soon }) {
   };
   const page = html`
     <div class="desk">${paper}<div class="side">
-      ${heading}${verdict}<div class="guesses">${rows.map((row) => row.button)}</div>
+      ${hint}${heading}${verdict}<div class="guesses">${rows.map((row) => row.button)}</div>
     </div></div>
     <div class="row">
       ${main}<button type="button" onclick=${() => begin(start)}>Start again</button>
@@ -240,6 +241,9 @@ function build({ model, node, get, set, slider, soon }) {
   }, 400);
 
   function paint() {
+    setText(main, get("playing") ? "Pause" : calm ? "Write a line" : "Go on");
+    if (calm && get("playing")) return; // the bars are of what is shown
+    setText(hint, get("at") < 0 ? `${touch} a letter to change the text.` : "Choose another:");
     const i = place();
     const { best, came } = guesses();
     rows.forEach(({ name, bar, number, button }, n) => {
@@ -259,7 +263,6 @@ function build({ model, node, get, set, slider, soon }) {
     paper.querySelector(".at")?.classList.remove("at");
     if (hover >= 0 || get("at") >= 0) letters[i]?.classList.add("at");
     paper.classList.toggle("writing", get("playing"));
-    setText(main, get("playing") ? "Pause" : calm ? "Write a line" : "Go on");
     progress.hidden = reading.readers.length > 0 || !loading;
     const earlier = "Until then you see what this model wrote earlier.";
     setText(note, progress.hidden ? said : `${loadingText(model)} ${earlier}`);
@@ -285,10 +288,10 @@ function build({ model, node, get, set, slider, soon }) {
   });
 
   // --- from the beginning
+  if (calm) set({ playing: false });
   if (!fromLink()) {
     lay(start);
     recorded = idsOf(get("recorded"));
-    if (calm) set({ playing: false });
     if (!get("playing")) for (const id of recorded.splice(0)) put(id, "");
   }
   model.on("change:text", () => {
@@ -299,6 +302,7 @@ function build({ model, node, get, set, slider, soon }) {
   const seen = new IntersectionObserver((all) => {
     inView = all.at(-1).isIntersecting;
     if (inView) load();
+    if (inView && get("at") < 0) toEnd();
   });
   seen.observe(node);
   // For tests.

@@ -158,7 +158,8 @@ def reader(browser: Browser, book: Path, request: pytest.FixtureRequest) -> Iter
     yield page
     lab.noticed(page)
     page.context.close()
-    assert problems == []
+    # A page that is left while its icon is on the way has no fault; an icon that is missing has.
+    assert [p for p in problems if not p.endswith("favicon.svg (net::ERR_ABORTED)")] == []
 
 
 def opened(page: Page, book: Path, name: str) -> Page:

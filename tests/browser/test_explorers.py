@@ -214,6 +214,7 @@ CASES = {
             Step(".paper", "Z S", "“s”, guess 3. The model gave it", {"ranks": [3]}),
             Step("button h", "click", "“h” at once.", {"ranks": [3, 1]}),
             Step(".paper", "e Space", "“␣”, 3 in a row!", {"ranks": [3, 1, 1, 1]}),
+            Step("button Show the letter", "Enter", ", guess 27.", {"ranks": [3, 1, 1, 1, 27]}),
             Step("button Another passage", "Enter", "0/61", {"number": 1, "ranks": []}),
             Step("", "python", "1.82 you", {"number": 2, "ranks": [1, 2] * 5}),
             Step("button Stop here", "Enter", "With 10 letters luck alone makes"),

@@ -58,7 +58,7 @@ SCRIPTS = ["notebooks/train_distributed.py", "notebooks/resume_distributed.py"]
 FILES = ["LICENSE", "notebooks/LICENSE", "docs/CITATION.cff", "train.py", "sample.py", *SCRIPTS]
 
 HERO = "00_start_here"  # the chapter whose first explorer opens the first page
-HERO_PICTURE = r"!\[[^]]*\]\(typewriter\.gif\)"
+HERO_PICTURE = r"!\[[^]]*\]\(typewriter\.gif\)\n(\n(> .*\n)+)?"  # and lines that it shows, too
 CLOSED = re.compile(r"<details>\s*<summary>(?=(Hint|Solution))")
 SUMMARY = re.compile(r"(?<=<summary>).*?(?=</summary>)", re.S)
 HERE_YOU_READ = """\
@@ -85,7 +85,7 @@ def lay_out(folder: Path) -> int:
         live += readable(notebook, kept_states(path), binder)
         nbformat.write(notebook, folder / path.name)
     readme = anchored(linked((ROOT / "README.md").read_text("utf-8"), ROOT))
-    first, pictures = re.subn(HERO_PICTURE, lambda _: hero(), readme)
+    first, pictures = re.subn(HERO_PICTURE, lambda _: hero() + "\n", readme)
     assert pictures, "README.md does not show docs/typewriter.gif"
     (folder / "index.md").write_text(first + contents(), "utf-8")
     for name, path in DOCUMENTS.items():
