@@ -76,7 +76,7 @@ def deeper(answer):
             twice - quiet <= -APART
         Too high: a silenced copy adds nothing, and the loss is what it was. Are these bits? Is
         the copy *after* the trained block, in `model.layers`, and silenced for the second loss?
-            quiet >= HIGHEST or twice >= 3
+            quiet >= HIGHEST or twice >= 2.7
         The copy adds once more what it has learned, to a stream that it has never seen, so the
         loss rises. Yours does not. `silenced` changes the block itself, so measure the copy
         first.
@@ -184,6 +184,8 @@ def my_switch(answer):
             max(map(abs, changes)) > 1
         The seeds don't agree on a sign. Then you can't tell, whatever the mean says.
             min(changes) < 0 < max(changes) and word != "cannot tell"
+        None of the three is as large as 0.005 nats. On another machine the signs may differ.
+            max(map(abs, changes)) < 0.005 and word != "cannot tell"
         The sign is the other way round: with minus without is below 0 if the switch lowers
         the loss.
             (max(changes) < 0 and word == "higher") or (min(changes) > 0 and word == "lower")

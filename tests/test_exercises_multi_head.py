@@ -79,6 +79,8 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.five_ways_to_cut, RIGHT | {"C": "blind"}, "for training to use"),
     (check.five_ways_to_cut, RIGHT | {"E": "fine"}, "the last token"),
     (check.spare_heads, [0.97, 0.96, 0.95], "do more harm"),
+    (check.spare_heads, [0.61, 0.61, 0.2], "far more harm"),
+    (check.spare_heads, [0.9, 0.6, 0.05], "some right answers are left"),
     (check.spare_heads, [0.05, 0.05, 0.05], "Ablate copies"),
     (check.spare_heads, [0.8, 0.85, 0.2], "cannot do less harm"),
     (check.twins, (0.21, "b"), "*before* the training"),

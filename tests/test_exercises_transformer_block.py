@@ -48,6 +48,7 @@ test_mistakes_are_told = refused(
     (check.my_switch, ("dropout=0.5", [2.3, 2.2, 2.4], "higher"), "instead of differences"),
     (check.my_switch, ("dropout=0.5", [0.3, 0.2, -0.1], "higher"), "agree on a sign"),
     (check.my_switch, ("dropout=0.5", [0.3, 0.2, 0.1], "lower"), "other way round"),
+    (check.my_switch, ("dropout=0.5", [-0.001, -0.002, -0.003], "lower"), "as large as 0.005"),
     (check.my_switch, ("dropout=0.5", [0.3, 0.2, 0.1], "cannot tell"), "not luck"),
     (check.my_switch, ("dropout=0.5", [0.3, 0.2, 0.1], "better"), "should be"),
 )
