@@ -23,6 +23,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "without QK norm": {"qk_norm": False},
     "without squared ReLU": {"mlp": "FeedForward"},
     "without convolution": {"convolution": None},
+    "without either": {"position": "LearnedPosition", "convolution": None},  # rotary, convolution
 }
 
 
@@ -36,11 +37,14 @@ def run(arm: str, seed: int, *, times: float) -> dict[str, float]:
         model = GPT(GPTConfig(*sizes, bias=False))
     elif arm == "without zero initialization":
         model = GPT(model.config)
+    elif arm == "Muon and convolution alone":
+        model = GPT(GPTConfig(*sizes, bias=False, tied=False, convolution=4))
     if arm in ADAMW:
         rate = ADAMW[arm] * times
         convolutions = [p for p in model.parameters() if p.dim() == 4]
-        others = {"params": [p for p in model.parameters() if p.dim() < 4]}
-        groups = [others, {"params": convolutions, "lr": 10 * rate}]  # as in the recipe
+        others = [p for p in model.parameters() if p.dim() < 4]
+        groups: list[dict[str, Any]] = [{"params": others}]
+        groups.append({"params": convolutions, "lr": 10 * rate})  # as in the recipe
         optimizers = [torch.optim.AdamW(groups, rate, betas=(0.9, 0.95), weight_decay=0.0)]
     else:
         optimizers = fast_optimizers(model, 0.05 * times, 0.01 * times, momentum=0.75)
@@ -53,7 +57,9 @@ def run(arm: str, seed: int, *, times: float) -> dict[str, float]:
 
 
 study = Study(
-    arms=[*ADAMW, "+ Muon", *WITHOUT, "without zero initialization"],
+    arms=[
+        *ADAMW, "+ Muon", *WITHOUT, "without zero initialization", "Muon and convolution alone"
+    ],  # fmt: skip
     settings={"times": 1.0},
     variations=[{"times": 0.5}, {"times": 2.0}],
 )
