@@ -2,7 +2,7 @@
 
 Four layers, C = 128, 64 characters, 24 texts a step, on the plays. "GPT-2" is the plain model,
 "+ architecture" the fast model, both with AdamW, clipped at 1 after 5 steps of warm-up; "+ Muon" is
-the whole recipe, from which the other arms take one part away. times: of all learning rates; 1 is
+the whole recipe, from which the other arms take parts away (zeros: initial ones). times: of all learning rates; 1 is
 the best of the first trials. loss: on 50,000 held-out characters.
 """
 
@@ -35,9 +35,9 @@ def run(arm: str, seed: int, *, times: float) -> dict[str, float]:
     model = fast_gpt(*sizes, **WITHOUT.get(arm, {}))
     if arm == "GPT-2":
         model = GPT(GPTConfig(*sizes, bias=False))
-    elif arm == "without zero initialization":
+    elif arm == "without zeros":
         model = GPT(model.config)
-    elif arm == "Muon and convolution alone":
+    elif arm == "only Muon and convolution":
         model = GPT(GPTConfig(*sizes, bias=False, tied=False, convolution=4))
     if arm in ADAMW:
         rate = ADAMW[arm] * times
@@ -57,9 +57,7 @@ def run(arm: str, seed: int, *, times: float) -> dict[str, float]:
 
 
 study = Study(
-    arms=[
-        *ADAMW, "+ Muon", *WITHOUT, "without zero initialization", "Muon and convolution alone"
-    ],  # fmt: skip
+    arms=[*ADAMW, "+ Muon", *WITHOUT, "without zeros", "only Muon and convolution"],
     settings={"times": 1.0},
     variations=[{"times": 0.5}, {"times": 2.0}],
 )
