@@ -2,8 +2,8 @@
 
 Four layers, C = 128, 64 characters, 24 texts a step, on the plays. "GPT-2" is the plain model,
 "+ architecture" the fast model, both with AdamW, clipped at 1 after 5 steps of warm-up; "+ Muon" is
-the whole recipe, from which the other arms take parts away (zeros: initial ones). times: of all learning rates; 1 is
-the best of the first trials. loss: on 50,000 held-out characters.
+the whole recipe, from which the other arms take parts away (zeros: the initial ones). times: of all
+learning rates; 1 is the best of the first trials. loss: on 50,000 held-out characters.
 """
 
 from functools import partial
