@@ -2,57 +2,9 @@
 
 import torch
 
-from exercises.check import exercise, normal
+from exercises.check import checked, diagnose, exercise, expect, normal, reported
 
-# --- 11.1: all singular values alike --------------------------------------------------------------
-
-
-SQUARE = 3 * normal(4, 4, seed=1)  # another one might be nearly singular
-
-
-@exercise(
-    inputs=lambda draw: [
-        (SQUARE,),
-        (3 * normal(3, 6, seed=2),),
-        (3 * normal(7, 2, seed=3),),
-        (normal(1, 5, seed=4),),
-        (torch.diag(torch.tensor([5.0, 0.1])),),
-    ],
-    example=(torch.diag(torch.tensor([5.0, 0.1])),),
-    on_shape_error="Is `full_matrices=False` missing? Or did you transpose the third part? It is "
-    "transposed already.",
-    on_success="All singular values are 1, and the directions are kept.",
-    tolerance=1e-3,
-)
-def equalised(matrix):
-    """equalised(matrix): the matrix with all its singular values set to 1, for any shape."""
-    U, S, Wt = torch.linalg.svd(matrix, full_matrices=False)
-    return U @ Wt
-
-
-equalised.slips("""
-    This is the matrix itself: the singular values are still in it. Leave them out.
-        matrix
-    This is the matrix divided by its length: all singular values shrink alike. Leave them out:
-    multiply the first part of the SVD by the third.
-        matrix / matrix.norm()
-    You scaled each row to length 1. The rows should also be perpendicular: leave the stretches out.
-        matrix / matrix.norm(dim=1, keepdim=True)
-    torch.linalg.svd returns the third part transposed already. You transposed it again.
-        U @ Wt → U @ Wt.T
-    This is one of the parts, or all three. Multiply the first by the third.
-        U @ Wt → U, S, Wt
-        U @ Wt → U
-        U @ Wt → Wt
-    QR gives perpendicular directions, too, but different ones, which depend on the order of the
-    columns. Use torch.linalg.svd.
-        torch.linalg.qr(matrix).Q
-    Muon's five rounds only come near. Use torch.linalg.svd.
-        newton_schulz.right(matrix, *MUON, 5)
-""")
-
-
-# --- 11.2: model FLOPs utilisation ----------------------------------------------------------------
+# --- 11.1: model FLOPs utilisation ----------------------------------------------------------------
 
 
 def timed(rng):
@@ -113,7 +65,7 @@ mfu.slips("""
 """)
 
 
-# --- 11.3: gradient accumulation with unequal parts -----------------------------------------------
+# --- 11.2: gradient accumulation with unequal parts -----------------------------------------------
 
 
 def parts(n, seed, sizes, shape=(2, 3)):
@@ -130,32 +82,32 @@ def parts(n, seed, sizes, shape=(2, 3)):
         parts(3, 21, [4, 1, 3], shape=(2, 2)),
     ],
     example=([torch.tensor([1.0]), torch.tensor([5.0])], [3, 1]),
-    on_success="Every text counts once, in whichever part it was.",
+    on_success="Every token counts once, in whichever part it was.",
 )
 def accumulated(gradients, sizes):
-    """accumulated(gradients, sizes): the gradient of the mean loss over all texts of all parts."""
+    """accumulated(gradients, sizes): the gradient of the mean loss over all tokens of all parts."""
     return sum(g * size / sum(sizes) for g, size in zip(gradients, sizes, strict=True))
 
 
 accumulated.slips("""
     You divide by the number of parts. That is right only if all parts have the same size: here, a
-    text in a small part counts more than a text in a large one.
+    token in a small part counts more than a token in a large one.
         size / sum(sizes) → 1 / len(sizes)
     You add the gradients without any weights, so the sum grows with the number of parts. Multiply
-    each by the fraction of the texts that its part holds.
+    each by the fraction of the tokens that its part holds.
         * size / sum(sizes) →
-    You weight each part by its size, but you do not divide by the number of all texts.
+    You weight each part by its size, but you do not divide by the number of all tokens.
         / sum(sizes) →
-    You *divide* by the size of the part. A part with more texts should count more: multiply by its
-    size, and divide by the number of all texts.
+    You *divide* by the size of the part. A part with more tokens should count more: multiply by its
+    size, and divide by the number of all tokens.
         size / sum(sizes) → 1 / size
         size / sum(sizes) → 1 / size / len(sizes)
         size / sum(sizes) → sum(sizes) / size
-    You add the gradients and divide by the number of all texts. But each gradient belongs to the
+    You add the gradients and divide by the number of all tokens. But each gradient belongs to the
     *mean* loss of its part: multiply it by the size of the part first.
         size / sum(sizes) → 1 / sum(sizes)
     You weight by the sizes, but then divide by the number of parts. Divide by the number of all
-    texts.
+    tokens.
         sum(sizes) → len(sizes)
     This is the gradient of one part alone, as if the gradients were set to zero before each part.
         gradients[-1]
@@ -163,118 +115,84 @@ accumulated.slips("""
 """)
 
 
-# --- 11.4: the batch size that is fastest ---------------------------------------------------------
-
-STEPS = {4: 900, 16: 300, 64: 130, 256: 90, 1024: 80}
-FEW = {1: 5000, 2: 2500, 8: 640, 32: 200}
+# --- 11.3: not a number ---------------------------------------------------------------------------
 
 
-@exercise(
-    inputs=lambda draw: [
-        (STEPS, 0.01, 0.004),
-        (STEPS, 0.02, 0.00001),
-        (STEPS, 0.02, 0.001),
-        (FEW, 0.0, 0.002),
-        (FEW, 0.1, 0.002),
-        ({32: 100, 8: 400}, 0.5, 0.01),
-        ({8: 10}, 1.0, 1.0),
-        *[
-            (
-                {B: draw.randint(50, 2000) for B in draw.sample(range(1, 100), 5)},
-                draw.uniform(0.01, 1),
-                draw.uniform(0.001, 0.1),
-            )
-            for _ in range(3)
-        ],
-    ],
-    example=({10: 100, 100: 50}, 1.0, 0.01),
-    on_success="How large a batch should be depends on the model, on the text and on the machine.",
-)
-def fastest_batch(steps, fixed, per_text):
-    """fastest_batch(steps, fixed, per_text): the batch size with the shortest run, its seconds."""
-    seconds = {B: n * (fixed + per_text * B) for B, n in steps.items()}
-    best = min(seconds, key=seconds.get)
-    return best, seconds[best]
+@checked
+def nan_hunt(answer):
+    """nan_hunt: tensors with a gradient of zeros, matrices that are nan, and the cause."""
+    zeros, broken, cause = reported(
+        answer,
+        (0, 0, "a"),
+        'Set nan_hunt to two counts and a letter, (…, …, "a").',
+    )
+    diagnose("""
+        The cause should be one of the letters a to e.
+            cause not in set("abcde")
+        You counted the tensors that have a gradient. Count the others.
+            zeros == 1
+        The gradients were taken after a step, or were added to older ones: build the model anew,
+        with the seed, and call `backward` once.
+            zeros in (0, 18)
+        Muon steps the matrices of the blocks: attention has four in each block, the feed-forward
+        network two, and what belongs to a convolution is no matrix.
+            broken in (14, 24, 26, 25, 16)
+        If none is nan, you still have the constant in the denominator.
+            broken == 0
+        A rate of 0 gives nan here as well. Try it.
+            cause == "a"
+        A softmax that overflows would make the first loss nan, and that one is 4.23.
+            cause == "b"
+        Characters that do not occur explain rows of the token table, which Muon does not step.
+            cause == "d"
+        No root is taken of anything but sums of squares.
+            cause == "e"
+    """)
+    expect(zeros == 25, f"{zeros} tensors have a gradient of nothing but zeros? Count again.")
+    expect(broken == 12, f"{broken} of Muon's matrices are nan after the step? Count again.")
+    return "0/0, twelve times. In the second step, the head has numbers, and all would be well."
 
 
-fastest_batch.slips("""
-    You chose the batch size with the fewest steps. But a step with more texts takes longer: compare
-    steps × seconds per step.
-        seconds.get → steps.get
-    You chose the batch size that needs the fewest texts. That leaves out the fixed time of each
-    step: compare steps × (fixed + per_text · B).
-        seconds.get → lambda B: steps[B] * B
-    You chose the batch size whose *step* is shortest, which is always the smallest. Multiply by the
-    number of steps.
-        , key=seconds.get →
-    You found the right batch size, but you return the seconds of one step. Return those of the
-    whole run.
-        seconds[best] → fixed + per_text * best
-    You count the fixed time once per run. Every step takes it.
-        n * (fixed + per_text * B) → fixed + n * per_text * B
-    You left out the fixed time of each step.
-        fixed + per_text * B → per_text * B
-    You count per_text once per step, as if every step had one text. Multiply it by the batch size.
-        per_text * B → per_text
-    This is only one of the two values. Return the batch size and the seconds of its run.
-        right(steps, fixed, per_text)[0]
-        right(steps, fixed, per_text)[1]
-    This is the longest run. Take the shortest.
-        min( → max(
-""")
+# --- 11.4: two parts taken out --------------------------------------------------------------------
+
+ALONE = {"rotary": 0.01, "qk norm": 0.0, "squared relu": 0.02, "convolution": 0.18}
+TOGETHER = {
+    ("qk norm", "rotary"): 1.87,
+    ("rotary", "squared relu"): 1.90,
+    ("qk norm", "squared relu"): 1.89,
+    ("convolution", "qk norm"): 2.04,
+    ("convolution", "squared relu"): 2.08,
+}
 
 
-# --- 11.5: stretches towards 1 by multiplying -----------------------------------------------------
-
-
-MUON, CUBIC = (3.4445, -4.7750, 2.0315), (1.5, -0.5, 0.0)
-
-
-@exercise(
-    inputs=lambda draw: [
-        (normal(3, 3, seed=1), *MUON, 5),
-        (normal(2, 5, seed=2), *CUBIC, 12),
-        (normal(6, 3, seed=3), *MUON, 3),
-        (4 * normal(4, 4, seed=4), *CUBIC, 2),
-        (0.1 * normal(3, 4, seed=5), *MUON, 1),
-        (normal(5, 1, seed=6), *MUON, 2),
-        (normal(2, 2, seed=7), 2.0, -1.5, 0.5, 0),
-    ],
-    example=(torch.diag(torch.tensor([4.0, 3.0])), *CUBIC, 1),
-    on_success="With (1.5, −0.5, 0) and enough rounds this is `equalised`, by multiplying alone.",
-    tolerance=1e-3,
-)
-def newton_schulz(matrix, a, b, c, rounds):
-    """newton_schulz(matrix, a, b, c, rounds): all stretches driven towards 1 by multiplying."""
-    tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.T if tall else matrix
-    x = x / x.norm()
-    for _ in range(rounds):
-        gram = x @ x.T
-        x = a * x + (b * gram + c * gram @ gram) @ x
-    return x.T if tall else x
-
-
-newton_schulz.slips("""
-    You did not divide the matrix by its length first. The polynomial works for stretches of at most
-    1.
-        / x.norm() →
-    You took powers of the single entries. The third power of the stretches needs products of
-    matrices: x @ x.T @ x.
-        (b * gram + c * gram @ gram) @ x → b * x**3 + c * x**5
-    Your last term is c · (x @ x.T) @ x. It needs the square of the matrix x @ x.T.
-        gram @ gram → gram
-    You squared the entries of x @ x.T. Multiply the matrix by itself.
-        gram @ gram → gram**2
-        gram @ gram → gram**2 ; matrix.shape[0] > matrix.shape[1] → False
-    You made only one round. Repeat it `rounds` times, each time with the new x.
-        right(matrix, a, b, c, 1)
-    You compute x @ x.T before the loop. It changes with x: compute it anew in each round.
-        gram = x @ x.T → pass ; x = x / x.norm() → x = x / x.norm(); gram = x @ x.T
-    You divide by the length again in every round. Do that once, before the first.
-        gram = x @ x.T → x = x / x.norm(); gram = x @ x.T
-    You divided by the largest entry, or each row by its own length. Divide the whole matrix by
-    `matrix.norm()`.
-        x.norm() → x.abs().max()
-        x.norm() → x.norm(dim=1, keepdim=True)
-""")
+@checked
+def taken_out(answer):
+    """taken_out: two parts, the bet, and the losses with seeds 0 and 1."""
+    parts, bet, losses = reported(
+        answer,
+        (["rotary", "QK norm"], 1.9, [1.93, 1.91]),
+        'Set taken_out to two parts, your bet and two losses, (["…", "…"], 1.90, [1.93, 1.91]).',
+    )
+    pair = tuple(sorted(parts))
+    mean = sum(losses) / len(losses)
+    diagnose("""
+        Section 6 has done this pair for you: its loss is 2.39. Take another.
+            pair == ("convolution", "rotary")
+        These are the losses of the example. Run the race.
+            losses == [1.93, 1.91]
+        Two seeds, two losses: the first cell of section 1 sets the seed before it builds a model.
+            len(losses) != 2 or losses[0] == losses[1]
+    """)
+    known = " and ".join([", ".join([*ALONE][:-1]), [*ALONE][-1]])
+    expect(pair in TOGETHER, f"Take out two of {known}; yours are {', '.join(parts)}.")
+    expect(
+        abs(mean - TOGETHER[pair]) < 0.04,
+        f"Our three seeds without {pair[0]} and {pair[1]} are far from {mean:.2f}. Are the "
+        "optimisers, the 72 steps and `held_out` those of section 1, and are only these two out?",
+    )
+    alone, together = sum(ALONE[part] for part in pair), mean - 1.86
+    how = "as good as right" if abs(bet - mean) < 0.03 else f"{abs(bet - mean):.2f} away"
+    return (
+        f"Alone, the two cost {alone:.2f} nats taken together, and now {together:.2f}: these two "
+        f"do different work. Your bet was {how}."
+    )

@@ -6,13 +6,6 @@ from exercises import training_fast as check
 from tests.answers import accepted, refused
 
 
-def by_eigenvectors(matrix):
-    if matrix.shape[0] > matrix.shape[1]:
-        return by_eigenvectors(matrix.T).T
-    values, vectors = torch.linalg.eigh(matrix @ matrix.T)
-    return vectors @ torch.diag(values.rsqrt()) @ vectors.T @ matrix
-
-
 def from_shapes(n_layer, n_embd, vocab_size, tokens, seconds, peak):
     shapes = 4 * [(n_embd, n_embd)] + [(n_embd, 4 * n_embd), (4 * n_embd, n_embd)]
     matrices = n_layer * shapes + [(n_embd, vocab_size)]
@@ -25,37 +18,32 @@ def by_stacking(gradients, sizes):
     return torch.tensordot(weights, torch.stack(gradients), dims=1)
 
 
-def by_sorting(steps, fixed, per_text):
-    runs = sorted((n * (fixed + per_text * B), B) for B, n in steps.items())
-    return [runs[0][1], runs[0][0]]
-
-
-def through_singular_values(matrix, a, b, c, rounds):
-    U, s, Wt = torch.linalg.svd(matrix, full_matrices=False)
-    s = s / matrix.norm()
-    for _ in range(rounds):
-        s = a * s + b * s**3 + c * s**5
-    return U * s @ Wt
-
+PAIR = ["Rotary", "QK norm"]
 
 test_other_right_answers_are_right = accepted(
-    (check.equalised, by_eigenvectors),
     (check.mfu, from_shapes),
     (check.accumulated, by_stacking),
-    (check.fastest_batch, by_sorting),
-    (check.newton_schulz, through_singular_values),
+    (check.nan_hunt, [25, 12, "C"]),
+    (check.taken_out, (PAIR, 1.9, [1.871, 1.866])),
+    (check.taken_out, (["convolution", "squared ReLU"], 2.0, (2.09, 2.06))),
 )
 
-
-def not_turned_back(matrix, a, b, c, rounds):
-    x = check.newton_schulz.right(matrix, a, b, c, rounds)
-    return x.T if matrix.shape[0] > matrix.shape[1] else x
-
-
 test_other_mistakes_are_told_by_what_differs = refused(
-    (check.equalised, lambda m: (p := torch.linalg.svd(m))[0] @ p[2], "`full_matrices=False`"),
     (check.mfu, lambda *a: 1.5 * check.mfu.right(*a), "mfu(4, 128, 65, 1536, 0.1, "),
     (check.accumulated, lambda gs, n: 2 * check.accumulated.right(gs, n), "at index [0, 0]"),
-    (check.fastest_batch, lambda *a: check.fastest_batch.right(*a)[0], "one of the two values"),
-    (check.newton_schulz, not_turned_back, "shape"),
+    (check.nan_hunt, "c", "two counts and a letter"),
+    (check.nan_hunt, (25, 12, "f"), "letters a to e"),
+    (check.nan_hunt, (1, 12, "c"), "Count the others"),
+    (check.nan_hunt, (25, 14, "c"), "a convolution is no matrix"),
+    (check.nan_hunt, (25, 0, "c"), "constant in the denominator"),
+    (check.nan_hunt, (25, 12, "a"), "A rate of 0"),
+    (check.nan_hunt, (25, 12, "b"), "that one is 4.23"),
+    (check.nan_hunt, (25, 12, "d"), "rows of the token table"),
+    (check.nan_hunt, (25, 12, "e"), "sums of squares"),
+    (check.nan_hunt, (24, 12, "c"), "Count again"),
+    (check.taken_out, (["rotary", "convolution"], 2.0, [2.39, 2.40]), "Take another"),
+    (check.taken_out, (PAIR, 1.9, [1.93, 1.91]), "Run the race"),
+    (check.taken_out, (PAIR, 1.9, [1.87, 1.87]), "two losses"),
+    (check.taken_out, (["Muon", "rotary"], 1.9, [2.1, 2.2]), "Take out two of rotary, qk norm"),
+    (check.taken_out, (["convolution", "QK norm"], 1.9, [1.88, 1.86]), "far from 1.87"),
 )
