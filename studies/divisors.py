@@ -77,7 +77,7 @@ def spreads(model: OneHeadModel, chunks: Tensor) -> dict[str, float]:
 
 
 def run(
-    arm: str, seed: int, *, hs: int, optimizer: str, rate: float, steps: int
+    arm: str, seed: int, *, hs: int, optimizer: str, rate: float, steps: int, traded: bool = False
 ) -> dict[str, float]:
     tokenizer, ids, held_out = plays()
     torch.manual_seed(seed)
@@ -91,7 +91,12 @@ def run(
             numbers["perplexity after 20 steps"] = perplexity(model, chunks)
         return language_model_loss(model, *get_batch(ids, T, 64, generator))
 
-    minimize(loss_of, model, getattr(torch.optim, optimizer)(model.parameters(), lr=rate), steps)
+    factors = dict.fromkeys(("query.weight", "key.weight"), {"√hs": 1 / 8, "hs": 8.0}.get(arm, 1.0))
+    groups = [
+        {"params": [p], "lr": rate * (factors.get(name, 1.0) if traded else 1.0)}
+        for name, p in model.named_parameters()
+    ]
+    minimize(loss_of, model, getattr(torch.optim, optimizer)(groups), steps)
     numbers["perplexity at the end"] = perplexity(model, chunks)
     final = estimate_loss(model, held_out[:100_001], block_size=T, batch_size=1024)
     return {"loss": final, **numbers, **spreads(model, chunks)}
