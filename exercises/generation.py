@@ -1,4 +1,4 @@
-"""The exercises on generation: a strange text, repeated n-grams, typical tokens, beam search."""
+"""The exercises on generation: a strange text, repeated n-grams, faults, an experiment."""
 
 import math
 
@@ -111,132 +111,76 @@ no_repeat.slips("""
 """)
 
 
-def rounded(probs):
-    """Probabilities in 64ths, so that sums of them are exact."""
-    return torch.tensor(probs) / 64
+DECODERS = {  # what each does at a temperature of 0.5 with top-k 2; one of them is right
+    "A": (0.0, "each", "logits"),
+    "B": (-math.inf, "each", "logits"),
+    "C": (-math.inf, "same", "logits"),
+    "D": (-math.inf, "each", "probabilities"),
+}
+FAULTS = {"A": "zero", "B": "none", "C": "seed", "D": "temperature"}
 
 
-@exercise(
-    inputs=lambda draw: [
-        (torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 16]), 0.2),
-        (torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 16]), 0.6),
-        (rounded([40, 10, 6, 5, 3]), 0.3),
-        (rounded([3, 20, 17, 13, 11]), 0.55),
-        (rounded([2, 30, 0, 16, 9, 7]), 0.5),
-        (rounded([0, 48, 12, 0, 4]), 0.4),
-        (normal(12, seed=40).mul(2).softmax(-1), 0.5),
-        (normal(30, seed=41).mul(1.5).softmax(-1), 0.7),
-        (normal(7, seed=42).softmax(-1), 0.35),
-        (rounded([50, 8, 4, 2]), 0.05),
-        (rounded([61, 1, 1, 1]), 0.5),
-        (rounded([26, 18, 10] + [1] * 10), 0.1),
-        (torch.tensor([1 / 2, 1 / 4 - 2**-24, 1 / 4]), 1.0),  # as floats, they end below 1
-    ],
-    error_hints={
-        "out of (range|bounds)": "A sum of floats may end a little below 1. With p = 1, all tokens "
-        "are kept then.",
-    },
-    example=(torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 16]), 0.2),
-    on_success="The most probable token is not always typical.",
-)
-def typical(probs, p):
-    """typical(probs, p): the probabilities (V,) of locally typical sampling."""
-    surprise = -probs.log()
-    entropy = -torch.special.xlogy(probs, probs).sum()
-    kept = torch.zeros_like(probs)
-    for i in (surprise - entropy).abs().argsort():
-        if kept.sum() >= p:
-            break
-        kept[i] = probs[i]
-    return kept / kept.sum()
-
-
-typical.slips("""
-    This is top-p: the most probable tokens come first. Sort by the distance between −ln p and the
-    entropy, which is the absolute value of their difference.
-        (surprise - entropy).abs().argsort() → probs.argsort(descending=True)
-        .abs() →
-    You kept the least typical tokens: sort by the distance in rising order, the closest first.
-        argsort() → argsort(descending=True)
-    You left out the token that takes the sum past p. It is kept, too.
-        kept.sum() >= p → kept.sum() >= p or kept.sum() + probs[i] > p
-    The probabilities that you keep do not sum to 1: divide them by their sum.
-        / kept.sum() →
-    You compared the entropy with the probabilities. Compare it with −ln p.
-        surprise - entropy → probs - entropy
-    You mixed nats and bits: one of the logarithms has the base 2. Use `log` for both.
-        surprise - entropy → surprise - entropy / math.log(2)
-        -probs.log() → -probs.log2()
-    Your entropy is NaN where a probability is 0, because 0 · log 0 is NaN. Such a token adds
-    nothing to the entropy: leave it out, or use `torch.special.xlogy`.
-        torch.special.xlogy(probs, probs) → (probs * probs.log())
-    You kept one token, the most typical one. Go on until the sum is at least p.
-        right(probs, 1e-9)
-""")
-
-
-def chain(V, seed, start, n, width):
-    """A random table of log-probabilities, and the other arguments of `beam`."""
-    return normal(V, V, seed=seed).mul(2).log_softmax(-1), start, n, width
-
-
-TOY = torch.tensor([[0.0, 0.6, 0.4], [0.4, 0.3, 0.3], [0.1, 0.0, 0.9]]).log()
-
-
-BEAMS = [  # the seeds were searched for: the texts that mistakes find differ
-    (TOY, 0, 2, 2),
-    (TOY, 0, 4, 2),
-    chain(5, 103, 3, 4, 2),
-    chain(6, 88, 4, 4, 2),
-    chain(4, 7, 3, 5, 3),
-    chain(4, 292, 0, 5, 3),
-    chain(6, 80, 2, 4, 3),
-    chain(3, 15, 0, 6, 2),
-    chain(3, 245, 2, 6, 2),
-    (TOY, 1, 1, 3),
-    (TOY, 0, 2, 5),
-]
-
-
-@exercise(
-    inputs=lambda draw: [
-        *BEAMS,
-        *(chain(V, draw.randrange(10**6), 0, 5, 2) for V in (4, 5, 6)),
-    ],
-    error_hints={
-        "out of range": "The first step has only V texts, which may be fewer than `width`: then "
-        "all are kept."
-    },
-    example=(TOY, 0, 2, 2),
-    on_success="The beam finds texts that greedy decoding misses.",
-)
-def beam(log_probs, start, n, width):
-    """beam(log_probs, start, n, width): the ids of the likeliest text that beam search finds."""
-    texts = [(0.0, [start])]
+def draw(letter, logits, n, seed=0):
+    """Draw n tokens with one of four decoders, set to a temperature of 0.5 and top-k 2."""
+    forbidden, seeding, divided = DECODERS[letter]
+    g = generator(seed)
+    best, drawn = logits.argsort(descending=True)[:2], []
     for _ in range(n):
-        longer = []
-        for score, ids in texts:
-            new = log_probs[ids[-1]].tolist()
-            longer += [(score + new[j], [*ids, j]) for j in range(len(new))]
-        texts = sorted(longer, reverse=True)[:width]
-    return texts[0][1]
+        if seeding == "same":
+            g.manual_seed(seed)
+        z = logits / 0.5 if divided == "logits" else (logits.softmax(-1) / 0.5).log()
+        cut = torch.full_like(z, forbidden)
+        cut[best] = z[best]
+        drawn.append(torch.multinomial(cut.softmax(-1), 1, generator=g).item())
+    return drawn
 
 
-beam.slips("""
-    You return the text without its first token: it begins with `start`.
-        texts[0][1] → texts[0][1][1:]
-    This is greedy decoding: only one text was kept in each step. Keep `width` of them.
-        right(log_probs, start, n, 1)
-        for j in range(len(new))] → for j in [new.index(max(new))]]
-    You kept the least probable texts. Sort from the largest log-probability: `reverse=True`.
-        , reverse=True →
-    You compared the texts by their last token alone. Add its log-probability to the text's.
-        score + →
-    You added probabilities. The probability of a text is a product, so add the logarithms.
-        score + new[j] → score + math.exp(new[j])
-    You multiplied the log-probabilities. The logarithm turns the product into a sum: add them.
-        score + new[j] → (score or 1) * new[j]
-    This is the most probable of all texts: nothing was cut. Keep only `width` texts after each
-    step.
-        [:width] →
-""")
+@checked
+def faults(answer):
+    """faults: the fault of each of the four decoders"""
+    found = reported(
+        answer,
+        FAULTS,
+        'Set faults to {"A": …, "B": …, "C": …, "D": …}, each one of "zero", "seed", '
+        '"temperature" and "none".',
+    )
+    diagnose("""
+        One word is none of the four: "zero", "seed", "temperature", "none".
+            not set(found.values()) <= set(FAULTS.values())
+        A draws words that top-k 2 forbids. Which logit must a forbidden word have had?
+            found["A"] != "zero"
+        C draws one word for ever. A correct draw does that at a temperature of 0, not at 0.5.
+            found["C"] != "seed"
+        Count more often: 1/2 and 1/4, squared, are as 4 to 1, so the first word should come in 80%
+        of the draws. One of B and D is at 67%, as if the temperature were not there.
+            found != FAULTS
+    """)
+    return f"{len(found)} loops, three faults, and none of them raised an error."
+
+
+@checked
+def speeches(answer):
+    """speeches: a bet, and the mean length of speeches at two settings, with three seeds each"""
+    bet, first, second = reported(
+        answer,
+        ("shorter", [40.0], [40.0]),
+        "Set speeches to (bet, lengths at the first setting, lengths at the second), as in "
+        '("shorter", [40, 42, 41], [60, 58, 63]).',
+    )
+    diagnose("""
+        The bet is "shorter", "longer" or "same": the first setting against the second.
+            bet not in ("shorter", "longer", "same")
+        One run proves nothing: at least three seeds for each setting.
+            min(len(first), len(second)) < 3
+        Runs that agree to the last digit have the same seed.
+            len(set(first)) == 1 or len(set(second)) == 1
+        A speech has at least one character, and the loop has a maximum.
+            min(first + second) < 1 or max(first + second) > 2000
+    """)
+    apart = "shorter" if max(first) < min(second) else "longer"
+    result = apart if max(first) < min(second) or min(first) > max(second) else "same"
+    if result == "same":
+        return "The seeds overlap: these runs show no difference. " + (
+            "You bet on that." if bet == result else "More speeches might, or there is none."
+        )
+    return f"All seeds agree: {result}. You {'won' if bet == result else 'lost'} the bet."

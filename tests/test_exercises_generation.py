@@ -15,31 +15,6 @@ def no_repeat_by_sets(logits, ids, n):
     return logits.masked_fill(torch.tensor(bad), -math.inf).numpy()
 
 
-def typical_by_sorting(probs, p):
-    """With a running sum, and a list as the result."""
-    values = [x for x in probs.tolist() if x > 0]
-    entropy = -sum(x * math.log(x) for x in values)
-    order = sorted(
-        (i for i, x in enumerate(probs.tolist()) if x > 0),
-        key=lambda i: abs(-math.log(probs[i]) - entropy),
-    )
-    before = probs[order].cumsum(0) - probs[order]
-    kept = [i for i, sum_before in zip(order, before, strict=True) if sum_before < p]
-    mask = torch.zeros(len(probs)).scatter(0, torch.tensor(kept), 1.0)
-    return (probs * mask / (probs * mask).sum()).tolist()
-
-
-def beam_by_topk(log_probs, start, n, width):
-    """In flattened indices."""
-    V = len(log_probs)
-    ids, scores = torch.tensor([[start]]), torch.zeros(1)
-    for _ in range(n):
-        longer = (scores[:, None] + log_probs[ids[:, -1]]).flatten()
-        scores, best = longer.topk(min(width, len(longer)))
-        ids = torch.cat((ids[best // V], (best % V)[:, None]), 1)
-    return ids[0]
-
-
 LOSSES = dict(zip(check.TAUS, check.RIGHT, strict=True))
 
 
@@ -47,22 +22,10 @@ test_other_right_answers_are_right = accepted(
     (check.capitals, [LOSSES, 3]),
     (check.capitals, ({t: torch.tensor(x + 0.004) for t, x in LOSSES.items()}, 3.0)),
     (check.no_repeat, no_repeat_by_sets),
-    (check.typical, typical_by_sorting),
-    (check.beam, beam_by_topk),
+    (check.faults, check.FAULTS),
+    (check.speeches, ("same", [40, 44, 50], (41, 45, 49))),
+    (check.speeches, ("longer", [40, 44, 50], (61, 65, 69))),
 )
-
-
-def beam_of_aliases(log_probs, start, n, width):
-    """All continuations of a text are the same list."""
-    texts = [(0.0, [start])]
-    for _ in range(n):
-        longer = []
-        for score, ids in texts:
-            for j, log_p in enumerate(log_probs[ids[-1]].tolist()):
-                ids.append(j)
-                longer.append((score + log_p, ids))
-        texts = sorted(longer, reverse=True)[:width]
-    return texts[0][1]
 
 
 test_other_mistakes_are_told_by_what_differs = refused(
@@ -78,6 +41,17 @@ test_other_mistakes_are_told_by_what_differs = refused(
             "These are the entropies": (1.298, 2.006, 2.625, 3.413, 3.940),
         }.items()
     ),
-    (check.beam, beam_of_aliases, "beam("),
-    (check.beam, lambda *given: check.beam.right(*given)[-1], "beam("),
+    (check.faults, {**check.FAULTS, "A": "none"}, "A draws words"),
+    (check.faults, {**check.FAULTS, "C": "none"}, "C draws one word"),
+    (check.faults, {**check.FAULTS, "B": "temperature", "D": "none"}, "Count more often"),
+    (check.speeches, ("wider", [40, 44, 50], [61, 65, 69]), "The bet is"),
+    (check.speeches, ("longer", [40, 44], [61, 65, 69]), "at least three seeds"),
+    (check.speeches, ("longer", [40, 40, 40], [61, 65, 69]), "the same seed"),
 )
+
+
+def test_one_decoder_is_right_and_each_fault_shows():
+    logits = torch.tensor([1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 16]).log()
+    drawn = {letter: check.draw(letter, logits, 1000) for letter in check.FAULTS}
+    assert abs(drawn["B"].count(0) - 800) < 50 and abs(drawn["D"].count(0) - 667) < 50
+    assert max(drawn["A"]) > 1 and len(set(drawn["C"])) == 1
