@@ -1,111 +1,43 @@
-"""The exercises on the KV cache: prompts of any length, bytes, a cached step, accept or refuse."""
+"""The exercises on the KV cache: broken caches, bytes, a cached step, a window."""
 
 import math
 
 import torch
-from torch import nn
 
-from exercises.check import exercise, generator, normal
+from exercises.check import checked, diagnose, exercise, expect, normal, reported
 
-# --- 13.1: a writer for all prompts ---------------------------------------------------------------
+# --- 13.1: which cache is broken? -----------------------------------------------------------------
 
-
-class Reader(nn.Module):
-    """A fixed model of 11 tokens; its logits depend on all tokens that it gets, and on their order.
-
-    It accepts `most` tokens: a longer text is an error, as in a GPT.
-    """
-
-    __name__ = "model"  # in what a check says
-
-    def __init__(self, most, seed):
-        super().__init__()
-        self.most = most
-        self.table = normal(11, 11, seed=seed + 100)
-
-    def forward(self, ids):
-        if ids.dim() != 2:
-            raise ValueError(
-                f"you gave the model ids of shape {tuple(ids.shape)}, and it needs (B, T): one "
-                "text is (1, T)"
-            )
-        T = ids.shape[1]
-        if T > self.most:
-            raise ValueError(
-                f"you gave the model {T} tokens, and it accepts {self.most} at most. Crop to the "
-                "last block_size, in each step"
-            )
-        # Early tokens count, too: a weight for each position, counted from the left.
-        positions = torch.arange(1, T + 1, dtype=torch.float32)
-        return (self.table[ids] * (positions.sin() + 1.5)[:, None]).cumsum(1)
+BROKEN = {"A": "a", "B": "b", "C": "d", "D": "c"}
 
 
-def to_write(lengths, n, window, stop, seed):
-    g = generator(seed)
-    prompts = [torch.randint(11, (length,), generator=g).tolist() for length in lengths]
-    return Reader(window, seed), prompts, n, window, stop
-
-
-@exercise(
-    inputs=lambda draw: [
-        to_write((3, 5), 9, 6, 4, seed=1),
-        to_write((9, 2, 9), 4, 5, 0, seed=2),
-        to_write((1,), 5, 8, 7, seed=3),
-        to_write((4, 4), 6, 4, 2, seed=4),
-        to_write((3, 1), 0, 8, 1, seed=5),
-        to_write((2, 6), 3, 1, 10, seed=6),
-        to_write((5, 1, 3), 12, 5, 3, seed=7),
-        to_write((2, 7, 4, 2), 12, 7, 6, seed=8),
-    ],
-    example=to_write((3, 5), 0, 6, 4, seed=1),
-    on_success="Each text is exactly what its prompt would give alone.",
-    error_hints={
-        "expected sequence of length": "Prompts of different lengths make no tensor: write "
-        "each alone, or those of one length together."
-    },
-)
-def write_all(model, prompts, n_tokens, block_size, stop):
-    """write_all(model, prompts, n_tokens, block_size, stop): lists of ids, each continued."""
-    texts = []
-    for prompt in prompts:
-        ids = list(prompt)
-        for _ in range(n_tokens):
-            logits = model(torch.tensor([ids[-block_size:]]))
-            ids.append(int(logits[0, -1].argmax()))
-            if ids[-1] == stop:
-                break
-        texts.append(ids)
-    return texts
-
-
-write_all.slips("""
-    You return the new tokens without the prompts.
-        append(ids) → append(ids[len(prompt) :])
-    You cropped the text itself, so its beginning is lost. Crop what the model gets, and keep the
-    text whole.
-        append(ids) → append(ids[-block_size:])
-        append(ids) → append(ids[-block_size - 1 :])
-        append(ids) → append(prompt[-block_size:] + ids[len(prompt) :])
-    You padded the short prompts on the right, and the model continued the padding.
-        list(prompt) → list(prompt) + [0] * (max(map(len, prompts)) - len(prompt))
-        ; append(ids) → append(prompt + ids[max(map(len, prompts)) :])
-    You padded the short prompts on the left, and the model took the padding for text.
-        list(prompt) → [0] * (max(map(len, prompts)) - len(prompt)) + list(prompt)
-        ; append(ids) → append(prompt + ids[max(map(len, prompts)) :])
-    Texts go on after `stop`: each ends with it.
-        ids[-1] == stop → False
-    All texts end when the first one has written `stop`. The others go on.
-        append(ids) → append(ids); n_tokens = min(n_tokens, len(ids) - len(prompt))
-        ; return texts → return [ids[: len(p) + n_tokens] for ids, p in zip(texts, prompts)]
-    `stop` belongs to the text that it ends: append it before you leave the loop.
-        break → ids.pop(); break
-    You cropped the wrong end: the model always gets the first tokens. Take the last,
-    `ids[-block_size:]`.
-        ids[-block_size:] → ids[:block_size]
-    You gave the model only the last token. There is no cache here, so it needs the tokens before
-    it, too.
-        ids[-block_size:] → ids[-1:]
-""")
+@checked
+def broken(answer):
+    """broken: what is wrong with the caches A to D, a letter for each."""
+    found = reported(
+        answer,
+        dict.fromkeys("ABCD", "a"),
+        'Set broken to a dictionary with a letter for each run, {"A": "f", "B": "f", …}.',
+    )
+    diagnose("""
+        Each of the four should be one of the letters a to f.
+            not set(found.values()) <= set("abcdef")
+        No later token asks for an old query (section 2), so nobody has to store it: e is no fault,
+        and each of the four runs has one.
+            set(found.values()) & set("ef")
+        B is right if each call has one token, which may attend to everything before it. Would it
+        be right with wrong positions, or with another text in the cache?
+            found["B"] in "acd"
+        A is wrong from the second call on, wherever that begins. What starts anew with each call?
+            found["A"] != "a"
+        Nothing is wrong with C before token 40, however the text is cut into calls. What fills up?
+            found["C"] != "d"
+        D is wrong at token 0, before which this text has nothing. What else can a token have seen?
+            found["D"] != "c"
+    """)
+    right = sum(found[run] == letter for run, letter in BROKEN.items())
+    expect(right == 4, f"{right} of 4 are right. Plant the fault that you suspect, and look.")
+    return "Cutting the text in two ways told apart what one way would have confused."
 
 
 # --- 13.2: how many chats fit ---------------------------------------------------------------------
@@ -234,90 +166,30 @@ cached_step.slips("""
 """)
 
 
-# --- 13.4: accept or refuse -----------------------------------------------------------------------
+# --- 13.4: an experiment of the reader's own ------------------------------------------------------
 
 
-def proposed(V, token, u, v, seed):
-    p, q = (2 * normal(2, V, seed=seed)).double().softmax(-1)
-    return p, q, token, u, v
-
-
-def by_hand(token, u, v):
-    p = torch.tensor([0.5, 0.3, 0.2], dtype=torch.double)
-    q = torch.tensor([0.2, 0.7, 0.1], dtype=torch.double)
-    return p, q, token, u, v
-
-
-BORDERS = [  # u = p/q = 0; v = 0; v is a running sum; u = p/q
-    (torch.tensor(p) / 8, torch.tensor(q) / 8, 0, u, v)
-    for p, q, u, v in [
-        ((0, 4, 4), (4, 2, 2), 0.0, 0.3),
-        ((2, 4, 2), (6, 1, 1), 0.9, 0.0),
-        ((2, 4, 2), (6, 1, 1), 0.9, 0.75),
-        ((2, 3, 3), (4, 2, 2), 0.5, 0.1),
-    ]
-]
-
-
-@exercise(
-    inputs=lambda draw: [
-        by_hand(1, 0.4, 0.8),
-        by_hand(1, 0.5, 0.8),
-        by_hand(1, 0.99, 0.6),
-        by_hand(1, 0.45, 0.0),
-        by_hand(0, 0.99, 0.3),
-        by_hand(2, 0.6, 0.1),
-        *BORDERS,
-        *(
-            proposed(V, token, u, v, seed)
-            for seed, (V, token, u, v) in enumerate(
-                [(5, token, u, v) for token in range(5) for u in (0.1, 0.9) for v in (0.3, 0.95)]
-                + [(8, token, 0.8, v) for token in range(8) for v in (0.05, 0.5)]
-            )
-        ),
-        by_hand(1, draw.uniform(0.1, 0.25), draw.random()),
-        *(proposed(30, token, 0.97, draw.random(), draw.randrange(10**6)) for token in range(12)),
-    ],
-    example=by_hand(1, 0.5, 0.8),
-    on_success="What comes out has exactly the probabilities of the target.",
-    tolerance=0,
-)
-def verify(p, q, token, u, v):
-    """verify(p, q, token, u, v): the proposed token, or one from what p has more than q."""
-    if u < p[token] / q[token]:
-        return int(token)
-    rest = (p - q).clamp(min=0)
-    sums = (rest / rest.sum()).cumsum(0)
-    return min(int((sums <= v).sum()), len(p) - 1)
-
-
-verify.slips("""
-    You accept every token.
-        token
-    You are wrong at a border: u has to be *below* p / q, and the running sum *above* v. Otherwise a
-    u or a v of 0 can bring out a token that it should not.
-        u < → u <=
-        sums <= v → sums < v
-        u < → u <= ; sums <= v → sums < v
-    Your ratio is upside down. A token is accepted with probability p / q: the target's probability
-    is on top.
-        p[token] / q[token] → q[token] / p[token]
-    You accept a token with probability p(token), as if the draft had proposed it for certain.
-    Divide by q(token).
-        / q[token] →
-    You accept only tokens for which p is at least q. For the others, u decides.
-        u < p[token] / q[token] → p[token] >= q[token]
-    You accept exactly where you should refuse: a *small* u accepts.
-        u < → u >=
-    You only removed the refused token from p. Draw from max(0, p − q), over all tokens.
-        (p - q).clamp(min=0) → p * (torch.arange(len(p)) != token)
-    After a refusal, you draw from p itself. Draw from what p has more than q, or tokens that the
-    draft likes come too often.
-        (p - q).clamp(min=0) → p
-    After a refusal, you draw from q. Draw from what p has more than q.
-        (p - q).clamp(min=0) → q
-    You took q − p. What p has more than q is p − q, with 0 where it is negative.
-        p - q → q - p
-    You did not divide max(0, p − q) by its sum, so the running sum may end below v.
-        / rest.sum() →
-""")
+@checked
+def my_window(answer):
+    """my_window: the smallest window that costs less than 0.02 nats, and what it costs."""
+    window, cost = reported(
+        answer,
+        (64, 0.01),
+        "Set my_window to a pair: the window, and what it costs in nats, (128, 0.015).",
+    )
+    diagnose("""
+        These are the numbers of the example. Run the loop.
+            window == 128 and cost == 0.015
+        The window is one of 8, 16, 32, 64 and 128.
+            window not in (8, 16, 32, 64, 128)
+        That is a loss, not what the window costs. Subtract the mean of `rolling`.
+            cost > 1
+        That window costs more than 0.02: take the mean over all 24 texts, and the next larger one.
+            window < 64
+        That window is cheap enough, but it is not the smallest.
+            window == 128
+        The window is right, but it costs a little less than a hundredth of a nat. Do you compare
+        the same 24 texts, and only tokens 257 to 512?
+            not 0.002 <= cost < 0.015
+    """)
+    return "A quarter of the window, and hardly a loss. Why does half of that hurt so much more?"

@@ -7,21 +7,6 @@ from exercises import kv_cache as check
 from tests.answers import accepted, refused
 
 
-def write_by_length(model, prompts, n_tokens, block_size, stop):
-    """Those of one length together."""
-    texts = {}
-    for length in {len(prompt) for prompt in prompts}:
-        rows = [i for i, prompt in enumerate(prompts) if len(prompt) == length]
-        ids = torch.tensor([prompts[i] for i in rows])
-        for _ in range(n_tokens):
-            new = model(ids[:, -block_size:])[:, -1].argmax(-1, keepdim=True)
-            ids = torch.cat((ids, new), 1)
-        for i, whole in zip(rows, ids.tolist(), strict=True):
-            new = whole[length:]
-            texts[i] = whole[: length + new.index(stop) + 1] if stop in new else whole
-    return [texts[i] for i in range(len(prompts))]
-
-
 def chats_by_counting(memory, weight_bytes, n_layer, n_head, n_kv_head, n_embd, length):
     per_token = n_layer * n_kv_head * (n_embd / n_head) * (16 + 16) / 8
     return int(max(memory - weight_bytes, 0) / (per_token * length))
@@ -33,34 +18,34 @@ def step_by_kernel(q, k, v, old_k, old_v):
     return F.scaled_dot_product_attention(q, keys, values, mask, enable_gqa=True)
 
 
-def verify_in_a_loop(p, q, token, u, v):
-    if u * q[token] < p[token]:
-        return token
-    more = [max(0.0, a - b) for a, b in zip(p.tolist(), q.tolist(), strict=True)]
-    at = 0.0
-    for i, part in enumerate(more):
-        at += part / sum(more)
-        if at > v:
-            return i
+BROKEN = {"A": "a", "B": "b", "C": "d", "D": "c"}
 
 
 test_other_right_answers_are_right = accepted(
-    (check.write_all, write_by_length),
+    (check.broken, {run: letter.upper() for run, letter in BROKEN.items()}),
     (check.chats_that_fit, chats_by_counting),
     (check.cached_step, step_by_kernel),
-    (check.verify, verify_in_a_loop),
+    (check.my_window, [64, torch.tensor(0.0071)]),
 )
 
 
-uncropped = check.write_all.slip("ids[-block_size:] → ids")
 unrepeated = check.cached_step.slip("k], 2).repeat_interleave(n, dim=1) → k], 2)")
 
 
 test_other_mistakes_are_told_by_what_differs = refused(
-    (check.write_all, lambda model, prompts, *_: model(torch.tensor(prompts[0])), "(B, T)"),
-    (check.write_all, lambda model, prompts, *_: torch.tensor(prompts), "make no tensor"),
-    (check.write_all, uncropped, "and it accepts 6 at most"),
+    (check.broken, "abdc", "a dictionary"),
+    (check.broken, BROKEN | {"A": "g"}, "letters a to f"),
+    (check.broken, BROKEN | {"D": "e"}, "No later token asks"),
+    (check.broken, BROKEN | {"B": "a"}, "Would it"),
+    (check.broken, BROKEN | {"A": "b"}, "What starts anew"),
+    (check.broken, BROKEN | {"C": "a"}, "What fills up"),
+    (check.broken, BROKEN | {"D": "b"}, "before which this text has nothing"),
+    (check.my_window, (128, 0.015), "the example"),
+    (check.my_window, (48, 0.01), "one of 8, 16"),
+    (check.my_window, (64, 1.42), "Subtract"),
+    (check.my_window, (32, 0.05), "more than 0.02"),
+    (check.my_window, (128, 0.002), "not the smallest"),
+    (check.my_window, (64, 0.03), "tokens 257 to 512"),
     (check.cached_step, unrepeated, "as many as query heads"),
     (check.chats_that_fit, lambda *_: 3, "should be"),
-    (check.verify, lambda p, q, token, u, v: p, "verify"),
 )
