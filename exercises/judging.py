@@ -1,5 +1,6 @@
-"""The exercises on judging a model: what is scored, what is copied, which of two is better."""
+"""The exercises on judging a model: what went wrong, what is hidden, which of two is better."""
 
+import re
 from itertools import combinations, product
 
 from exercises.check import (
@@ -8,153 +9,90 @@ from exercises.check import (
     checked,
     diagnose,
     exercise,
-    expect_close,
+    expect,
+    normal,
     reported,
     same,
 )
 
-# --- what counts ----------------------------------------------------------------------------------
+# --- four results ---------------------------------------------------------------------------------
+
+CAUSES = {"A": "a", "B": "d", "C": "f", "D": "b"}
 
 
-WINDOWS = [
-    (9, 5, 2), (8, 4, 2), (9, 4, 4), (12, 4, 3), (5, 8, 3), (10, 3, 1), (2, 4, 2), (17, 8, 4),
-]  # fmt: skip
+@checked
+def causes(answer):
+    """causes: what happened in the evaluations A to D, a letter for each."""
+    found = reported(
+        answer,
+        dict.fromkeys("ABCD", "a"),
+        'Set causes to a dictionary with a letter for each result, {"A": "f", "B": "f", …}.',
+    )
+    diagnose("""
+        Each of the four should be one of the letters a to f.
+            not set(found.values()) <= set("abcdef")
+        A model that has never been asked to repeat its input is bad at it: unshifted targets
+        cost many times as much as shifted ones. No row is that large.
+            "c" in found.values()
+        A token has about three characters, so bits per token are about three times as many. No row
+        is that large.
+            "e" in found.values()
+        A is 0.69 times ours in every article, whatever the text. D follows no rule. Which of the
+        two reads the same articles as we do?
+            found["A"] == "b" or found["D"] == "a"
+        C is a little lower than ours in each article. A fault would have to know the articles very
+        well: which harmless setting lowers every loss by 0.02?
+            found["C"] != "f"
+        B is nearly twice ours. What happens to most of the tokens if two windows cover them?
+            found["B"] != "d"
+    """)
+    right = sum(found[who] == letter for who, letter in CAUSES.items())
+    expect(right == 4, f"{right} of 4 are right. Plant the fault that you suspect, and look.")
+    return "The mean alone would have hidden three of them. Ratios by article told."
 
 
-@exercise(
-    inputs=lambda draw: [
-        *WINDOWS,
-        *((draw.randint(8, 40), T, draw.randint(1, T)) for T in (3, 5, 9)),
-    ],
-    example=(8, 4, 2),
-    on_success="Every token but the first is scored, and none twice.",
-    tolerance=0,
-)
-def scored(n, T, stride):
-    """scored(n, T, stride): (start, first, last) of each window of an overlapping evaluation."""
-    found, start, done = [], 0, 0
-    while done < n - 1:
-        last = min(start + T, n - 1)
-        found.append((start, done + 1, last))
-        start, done = start + stride, last
-    return found
+# --- a leak in disguise ---------------------------------------------------------------------------
 
-
-scored.slips("""
-    Tokens are scored twice: each window counts all that it predicts. Only what no earlier window
-    has predicted counts.
-        done + 1 → start + 1
-    The last windows go beyond the text. The n tokens are numbered from 0, so the last is n − 1.
-        done + 1, last → done + 1, start + T
-    Each `first` is one too small: the token before it counts already for the window before (and
-    token 0 is never predicted).
-        done + 1 → done
-        done + 1 → done or 1
-    A window that begins at s predicts up to s + T, not s + T − 1: it has T tokens and T targets.
-        right(n, T - 1, stride)
-    The last window is missing. It need not be full: every token counts.
-        [w for w in right(n, T, stride) if w[0] + T <= n - 1]
-    You went on after token n − 1 had been predicted: windows at the end have nothing left to score.
-        [(s, s + 1 + (T - stride) * (s > 0), min(s + T, n - 1)) for s in range(0, n - 1, stride)]
-    These are positions inside the window. Give the numbers of the tokens in the text.
-        done + 1, last → done + 1 - start, last - start
-        done + 1, last → done - start, last - start - 1
-    `last` counts itself: it is the last token that is scored, not the one after it.
-        done + 1, last → done + 1, last + 1
-""")
-
-
-# --- what is copied -------------------------------------------------------------------------------
-
-COPIED = (
-    ("one two three four two two three four", "two three four three four five six", 2),
-    ("a b x a b y a", "z a b z", 2),
-    ("one two three four five six", "five six one two seven three four five", 3),
-    ("the cat sat on the mat", "a cat sat on a mat", 2),
-    ("b c d", "a b c d e", 3),
-    ("a b c d", "a b d c x", 3),
-    ("x y z", "p q r", 2),
-    ("the end is near", "the endless end is there", 2),
-    ("my car pet ran", "my carpet or carp et ran", 2),
-    ("a car pet", "no carp et", 2),
-    ("on on on", "on on the on", 2),
-    ("a c x", "a b a c d", 2),
-    ("c b a d", "a b c d", 2),
-    ("x x b c", "b c x", 2),
-    ("b c x", "a b c", 2),
-    ("x b c", "a b c", 2),
-    ("x y c", "a b c", 2),
-    ("a b a", "b c", 1),
-    ("The Cat sat on", "the cat Sat on", 2),
-    ("on the mat, he said", "on the mat he said.", 2),
-    ("a b c a b x y", "b c d a b e x y", 2),
-    ("a b c d a b c d e", "q a b c d e q", 4),
+TEXTS = (
+    "Adult aardvarks have only cheek teeth at the back of the jaw, which fall out and are not "
+    "replaced. They have NO teeth in front!",
+    "One, two, three, four; five six seven.",
+    "one two three four five six seven eight",
+    "one two three four five six seven eight nine",
 )
 
 
-@exercise(
-    inputs=lambda draw: [
-        *((some.split(), text.split(), n) for some, text, n in COPIED),
-        *((draw.choices("abcd", k=9), draw.choices("abcd", k=9), n) for n in (1, 2, 3)),
-    ],
-    example=(["the", "cat", "sat", "on", "the", "mat"], ["a", "cat", "sat", "on", "a", "mat"], 2),
-    on_success="Every word in a common run, each counted once.",
-)
-def copied_fraction(some, text, n):
-    """copied_fraction(some, text, n): the fraction of words in runs of n that the text has, too."""
-    runs = {tuple(text[i : i + n]) for i in range(len(text) - n + 1)}
-    found = set()
-    for i in range(len(some) - n + 1):
-        if tuple(some[i : i + n]) in runs:
-            found |= set(range(i, i + n))
-    return len(found) / max(1, len(some))
-
-
-copied_fraction.slips("""
-    That is the fraction of the *runs*. Mark the words that are in a run, and count them.
-        set(range(i, i + n)) → {i} ; max(1, len(some)) → (len(some) - n + 1)
-    You mark words. Mark positions: the same word may occur twice in `some`, in a run or outside of
-    one.
-        set(range(i, i + n)) → set(some[i : i + n])
-        set(range(i, i + n)) → set(some[i : i + n]) ; len(found) → sum(w in found for w in some)
-    You counted words that occur anywhere in `text`. They must be in a run of n neighbours that
-    `text` has in the same order.
-        sum(word in text for word in some) / len(some)
-    You count only one word of each run. Mark all its n words, positions i to i + n − 1.
-        set(range(i, i + n)) → {i}
-    Words in overlapping runs count twice or more (the fraction can exceed 1). Mark positions, in a
-    set for example, and count each once.
-        set() → [] ; |= set(range(i, i + n)) → += range(i, i + n)
-    Parts of words count in your search: *the end* is found inside *the endless*. Compare lists or
-    tuples of words, not text.
-        tuple(some[i : i + n]) in runs → " ".join(some[i : i + n]) in " ".join(text)
-    You jump past each run that is found. The next run may overlap it: move by one word.
-        in runs: → in runs and i not in found:
-    You forgot the last run of `some`, of `text` or of both. It begins at len(…) − n, and the end of
-    a range does not belong to it.
-        len(some) - n + 1 → len(some) - n
-        len(some) - n + 1 → len(some) - n ; len(text) - n + 1 → len(text) - n
-    Your fraction is 0 where runs are found. Is a list compared with a tuple (`[1, 2] == (1, 2)` is
-    False), or divided with `//`?
-        0.0
-    A list cannot be in a set. Make each run a tuple: tuple(text[i : i + n]).
-        tuple(text[i : i + n]) → text[i : i + n]
-""")
-
-
-@copied_fraction.also
-def of_short_lists(answer):
-    short = ("now", "now", 2), ("a b", "c a b", 3), ("a b c", "a b", 3), ("", "a b", 2), ("", "", 1)
-    for a, b, n in short:
-        what = f"copied_fraction({a.split()}, {b.split()}, {n})"
-        rule = "A list shorter than n gives the fraction 0.0" + (
-            "." if a else ", the empty one, too: divide only if there are words."
+@checked
+def disguise(answer):
+    """disguise(text): at most one word in eight is replaced, and no eight in a row are left."""
+    drawn = [" ".join(f"w{abs(n):.6f}"[3:] for n in normal(41, seed=1).tolist())]
+    for text in (*TEXTS, *drawn):
+        changed = call(answer, text, name="disguise(text)")
+        expect(isinstance(changed, str), "disguise should return the text, as one string.")
+        old, new = (re.findall(r"\w+", some.lower()) for some in (text, changed))
+        expect(
+            len(old) == len(new),
+            f"A text of {len(old)} words came back with {len(new)}. Replace words one by one, and "
+            "leave the others.",
         )
-        try:
-            found = call(answer, a.split(), b.split(), n, name=what)
-            expect_close(found, 0.0, what)
-        except WrongAnswer as error:
-            raise WrongAnswer(f"{str(error).rstrip('.')}. {rule}") from None
+        untouched = [a == b for a, b in zip(old, new, strict=True)]
+        left = any(all(untouched[i : i + 8]) for i in range(len(old) - 7))
+        if left and changed != text and old == new:
+            raise WrongAnswer("Capitals and commas don't count: `words` ignores both.")
+        expect(
+            not left,
+            f"In a text of {len(old)} words, eight in a row are as they were. Of any eight "
+            "neighbours one has to change, of the first eight and the last eight as well.",
+        )
+        expect(
+            untouched.count(False) <= len(old) // 8,
+            f"{untouched.count(False)} of {len(old)} words were changed. It can be done with "
+            f"{len(old) // 8}: let each of them break as many eights as possible.",
+        )
+    return "One word in eight, and the search is blind. Is the model?"
+
+
+disguise.judges_code = True
 
 
 # --- which is better ------------------------------------------------------------------------------
@@ -185,7 +123,7 @@ def counters(answer):
         The mean is right, the interval is not: resample the ten *differences* with `interval`.
             not near(*COUNTERS, by=0.006) and near(COUNTERS[0], *found[1:], by=0.004)
         The mean is not that of three tokens of context minus two. Count with `longest=3`, measure
-        with `longest=3` and with `longest=2`, both with `adapt=True`, and subtract.
+        with `longest=3` and with `longest=2`, both with `memory=math.inf`, and subtract.
             not near(*COUNTERS, by=0.006)
         The verdict should be one of three, two, cannot tell.
             verdict not in VERDICTS

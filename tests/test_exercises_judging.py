@@ -8,15 +8,20 @@ import torch
 from exercises import judging as check
 from tests.answers import accepted, refused
 
-copied_fraction = check.copied_fraction.right
 mean, low, high = check.COUNTERS
 
 
-# As the chapter looks for runs: in text, with a space on both sides.
-by_spaces = check.copied_fraction.slip(
-    "tuple(some[i : i + n]) in runs → "
-    """f" {' '.join(some[i : i + n])} " in f" {' '.join(text)} \""""
-)
+def replaced(text, step, first):
+    """Every step-th word from the first on becomes another."""
+    found = text.split()
+    return " ".join("thing" if i % step == first else w for i, w in enumerate(found))
+
+
+def backwards(text):
+    """The eighth word from the end, the sixteenth, and so on."""
+    found = text.split()
+    last = len(found) // 8 * 8
+    return " ".join("thing" if i < last and (last - i) % 8 == 1 else w for i, w in enumerate(found))
 
 
 def by_sets(a, b):
@@ -37,7 +42,7 @@ def by_means(a, b):
 
 
 test_other_right_answers_are_right = accepted(
-    (check.copied_fraction, by_spaces),
+    (check.disguise, backwards),
     (check.counters, [torch.tensor(mean), low + 0.002, high - 0.002, check.RIGHT]),
     (check.counters, (round(mean, 2), round(low, 2), round(high, 2), check.RIGHT)),
     (check.by_chance, by_sets),
@@ -45,17 +50,37 @@ test_other_right_answers_are_right = accepted(
 )
 
 
-def divided_by_none(some, text, n):
-    return len(some) * copied_fraction(some, text, n) / len(some)
+def all_capitals(text):
+    return text.upper()
 
 
-def short_runs(some, text, n):
-    return copied_fraction(some, text, min(n, len(some)))
+def every_ninth(text):
+    return replaced(text, 9, 8)
+
+
+def from_the_first(text):
+    return replaced(text, 8, 0)
+
+
+def every_third(text):
+    return replaced(text, 3, 2)
+
+
+def shortened(text):
+    return " ".join(text.split()[1:])
 
 
 test_other_mistakes_are_told_by_what_differs = refused(
-    (check.copied_fraction, divided_by_none, "division by zero. A list shorter than n gives"),
-    (check.copied_fraction, short_runs, "shorter than n gives"),
+    (check.causes, {"A": "b", "B": "d", "C": "f", "D": "a"}, "same articles"),
+    (check.causes, {"A": "a", "B": "d", "C": "b", "D": "b"}, "harmless"),
+    (check.causes, {"A": "a", "B": "c", "C": "f", "D": "b"}, "unshifted"),
+    (check.causes, {"A": "a", "B": "e", "C": "f", "D": "b"}, "per token"),
+    (check.causes, {"A": "a", "B": "b", "C": "f", "D": "b"}, "nearly twice"),
+    (check.disguise, all_capitals, "Capitals"),
+    (check.disguise, every_ninth, "eight in a row"),
+    (check.disguise, from_the_first, "were changed"),
+    (check.disguise, every_third, "were changed"),
+    (check.disguise, shortened, "one by one"),
     (check.counters, (mean, low, high), "four things"),
     (check.counters, (-mean, -high, -low, check.RIGHT), "The sign"),
     (check.counters, (mean, mean - 0.3, mean + 0.3, check.RIGHT), "the interval is not"),
