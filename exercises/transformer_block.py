@@ -76,7 +76,7 @@ def deeper(answer):
             twice - quiet <= -APART
         Too high: a silenced copy adds nothing, and the loss is what it was. Are these bits? Is
         the copy *after* the trained block, in `model.layers`, and silenced for the second loss?
-            quiet >= HIGHEST or twice >= 2.7
+            quiet >= HIGHEST or twice >= 2.6
         The copy adds once more what it has learned, to a stream that it has never seen, so the
         loss rises. Yours does not. `silenced` changes the block itself, so measure the copy
         first.
@@ -91,7 +91,7 @@ def deeper(answer):
     return "It adds nothing at first, and has all that it needs to learn."
 
 
-LOWEST, HIGHEST, BLOCKLESS, APART = 1.9, 2.3, 2.8, 0.03
+LOWEST, HIGHEST, BLOCKLESS, APART = 2.05, 2.25, 2.8, 0.03  # of four seeds: 2.15 to 2.19
 
 
 # --- 8.3: what is wrong with these blocks? --------------------------------------------------------
@@ -189,6 +189,8 @@ def my_switch(answer):
         The sign is the other way round: with minus without is below 0 if the switch lowers
         the loss.
             (max(changes) < 0 and word == "higher") or (min(changes) > 0 and word == "lower")
+        Two seeds of the same model differ by more than these. You can't tell.
+            word != "cannot tell" and max(map(abs, changes)) < 0.01
         All three seeds say the same, and by more than 0.03 nats. That much is not luck here.
             word == "cannot tell" and (min(changes) > 0.03 or max(changes) < -0.03)
     """)

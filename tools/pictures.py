@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import tensor
 
 from helpers import data
+from helpers.attention import MultiHeadAttention
 from helpers.formats.checkpoints import load_checkpoint
 from helpers.gpt import FeedForward
 from helpers.hooks import attention_maps
@@ -144,9 +145,10 @@ class Pictures(Pencil):
     def transformer_block(self) -> None:
         for y, words in ((150, "f(x)"), (320, "x + f(x)")):
             torch.manual_seed(0)
-            stream = [torch.randn(64, 32, dtype=torch.double, requires_grad=True)]
-            for _ in range(48):
-                x = FeedForward(32).double()(stream[-1])
+            stream = [torch.randn(1, 64, 32, dtype=torch.double, requires_grad=True)]
+            for n in range(48):
+                layer = FeedForward(32) if n % 2 else MultiHeadAttention(32, 4)
+                x = layer.double()(stream[-1])
                 stream.append(x + stream[-1] if "+" in words else x)
             gradients = torch.autograd.grad((stream[-1] - 1).square().mean(), stream)
             for n, g in enumerate(gradients):
