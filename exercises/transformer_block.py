@@ -184,8 +184,6 @@ def my_switch(answer):
             max(map(abs, changes)) > 1
         The seeds don't agree on a sign. Then you can't tell, whatever the mean says.
             min(changes) < 0 < max(changes) and word != "cannot tell"
-        None of the three is as large as 0.005 nats. On another machine the signs may differ.
-            max(map(abs, changes)) < 0.005 and word != "cannot tell"
         The sign is the other way round: with minus without is below 0 if the switch lowers
         the loss.
             (max(changes) < 0 and word == "higher") or (min(changes) > 0 and word == "lower")
