@@ -193,6 +193,6 @@ def taken_out(answer):
     alone, together = sum(ALONE[part] for part in pair), mean - 1.86
     how = "as good as right" if abs(bet - mean) < 0.03 else f"{abs(bet - mean):.2f} away"
     return (
-        f"One at a time, they cost {alone:.2f} nats in all; both at once, {together:.2f}: these two "
-        f"do different work. Your bet was {how}."
+        f"One at a time, they cost {alone:.2f} nats in all; both at once, {together:.2f}: these "
+        f"two do different work. Your bet was {how}."
     )
