@@ -17,7 +17,7 @@ function build({ model, node, get, set, soon }) {
   function guess(key) {
     if (isOver() || tried.has(key)) return;
     tried.add(key);
-    said = `Not “${visible(key)}”.${tried.size > 2 ? " Stuck? Show the letter." : ""}`;
+    said = `Not “${visible(key)}”.${tried.size > 2 ? ` Stuck? The letter costs ${fixed(code[26])} bits.` : ""}`;
     if (key === answer(count())) settle(tried.size);
     soon();
   }
@@ -88,7 +88,7 @@ function build({ model, node, get, set, soon }) {
   function paintBars(title, rows) {
     const bars = rows.map(
       ([name, share, number, own]) => html`<p class=${own ? "guess own" : "guess"}>
-        <b>${name}</b><i class="room"><i class="bar" style="width: ${100 * share}%" /></i>${number}
+        <b>${name}</b><i class="room"><i class="bar" style="width: ${100 * Math.min(1, share)}%" /></i>${number}
       </p>`,
     );
     side.replaceChildren(html`<p>${title}</p>`, ...bars);
