@@ -180,7 +180,7 @@ def my_question(answer):
     right = read_off(holds)
     expect(
         right >= 0.8,
-        f"The table knows this hardly better than letters: {right:.1f} of the pairs, and 0.8 are "
-        "wanted. What must a model know of a token to guess the next one?",
+        f"The table does not know this well enough: {right:.2f} of the pairs, and 0.80 are wanted. "
+        "What must a model know of a token to guess the next one?",
     )
     return f"It holds for {yes} of {len(holds)} tokens. What helps to guess the next token is kept."

@@ -46,7 +46,7 @@ test_a_choice_that_does_not_follow = refused(
     (check.wrong_tokens, FAULTS | {"C": "b"}, "Learned from plays"),
     (check.wrong_tokens, FAULTS | {"A": "a", "B": "b"}, "longest match never takes"),
     (check.wrong_tokens, FAULTS | {"A": "c"}, "3 of 4 are right"),
-    (check.my_question, lambda piece: b"r" in piece.lower(), "hardly better than letters"),
+    (check.my_question, lambda piece: b"r" in piece.lower(), "not know this well enough"),
     (check.my_question, lambda piece: piece.strip()[:1].isupper(), "asked already"),
     (check.my_question, lambda piece: piece == b" the", "at least 50"),
 )
