@@ -5,7 +5,7 @@ from functools import cache
 
 import torch
 
-from exercises.check import call, checked, diagnose, exercise, expect, reported
+from exercises.check import call, checked, diagnose, diagnose_letters, exercise, expect, reported
 from helpers import data
 from helpers.formats.checkpoints import load_checkpoint
 
@@ -113,14 +113,7 @@ FAULTS = {"A": "b", "B": "a", "C": "e", "D": "c"}
 @checked
 def wrong_tokens(answer):
     """wrong_tokens: what is wrong with the tokenizers A to D, a letter for each."""
-    found = reported(
-        answer,
-        FAULTS,
-        'Set wrong_tokens to a dictionary with a letter for each, {"A": "f", "B": "f", …}.',
-    )
-    diagnose("""
-        Each of the four should be one of the letters a to f.
-            not set(found.values()) <= set("abcdef")
+    table = """
         None of the four gives the tokens of `encode`. Compare them, token by token.
             "f" in found.values()
         A tokenizer that loses bytes could not spell the whole text: join the tokens of each.
@@ -134,9 +127,8 @@ def wrong_tokens(answer):
         The longest match never takes a short token where a longer one fits. A writes ␣th · e,
         although ␣the is a token; does B ever do that?
             found["A"] == "a" or found["B"] == "b"
-    """)
-    right = sum(found[name] == letter for name, letter in FAULTS.items())
-    expect(right == 4, f"{right} of 4 are right. Plant the fault that you suspect, and look.")
+    """
+    diagnose_letters(answer, FAULTS, "f", table)
     return "None of the four would ever raise an error. You only find them by looking at tokens."
 
 

@@ -1015,6 +1015,28 @@ def diagnose(table: str) -> None:
         expect(not eval(condition, caller.f_globals | caller.f_locals), says)
 
 
+def diagnose_letters(
+    answer: Any,
+    truth: Mapping[str, str],
+    upto: str,
+    table: str,
+    hint: str = "Plant the fault that you suspect, and look.",
+) -> None:
+    """Judge a dictionary that has, for each key of `truth`, a letter from a to `upto`.
+
+    table: as for `diagnose`; it calls the dictionary `found`. hint: ends what is said of a
+    dictionary that is wrong in no way of the table's.
+    """
+    name = sys._getframe(1).f_code.co_name
+    wanted = f'Set {name} to a dictionary with a letter for each, {{"A": "a", "B": "a", …}}.'
+    found = reported(answer, dict.fromkeys(truth, "a"), wanted)
+    known = {*map(chr, range(ord("a"), ord(upto) + 1)), *truth.values()}.issuperset(found.values())
+    expect(known, f"Each of the {len(truth)} should be one of the letters a to {upto}.")
+    diagnose(table)
+    right = sum(found[key] == letter for key, letter in truth.items())
+    expect(right == len(truth), f"{right} of {len(truth)} are right. {hint}")
+
+
 def _table(text: str) -> Iterator[tuple[str, str]]:
     """(words, line) for each line that stands further in than the words above it."""
     words, ended = "", True

@@ -5,7 +5,15 @@ import math
 import torch
 import torch.nn.functional as F
 
-from exercises.check import checked, diagnose, exercise, expect, generator, normal, reported
+from exercises.check import (
+    checked,
+    diagnose,
+    diagnose_letters,
+    exercise,
+    generator,
+    normal,
+    reported,
+)
 
 # --- 9.1: token_nll -----------------------------------------------------------------------------
 
@@ -214,14 +222,7 @@ FAULTS = {"A": "e", "B": "c", "C": "d", "D": "a", "E": "b", "F": "?"}
 @checked
 def diagnoses(answer):
     """diagnoses: what is wrong with the models A to F, a letter for each."""
-    found = reported(
-        answer,
-        dict.fromkeys("ABCDEF", "a"),
-        'Set diagnoses to a dictionary with a letter for each model, {"A": "g", "B": "g", …}.',
-    )
-    diagnose("""
-        Each of the six should be one of the letters a to g, or "?".
-            not set(found.values()) <= set("abcdefg?")
+    table = """
         F's row is that of the sound model. Does that prove that nothing is wrong, or that the
         targets are? What would each of the two look like in these four columns?
             found["F"] in ("f", "g")
@@ -233,7 +234,6 @@ def diagnoses(answer):
         E is sound in all columns but one: it cannot even learn 128 characters by heart, although
         all of its parts are trained. Which characters does it see?
             found["E"] in ("c", "f")
-    """)
-    right = sum(found[model] == letter for model, letter in FAULTS.items())
-    expect(right == 6, f"{right} of 6 are right. Plant the fault that you suspect, and test it.")
+    """
+    diagnose_letters(answer, FAULTS, "g", table, "Plant the fault that you suspect, and test it.")
     return "Four numbers in ten seconds, and five of six faults have shown themselves."

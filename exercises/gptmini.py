@@ -2,7 +2,7 @@
 
 import torch
 
-from exercises.check import call, checked, diagnose, exercise, expect, reported
+from exercises.check import call, checked, diagnose, diagnose_letters, exercise, expect, reported
 
 
 @checked
@@ -108,14 +108,7 @@ RUNS = {"A": "a", "B": "b", "C": "c", "D": "d"}
 @checked
 def one_more_run(answer):
     """one_more_run: what to change in the runs A to D, a letter for each."""
-    found = reported(
-        answer,
-        dict.fromkeys("ABCD", "a"),
-        'Set one_more_run to a dictionary with a letter for each run, {"A": "e", "B": "e", …}.',
-    )
-    diagnose("""
-        Each of the four should be one of the letters a to e.
-            not set(found.values()) <= set("abcde")
+    table = """
         D reads its text 33 times, has no weight decay, and is almost as good on what was held out.
         Section 3 has a picture of such a run. What was held out?
             found["D"] != "d"
@@ -132,9 +125,8 @@ def one_more_run(answer):
         C reads half of its text once, and both losses fall side by side: nothing is learned by
         heart. A brake or a smaller model would cost; section 6 has measured the brake.
             found["C"] in ("a", "e")
-    """)
-    right = sum(found[run] == letter for run, letter in RUNS.items())
-    expect(right == 4, f"{right} of 4 are right. Compare the runs that differ in one entry.")
+    """
+    diagnose_letters(answer, RUNS, "e", table, "Compare the runs that differ in one entry.")
     return "Four tables, four illnesses. D is the only one that would have been published."
 
 

@@ -8,6 +8,7 @@ from exercises.check import (
     call,
     checked,
     diagnose,
+    diagnose_letters,
     exercise,
     expect,
     normal,
@@ -23,14 +24,7 @@ CAUSES = {"A": "a", "B": "d", "C": "f", "D": "b"}
 @checked
 def causes(answer):
     """causes: what happened in the evaluations A to D, a letter for each."""
-    found = reported(
-        answer,
-        dict.fromkeys("ABCD", "a"),
-        'Set causes to a dictionary with a letter for each result, {"A": "f", "B": "f", …}.',
-    )
-    diagnose("""
-        Each of the four should be one of the letters a to f.
-            not set(found.values()) <= set("abcdef")
+    table = """
         A model that has never been asked to repeat its input is bad at it: unshifted targets
         cost many times as much as shifted ones. No row is that large.
             "c" in found.values()
@@ -45,9 +39,8 @@ def causes(answer):
             found["C"] != "f"
         B is nearly twice ours. What happens to most of the tokens if two windows cover them?
             found["B"] != "d"
-    """)
-    right = sum(found[who] == letter for who, letter in CAUSES.items())
-    expect(right == 4, f"{right} of 4 are right. Plant the fault that you suspect, and look.")
+    """
+    diagnose_letters(answer, CAUSES, "f", table)
     return "The mean alone would have hidden three of them. Ratios by article told."
 
 

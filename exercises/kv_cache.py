@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from exercises.check import checked, diagnose, exercise, expect, normal, reported
+from exercises.check import checked, diagnose, diagnose_letters, exercise, normal, reported
 
 # --- 13.1: which cache is broken? -----------------------------------------------------------------
 
@@ -14,14 +14,7 @@ BROKEN = {"A": "a", "B": "b", "C": "d", "D": "c"}
 @checked
 def broken(answer):
     """broken: what is wrong with the caches A to D, a letter for each."""
-    found = reported(
-        answer,
-        dict.fromkeys("ABCD", "a"),
-        'Set broken to a dictionary with a letter for each run, {"A": "f", "B": "f", …}.',
-    )
-    diagnose("""
-        Each of the four should be one of the letters a to f.
-            not set(found.values()) <= set("abcdef")
+    table = """
         No later token asks for an old query (section 2), so nobody has to store it: e is no fault,
         and each of the four runs has one.
             set(found.values()) & set("ef")
@@ -34,9 +27,8 @@ def broken(answer):
             found["C"] != "d"
         D is wrong at token 0, before which this text has nothing. What else can a token have seen?
             found["D"] != "c"
-    """)
-    right = sum(found[run] == letter for run, letter in BROKEN.items())
-    expect(right == 4, f"{right} of 4 are right. Plant the fault that you suspect, and look.")
+    """
+    diagnose_letters(answer, BROKEN, "f", table)
     return "Cutting the text in two ways told apart what one way would have confused."
 
 

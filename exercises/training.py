@@ -2,7 +2,7 @@
 
 import torch
 
-from exercises.check import checked, diagnose, exercise, expect, normal, reported
+from exercises.check import checked, diagnose, diagnose_letters, exercise, normal, reported
 
 # --- 10.1: what is wrong with these runs? ---------------------------------------------------------
 
@@ -12,14 +12,7 @@ FAULTS = {"A": "c", "B": "d", "C": "b", "D": "a"}
 @checked
 def faults(answer):
     """faults: what is wrong with the runs A to D, a letter for each."""
-    found = reported(
-        answer,
-        dict.fromkeys("ABCD", "a"),
-        'Set faults to a dictionary with a letter for each run, {"A": "f", "B": "f", …}.',
-    )
-    diagnose("""
-        Each of the four should be one of the letters a to f.
-            not set(found.values()) <= set("abcdef")
+    table = """
         None of the four is a sound run: such a run ends at 2.4 nats on both texts.
             "f" in found.values()
         A new optimiser has no memory, so each of its steps goes full stride along one gradient.
@@ -34,9 +27,8 @@ def faults(answer):
         B falls fast and gets stuck, D never settles. In one of them every step is too long from
         the start, and in the other something is added at each step and never taken away.
             found["B"] == "a" and found["D"] == "d"
-    """)
-    right = sum(found[run] == letter for run, letter in FAULTS.items())
-    expect(right == 4, f"{right} of 4 are right. Plant the fault that you suspect, and look.")
+    """
+    diagnose_letters(answer, FAULTS, "f", table)
     return "Each fault has a face. Two of the four would have shown it to nobody but you: B and C."
 
 

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from exercises.check import WrongAnswer, checked, diagnose, expect, reported, same
+from exercises.check import WrongAnswer, checked, diagnose, diagnose_letters, expect, reported, same
 from helpers.attention import MultiHeadAttention
 from helpers.gpt import Block, FeedForward
 
@@ -130,14 +130,7 @@ def suspects():
 @checked
 def verdict(answer):
     """verdict: what is wrong with the blocks A to D, a letter for each."""
-    found = reported(
-        answer,
-        dict.fromkeys("ABCD", "f"),
-        'Set verdict to a dictionary with a letter for each block, {"A": "f", "B": "f", …}.',
-    )
-    diagnose("""
-        Each of the four should be one of the letters a to f.
-            not set(found.values()) <= set("abcdef")
+    table = """
         Silenced, a block without an `x +` in front of a layer returns zeros, or what only the
         other layer lets pass. None of the four does.
             "a" in found.values()
@@ -151,9 +144,8 @@ def verdict(answer):
             found["C"] in ("f", "c", "d")
         B is suspected without reason: it passes every test that our own block passes.
             found["B"] != "f"
-    """)
-    right = sum(found[name] == fault for name, fault in FAULTS.items())
-    expect(right == 4, f"{right} of 4 are right. Which test would tell the others apart?")
+    """
+    diagnose_letters(answer, FAULTS, "f", table, "Which test would tell the others apart?")
     return "Four blocks, one shape: their outputs look alike, and only the tests tell them apart."
 
 
