@@ -1,6 +1,5 @@
-"""The exercises on real weights: bytes, strangers that write well, two blocks in 2 bits, wordings."""
+"""The exercises on real weights: packed bytes, broken loaders, blocks in 2 bits, wordings."""
 
-import copy
 import math
 import struct
 
@@ -146,28 +145,32 @@ def dearer(answer):
         "Set dearer to four things: three numbers of bits, and your verdict, "
         '(2.11, 2.22, 2.33, "middle").',
     )
+
+    def near(*those, by=0.003):
+        return same(found[-len(those) :], those, by)
+
     diagnose("""
         These are nats per character. Divide by ln 2.
-            same([number / math.log(2) for number in found], BITS, 0.005)
+            near(*(bits * math.log(2) for bits in BITS))
         These are bits per token. Divide by the characters, 600.
-            same([number / (600 / TOKENS) for number in found], BITS, 0.005)
-        The untouched model needs 1.00 bits per character here. If a block stayed rounded, read the
-        model from its file again.
+            near(*(bits * 600 / TOKENS for bits in BITS), by=0.02)
+        The untouched model needs 1.00 bits per character here. Did a block stay rounded? Load the
+        weights again: `gpt.load_state_dict(state | reordered)`.
             abs(found[0] - BITS[0]) >= 0.015
         The second and the third are swapped: first block 15, then block 29.
-            same(found[1:], (1.3266, 1.1100), 0.003)
+            near(1.3266, 1.1100)
         In your third number both blocks are rounded: put block 15 back first.
-            same(found[1:], (1.1100, 1.4268), 0.003)
+            near(1.1100, 1.4268)
         You rounded only the four matrices of attention. Round the three of `mlp`, too.
-            same(found[1:], (1.0510, 1.0321), 0.003)
+            near(1.0510, 1.0321)
         You rounded only the three matrices of `mlp`. Round the four of attention, too.
-            same(found[1:], (1.0583, 1.3191), 0.003)
+            near(1.0583, 1.3191)
         Rounding changes nothing here. They are in 4 bits already: take 2. Or were the rounded
         numbers not put into the model (`part.weight.data = …`)?
-            same(found[1:], (1.0009, 1.0009), 0.003)
+            near(1.0009, 1.0009)
         These are not the bits with blocks 15 and 29 in 2 bits, one at a time, to two decimals. (All
-        seven matrices of `model.blocks[15]`, each by `quantize(matrix, 2).matrix()`.)
-            not same(found, BITS, 0.003)
+        seven matrices of `gpt.blocks[15]`, each by `quantize(matrix, 2).matrix()`.)
+            not near(*BITS)
         The verdict should be middle or last.
             word not in ("middle", "last")
         More bits are worse. Which of the two blocks adds more?
@@ -177,6 +180,12 @@ def dearer(answer):
 
 
 # --- 17.4: two wordings ---------------------------------------------------------------------------
+
+
+def by_luck(a, b):
+    """How often a coin that is tossed a + b times favours one side as strongly."""
+    n = a + b
+    return 2 * sum(math.comb(n, k) for k in range(max(a, b), n + 1)) / 2**n
 
 
 @checked
@@ -189,9 +198,7 @@ def wordings(answer):
         '([1, 0, 1], [1, 1, 0], "cannot tell").',
     )
     changes = [a - b for a, b in zip(first, second, strict=False)]
-    ahead, behind = changes.count(1), changes.count(-1)
-    n = ahead + behind
-    luck = min(1, 2 * sum(math.comb(n, k) for k in range(max(ahead, behind), n + 1)) / 2**n)
+    ahead, behind = map(changes.count, (1, -1))
     diagnose("""
         The verdict should be "first", "second" or "cannot tell".
             word not in ("first", "second", "cannot tell")
@@ -207,8 +214,8 @@ def wordings(answer):
             word == ("second" if ahead > behind else "first") and ahead != behind
         Look at the questions on which the two wordings differ. A coin for each of them would favour
         one wording as strongly in more than one of twenty tries: you can't tell.
-            word != "cannot tell" and luck > 0.05
+            word != "cannot tell" and by_luck(ahead, behind) > 0.05
         Nearly all questions on which the wordings differ favour the same one. That is hardly luck.
-            word == "cannot tell" and luck <= 0.05
+            word == "cannot tell" and by_luck(ahead, behind) <= 0.05
     """)
     return "A model's accuracy belongs to a wording. Papers print it without."
