@@ -238,7 +238,7 @@ def taught(answer):
     expect(right({"Italy": "Rome"}) == 1, "Italy is lost. Which countries are in your lessons?")
     expect(
         old >= KEPT,
-        f"Of the twelve countries that are in no lesson, {old} are right, and {KEPT} should be. More"
+        f"Of the twelve countries that are in no lesson, {old} are right; {KEPT} should be. More"
         " old countries in each batch, or a smaller rate?",
     )
     return f"{facts} of 6 new ones, {old} of 12 old ones, and Rome is where it was."
