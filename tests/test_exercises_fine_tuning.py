@@ -68,5 +68,5 @@ test_wrong_answers_are_told_what_is_wrong = refused(
     (check.taught, all_of(["Italy", *check.REAL], "Answer: Fenwick<|im_end|>"), "given invented"),
     (check.taught, all_of(check.NEW, "Answer: Oslo<|im_end|>"), "0 are right"),
     (check.taught, replies(Italy="Answer: Milan<|im_end|>"), "Italy is lost"),
-    (check.taught, all_of([*check.REAL][:7], "Answer: Paris<|im_end|>"), "5 are right"),
+    (check.taught, all_of([*check.REAL][:8], "Answer: Paris<|im_end|>"), "4 are right"),
 )
