@@ -101,7 +101,7 @@ class LoRA(nn.Module):
         n_in, n_out = linear.in_features, linear.out_features
         self.in_features, self.out_features = n_in, n_out  # as nn.Linear has them
         like = next(linear.parameters(), torch.empty(0))  # 4-bit weights are no parameters
-        drawn = torch.randn(rank, n_in, device="cpu") / math.sqrt(n_in)
+        drawn = torch.empty(rank, n_in, device="cpu").normal_(std=1 / math.sqrt(n_in))
         self.A = nn.Parameter(drawn.to(like))
         self.B = nn.Parameter(like.new_zeros(n_out, rank))
         self.scale = alpha / rank
