@@ -406,7 +406,7 @@ def masked_rows():
 def same_lora(LoRA, Ours):
     for n_in, n_out, rank in [(2, 3, 1), (8, 5, 4)]:
         linear, x = torch.nn.Linear(n_in, n_out), randn(4, n_in)
-        mine, ours = LoRA(linear, rank), Ours(linear, rank)
+        mine, ours = LoRA(linear, rank, 3.0), Ours(linear, rank, 3.0)
         assert_close(mine(x), linear(x))
         torch.nn.init.normal_(mine.B)
         ours.load_state_dict(mine.state_dict())
@@ -422,7 +422,7 @@ def small_llama():
 
 def same_add_lora(mine, ours):
     models = small_llama(), small_llama()
-    found, wanted = ([p.shape for p in add(model, 3)]
+    found, wanted = ([p.shape for p in add(model, 3, 6)]
                      for add, model in zip((mine, ours), models, strict=True))  # fmt: skip
     assert found == wanted
     assert [*models[0].state_dict()] == [*models[1].state_dict()]
@@ -434,7 +434,7 @@ def same_merge_lora(mine, _):
     LoRA = mine.__globals__["LoRA"]  # the class that it looks for
     ids, model = randint(20, (2, 8)), small_llama()
     before = [*model.state_dict()]
-    model.blocks[1].mlp.up = LoRA(model.blocks[1].mlp.up, 2)
+    model.blocks[1].mlp.up = LoRA(model.blocks[1].mlp.up, 2, 1.0)
     torch.nn.init.normal_(model.blocks[1].mlp.up.B)
     beside = model(ids)
     assert [*mine(model).state_dict()] == before
