@@ -1,17 +1,13 @@
 """Train a small GPT on Shakespeare's plays in one or several processes.
 
-    torchrun --standalone --nproc-per-node 2 train_distributed.py by_hand ddp fsdp count
+    torchrun --standalone --nproc-per-node 2 train_distributed.py by_hand ddp fsdp
 
 Each of the named ways trains the same initial model on the same batches. Process 0 prints a line
 per way: its name, how many bytes of parameters, gradients and optimizer states process 0 holds, and
-the losses. The word count prints how often each process sends a tensor for one all_reduce, and the
-seconds.
+the losses.
 """
 
 import sys
-import time
-from functools import cache
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -68,36 +64,11 @@ def train(way, ids, steps=12):
 
 def main():
     dist.init_process_group("gloo")  # gloo connects CPUs; for GPUs it would be "nccl"
-    for way in sys.argv[1:]:
-        count() if way == "count" else train(way, plays())
-    dist.destroy_process_group()
-
-
-@cache
-def plays():
     text = data.shakespeare("train")
-    return torch.tensor(CharTokenizer.from_text(text).encode(text[:200_000]))
-
-
-def loopback_bytes():
-    """Bytes that the processes of this machine have sent each other, if Linux counts them."""
-    counters = Path("/proc/net/dev")
-    words = counters.read_text().split() if counters.exists() else []
-    return float(words[words.index("lo:") + 9]) if "lo:" in words else float("nan")
-
-
-def count():
-    tensor = torch.ones(10_000_000)
-    for _ in range(2):  # the first time, the processes have yet to connect
-        dist.barrier()
-        before, start = loopback_bytes(), time.perf_counter()
-        dist.barrier()
-        dist.all_reduce(tensor)
-        seconds = time.perf_counter() - start
-        dist.barrier()
-    sent = (loopback_bytes() - before) / dist.get_world_size()  # by each process
-    if dist.get_rank() == 0:
-        print("count", sent / tensor.nbytes, seconds)
+    ids = torch.tensor(CharTokenizer.from_text(text).encode(text[:200_000]))
+    for way in sys.argv[1:]:
+        train(way, ids)
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
