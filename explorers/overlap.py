@@ -129,7 +129,7 @@ class OverlapExplorer(Explorer):
         ax.set(xlabel="seconds", xlim=(0, 1.01 * last), ylim=(-0.5, 1.5))
         ax.set_yticks([1, 0], ["computes", "sends"])
         ax.grid(visible=False)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=6)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.35), ncols=6)
         return fig
 
     def describe(self) -> str:
