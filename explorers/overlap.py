@@ -143,10 +143,11 @@ class OverlapExplorer(Explorer):
     def _says(self) -> str:
         now = self.measures()
         gpus = "1 GPU processes" if self.processes == 1 else f"{self.processes:,} GPUs process"
+        percent = 100 * now["efficiency"]
         return (
-            f"one step {in_time(now['seconds'])}, {in_short(100 * now['efficiency'])}% of it computing"
-            f" · MFU {in_short(100 * now['efficiency'] * self.speed / PEAK)}%"
-            f" · {gpus} {in_short(now['tokens_a_second'], 2)} tokens per second"
+            f"one step {in_time(now['seconds'])}, {in_short(percent)}% of it computing · "
+            f"MFU {in_short(percent * self.speed / PEAK)}% · "
+            f"{gpus} {in_short(now['tokens_a_second'], 2)} tokens per second"
         )
 
 
