@@ -54,7 +54,7 @@ ABOUT = {
 # Without their files a page shows the picture.
 NEED_FILES = {"CompassExplorer", "SentenceExplorer", "Typewriter"}
 # What the README and the chapters link to, beside pages.
-SCRIPTS = ["notebooks/train_distributed.py", "notebooks/resume_distributed.py"]
+SCRIPTS = ["notebooks/train_distributed.py"]
 FILES = ["LICENSE", "notebooks/LICENSE", "docs/CITATION.cff", "train.py", "sample.py", *SCRIPTS]
 
 HERO = "00_start_here"  # the chapter whose first explorer opens the first page
