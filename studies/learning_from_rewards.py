@@ -46,7 +46,6 @@ ARMS: dict[str, dict[str, Any]] = {  # what `train_policy` is given
     "no baseline": {"baseline": False},
     "no baseline, rewards 4 and 5": RAW,
     "no baseline, rewards 4 and 5, rate 0.001": RAW | {"rate": 0.001},
-    "no baseline, rewards 4 and 5, rate 0.0003": RAW | {"rate": 0.0003},
     "15 draws": {"steps": 15},
     "15 draws, four uses": {"uses": 4},
     "15 draws, four uses, ratio and clip": {"uses": 4, "clip": True},
