@@ -20,15 +20,12 @@ def classroom(answer):
         These are the numbers of the example. Train two pupils.
             drawn == likeliest == alone
         Drawn at a temperature of 1, the pupil says what it was told about as often as it was told
-        it, and each of your teachers is right in 4 sums of 10.
-            not 0.28 < drawn < 0.52
-        If both make the same mistake, that mistake is what the pupil heard in 6 sums of 10.
-            alone > 0.4
-        Your two teachers still agree too often when they are wrong: at temperature 0 the pupil
-        takes the answer that it heard most, and 0.4 has to be the largest share.
-            likeliest < 0.4
-        Better than its teachers, but below 0.8. How often does the most frequent mistake come, if
-        the right answer comes in 4 sums of 10?
+        it, and each of your teachers is right in every second carry.
+            not 0.38 < drawn < 0.62
+        If both make the same mistake, that mistake is as frequent as the right answer.
+            alone > 0.75
+        Your two teachers still agree too often when they are wrong. How often does the most
+        frequent mistake come, if the right answer comes in every second demonstration?
             likeliest < 0.8
     """)
     return "Two bad teachers, and a good pupil: they have only the truth in common."
