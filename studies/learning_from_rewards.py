@@ -12,6 +12,7 @@ likeliest completion), on 200 without a carry (`no carry`), and on 64 training p
 """
 
 import copy
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -40,6 +41,13 @@ def plus_four(ids: Tensor, pairs: list[Problem]) -> Tensor:
     return is_right(ids, pairs) + 4
 
 
+RAW = {"baseline": False, "reward": plus_four}
+ARMS: dict[str, dict[str, Any]] = {  # what `train_policy` is given
+    "no baseline": {"baseline": False},
+    "no baseline, rewards 4 and 5": RAW,
+}
+
+
 def rejection_sampling(model: GPT, train: list[Problem], seed: int) -> None:
     ids, mask, repeated = draw(model, train[:1000], samples=8, seed=seed)
     kept = is_right(ids, repeated).bool()
@@ -59,20 +67,11 @@ def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
     model = imitator(seed)
     reference = copy.deepcopy(model)
     seen = [pair for pair in train if carries(pair)][:64]
+    changes: dict[str, Any] = {"train": seen} if arm == "64 problems" else ARMS.get(arm, {})
     if arm == "rejection sampling":
         rejection_sampling(model, train, seed)
-    elif arm == "64 problems":
-        train_policy(model, reference, seen, seed, steps=steps)
-    elif arm == "no baseline":
-        train_policy(model, reference, train, seed, steps=steps, baseline=False)
-    elif arm == "no baseline, rewards 4 and 5":
-        train_policy(model, reference, train, seed, steps=steps, baseline=False, reward=plus_four)
-    elif arm == "rate 0.03":
-        train_policy(model, reference, train, seed, steps=steps, rate=0.03)
-    elif arm == "mask without the end token":
-        train_policy(model, reference, train, seed, steps=steps, train_end=False)
-    elif arm == "group baseline":
-        train_policy(model, reference, train, seed, steps=steps)
+    elif arm != "imitation":
+        train_policy(model, reference, **{"train": train, "seed": seed, "steps": steps} | changes)
     with_carry = [pair for pair in held_out if carries(pair)][:200]
     without = [pair for pair in held_out if not carries(pair)][:200]
     right = accuracy(model, with_carry, samples=64)
@@ -87,15 +86,6 @@ def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
 
 
 study = Study(
-    arms=[
-        "imitation",
-        "group baseline",
-        "no baseline",
-        "no baseline, rewards 4 and 5",
-        "rejection sampling",
-        "rate 0.03",
-        "mask without the end token",
-        "64 problems",
-    ],
+    arms=["imitation", "group baseline", *ARMS, "rejection sampling", "64 problems"],
     settings={"steps": 60},
 )
