@@ -1,0 +1,103 @@
+"""The exercises on mixtures of experts: full experts, Mixtral counted, ill routers, who decides."""
+
+import torch
+
+from exercises.check import (
+    checked,
+    diagnose,
+    diagnose_letters,
+    exercise,
+    generator,
+    reported,
+    same,
+)
+
+# --- 23.1: who is turned away? --------------------------------------------------------------------
+
+
+def choices(n_tokens, n_experts, capacity, seed):
+    return torch.randint(n_experts, (n_tokens,), generator=generator(seed)), n_experts, capacity
+
+
+@exercise(
+    inputs=lambda draw: [
+        (torch.tensor([0, 2, 0, 0, 1, 0, 2]), 3, 2),
+        (torch.tensor([1, 1, 1, 1]), 2, 1),
+        *[choices(draw.randint(6, 30), n, c, draw.randint(0, 99)) for n, c in ((3, 2), (4, 3))],
+        choices(40, 8, 5, 1),
+        choices(9, 4, 9, 2),
+    ],
+    example=(torch.tensor([0, 0, 1]), 2, 1),
+    on_success="First come, first served: what a token gets depends on those before it.",
+)
+def kept(chosen, n_experts, capacity):
+    """kept(chosen, n_experts, capacity): (T,), True where a token finds room at its expert."""
+    is_at = chosen[:, None] == torch.arange(n_experts)
+    number = is_at.cumsum(0).gather(1, chosen[:, None]).squeeze(1)
+    return number <= capacity
+
+
+def last_first(chosen, n_experts, capacity):
+    """Those at the end of the batch are served first."""
+    return kept.right(chosen.flip(0), n_experts, capacity).flip(0)
+
+
+kept.slips("""
+    One token too few finds room: as many as `capacity` do.
+        <= → <
+    One token too many finds room: exactly `capacity` do.
+        number <= capacity → number <= capacity + 1
+    You keep or drop an expert's tokens all together. The first `capacity` of them find room.
+        cumsum(0) → sum(0, keepdim=True).expand(len(chosen), -1)
+    Your answer is the opposite: True means that the token finds room.
+        <= → >
+    The order is reversed: the first tokens of the batch find room, and the last are dropped.
+        last_first(chosen, n_experts, capacity)
+    You count all tokens together. Each expert has room for `capacity` of its own.
+        is_at.cumsum(0).gather(1, chosen[:, None]).squeeze(1) → torch.arange(1, len(chosen) + 1)
+""")
+
+
+# --- 23.2: eight times seven ----------------------------------------------------------------------
+
+MIXTRAL = (46.7, 12.9)  # billions, all and those used for a token: Jiang et al. 2024
+
+
+@checked
+def mixtral(answer):
+    """mixtral: billions of parameters, all of them and those that a token uses"""
+    wanted = "Set mixtral to two numbers, in billions: (all, used)."
+    found = reported(answer, (46.7, 12.9), wanted)
+
+    def near(*those, by=0.06):
+        return same(found, those, by)
+
+    diagnose("""
+        These are parameters; give billions, so divide by 10⁹.
+            max(found) > 10_000
+        The first number is that of all parameters, the second that of those used for a token.
+            found[0] < found[1]
+        56 is eight times the whole model. Only the feed-forward networks come eight times.
+            found[0] > 55
+        A SwiGLU has three matrices of 4,096 × 14,336; you count two.
+            near(31.6, 9.1, by=0.2)
+        Keys and values have 8 heads of 128, queries and output have 32.
+            near(47.5, 13.7, by=0.2)
+        The table of the tokens and the output head are missing, 32,000 × 4,096 each.
+            near(46.4, 12.6, by=0.06)
+            near(46.6, 12.7, by=0.06)
+        That is one expert for each token. Mixtral uses two.
+            abs(found[1] - 7.24) < 0.1
+        All parameters are right. For a token, two experts of the eight count, in each layer.
+            abs(found[0] - MIXTRAL[0]) < 0.1 and abs(found[1] - MIXTRAL[1]) > 0.1
+        Attention, or the experts, or the two tables: one part is not right. In each layer there are
+        1.41 billion parameters in the eight experts, and 0.042 billion in attention.
+            not near(*MIXTRAL, by=0.1)
+    """)
+    return "46.7 and 12.9, as Mistral says. 8 × 7 is 47, if seven share their attention."
+
+
+
+# --- 23.3: four routers, four faults --------------------------------------------------------------
+
+# --- 23.4: who decides? ---------------------------------------------------------------------------
