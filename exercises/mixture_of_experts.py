@@ -97,7 +97,59 @@ def mixtral(answer):
     return "46.7 and 12.9, as Mistral says. 8 × 7 is 47, if seven share their attention."
 
 
-
 # --- 23.3: four routers, four faults --------------------------------------------------------------
 
+FAULTS = {"A": "a", "B": "b", "C": "d", "D": "c"}
+
+
+@checked
+def patients(answer):
+    """patients: what is wrong with the routers A to D, a letter for each"""
+    table = """
+        If the outputs were not added, a model would know next to nothing. No run is that bad.
+            "e" in found.values()
+        A router with so high a rate would have moved much further than the sound one. None has.
+            "f" in found.values()
+        One expert of A gets a third of the choices, and another none. Which fault pushes on whoever
+        is ahead?
+            found["A"] != "a"
+        B's router has not moved at all: no gradient has reached it. Which fault cuts the wire?
+            found["B"] != "b"
+        D hardly ever chooses as it did before, although its loads are even.
+            found["D"] != "c"
+        C moved a quarter of the way of the sound one. What else did its router have to care for?
+            found["C"] != "d"
+    """
+    diagnose_letters(answer, FAULTS, "f", table)
+    return "The loads alone would have shown you one of four. And the best of all was ill."
+
+
 # --- 23.4: who decides? ---------------------------------------------------------------------------
+
+
+@checked
+def rules(answer):
+    """rules: the fractions with two rules, your guess, and what a rule needs"""
+    wanted = "Set rules to four things: two fractions, your guess, and your verdict."
+    by_sum, by_dice, guess, verdict = reported(answer, (0.1, 0.2, "dice", "meaning"), wanted)
+    diagnose("""
+        These are percentages. Give fractions between 0 and 1.
+            max(by_sum, by_dice) > 1
+        The guess is one of first, sum and dice.
+            guess not in ("first", "sum", "dice")
+        The first fraction is that of the sum. It is the larger one by far.
+            by_sum < by_dice
+        The sum should give a sixth at least. Does `rule` return a number from 0 to 7 for each
+        question, and did you build the model with eight networks?
+            by_sum < 0.15
+        Dice should give less than a tenth. Are they thrown in `rule`, anew at each call?
+            by_dice > 0.1
+        The verdict should be meaning, constancy or nothing.
+            verdict not in ("meaning", "constancy", "nothing")
+        Facts with the same remainder of a sum have no meaning in common, and the sum does as well
+        as the first symbol.
+            verdict == "meaning"
+        Dice have eight drawers as well, and remember less than a single network.
+            verdict == "nothing"
+    """)
+    return "Any rule will do, as long as it is kept."

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from helpers.gpt import GPT, FeedForward, GPTConfig
-from helpers.training import minimize
+from helpers.training import get_batch, minimize
 from studies import Study
 from studies._plays import plays
 
@@ -43,18 +43,17 @@ class MoE(nn.Module):
         out = torch.zeros_like(x)
         for i, expert in enumerate(self.experts):
             mine = self.chosen == i
-            rows = mine.any(-1)
-            out[rows] += gates[mine][:, None] * expert(x[rows])
+            out[mine.any(-1)] += gates[mine][:, None] * expert(x[mine.any(-1)])
         return out
 
 
 def layer(kind: str, C: int, hidden: int, V: int, seed: int) -> nn.Module:
+    rule = torch.randperm(V, generator=torch.Generator().manual_seed(seed)) % E
     if kind in ("dense", "dense × 8"):
         return FeedForward(C, hidden * (8 if "8" in kind else 1))
-    rule = torch.randperm(V, generator=torch.Generator().manual_seed(seed)) % E
-    if kind == "fixed rule":
-        return MoE(C, hidden, 1, rule)
-    return MoE(C, hidden // 2, 2) if kind == "router" else MoE(C, hidden, 1)
+    if kind == "router":
+        return MoE(C, hidden // 2, 2)
+    return MoE(C, hidden, 1, rule if kind == "fixed rule" else None)
 
 
 class Memory(nn.Module):
@@ -78,10 +77,6 @@ def run(arm: str, seed: int, *, text_steps: int, fact_steps: int) -> dict[str, f
         given = pairs[torch.randperm(V * V, generator=draw)[:n]][None]
         wanted = torch.randint(V, (1, n), generator=draw)
         model: nn.Module = Memory(layer(kind, C, C, V, seed), C, V)
-
-        def batch() -> tuple[Tensor, Tensor]:
-            some = torch.randint(n, (256,), generator=draw)
-            return given[:, some], wanted[:, some]
     else:
         C, T, steps = 64, 64, text_steps
         tokenizer, ids, held_out = plays()
@@ -89,15 +84,8 @@ def run(arm: str, seed: int, *, text_steps: int, fact_steps: int) -> dict[str, f
         model = GPT(GPTConfig(V, T, 2, 4, C))
         for block in model.blocks:
             block.mlp = layer(kind, C, 4 * C, V, seed)
-        starts = torch.linspace(0, len(held_out) - T - 1, 400).long()
-        rows = torch.stack([held_out[i : i + T + 1] for i in starts])
-        given, wanted = rows[:, :-1], rows[:, 1:]
-
-        def batch() -> tuple[Tensor, Tensor]:
-            starts = torch.randint(len(ids) - T - 1, (16,), generator=draw)
-            rows = torch.stack([ids[i : i + T + 1] for i in starts])
-            return rows[:, :-1], rows[:, 1:]
-
+        starts = torch.linspace(0, len(held_out) - T - 1, 400).long()[:, None]
+        given, wanted = (held_out[starts + torch.arange(T) + n] for n in (0, 1))
     mixtures = [part for part in model.modules() if isinstance(part, MoE)]
 
     def logits_of(x: Tensor) -> Tensor:
@@ -110,32 +98,32 @@ def run(arm: str, seed: int, *, text_steps: int, fact_steps: int) -> dict[str, f
             if step and mixture.rule is None:
                 load = F.one_hot(mixture.chosen.flatten(), E).float().mean(0)
                 mixture.bias += 0.02 * (1 / E - load).sign()
-        x, y = batch()
+        if task == "facts":
+            some = torch.randint(n, (256,), generator=draw)
+            x, y = given[:, some], wanted[:, some]
+        else:
+            x, y = get_batch(ids, T, 16, draw)
         return F.cross_entropy(logits_of(x).flatten(0, 1), y.flatten())
 
     @torch.no_grad()
-    def measured() -> dict[str, float]:
-        logits = logits_of(given)
-        loss = F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
-        found = {"right": (logits.argmax(-1) == wanted).float().mean(), "loss": loss}
+    def measured(note: str = "") -> dict[str, float]:
+        logits, loyal = logits_of(given), torch.zeros(())
         if mixtures and task == "text":
             first = mixtures[0].chosen[..., 0].flatten()
             counts = torch.zeros(V, E).index_put_((given.flatten(), first), torch.ones(()), True)
-            found["loyal"] = counts.amax(1).sum() / counts.sum()
-        return {name: float(value) for name, value in ({"loyal": 0.0} | found).items()}
+            loyal = counts.amax(1).sum() / counts.sum()
+        found = {"right": (logits.argmax(-1) == wanted).float().mean(), "loyal": loyal}
+        found["loss"] = F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
+        return {name + note: value.item() for name, value in found.items()}
 
-    before = measured()["loyal"]
+    before = measured(", before training")
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.003, weight_decay=0.0)
-    minimize(loss_of, model, optimizer, steps, lambda t, n: min(1, (t + 1) / 20, 2 * (n - t) / n), 1.0)
+    line = lambda t, n: min(1, (t + 1) / 20, 2 * (n - t) / n)  # noqa: E731
+    minimize(loss_of, model, optimizer, steps, line, 1.0)
     after = measured()
     for mixture in mixtures:
         mixture.shuffled = True
-    shuffled = measured()
-    return after | {
-        "loyal before training": before,
-        "loyal, shuffled": shuffled["loyal"],
-        "loss, shuffled": shuffled["loss"],
-    }
+    return after | before | measured(", shuffled")
 
 
 study = Study(
