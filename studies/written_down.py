@@ -56,5 +56,5 @@ def run(arm: str, seed: int, *, digits: int, layers: int, steps: int) -> dict[st
 study = Study(
     arms=["at once", "dots", "written"],
     settings={"digits": 6, "layers": 2, "steps": 400},
-    variations=[{"digits": 2}, {"digits": 3}, {"digits": 4}, {"layers": 6}],
+    variations=[{"digits": 3}, {"digits": 4}],
 )
