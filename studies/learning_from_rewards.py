@@ -71,11 +71,12 @@ def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
     model = imitator(seed)
     reference = copy.deepcopy(model)
     seen = [pair for pair in train if carries(pair)][:64]
-    changes: dict[str, Any] = {"train": seen} if arm == "64 problems" else ARMS.get(arm, {})
     if arm == "rejection sampling":
         rejection_sampling(model, train, seed)
     elif arm != "imitation":
-        train_policy(model, reference, **{"train": train, "seed": seed, "steps": steps} | changes)
+        rewarded = seen if arm == "64 problems" else train
+        changes = {"steps": steps} | ARMS.get(arm, {})
+        train_policy(model, reference, rewarded, seed, **changes)
     with_carry = [pair for pair in held_out if carries(pair)][:200]
     without = [pair for pair in held_out if not carries(pair)][:200]
     right = accuracy(model, with_carry, samples=64)
