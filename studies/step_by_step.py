@@ -10,19 +10,17 @@ line, follows: it is the sum of the last line as it stands.
 import random
 import re
 
-from helpers import data
 from helpers.finetuning import chat_text
-from helpers.formats.gguf import gguf
 from helpers.sampling import generate
 from studies import Study
+from studies._real import smollm2
 
 SPECIAL = ["<|im_start|>", "<|im_end|>"]
 WORDS = {"at once": " Answer with only the number.", "step by step": " Let's think step by step."}
 
 
 def run(arm: str, seed: int, *, numbers: int) -> dict[str, float]:
-    published = gguf(data.smollm2())
-    model, tokenizer = published.model.requires_grad_(False), published.tokenizer
+    model, tokenizer = smollm2()
     end = tokenizer.encode("<|im_end|>", SPECIAL)
     rng = random.Random(seed)
     problems = [[rng.randrange(1, 10) for _ in range(numbers)] for _ in range(30)]
