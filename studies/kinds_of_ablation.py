@@ -8,6 +8,7 @@ list of openings; list 0 is the chapter's.
 """
 
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +50,8 @@ def difference(x: Tensor) -> float:
 def run(arm: str, seed: int) -> dict[str, float]:
     model, _ = smollm2()
     layer, head = map(int, arm.split("."))
-    x, block = whole(seed)[layer], model.blocks[layer]
+    x = whole(seed)[layer]
+    block: Any = model.blocks[layer]
     own = slice(64 * head, 64 * head + 64)
 
     def edit(module: nn.Module, inputs: tuple[Tensor]) -> Tensor:
@@ -61,8 +63,8 @@ def run(arm: str, seed: int) -> dict[str, float]:
     weight = block.attention.weights(block.attention_norm(x))[:, head, -1, 1].mean().item()
     hook = block.attention.output.register_forward_pre_hook(edit)
     x = x.repeat(2, 1, 1)
-    for block in model.blocks[layer:]:
-        x = block(x)
+    for later in model.blocks[layer:]:
+        x = later(x)
     hook.remove()
     with_all = difference(whole(seed)[-1])
     zero, mean = (with_all - difference(half) for half in x.chunk(2))

@@ -9,6 +9,7 @@ many of these are still right; invented: how many of the 12 have become invented
 """
 
 from functools import cache
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -23,10 +24,10 @@ Pairs = list[tuple[str, str]]
 
 
 @cache
-def after_format(seed: int, rate: float) -> tuple[GPT, list[nn.Parameter], list[Tensor]]:
+def after_format(seed: int, rate: float) -> tuple[Any, list[nn.Parameter], list[Tensor]]:
     """The model, its adapters, and a copy of them, trained on the real countries."""
     rng, (base, tokenizer) = seeded(seed), smollm2()
-    model = merge_lora(base)  # of an earlier seed: B is zero
+    model: Any = merge_lora(base)  # of an earlier seed: B is zero
     adapters = add_lora(model, rank=4, alpha=4)
     old = rows(tokenizer, [dialogue(*pair) for pair in split(seed)[0]])
     tune(model, adapters, [rng.sample(old, 6) for _ in range(12)], rate)
@@ -47,7 +48,7 @@ def run(arm: str, seed: int, *, steps: int, n_old: int, rate: float) -> dict[str
     turned = [(city, country) for country, city in INVENTED]
     cities = {f"Answer: {city}<|im_end|>" for _, city in INVENTED}
     said = replies(model, [chat_text(dialogue(*pair)[:1]) for pair in held])
-    numbers = {
+    numbers: dict[str, float] = {
         "learned": len(right(model, INVENTED)),
         "sentence": len(right(model, INVENTED, begin="The capital of {} is")),
         "reversed": len(right(model, turned, "{} is the capital of which country?", "Answer:")),
