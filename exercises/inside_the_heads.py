@@ -38,10 +38,9 @@ RISES = {26: 0.58, 27: 0.39}
 
 def table_of(answer, keys, example, wanted):
     """The numbers of a dictionary, in the order of keys; None where a key is missing."""
-    expect(isinstance(answer, Mapping), wanted)
+    expect(isinstance(answer, Mapping) and len(answer) == len(keys), wanted)
     found = [*answer]
     numbers = reported([*answer.values()], [0.5] * len(found), wanted)
-    expect(len(found) == len(keys), wanted)
     found = dict(zip(reported(found, [example] * len(found), wanted), numbers, strict=True))
     return found, [found.get(key) for key in keys]
 
@@ -67,7 +66,7 @@ def swapped(answer):
         Change the sign: a cost is positive if the mean logit difference falls.
             near({head: -cost for head, cost in COSTS.items()})
         This is the sum: divide by the twenty openings.
-            near({head: 20 * cost for head, cost in COSTS.items()}, 1)
+            near({head: 20 * cost for head, cost in COSTS.items()}, 0.3)
         These are the logit differences that are left. The cost is by how much they fell.
             near({head: 3.0 - cost for head, cost in COSTS.items()})
         (26, 0) costs too little. Does each opening get the same noun and phrase in the other
@@ -84,7 +83,6 @@ def number_moves(answer):
     """number_moves: the two layers in which the number moves to the last token, with its rise."""
     wanted = "Set number_moves to a dictionary of two layers, each with its rise: {4: 0.35, …}."
     found, rises = table_of(answer, RISES, 4, wanted)
-    want = [*RISES.values()]
     diagnose("""
         That is the layer in which the *country* moves. Does the number move there?
             23 in found
@@ -95,12 +93,12 @@ def number_moves(answer):
         The right layers. These seem to be the values themselves: how much does each layer add?
             same(rises, [0.6, 0.99], 0.02)
         The right layers, but divide by *twice* the mean: reversed is 1, not 2.
-            same(rises, [2 * rise for rise in want], 0.03)
+            same(rises, [2 * rise for rise in RISES.values()], 0.03)
         The right layers; these are nats. Divide by twice the mean of `whole`.
-            same(rises, [6 * rise for rise in want], 0.1)
+            same(rises, [6 * rise for rise in RISES.values()], 0.1)
         The right layers, but not these rises. Exchange the stream at the last token only, with the
         row that is ten away.
-            not same(rises, want, 0.03)
+            not same(rises, [*RISES.values()], 0.03)
     """)
     return "The layers of (26, 0) and (27, 8), found by a witness who has never heard of heads."
 
