@@ -1,155 +1,133 @@
-"""The exercises on real weights: eight bits, the size of a cache, two blocks in 2 bits, a Llama."""
+"""The exercises on real weights: packed bytes, broken loaders, blocks in 2 bits, wordings."""
 
 import math
 import struct
 
 import torch
-import torch.nn.functional as F
 
-from exercises.check import (
-    call,
-    checked,
-    diagnose,
-    exercise,
-    expect,
-    expect_no_helpers,
-    fresh,
-    generator,
-    normal,
-    reported,
-    same,
-)
-from exercises.watch import modules_of
-from helpers.gpt import GPTConfig
+from exercises.check import checked, diagnose, diagnose_letters, exercise, generator, reported, same
+from helpers.gpt import GPT, GPTConfig
+from helpers.positions import Rotary, half_split
 
-# --- 17.1: eight bits -----------------------------------------------------------------------------
+# --- 17.1: a group of Q4_1 ------------------------------------------------------------------------
 
 
-def packed(scale, seed, zeros=()):
-    """The 34 bytes of a block; zeros: which of its numbers are 0."""
-    numbers = torch.randint(-128, 128, (32,), generator=generator(seed))
-    numbers[list(zeros)] = 0
-    return (struct.pack("<e32b", scale, *numbers.tolist()),)
+def weights(scale, minimum, seed):
+    """Near the levels of a group. All is exact in float16 but what is added to them."""
+    levels = torch.randint(16, (32,), generator=generator(seed)).tolist()
+    levels[seed % 32], levels[(seed + 19) % 32] = 0, 15
+    off = (0.3 * torch.rand(32, generator=generator(seed)) - 0.15).tolist()
+    near = [level + by * (0 < level < 15) for level, by in zip(levels, off, strict=True)]
+    return ([minimum + scale * one for one in near],)
 
 
 @exercise(
     inputs=lambda draw: [
-        *(
-            [packed(scale, seed) for seed, scale in enumerate((0.3711, 1.287, 2.613, -0.57))]
-            + [packed(0.002537, 4, zeros=(7, 30, 31))]
-        ),
-        *[  # with the byte 128, which may be missing in the others
-            (struct.pack("<e32b", draw.uniform(0.1, 3), *draw.sample(range(-127, 128), 31), -128),)
-        ],
-    ],  # as large as those of the file are
-    on_success="34 bytes for 32 numbers are 8.5 bits each.",
-    tolerance=1e-3,  # a product may be rounded to float16
-    in_words=lambda given: f"block8({given[0][:4].hex(' ')} …)",
-)
-def block8(raw):
-    """block8(raw): the 32 numbers of a block of 34 bytes, a float16 scale and signed bytes."""
-    scale, *numbers = struct.unpack("<e32b", raw)
-    return [scale * n for n in numbers]
-
-
-@block8.also
-def not_rounded(answer):
-    (raw,) = packed(0.0001, 5)
-    right = [1e4 * number for number in block8.right(raw)]
-    got = [1e4 * float(number) for number in call(answer, raw, name="block8")]
-    expect(same(got, right, 1e-3), "You round. A scale may be as small as 0.0001: keep all digits.")
-
-
-block8.slips("""
-    Your numbers are unsigned, 0 to 255. Signed bytes are −128 to 127: from 128 on, subtract 256
-    (`struct` reads them with b, not B).
-        32b → 32B
-    From 128 on, 128 itself too, a signed byte is 256 less: 128 is −128, 255 is −1. Those below stay
-    as they are. (`b` in `struct`.)
-        in numbers → in (b - 256 * (b > 128) for b in raw[2:])
-        in numbers → in (b - 128 for b in raw[2:])
-    You cut each byte into two halves of four bits. Here each byte is one level.
-        in numbers → in [b & 15 for b in raw[2:18]] + [b >> 4 for b in raw[2:18]]
-    You read bytes 2 and 3 as a minimum. This format has none: they are the first two levels.
-        32b → e30b ; scale * n for n in numbers → scale * n + numbers[0] for n in numbers[1:]
-    The two bytes of the scale are in the wrong order: `<` in `struct`, little-endian.
-        <e → >e
-    These are the levels, which are whole numbers. Multiply each by the scale.
-        scale * n → n
-    The scale is still among your levels: they begin at byte 2.
-        32b", raw → 34b", raw[:2] + raw
-""")
-
-
-# --- 17.2: the bytes of a cache -------------------------------------------------------------------
-
-
-def config(layers, heads, width, kv_heads=None, head_size=None):
-    return GPTConfig(100, 4096, layers, heads, width, n_kv_head=kv_heads, head_size=head_size)
-
-
-def config_in_words(given):
-    names = ("n_layer", "n_head", "n_embd", "n_kv_head", "head_size")
-    about = ", ".join(f"{name} {getattr(given[0], name)}" for name in names)
-    return f"cache_bytes(config, {given[1]}, {given[2]}) for {about}"
-
-
-def another(rng, grouped, sized):
-    """The arguments for a model that states its heads of keys, or the size of a head, or both."""
-    layers, shared, kv_heads, size = (rng.randint(2, 9) for _ in range(4))
-    heads = shared * kv_heads
-    of_its_own = size + rng.randint(1, 9) if sized else None
-    model = config(layers, heads, heads * size, kv_heads if grouped else None, of_its_own)
-    return model, rng.randint(50, 5000), rng.choice((1, 2, 4))
-
-
-@exercise(
-    inputs=lambda draw: [
-        (config(30, 9, 576, 3), 8192, 4),
-        (config(9, 12, 768), 99, 8),
-        (config(6, 4, 64, 1), 9, 2),
-        (config(28, 16, 1024, 8, 128), 99, 2),
-        (config(3, 5, 40, None, 24), 7, 1),
-        (config(30, 12, 96, 2), 131_072, 4),
-        *(another(draw, *each) for each in ((True, False), (False, True), (True, True))),
+        *(weights(scale, low, n) for n, (scale, low) in enumerate(((0.0625, -0.5), (0.25, -2.0)))),
+        *(weights(draw.randint(1, 60) / 64, draw.randint(-200, 9) / 64, n) for n in range(2, 6)),
+        ([0.75] * 32,),
     ],
-    on_success="A key and a value in each layer, for the heads that keep them.",
+    on_success="20 bytes, as in the file.",
     error_hints={
-        "NoneType": "n_kv_head and head_size may be None: then there are n_head heads of "
-        "keys, and a head has n_embd / n_head numbers."
+        "ZeroDivision": "All weights of a group may be equal. Then the scale and all levels are 0.",
+        "format requires": "A level is 0 to 15, and two of them make a byte of at most 255. From "
+        "level 0 to level 15 there are 15 steps, and level 0 is the minimum.",
     },
-    tolerance=0,
-    in_words=config_in_words,
+    in_words=lambda given: f"pack([{given[0][0]:.3f}, {given[0][1]:.3f}, …])",
 )
-def cache_bytes(config, tokens, size):
-    """cache_bytes(config, tokens, size): what keys and values of so many tokens take."""
-    kv_heads = config.n_kv_head or config.n_head
-    head_size = config.head_size or config.n_embd // config.n_head
-    return 2 * config.n_layer * tokens * kv_heads * head_size * size
+def pack(weights):
+    """pack(weights): the 20 bytes of a group of 32 weights in the format Q4_1."""
+    minimum, greatest = min(weights), max(weights)
+    scale = (greatest - minimum) / 15
+    levels = [round((w - minimum) / (scale or 1)) for w in weights]
+    halves = zip(levels[:16], levels[16:], strict=True)
+    return struct.pack("<2e16B", scale, minimum, *(low + 16 * high for low, high in halves))
 
 
-cache_bytes.slips("""
-    That is half of it: the cache holds keys *and* values.
-        2 * →
-    A head has n_embd / n_head numbers, however many heads of keys there are.
-        n_embd // config.n_head → n_embd // kv_heads
-    You count all n_head heads. The cache holds only n_kv_head of them, unless that is None.
-        config.n_kv_head or →
-    You ignore head_size where it is given: n_embd / n_head is only for None.
-        config.head_size or →
-    You count n_embd numbers for a key. It should be (heads of keys) × (head size).
-        kv_heads * head_size → config.n_embd
-    You count n_embd numbers for a head. It has head_size, or n_embd / n_head if that is None.
-        kv_heads * head_size → kv_heads * config.n_embd
-        // config.n_head →
-    That is one layer. All n_layer layers keep keys and values.
-        config.n_layer * →
-    These are megabytes. Return the number of bytes.
-        right(config, tokens, size) / 1e6
-        right(config, tokens, size) / 2**20
-    That is the number of numbers. Each takes `size` bytes.
-        right(config, tokens, 1)
+pack.slips("""
+    Round to the nearest level. `int` and `//` cut off.
+        round( → int(
+    The lower half of byte 0 is the level of weight 0, and its upper half that of weight 16.
+        low + 16 * high → high + 16 * low
+    You put neighbours into a byte. Weight 0 shares its byte with weight 16.
+        levels[:16], levels[16:] → levels[::2], levels[1::2]
+    The two float16 numbers have their bytes in the wrong order: `<`, little-endian.
+        <2e → >2e
+    First comes the scale, then the minimum.
+        scale, minimum, → minimum, scale,
+    The first two bytes are not the scale: the *distance* between two levels, a fifteenth of the
+    way from the smallest weight to the largest.
+        , scale, minimum, → , greatest, minimum,
+        , scale, minimum, → , greatest - minimum, minimum,
+    These are levels that nobody has packed. Put two of them into one byte.
+        right(weights)[:4] + bytes(b >> half & 15 for half in (0, 4) for b in right(weights)[4:])
 """)
+
+# --- 17.2: four strangers -------------------------------------------------------------------------
+
+FAULTS = {"A": "c", "B": "d", "C": "e", "D": "a"}
+
+
+class FromOne(Rotary):
+    def forward(self, x, start=0):
+        return super().forward(x, start + 1)
+
+
+@torch.no_grad()
+def stranger(fault=""):
+    parts = dict(norm="RMSNorm", mlp="SwiGLU", position="Rotary", bias=False, n_kv_head=2)
+    with torch.random.fork_rng():
+        model = GPT(GPTConfig(50, 32, 2, 4, 16, rotary_base=1000.0, **parts))
+    draw = generator(3)
+    for p in model.parameters():
+        if p.dim() == 2:
+            p.normal_(std=0.4, generator=draw)
+    for block in model.blocks:
+        attention, mlp = block.attention, block.mlp
+        if fault == "a":
+            for layer in (attention.query, attention.key):
+                layer.weight.copy_(half_split(layer.weight, len(layer.weight) // 4))
+        if fault == "c":
+            attention.rotary = Rotary(4, 10_000.0)
+        if fault == "d":
+            mlp.gate, mlp.up = mlp.up, mlp.gate
+        if fault == "e":
+            attention.rotary = FromOne(4, 1000.0)
+    return model.eval()
+
+
+def suspects():
+    """The sound model of exercise 17.2, the four others as functions, and a text (1, 12)."""
+    others = {name: torch.no_grad()(stranger(fault).forward) for name, fault in FAULTS.items()}
+    return stranger(), others, torch.randint(50, (1, 12), generator=generator(4))
+
+
+@checked
+def verdict(answer):
+    """verdict: what is wrong with the models A to D, a letter for each."""
+    table = """
+        B is wrong at position 0 already. There, a token attends to itself alone, so nothing that
+        makes scores can be the reason.
+            found["B"] in "ace"
+        Without a mask, position 0 would be right in a text of one token: call B with `ids[:, :1]`.
+            found["B"] == "f"
+        B is wrong at position 0 for one of two reasons. Exchange two matrices in a copy of the
+        sound model, and compare.
+            found["B"] == "b"
+        A and D are right at position 0. A missing mask, wrong values or exchanged matrices would
+        show there.
+            {found["A"], found["D"]} & set("bdf")
+        C computes what the sound model computes. One of the six changes nothing that a query and a
+        key can notice: how far apart are they?
+            found["C"] != "e"
+        Positions that begin at 1 change no logit (chapter 07). A and D differ from the sound model.
+            "e" in (found["A"], found["D"])
+        One of A and D has another base, the other another order. Plant each of the two in a copy
+        of the sound model: only the right one gives the same logits.
+            found["A"] != "c" or found["D"] != "a"
+    """
+    diagnose_letters(answer, FAULTS, "f", table)
+    return "A fault that is planted and gives the same logits is found, and not only suspected."
 
 
 # --- 17.3: the block that costs more --------------------------------------------------------------
@@ -161,171 +139,83 @@ RIGHT, TOKENS = "last", 140  # of 600 characters
 @checked
 def dearer(answer):
     """dearer: bits per character untouched, with block 15 and block 29 in 2 bits, and a word"""
-    *found, verdict = reported(
+    *found, word = reported(
         answer,
         (*BITS, RIGHT),
         "Set dearer to four things: three numbers of bits, and your verdict, "
         '(2.11, 2.22, 2.33, "middle").',
     )
+
+    def near(*those, by=0.003):
+        return same(found[-len(those) :], those, by)
+
     diagnose("""
         These are nats per character. Divide by ln 2.
-            same([number / math.log(2) for number in found], BITS, 0.005)
+            near(*(bits * math.log(2) for bits in BITS))
         These are bits per token. Divide by the characters, 600.
-            same([number / (600 / TOKENS) for number in found], BITS, 0.005)
-        The untouched model needs 1.00 bits per character here. If a block stayed rounded, read the
-        model from its file again.
+            near(*(bits * 600 / TOKENS for bits in BITS), by=0.02)
+        The untouched model needs 1.00 bits per character here. Did a block stay rounded? Load the
+        weights again: `gpt.load_state_dict(state | reordered)`.
             abs(found[0] - BITS[0]) >= 0.015
-        Nearly: give two decimals.
-            found == [round(bits, 1) for bits in BITS]
         The second and the third are swapped: first block 15, then block 29.
-            same(found[1:], (1.3266, 1.1100), 0.003)
+            near(1.3266, 1.1100)
         In your third number both blocks are rounded: put block 15 back first.
-            same(found[1:], (1.1100, 1.4268), 0.003)
+            near(1.1100, 1.4268)
         You rounded only the four matrices of attention. Round the three of `mlp`, too.
-            same(found[1:], (1.0510, 1.0321), 0.003)
+            near(1.0510, 1.0321)
         You rounded only the three matrices of `mlp`. Round the four of attention, too.
-            same(found[1:], (1.0583, 1.3191), 0.003)
+            near(1.0583, 1.3191)
         Rounding changes nothing here. They are in 4 bits already: take 2. Or were the rounded
         numbers not put into the model (`part.weight.data = …`)?
-            same(found[1:], (1.0009, 1.0009), 0.003)
-        These are not the bits with blocks 15 and 29 in 2 bits, one at a time. (All seven matrices
-        of `model.blocks[15]`, each by `quantize(matrix, 2).matrix()`.)
-            not same(found, BITS, 0.003)
+            near(1.0009, 1.0009)
+        These are not the bits with blocks 15 and 29 in 2 bits, one at a time, to two decimals. (All
+        seven matrices of `gpt.blocks[15]`, each by `quantize(matrix, 2).matrix()`.)
+            not near(*BITS)
         The verdict should be middle or last.
-            verdict not in ("middle", "last")
+            word not in ("middle", "last")
         More bits are worse. Which of the two blocks adds more?
-            verdict != RIGHT
+            word != RIGHT
     """)
     return "The last block costs three times as much, nearly all of it in its feed-forward network."
 
 
-# --- 17.4: a Llama from its tensors ---------------------------------------------------------------
+# --- 17.4: two wordings ---------------------------------------------------------------------------
 
 
-def random_llama(V, T, L, C, H, K, hidden, base, seed, small=1.0):
-    """(w, ids, n_head, n_kv_head, base): random weights in the layout of transformers."""
-    kv = C // H * K
-    layer = {
-        "input_layernorm": (C,),
-        "post_attention_layernorm": (C,),
-        "self_attn.q_proj": (C, C),
-        "self_attn.k_proj": (kv, C),
-        "self_attn.v_proj": (kv, C),
-        "self_attn.o_proj": (C, C),
-        "mlp.gate_proj": (hidden, C),
-        "mlp.up_proj": (hidden, C),
-        "mlp.down_proj": (C, hidden),
-    }
-    shapes = {"embed_tokens": (V, C), "norm": (C,)}
-    shapes |= {f"layers.{i}.{name}": shape for i in range(L) for name, shape in layer.items()}
-    w = {
-        f"model.{name}.weight": 0.5 * normal(*shape, seed=seed + n)
-        for n, (name, shape) in enumerate(shapes.items())
-    }
-    w["model.embed_tokens.weight"] *= small  # so small that the norm's 1e-5 tells
-    w["model.norm.weight"] /= small
-    return w, torch.randint(V, (T,), generator=generator(seed)), H, K, base
+def by_luck(a, b):
+    """How often a coin that is tossed a + b times favours one side as strongly."""
+    n = a + b
+    return 2 * sum(math.comb(n, k) for k in range(max(a, b), n + 1)) / 2**n
 
 
-def n_layers(w):
-    return sum(name.endswith("q_proj.weight") for name in w)
-
-
-def model_in_words(given):
-    layers = n_layers(given[0])
-    numbers = f"{given[2]}, {given[3]}, {given[4]:g}"
-    of = f"ids of shape ({len(given[1])},) and {layers} layer{'s' * (layers > 1)}"
-    return f"llama(w, ids, {numbers}) for {of}"
-
-
-@exercise(
-    inputs=lambda draw: [
-        random_llama(11, 7, 1, 24, 4, 2, 17, 100.0, seed=1),
-        random_llama(7, 12, 2, 24, 6, 3, 31, 1e5, seed=20),
-        random_llama(13, 5, 3, 16, 2, 2, 11, 20.0, seed=30),
-        random_llama(9, 9, 2, 36, 6, 2, 25, 1e3, seed=40),
-        random_llama(5, 6, 11, 16, 4, 2, 9, 500.0, seed=50),
-        random_llama(9, 1, 2, 16, 4, 2, 9, 77.5, seed=70),
-        random_llama(10, 8, 1, 16, 4, 2, 21, 50.0, seed=60, small=0.02),
-    ],
-    on_shape_error="Matrices are (out, in): x @ W.T or F.linear(x, W). Keys and values have "
-    "n_kv_head heads; the mean in a norm needs keepdim=True.",
-    on_success="That is a Llama, computed from its tensors alone.",
-    tolerance=1e-3,
-    in_words=model_in_words,
-)
-def llama(w, ids, n_head, n_kv_head, base):
-    """llama(w, ids, n_head, n_kv_head, base): ids (T,) to logits (T, V), with Llama's tensors."""
-
-    def linear(name, x):
-        return x @ w[f"model.{name}.weight"].T
-
-    def norm(name, x):
-        x = x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
-        return x * w[f"model.{name}.weight"]
-
-    def split(x, heads):
-        return x.unflatten(-1, (heads, -1)).transpose(0, 1)
-
-    x = w["model.embed_tokens.weight"][ids]
-    future = torch.ones(len(ids), len(ids)).triu(1) > 0
-    for i in range(n_layers(w)):
-        at, mlp = f"layers.{i}.self_attn", f"layers.{i}.mlp"
-        y = norm(f"layers.{i}.input_layernorm", x)
-        q = split(linear(f"{at}.q_proj", y), n_head)
-        k, v = (split(linear(f"{at}.{name}_proj", y), n_kv_head) for name in "kv")
-        q, k = (rotary(x, base) for x in (q, k))
-        k, v = (x.repeat_interleave(n_head // n_kv_head, 0) for x in (k, v))
-        scores = q @ k.mT / math.sqrt(q.shape[-1])
-        out = scores.masked_fill(future, -torch.inf).softmax(-1) @ v
-        out = out.transpose(0, 1).flatten(1)
-        x = x + linear(f"{at}.o_proj", out)
-        y = norm(f"layers.{i}.post_attention_layernorm", x)
-        gate, up = (linear(f"{mlp}.{name}_proj", y) for name in ("gate", "up"))
-        x = x + linear(f"{mlp}.down_proj", F.silu(gate) * up)
-    return linear("embed_tokens", norm("norm", x))
-
-
-def rotary(x, base):
-    """Halves rotated: x (heads, T, hs)."""
-    T, hs = x.shape[-2:]
-    angles = torch.arange(T)[:, None] * base ** (-torch.arange(0, hs, 2) / hs)
-    (a, b), cos, sin = x.chunk(2, -1), angles.cos(), angles.sin()
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
-
-
-llama.slips("""
-    Nothing is rotated, so the positions of the tokens are missing. Rotate queries and keys.
-        rotary(x, base) → x
-    Queries and keys are rotated before the split, or along the wrong dimension. Rotate each head:
-    `rotate` needs (heads, T, hs).
-        rotary(x, base) → rotary(x.transpose(0, 1), base).transpose(0, 1)
-    Keys and values are shared in the wrong order. Neighbours share: heads 0, 0, 1, 1, not 0, 1, 0,
-    1 (`repeat_interleave`, not `repeat`).
-        repeat_interleave(n_head // n_kv_head, 0) → repeat(n_head // n_kv_head, 1, 1)
-    The mask is missing: every token attends to the future.
-        .masked_fill(future, -torch.inf) →
-    The scores are not divided by √hs.
-        / math.sqrt(q.shape[-1]) →
-    gate and up are swapped: silu(gate) · up.
-        F.silu(gate) * up → F.silu(up) * gate
-    The mean is subtracted, as LayerNorm does. RMSNorm only divides.
-        x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt() → F.layer_norm(x, x.shape[-1:])
-    The last norm, model.norm, is missing.
-        norm("norm", x) → x
-    q_proj or o_proj is transposed. No error was raised because they are square: use x @ W.T.
-        linear(f"{at}.q_proj", y) → y @ w[f"model.{at}.q_proj.weight"]
-        ; linear(f"{at}.o_proj", out) → out @ w[f"model.{at}.o_proj.weight"]
-    The heads are cut wrongly: (T, C) → (T, heads, hs) → (heads, T, hs), and back the same way.
-        x.unflatten(-1, (heads, -1)).transpose(0, 1) → x.reshape(heads, len(x), -1)
-        out.transpose(0, 1).flatten(1) → out.reshape(x.shape)
-""")
-
-
-@llama.also
-def with_functions_alone(answer):
-    expect_no_helpers(answer, llama.inputs[0])
-    expect(
-        "torch.nn.modules.module" not in modules_of(answer, *fresh(llama.inputs[0])),
-        "The values are right, but an `nn.Module` computes a part of them: use functions alone.",
+@checked
+def wordings(answer):
+    """wordings: which questions were answered rightly, by two wordings, and a verdict."""
+    first, second, word = reported(
+        answer,
+        ([0, 1], [0, 1], "cannot tell"),
+        "Set wordings to a triple: a list of zeros and ones for each wording, and your verdict, "
+        '([1, 0, 1], [1, 1, 0], "cannot tell").',
     )
+    changes = [a - b for a, b in zip(first, second, strict=False)]
+    ahead, behind = map(changes.count, (1, -1))
+    diagnose("""
+        The verdict should be "first", "second" or "cannot tell".
+            word not in ("first", "second", "cannot tell")
+        Each question is asked in both wordings: two lists of the same length, in the same order.
+            len(first) != len(second)
+        That is not enough to tell a difference from luck. Ask eight questions or more.
+            len(first) < 8
+        A question is answered rightly or not: 1 or 0.
+            not set(first + second) <= {0, 1}
+        No answer is right, or all are. Take questions of which the model can answer some.
+            len(set(first + second)) == 1
+        The other wording got more questions right.
+            word == ("second" if ahead > behind else "first") and ahead != behind
+        Look at the questions on which the two wordings differ. A coin for each of them would favour
+        one wording as strongly in more than one of twenty tries: you can't tell.
+            word != "cannot tell" and by_luck(ahead, behind) > 0.05
+        Nearly all questions on which the wordings differ favour the same one. That is hardly luck.
+            word == "cannot tell" and by_luck(ahead, behind) <= 0.05
+    """)
+    return "A model's accuracy belongs to a wording. Papers print it without."

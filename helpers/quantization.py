@@ -47,7 +47,7 @@ class QuantizedLinear(nn.Module):
 
     fast: compute in bfloat16 with PyTorch's kernel for 4-bit weights, which wants a multiple of 16
     for N, or write the matrix out and multiply in float32; if None, what is faster on this machine.
-    Taught in: real_weights.
+    Explained in: real_weights.
     """
 
     def __init__(self, blocks: QuantizedTensor, fast: bool | None = None):

@@ -1,7 +1,7 @@
 """What does the chat template change for a model that was trained on conversations?
 
 Twelve questions of our own to SmolLM2-135M-Instruct, greedily, at most 60 tokens: in the model's
-own template, in the template without its system message, and as plain text. empty replies: whether
+own template, as plain text, and as plain text with a line break at its end. empty replies: whether
 the special token for the end of a message is all that it writes; ended: whether it ends by itself;
 tokens: how many it writes; a seed is a question.
 """
@@ -31,10 +31,9 @@ SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
 
 def run(arm: str, seed: int, *, tokens: int) -> dict[str, float]:
     model, tokenizer = smollm2()
-    prompt = QUESTIONS[seed]
-    if arm != "plain text":
-        prompt = f"<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
+    prompt = QUESTIONS[seed] + "\n" * (arm == "and a line break")
     if arm == "template":
+        prompt = f"<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
         prompt = f"<|im_start|>system\n{SYSTEM}<|im_end|>\n{prompt}"
     end = tokenizer.special["<|im_end|>"]
     ids = torch.tensor([tokenizer.encode(prompt, special=tokenizer.special)])
@@ -43,7 +42,7 @@ def run(arm: str, seed: int, *, tokens: int) -> dict[str, float]:
 
 
 study = Study(
-    arms=["template", "without its system line", "plain text"],
+    arms=["template", "plain text", "and a line break"],
     settings={"tokens": 60},
     seeds=range(len(QUESTIONS)),
 )
