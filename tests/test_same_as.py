@@ -169,21 +169,6 @@ def same_rotary(rotate, Rotary):
             assert_close(rotate(x, base, start), ours, atol=1e-5, rtol=1e-4)
 
 
-def same_ablate_heads(mine, ours):
-    model = gpt.GPT(gpt.GPTConfig(50, 16, n_layer=3, n_head=4, n_embd=32, n_kv_head=2)).eval()
-    ids, heads = torch.arange(12)[None], [(0, 1), (2, 3), (2, 0)]
-    with torch.no_grad():
-        whole = model(ids)
-        with mine(model, heads):
-            found = model(ids)
-        with ours(model, heads):
-            assert_close(found, model(ids))
-        assert not torch.allclose(found, whole) and torch.equal(model(ids), whole)
-        with pytest.raises(KeyError), mine(model, heads):
-            raise KeyError
-        assert torch.equal(model(ids), whole)
-
-
 def same_seq2seq(mine, ours, *others):
     """The Transformer, or the recurrent model with attention and, beside it, with one vector."""
     source, decoder_input, _ = pairs_to_ids([("abc", "cba"), ("3 May 1979", "1979-05-03")])
@@ -524,7 +509,6 @@ SAME_AS = {
     "evaluation.most_likely": same_choice,
     "quantization.quantize": same_quantize,
     "quantization.QuantizedTensor": same_quantised_tensor,
-    "hooks.ablate_heads": same_ablate_heads,
     "finetuning.chat_text": calls(lambda: [(talk,) for talk in TALKS]),
     "finetuning.encode_chat": calls(talks_with_a_tokenizer),
     "finetuning.completion_loss": calls(masked_rows),
