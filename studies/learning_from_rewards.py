@@ -3,8 +3,8 @@
 The task is in `_addition.py`. `imitation` is the model before any reward. The other arms go on from
 it: 60 steps of policy gradient on 32 problems with 8 completions each, AdamW at 0.003, no KL
 penalty; or 60 steps of supervised training on the imitator's own right completions (`rejection
-sampling`: 8 completions for each of 1,000 problems, batches of 256, AdamW at 0.001). One arm is
-rewarded on 64 problems only.
+sampling`: 8 completions for each of 1,000 problems, batches of 256, AdamW at 0.001). `four uses`:
+15 draws, and four steps on each. One arm is rewarded on 64 problems only.
 
 Measured on 200 held-out problems whose units carry (`carry`, 64 completions each; `greedy`: the
 likeliest completion), on 200 without a carry (`no carry`), and on 64 training problems with a carry
@@ -45,6 +45,10 @@ RAW = {"baseline": False, "reward": plus_four}
 ARMS: dict[str, dict[str, Any]] = {  # what `train_policy` is given
     "no baseline": {"baseline": False},
     "no baseline, rewards 4 and 5": RAW,
+    "no baseline, rewards 4 and 5, rate 0.001": RAW | {"rate": 0.001},
+    "15 draws": {"steps": 15},
+    "15 draws, four uses": {"uses": 4},
+    "15 draws, four uses, ratio and clip": {"uses": 4, "clip": True},
 }
 
 
@@ -67,11 +71,12 @@ def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
     model = imitator(seed)
     reference = copy.deepcopy(model)
     seen = [pair for pair in train if carries(pair)][:64]
-    changes: dict[str, Any] = {"train": seen} if arm == "64 problems" else ARMS.get(arm, {})
     if arm == "rejection sampling":
         rejection_sampling(model, train, seed)
     elif arm != "imitation":
-        train_policy(model, reference, **{"train": train, "seed": seed, "steps": steps} | changes)
+        rewarded = seen if arm == "64 problems" else train
+        changes = {"steps": steps} | ARMS.get(arm, {})
+        train_policy(model, reference, rewarded, seed, **changes)
     with_carry = [pair for pair in held_out if carries(pair)][:200]
     without = [pair for pair in held_out if not carries(pair)][:200]
     right = accuracy(model, with_carry, samples=64)
