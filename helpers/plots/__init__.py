@@ -12,7 +12,6 @@ the axes of an existing `picture`. All but `diagram` take these options, too:
 """
 
 import io
-import logging
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,8 +32,6 @@ from matplotlib.lines import Line2D
 for font in sorted(Path(__file__).parent.glob("fonts/*.ttf")):
     fontManager.addfont(font)
 style.use(Path(__file__).with_name("course.mplstyle"))
-# A list of fonts from an earlier Matplotlib makes it complain, and the picture is the same.
-logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 _CYCLE = rcParams["axes.prop_cycle"].by_key()["color"]
 BLUE, GREEN, ORANGE, PINK, _, RED = _CYCLE  # RED, the accent, says: look here
 GREY, INK, PAPER, SKY, MASKED = "#5d6675", "#1b2130", "#fffdf8", "#9cbce4", "#e3e1da"
@@ -53,6 +50,7 @@ class Picture(Figure):
         buffer = io.BytesIO()
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a box stands there
+            warnings.filterwarnings("ignore", "Creating legend")  # it takes its time: so be it
             if engine := self.get_layout_engine():
                 engine.execute(self)  # once more than savefig does: maps with square cells need it
             self.savefig(buffer, format="png", metadata={"Software": None})
