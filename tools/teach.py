@@ -1,9 +1,10 @@
-"""Teach with the course: assignments, grades, slides. docs/TEACHING.md leads through it.
+"""Teach with the course: assignments, grades, slides, questions. docs/TEACHING.md leads through it.
 
 make teach                                          once: install what these commands need
 python tools/teach.py assign 04 05 --out FOLDER     chapters without solutions, for students
 python tools/teach.py grade FOLDER --out grades.csv     grade what they handed in
 python tools/teach.py slides 04                     a chapter as slides, in build/slides
+python tools/teach.py questions 04 --sheet exam.html    written questions: paper, Canvas, Moodle
 """
 
 import argparse
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "book")]
 
 try:
+    from teaching import questions
     from teaching.assign import assign
     from teaching.exercises_of import chapter
     from teaching.grade import grade
@@ -59,6 +61,12 @@ def main(arguments: list[str] | None = None) -> int:
     three = commands.add_parser("slides", help="make slides of chapters, for any browser")
     three.add_argument("chapters", nargs="+", metavar="NN", help="its number, or a notebook")
     three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")
+    four = commands.add_parser("questions", help="write questions for paper, Canvas and Moodle")
+    four.add_argument("chapters", nargs="+", metavar="NN", help="its number, `before`, or a file")
+    four.add_argument("--sheet", type=Path, metavar="OUT.html", help="to print, without answers")
+    four.add_argument("--answers", type=Path, metavar="OUT.html", help="for whoever marks")
+    four.add_argument("--qti", type=Path, metavar="OUT.zip", help="for Canvas")
+    four.add_argument("--moodle", type=Path, metavar="OUT.xml", help="for Moodle")
     given = parser.parse_args(arguments)
     try:
         if given.command == "assign":
@@ -76,6 +84,16 @@ def main(arguments: list[str] | None = None) -> int:
             for name in given.chapters:
                 path = Path(name) if name.endswith(".ipynb") else chapter(name)
                 print(slides(path, given.out / f"{path.stem}.html"))
+        if given.command == "questions":
+            texts = questions.read(given.chapters)
+            if given.sheet:
+                questions.write_sheet(texts, given.sheet)
+            if given.answers:
+                questions.write_sheet(texts, given.answers, answers=True)
+            if given.qti:
+                questions.write_qti(texts, given.qti)
+            if given.moodle:
+                questions.write_moodle(texts, given.moodle)
     except (ValueError, OSError, RuntimeError) as error:
         sys.exit(f"teach.py {given.command}: {error}")
     except KeyboardInterrupt as error:
