@@ -39,10 +39,8 @@ def head(name: str, notebook: NotebookNode) -> str:
     reading = " · ".join(f"{title.replace(' · ', ' ')} ({spent})" for title, spent in timed)
     checks = vars(import_module(f"exercises.{name[3:]}"))
     hidden = {task.number for task in tasks(notebook) if checks[task.name].judges_code}
-    exercises = " · ".join(
-        f"{number}{'*' if number in hidden else ''} {title} ({spent})"
-        for number, title, spent in re.findall(EXERCISE, text)
-    )
+    stated = re.findall(EXERCISE, text)
+    exercises = " · ".join(f"{n}{'*' * (n in hidden)} {what} ({m})" for n, what, m in stated)
     pause = re.search(r"good places? to pause (before [^·]*) ·", text)
     return (
         f"{re.match('# .*', text)[0]}: for teachers\n\n{BEGIN}\n"  # type: ignore[index]

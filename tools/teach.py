@@ -22,12 +22,15 @@ try:
     from teaching.exercises_of import chapter
     from teaching.grade import grade
     from teaching.slides import slides
+    from text2qti.err import Text2qtiError as NoQuiz
 except ModuleNotFoundError as missing:
     sys.exit(
         f"{sys.executable} has no package {missing.name}. `make teach` installs into .venv what "
         "these commands need; without make: "
         "pip install -r tools/requirements-teach.txt -c tools/constraints.txt"
     )
+
+KINDS = {"sheet": "to print; answers beside it", "qti": "for Canvas", "moodle": "for Moodle"}
 
 
 def _date(text: str) -> date:
@@ -63,10 +66,8 @@ def main(arguments: list[str] | None = None) -> int:
     three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")
     four = commands.add_parser("questions", help="write questions for paper, Canvas and Moodle")
     four.add_argument("chapters", nargs="+", metavar="NN", help="its number, `before`, or a file")
-    four.add_argument("--sheet", type=Path, metavar="OUT.html", help="to print, without answers")
-    four.add_argument("--answers", type=Path, metavar="OUT.html", help="for whoever marks")
-    four.add_argument("--qti", type=Path, metavar="OUT.zip", help="for Canvas")
-    four.add_argument("--moodle", type=Path, metavar="OUT.xml", help="for Moodle")
+    for kind, said in KINDS.items():
+        four.add_argument(f"--{kind}", type=Path, metavar="FILE", help=said)
     given = parser.parse_args(arguments)
     try:
         if given.command == "assign":
@@ -85,16 +86,10 @@ def main(arguments: list[str] | None = None) -> int:
                 path = Path(name) if name.endswith(".ipynb") else chapter(name)
                 print(slides(path, given.out / f"{path.stem}.html"))
         if given.command == "questions":
-            texts = questions.read(given.chapters)
-            if given.sheet:
-                questions.write_sheet(texts, given.sheet)
-            if given.answers:
-                questions.write_sheet(texts, given.answers, answers=True)
-            if given.qti:
-                questions.write_qti(texts, given.qti)
-            if given.moodle:
-                questions.write_moodle(texts, given.moodle)
-    except (ValueError, OSError, RuntimeError) as error:
+            for kind in KINDS:
+                if out := getattr(given, kind):
+                    getattr(questions, f"write_{kind}")(questions.read(given.chapters), out)
+    except (ValueError, OSError, RuntimeError, NoQuiz) as error:
         sys.exit(f"teach.py {given.command}: {error}")
     except KeyboardInterrupt as error:
         sys.exit(f"teach.py {given.command}: interrupted. {error}")

@@ -5,6 +5,7 @@ text2qti reads them, and makes the zip for Canvas; Moodle's XML and the sheets a
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -13,7 +14,6 @@ import clean
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from text2qti.config import Config
-from text2qti.err import Text2qtiError
 from text2qti.qti import QTI
 from text2qti.quiz import Question, Quiz
 
@@ -23,32 +23,25 @@ from teaching.exercises_of import NOTEBOOKS, chapter
 FOLDER = NOTEBOOKS.parent / "docs" / "teaching" / "questions"
 _STYLE = """\
 body { font: 11pt/1.5 Georgia, serif; max-width: 42rem; margin: 2rem auto; padding: 0 1rem; }
-section { break-inside: avoid; margin-top: 1.5rem; } .quiet { color: #4b5563; }
-pre, code { font: 0.9em/1.4 monospace; } .marking { border-left: 3px solid; padding-left: 0.8rem; }
-.write { height: 2rem; border-bottom: 1px solid #9ca3af; } .essay .write { height: 16rem; }"""
+section { break-inside: avoid; margin-top: 1.5rem; } pre, code { font: 0.9em/1.4 monospace; }
+.marking { border-left: 3px solid; padding-left: 0.8rem; }
+.write { height: 2rem; border-bottom: 1px solid; } .essay_question .write { height: 16rem; }"""
 _for_moodle = MarkdownIt("commonmark").enable("table")
 _for_moodle.use(
     dollarmath_plugin, allow_digits=False, renderer=lambda latex, _: rf"\({escape(latex)}\)"
 )
 _MOODLE = {"essay": "essay", "numerical": "numerical", "short_answer": "shortanswer"}
-_MOODLE |= dict.fromkeys(("multiple_choice", "true_false", "multiple_answers"), "multichoice")
+_MOODLE |= {"multiple_choice": "multichoice", "true_false": "multichoice"}
+
+
+quiz = partial(Quiz, config=Config())  # raises Text2qtiError, with the line, if a text is none
 
 
 def read(names: Iterable[str]) -> list[str]:
     """The texts of chapters, given by number, of `before`, or of files of your own."""
-    files = []
-    for name in names:
-        stem = name if name == "before" or name.endswith(".md") else chapter(name).stem
-        files.append(Path(name) if name.endswith(".md") else FOLDER / f"{stem}.md")
+    stems = [n if n == "before" or n.endswith(".md") else chapter(n).stem for n in names]
+    files = [Path(s) if s.endswith(".md") else FOLDER / f"{s}.md" for s in stems]
     return [file.read_text("utf-8") for file in files]
-
-
-def quiz(text: str) -> Quiz:
-    """Raises ValueError, with the line, if a text is none."""
-    try:
-        return Quiz(text, config=Config())
-    except Text2qtiError as error:
-        raise ValueError(str(error)) from None
 
 
 def questions(one: Quiz) -> list[Question]:
@@ -68,7 +61,7 @@ def write_moodle(texts: Sequence[str], path: Path) -> None:
     root = Element("quiz")
     for one in map(quiz, texts):
         category = SubElement(root, "question", type="category")
-        _text(category, "category", f"$course$/top/{one.title_raw}")
+        _text(category, "category", f"$course$/top/{(one.title_raw or '').replace('/', '//')}")
         for number, asked in enumerate(questions(one), 1):
             _add(root, f"{one.title_raw}, {number}", asked)
     write_whole(path, tostring(root, "utf-8", xml_declaration=True))
@@ -90,17 +83,13 @@ def _add(root: Element, name: str, asked: Question) -> None:
         low, high = asked.numerical_min, asked.numerical_max
         answer = _text(into, "answer", f"{(low + high) / 2:.6g}", fraction="100")
         SubElement(answer, "tolerance").text = f"{(high - low) / 2:.6g}"
-    several = kind == "multiple_answers"
-    right, wrong = asked.correct_choices, len(asked.choices) - asked.correct_choices
     for choice in asked.choices:
-        part = (100 / right if choice.correct else -100 / wrong) if several else 100
-        worth = f"{part if several or choice.correct else 0:.7g}"
+        worth = "100" if choice.correct else "0"
         answer = _text(into, "answer", choice.choice_raw, not choice.shortans, fraction=worth)
         _text(answer, "feedback", choice.feedback_raw or "", True)
-    if _MOODLE[kind] == "multichoice":
-        SubElement(into, "single").text = str(not several).lower()
-    elif said := asked.incorrect_feedback_raw:
-        _text(_text(into, "answer", "*", fraction="0"), "feedback", said, True)
+    if asked.incorrect_feedback_raw and _MOODLE[kind] != "multichoice":
+        answer = _text(into, "answer", "*", fraction="0")
+        _text(answer, "feedback", asked.incorrect_feedback_raw, True)
 
 
 def _text(into: Element, tag: str, text: str, markdown: bool = False, **more: str) -> Element:
@@ -109,34 +98,26 @@ def _text(into: Element, tag: str, text: str, markdown: bool = False, **more: st
     return made
 
 
-def write_sheet(texts: Sequence[str], path: Path, answers: bool = False) -> None:
-    """A page to print, with space to write, or with the answers."""
+def write_sheet(texts: Sequence[str], path: Path) -> None:
+    """A page to print, with space to write, and beside it one with the answers."""
     quizzes = [quiz(text) for text in texts]
     title = escape(", ".join(one.title_raw or "" for one in quizzes))
-    parts = [f"<!doctype html><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>"]
-    parts += [f"<h1>{title}</h1>", "" if answers else "<div>Name</div><div class=write></div>"]
+    head = f"<!doctype html><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>"
+    space = "<div class=write></div>"
+    sheet, answers = [head, f"<h1>{title}</h1>Name{space}"], [head, f"<h1>{title}</h1>"]
     for one in quizzes:
-        parts += [_html(one.description_raw or "")]
+        sheet.append(_html(one.description_raw or ""))
         for number, asked in enumerate(questions(one), 1):
-            points = f"{asked.points_possible} point{'s' * (asked.points_possible != 1)}"
-            kind = asked.type.removesuffix("_question")
-            parts += [f"<section class={kind}><b>{number}</b> <span class=quiet>({points})</span>"]
-            parts += [_html(asked.question_raw)]
-            choices = [choice for choice in asked.choices if not choice.shortans]
-            for choice in choices:
-                box = "☒" if answers and choice.correct else "☐"
-                parts += [_html(f"{box} {choice.choice_raw}")]
-            parts += [_marking(asked) if answers else "<div class=write></div>" * (not choices)]
-            parts += ["</section>"]
-    write_whole(path, "\n".join(parts).encode())
-
-
-def _marking(asked: Question) -> str:
-    short = " or ".join(choice.choice_raw for choice in asked.choices if choice.shortans)
-    said = [asked.solution, asked.feedback_raw, asked.incorrect_feedback_raw]
-    said += [f"{c.choice_raw}: {c.feedback_raw}" for c in asked.choices if c.feedback_raw]
-    parts = [f"<b>{escape(asked.numerical_raw or short)}</b>", *(_html(s) for s in said if s)]
-    return f"<div class=marking>{''.join(parts)}</div>"
+            top = f"<section class={asked.type}><b>{number}</b> ({asked.points_possible})"
+            boxes = [_html(f"☐ {c.choice_raw}") for c in asked.choices if not c.shortans]
+            sheet += [top, _html(asked.question_raw), *(boxes or [space]), "</section>"]
+            right = [choice.choice_raw for choice in asked.choices if choice.correct]
+            said = [asked.numerical_raw or " or ".join(right), asked.solution, asked.feedback_raw]
+            told = "".join(_html(s) for s in [*said, asked.incorrect_feedback_raw] if s)
+            told = f"<div class=marking>{told}</div></section>"
+            answers += [top, _html(asked.question_raw), told]
+    write_whole(path, "\n".join(sheet).encode())
+    write_whole(path.with_stem(f"{path.stem}-answers"), "\n".join(answers).encode())
 
 
 def _html(text: str) -> str:
