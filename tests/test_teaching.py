@@ -2,13 +2,11 @@
 
 import csv
 import json
-import re
 import signal
 import subprocess
 import sys
 import time
 from datetime import date
-from importlib import import_module
 from pathlib import Path
 
 import nbformat
@@ -430,14 +428,3 @@ def test_an_interruption_keeps_what_is_done(tmp_path):
         process.send_signal(signal.SIGTERM)
         assert "1 of 2 notebooks are in" in process.communicate()[1]
     assert (out.with_suffix("") / "index.html").exists()
-
-
-def test_the_documents_list_the_exercises_that_have_no_other_inputs():
-    text = (ROOT / "docs" / "TEACHING.md").read_text("utf-8")
-    (listed,) = re.findall(r"These are exercises (.+?)\.\n", text)
-    without = []
-    for path in CHAPTERS:
-        checks = vars(import_module(f"exercises.{path.stem[3:]}"))
-        every = exercises_of.tasks(exercises_of.read(path))
-        without += [task.number for task in every if not checks[task.name].judges_code]
-    assert re.findall(r"\d+\.\d", listed) == without

@@ -1,9 +1,10 @@
-"""Teach with the course: assignments, grades, slides. docs/TEACHING.md leads through it.
+"""Teach with the course: assignments, grades, slides, questions. docs/TEACHING.md leads through it.
 
 make teach                                          once: install what these commands need
 python tools/teach.py assign 04 05 --out FOLDER     chapters without solutions, for students
 python tools/teach.py grade FOLDER --out grades.csv     grade what they handed in
 python tools/teach.py slides 04                     a chapter as slides, in build/slides
+python tools/teach.py questions 04 --sheet exam.html    written questions: paper, Canvas, Moodle
 """
 
 import argparse
@@ -16,16 +17,20 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "book")]
 
 try:
+    from teaching import questions
     from teaching.assign import assign
     from teaching.exercises_of import chapter
     from teaching.grade import grade
     from teaching.slides import slides
+    from text2qti.err import Text2qtiError as NoQuiz
 except ModuleNotFoundError as missing:
     sys.exit(
         f"{sys.executable} has no package {missing.name}. `make teach` installs into .venv what "
         "these commands need; without make: "
         "pip install -r tools/requirements-teach.txt -c tools/constraints.txt"
     )
+
+KINDS = {"sheet": "to print; answers beside it", "qti": "for Canvas", "moodle": "for Moodle"}
 
 
 def _date(text: str) -> date:
@@ -59,6 +64,10 @@ def main(arguments: list[str] | None = None) -> int:
     three = commands.add_parser("slides", help="make slides of chapters, for any browser")
     three.add_argument("chapters", nargs="+", metavar="NN", help="its number, or a notebook")
     three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")
+    four = commands.add_parser("questions", help="write questions for paper, Canvas and Moodle")
+    four.add_argument("chapters", nargs="+", metavar="NN", help="its number, `before`, or a file")
+    for kind, said in KINDS.items():
+        four.add_argument(f"--{kind}", type=Path, metavar="FILE", help=said)
     given = parser.parse_args(arguments)
     try:
         if given.command == "assign":
@@ -76,7 +85,11 @@ def main(arguments: list[str] | None = None) -> int:
             for name in given.chapters:
                 path = Path(name) if name.endswith(".ipynb") else chapter(name)
                 print(slides(path, given.out / f"{path.stem}.html"))
-    except (ValueError, OSError, RuntimeError) as error:
+        if given.command == "questions":
+            for kind in KINDS:
+                if out := getattr(given, kind):
+                    getattr(questions, f"write_{kind}")(questions.read(given.chapters), out)
+    except (ValueError, OSError, RuntimeError, NoQuiz) as error:
         sys.exit(f"teach.py {given.command}: {error}")
     except KeyboardInterrupt as error:
         sys.exit(f"teach.py {given.command}: interrupted. {error}")
