@@ -19,6 +19,7 @@ try:
     from teaching.assign import assign
     from teaching.exercises_of import chapter
     from teaching.grade import grade
+    from teaching.lms import Marking, Roster, points_of, unpacked
     from teaching.slides import slides
 except ModuleNotFoundError as missing:
     sys.exit(
@@ -51,11 +52,34 @@ def main(arguments: list[str] | None = None) -> int:
     one.add_argument("--due", type=_date, metavar="YYYY-MM-DD")
     one.add_argument("--hints", action="store_true", help="leave the hints in")
     two = commands.add_parser("grade", help="grade what students handed in")
-    two.add_argument("folder", type=Path, help="the notebooks, in folders of any depth")
+    two.add_argument(
+        "folder", type=Path, help="the notebooks: a folder, or a zip as Moodle or Canvas makes it"
+    )
     two.add_argument("--out", type=Path, required=True, help="the table, a CSV file")
     two.add_argument("--secret", default="", help="what inputs are drawn from; default: a new one")
     two.add_argument("--seconds", type=_amount, default=60, help="of work for a cell (default: 60)")
     two.add_argument("--memory", type=_amount, default=2, help="GiB for a notebook (default: 2)")
+    two.add_argument(
+        "--roster",
+        type=Path,
+        help="who is in the class, a CSV file: Moodle's grading worksheet or participants, or "
+        "Canvas's gradebook; the folder of the table then gets moodle.csv or canvas.csv to import",
+    )
+    two.add_argument(
+        "--points",
+        type=Path,
+        help="a CSV file with the columns exercise and points: what is not in it does not count "
+        "(default: 1 for each exercise)",
+    )
+    two.add_argument("--due", type=_date, metavar="YYYY-MM-DD", help="the last day")
+    two.add_argument("--late", type=float, default=0, help="percent that each day late costs")
+    two.add_argument("--column", default=Marking.column, help="the assignment's name in Canvas")
+    two.add_argument(
+        "--written",
+        type=Path,
+        help="marks.csv of a former grading, with points in the column written: for the answers "
+        "in cells with the tag written, which stand in written.html",
+    )
     three = commands.add_parser("slides", help="make slides of chapters, for any browser")
     three.add_argument("chapters", nargs="+", metavar="NN", help="its number, or a notebook")
     three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")
@@ -68,10 +92,21 @@ def main(arguments: list[str] | None = None) -> int:
         if given.command == "grade":
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             limits = given.seconds, given.memory
-            _, summary, notes = grade(given.folder, given.out, given.secret, *limits)
+            marking = Marking(
+                given.roster and Roster(given.roster),
+                points_of(given.points, "exercise", "points") if given.points else {},
+                points_of(given.written, "id", "student", "written") if given.written else {},
+                given.due,
+                given.late,
+                given.column,
+            )
+            with unpacked(given.folder) as folder:
+                _, summary, notes = grade(folder, given.out, given.secret, *limits, 0, marking)
             print("\n".join(line for one in summary for line in one.lines()))
             print("\n".join(notes))
-            print(f"The table is {given.out}; open {given.out.with_suffix('') / 'index.html'}.")
+            pages = given.out.with_suffix("")
+            print(f"Marks: {', '.join(map(str, sorted(pages.glob('*.csv'))))}")
+            print(f"The table is {given.out}; open {pages / 'index.html'}.")
         if given.command == "slides":
             for name in given.chapters:
                 path = Path(name) if name.endswith(".ipynb") else chapter(name)

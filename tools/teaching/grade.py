@@ -5,9 +5,7 @@ table is written after each notebook, so nothing that one of them does takes the
 """
 
 import ast
-import csv
 import html
-import io
 import json
 import os
 import re
@@ -31,6 +29,7 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from helpers.formats.files import write_whole
+from teaching import lms
 from teaching.exercises_of import NOTEBOOKS, Task, defined, read, statements, tasks
 
 ROOT = NOTEBOOKS.parent
@@ -78,16 +77,23 @@ class HandedIn:
         chapter: the name of its chapter's file without the ending, such as "03_causal_averaging".
         exercises: the names of the exercises that were set.
         code: the sources of its code cells.
+        written: the sources of the cells with the tag `written`, for marks by hand.
         problem: why it cannot be graded, "" if it can.
     """
 
     path: Path
     file: str
     student: str
+    sender: lms.Sender
     chapter: str = ""
     exercises: list[str] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
     problem: str = ""
+
+    @property
+    def who(self) -> str:
+        return self.sender.id or lms.key(self.student)
 
 
 class Chapter:
@@ -121,6 +127,7 @@ def grade(
     seconds: float = 60,
     memory: float = 2,
     jobs: int = 0,
+    marking: lms.Marking | None = None,
 ) -> tuple[list[Row], list["Summary"], list[str]]:
     """Grade all notebooks in a folder; returns the rows of the table, a summary by exercise, and
     sentences on what a teacher should know.
@@ -133,6 +140,7 @@ def grade(
         seconds: what a cell of a student may take, of the processor's time.
         memory: GiB that a notebook may use beyond its chapter (on Linux).
         jobs: how many notebooks run at a time; 0: as many as there are cores.
+        marking: how outcomes become marks: `marks.csv` among the pages, and what a system imports.
 
     Raises ValueError if there is no notebook, if `out` is no CSV file or is there already, and if
     the pages would lie in `folder` or in a folder that holds anything; KeyboardInterrupt if it was
@@ -144,8 +152,6 @@ def grade(
         raise ValueError(f"the table is a CSV file: {out} should end in .csv")
     if out.exists():
         raise ValueError(f"{out} is there already: move it away, or choose another name")
-    if folder.is_file():
-        raise ValueError(f"{folder} is a file: give the folder that it lies in")
     pages = out.with_suffix("").resolve()
     if folder.resolve() in (pages, *pages.parents) or pages in folder.resolve().parents:
         raise ValueError(
@@ -164,6 +170,7 @@ def grade(
         if chapter := chapters.get(one.chapter):
             its = [name for name in chapter.tasks if name in one.exercises]
             one.exercises = its or list(chapter.tasks)
+    marking = _marking(marking or lms.Marking(), handed_in, chapters)
     rows: dict[str, list[Row]] = {}
 
     def note(one: HandedIn, told: Sequence[dict[str, Any]] = ()) -> None:
@@ -194,9 +201,12 @@ def grade(
     summary = [Summary.of(task, found) for c in chapters.values() for task in c.tasks.values()]
     summary = [one for one in summary if one.outcomes]
     ignored = [_utf8(str(path.relative_to(folder))) for path in every if path not in paths]
-    notes = [*_notes(done, rows, ignored), *_alike(done, chapters)]
+    notes = [*_notes(done, rows, ignored, marking), *_alike(done, chapters)]
     facts = {"secret": secret, "took": time.monotonic() - began, "notes": notes}
     _write_pages(rows, done, chapters, summary, pages, facts)
+    if not interrupted:
+        for name, table in lms.tables(_marks(done, rows, marking), marking).items():
+            write_whole(pages / name, table.encode())
     if interrupted:
         raise KeyboardInterrupt(f"{len(done)} of {len(handed_in)} notebooks are in {out}")
     return found, summary, notes
@@ -228,7 +238,9 @@ def _utf8(text: str) -> str:
 def take(path: Path, folder: Path) -> HandedIn:
     """A file as it was handed in: whose it is, and of which chapter."""
     file = _utf8(path.relative_to(folder).as_posix())
-    one = HandedIn(path, file, re.sub(r"\.ipynb(\.txt|\.json)?$", "", file, flags=re.I))
+    sender = lms.Sender.of(path, file)
+    name = sender.name or re.sub(r"\.ipynb(\.txt|\.json)?$", "", file, flags=re.I)
+    one = HandedIn(path, file, name, sender)
     try:
         facts = path.lstat()
         if not stat.S_ISREG(facts.st_mode):
@@ -240,7 +252,11 @@ def take(path: Path, folder: Path) -> HandedIn:
         notebook = read(path)
         cells = [c for c in notebook.cells if isinstance(c.get("source"), str)]
         one.code = [_utf8(cell.source) for cell in cells if cell.cell_type == "code"]
-        one.student = _name(one.code) or one.student
+        one.student = (sender.name if sender.id and sender.late is None else "") or (
+            _name(one.code) or one.student
+        )
+        tagged = [c.source for c in cells if "written" in c.metadata.get("tags", [])]
+        one.written = [_utf8(source) for source in tagged]
         told = notebook.metadata.get("course") or {}
         one.chapter = _chapter(str(told.get("assignment", "")), cells, path)
         one.exercises = [str(name) for name in told.get("exercises") or []]
@@ -339,21 +355,81 @@ def _rows(one: HandedIn, chapter: Chapter | None, told: Sequence[dict[str, Any]]
 
 def _table(rows: Iterable[Row]) -> str:
     """The rows as CSV, in which a spreadsheet takes no text of a student for a formula."""
-    text = io.StringIO()
-    writer = csv.writer(text, quoting=csv.QUOTE_ALL)  # some split at semicolons, too
-    writer.writerow(COLUMNS)
+    table: list[Sequence[str]] = [COLUMNS]
     for row in rows:
         if row.outcome == "right":
             row = replace(row, diagnosis="")  # what the check says then is no diagnosis
-        values = [str(getattr(row, column)) for column in COLUMNS]
-        writer.writerow([f"'{v}" if v[:1] in tuple("=+-@\t\r＝＋－＠") else v for v in values])
-    return text.getvalue()
+        table.append([lms.guarded(str(getattr(row, column))) for column in COLUMNS])
+    return lms.written(table)
+
+
+def _marking(
+    marking: lms.Marking, handed_in: Sequence[HandedIn], chapters: dict[str, Chapter]
+) -> lms.Marking:
+    """How this class is marked; gives each hand-in the name that the roster has.
+
+    Raises ValueError for points of an exercise that nobody was set.
+    """
+    for one in handed_in:
+        one.student = (marking.roster and marking.roster.called(one.sender.id, one.student)) or (
+            one.student
+        )
+    its = [(chapters[one.chapter].tasks, one) for one in handed_in if one.chapter]
+    set_ = sorted({tasks[name].number for tasks, one in its for name in one.exercises})
+    if unknown := sorted({*marking.points} - {*set_, "written"}):
+        raise ValueError(
+            f"there are points for {', '.join(unknown)}, and nobody was set that: give points to "
+            f"some of {', '.join([*set_, 'written'])}"
+        )
+    points = marking.points or dict.fromkeys(set_, 1.0)
+    if any(one.written for one in handed_in):
+        points = {**points, "written": points.get("written", 0.0)}
+    return replace(marking, points=points)
+
+
+def _by_student(handed_in: Sequence[HandedIn]) -> list[list[HandedIn]]:
+    """What each student has handed in of each chapter, the latest last."""
+    found: dict[tuple[str, str], list[HandedIn]] = {}
+    for one in sorted(handed_in, key=lambda one: one.sender.order):
+        if not one.problem:
+            found.setdefault((one.who, one.chapter), []).append(one)
+    return list(found.values())
+
+
+def _marks(
+    handed_in: Sequence[HandedIn], rows: dict[str, list[Row]], marking: lms.Marking
+) -> list[lms.Mark]:
+    """The marks of each student, made of the latest hand-in of each chapter."""
+    found: dict[str, lms.Mark] = {}
+    for *_, one in _by_student(handed_in):
+        mark = found.setdefault(one.who, lms.Mark(one.student, one.sender.id, grade=0.0))
+        late, worth = lms.days_late(one.sender, marking), marking.points
+        cost = min(100.0, late * marking.late)
+        its = [row for row in rows[one.file] if row.exercise in worth]
+        for row in its:
+            got = mark.points[row.exercise] = worth[row.exercise] * (row.outcome == "right")
+            mark.grade = (mark.grade or 0.0) + got * (1 - cost / 100)
+            says = "" if row.outcome == "right" else row.diagnosis
+            of = f"{got:g} of {worth[row.exercise]:g}"
+            mark.feedback.append(f"{row.exercise} {row.outcome} ({of}). {says}".strip())
+        if late:
+            mark.late = max(mark.late, late)
+            mark.feedback.append(f"{late} days late: {cost:g}% less.")
+    for mark in found.values():
+        by_hand = marking.by_hand.get(mark.id, marking.by_hand.get(lms.key(mark.student)))
+        if by_hand is not None:
+            mark.points["written"] = by_hand
+            mark.grade = (mark.grade or 0.0) + by_hand
+            most = marking.points.get("written", 0.0)
+            mark.feedback.append(f"Written answers: {by_hand:g} of {most:g}.")
+    return sorted(found.values(), key=lambda mark: mark.student.casefold())
 
 
 def _notes(
     handed_in: Sequence[HandedIn],
     rows: dict[str, list[Row]],
     ignored: Sequence[str],
+    marking: lms.Marking,
 ) -> list[str]:
     """What a teacher should know of the files."""
     notes = []
@@ -370,14 +446,17 @@ def _notes(
         notes.append(
             f"Look at these notebooks, which may have fetched an answer: {_listed(looks)}."
         )
-    students: dict[tuple[str, str], list[str]] = {}
-    for one in handed_in:
-        if not one.problem:
-            students.setdefault((one.student, one.chapter), []).append(one.file)
-    for (student, chapter), files in students.items():
-        if len(files) > 1:
-            twice = f"{student} has handed in chapter {chapter} more than once: {_listed(files)}."
-            notes.append(f"{twice} All of them count.")
+    for *before, one in _by_student(handed_in):
+        if before:
+            notes.append(
+                f"{one.student} has handed in chapter {one.chapter} more than once: the latest "
+                f"counts, {one.file}, and not {_listed([one.file for one in before])}."
+            )
+        if days := lms.days_late(one.sender, marking):
+            by = "at least 1 day, which counts" if one.sender.late else f"days: {days}"
+            notes.append(f"{one.student} is late with {one.file} ({by}).")
+        if marking.roster and not marking.roster.called(one.sender.id, one.student):
+            notes.append(f"{one.student} ({one.file}) is not in the roster.")
     return notes
 
 
@@ -445,6 +524,9 @@ def _write_pages(
         summary=summary, handed_in=handed_in, table=table, names=names, **facts
     )
     write_whole(folder / "index.html", page.encode())
+    if some := [files[-1] for files in _by_student(handed_in) if files[-1].written]:
+        page = environment.get_template("written.html").render(handed_in=some)
+        write_whole(folder / "written.html", page.encode())
 
 
 def _markdown(text: str) -> str:
@@ -484,7 +566,7 @@ def _page_names(files: Iterable[str]) -> dict[str, str]:
         plain = plain.encode()[-PAGE_NAME:].decode(errors="ignore")  # the end tells more
         plain = plain or "notebook"
         taken = {name.casefold() for name in names.values()}
-        while f"{plain}.html".casefold() in taken | {"index.html"}:
+        while f"{plain}.html".casefold() in taken | {"index.html", "written.html"}:
             plain += "-2"
         names[file] = f"{plain}.html"
     return names
