@@ -12,13 +12,14 @@ import zipfile
 from datetime import date
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import nbformat
 import pytest
 import teach
 from conftest import ROOT
 from solutions import solution
-from teaching import assign, exercises_of, grade
+from teaching import assign, exercises_of, grade, recorded, student
 
 from exercises import start_here
 
@@ -94,6 +95,43 @@ def test_an_assignment_is_not_overwritten(tmp_path):
     assign.assign(["0"], tmp_path)
     with pytest.raises(ValueError, match="is there already"):
         assign.assign(["0"], tmp_path)
+
+
+# --- the student edition ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", CHAPTERS[::6], ids=lambda path: path.stem)
+def test_the_student_edition_answers_without_the_answers(path, monkeypatch):
+    topic = path.stem[3:]
+    original = import_module(f"exercises.{topic}")
+    source, results = student.without_answers(original)
+    monkeypatch.setattr(recorded, "_results", {topic: results}.get)
+    monkeypatch.setitem(sys.modules, "exercises.recorded", recorded)
+    exec(source, vars(made := ModuleType(original.__name__)))
+    for task in exercises_of.tasks(exercises_of.read(path)):
+        ours, theirs = getattr(original, task.name), getattr(made, task.name)
+        if task.name not in results:
+            if f"@handed_in\ndef {task.name}(" in source:
+                assert theirs(...).outcome == "not attempted" and theirs(3).outcome == "handed in"
+            continue
+        code = solution(task.text)
+        assert code.partition("\n")[2] not in source
+        for answer in (ours.right, *[wrong for _, wrong in ours.mutants()][::4]):
+            said = theirs(answer)
+            assert (said.outcome, said.message) == (ours(answer).outcome, ours(answer).message)
+
+
+def test_the_student_edition_has_no_solutions(tmp_path, monkeypatch):
+    monkeypatch.setattr(student, "without_answers", lambda topic: ("@handed_in\ndef x", {}))
+    teach.main(["student", str(tmp_path / "out")])
+    for path in (tmp_path / "out" / "notebooks").glob("*.ipynb"):
+        text = path.read_text("utf-8")
+        assert "<summary>Solution" not in text and "the solution is below" not in text
+        assert text.count("Hint 1 of") == text.count('"exercise"')
+    for name in ("tests", "tools/teaching", "tools/teach.py", "docs/TEACHING.md"):
+        assert not (tmp_path / "out" / name).exists()
+    with pytest.raises(SystemExit, match="is there already"):
+        teach.main(["student", str(tmp_path / "out")])
 
 
 # --- grades -----------------------------------------------------------------------------------
@@ -399,11 +437,11 @@ def test_each_file_has_rows_for_what_it_set_and_equal_answers_are_told(tmp_path,
     chapter = exercises_of.read(path)
     (name,) = exercises_of.tasks(chapter)[3].defines
     answer = f"def {name}(x):\n    return {' + '.join('x' * 40)}"
-    for student, chosen in {"a": ["4.4"], "c": ["4.1", "4.4"], "d": ["4.4"]}.items():
+    for who, chosen in {"a": ["4.4"], "c": ["4.1", "4.4"], "d": ["4.4"]}.items():
         made = assign.assignment(chapter, path.stem, chosen)
-        made.cells[2].source = f"NAME = {student!r}"
-        made.cells.append(nbformat.v4.new_code_cell(f"{answer}  # by {student}"))
-        nbformat.write(made, tmp_path / f"{student}.ipynb")
+        made.cells[2].source = f"NAME = {who!r}"
+        made.cells.append(nbformat.v4.new_code_cell(f"{answer}  # by {who}"))
+        nbformat.write(made, tmp_path / f"{who}.ipynb")
     out = tmp_path.with_name(f"{tmp_path.name}-out.csv")
     rows, _, notes = grade.grade(tmp_path, out)
     assert [row.student + row.exercise for row in rows] == ["a4.4", "c4.1", "c4.4", "d"]

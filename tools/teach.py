@@ -3,6 +3,7 @@
 make teach                                          once: install what these commands need
 python tools/teach.py assign 04 05 --out FOLDER     chapters without solutions, for students
 python tools/teach.py grade FOLDER --out grades.csv     grade what they handed in
+python tools/teach.py student FOLDER                the course without solutions, for students
 python tools/teach.py slides 04                     a chapter as slides, in build/slides
 """
 
@@ -21,6 +22,7 @@ try:
     from teaching.grade import grade
     from teaching.lms import Marking, Roster, points_of, unpacked
     from teaching.slides import slides
+    from teaching.student import student
 except ModuleNotFoundError as missing:
     sys.exit(
         f"{sys.executable} has no package {missing.name}. `make teach` installs into .venv what "
@@ -83,6 +85,15 @@ def main(arguments: list[str] | None = None) -> int:
     three = commands.add_parser("slides", help="make slides of chapters, for any browser")
     three.add_argument("chapters", nargs="+", metavar="NN", help="its number, or a notebook")
     three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")
+    four = commands.add_parser(
+        "student",
+        help="write the course for students: without solutions and reference answers",
+        description="Write the course without its solutions, tests and notes for teachers, and "
+        "with a package `exercises` that has no reference answers: exercises in code answer at "
+        "once by recorded results, without their gradients; those whose answer is a value say "
+        "that the teacher's grader judges. Grade with the original.",
+    )
+    four.add_argument("out", type=Path, help="a new folder")
     given = parser.parse_args(arguments)
     try:
         if given.command == "assign":
@@ -107,6 +118,8 @@ def main(arguments: list[str] | None = None) -> int:
             pages = given.out.with_suffix("")
             print(f"Marks: {', '.join(map(str, sorted(pages.glob('*.csv'))))}")
             print(f"The table is {given.out}; open {pages / 'index.html'}.")
+        if given.command == "student":
+            print(f"Handed in without a check: {', '.join(student(given.out))}.")
         if given.command == "slides":
             for name in given.chapters:
                 path = Path(name) if name.endswith(".ipynb") else chapter(name)
