@@ -38,12 +38,6 @@ def _date(text: str) -> date:
         raise argparse.ArgumentTypeError(f"{text!r} is no date: write 2027-01-15") from None
 
 
-def _amount(text: str) -> float:
-    if not 0 < float(text) < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no limit: give a number above 0")
-    return float(text)
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -59,40 +53,28 @@ def main(arguments: list[str] | None = None) -> int:
     )
     two.add_argument("--out", type=Path, required=True, help="the table, a CSV file")
     two.add_argument("--secret", default="", help="what inputs are drawn from; default: a new one")
-    two.add_argument("--seconds", type=_amount, default=60, help="of work for a cell (default: 60)")
-    two.add_argument("--memory", type=_amount, default=2, help="GiB for a notebook (default: 2)")
-    two.add_argument(
-        "--roster",
-        type=Path,
-        help="who is in the class, a CSV file: Moodle's grading worksheet or participants, or "
-        "Canvas's gradebook; the folder of the table then gets moodle.csv or canvas.csv to import",
-    )
-    two.add_argument(
-        "--points",
-        type=Path,
-        help="a CSV file with the columns exercise and points: what is not in it does not count "
-        "(default: 1 for each exercise)",
-    )
+    two.add_argument("--seconds", type=float, default=60, help="of work for a cell (default: 60)")
+    two.add_argument("--memory", type=float, default=2, help="GiB for a notebook (default: 2)")
+    for name, says in {
+        "--roster": "Moodle's grading worksheet or participants, or Canvas's gradebook, as CSV: "
+        "moodle.csv or canvas.csv, to import, will lie beside marks.csv",
+        "--points": "columns exercise, points: the others do not count (default: 1 for each)",
+        "--written": "marks.csv of a former grading, with points in its column written for the "
+        "answers in written.html, which stood in cells with the tag written",
+    }.items():
+        two.add_argument(name, type=Path, help=says, metavar="CSV")
     two.add_argument("--due", type=_date, metavar="YYYY-MM-DD", help="the last day")
     two.add_argument("--late", type=float, default=0, help="percent that each day late costs")
     two.add_argument("--column", default=Marking.column, help="the assignment's name in Canvas")
-    two.add_argument(
-        "--written",
-        type=Path,
-        help="marks.csv of a former grading, with points in the column written: for the answers "
-        "in cells with the tag written, which stand in written.html",
-    )
     three = commands.add_parser("slides", help="make slides of chapters, for any browser")
     three.add_argument("chapters", nargs="+", metavar="NN", help="its number, or a notebook")
     three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")
-    four = commands.add_parser(
-        "student",
-        help="write the course for students: without solutions and reference answers",
-        description="Write the course without its solutions, tests and notes for teachers, and "
-        "with a package `exercises` that has no reference answers: exercises in code answer at "
-        "once by recorded results, without their gradients; those whose answer is a value say "
-        "that the teacher's grader judges. Grade with the original.",
+    says = (
+        "write the course without solutions, notes for teachers and reference answers: exercises "
+        "in code answer at once, by recorded results; other checks say that you will judge. Grade "
+        "with the original."
     )
+    four = commands.add_parser("student", help=says, description=says)
     four.add_argument("out", type=Path, help="a new folder")
     given = parser.parse_args(arguments)
     try:
@@ -103,14 +85,11 @@ def main(arguments: list[str] | None = None) -> int:
         if given.command == "grade":
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             limits = given.seconds, given.memory
-            marking = Marking(
-                given.roster and Roster(given.roster),
-                points_of(given.points, "exercise", "points") if given.points else {},
-                points_of(given.written, "id", "student", "written") if given.written else {},
-                given.due,
-                given.late,
-                given.column,
-            )
+            roster = given.roster and Roster(given.roster)
+            points = given.points and points_of(given.points, "exercise", "points")
+            by_hand = given.written and points_of(given.written, "id", "student", "written")
+            how = given.due, given.late, given.column
+            marking = Marking(roster, points or {}, by_hand or {}, *how)
             with unpacked(given.folder) as folder:
                 _, summary, notes = grade(folder, given.out, given.secret, *limits, 0, marking)
             print("\n".join(line for one in summary for line in one.lines()))

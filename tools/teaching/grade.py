@@ -91,10 +91,6 @@ class HandedIn:
     written: list[str] = field(default_factory=list)
     problem: str = ""
 
-    @property
-    def who(self) -> str:
-        return self.sender.id or lms.key(self.student)
-
 
 class Chapter:
     """A chapter of the class: its exercises by name, and what its cells have handed out."""
@@ -238,7 +234,7 @@ def _utf8(text: str) -> str:
 def take(path: Path, folder: Path) -> HandedIn:
     """A file as it was handed in: whose it is, and of which chapter."""
     file = _utf8(path.relative_to(folder).as_posix())
-    sender = lms.Sender.of(path, file)
+    sender = lms.Sender(path, file)
     name = sender.name or re.sub(r"\.ipynb(\.txt|\.json)?$", "", file, flags=re.I)
     one = HandedIn(path, file, name, sender)
     try:
@@ -252,11 +248,10 @@ def take(path: Path, folder: Path) -> HandedIn:
         notebook = read(path)
         cells = [c for c in notebook.cells if isinstance(c.get("source"), str)]
         one.code = [_utf8(cell.source) for cell in cells if cell.cell_type == "code"]
-        one.student = (sender.name if sender.id and sender.late is None else "") or (
-            _name(one.code) or one.student
-        )
-        tagged = [c.source for c in cells if "written" in c.metadata.get("tags", [])]
-        one.written = [_utf8(source) for source in tagged]
+        if not sender.id or sender.late is not None:  # Canvas writes names as one word
+            one.student = _name(one.code) or one.student
+        tagged = [cell for cell in cells if "written" in cell.metadata.get("tags", [])]
+        one.written = [_utf8(cell.source) for cell in tagged]
         told = notebook.metadata.get("course") or {}
         one.chapter = _chapter(str(told.get("assignment", "")), cells, path)
         one.exercises = [str(name) for name in told.get("exercises") or []]
@@ -366,25 +361,24 @@ def _table(rows: Iterable[Row]) -> str:
 def _marking(
     marking: lms.Marking, handed_in: Sequence[HandedIn], chapters: dict[str, Chapter]
 ) -> lms.Marking:
-    """How this class is marked; gives each hand-in the name that the roster has.
+    """The marking with the points of this class, whose students get the names of the roster.
 
-    Raises ValueError for points of an exercise that nobody was set.
+    Raises ValueError for points of what nobody was set.
     """
-    for one in handed_in:
-        one.student = (marking.roster and marking.roster.called(one.sender.id, one.student)) or (
-            one.student
-        )
-    its = [(chapters[one.chapter].tasks, one) for one in handed_in if one.chapter]
-    set_ = sorted({tasks[name].number for tasks, one in its for name in one.exercises})
-    if unknown := sorted({*marking.points} - {*set_, "written"}):
+    worth = {}
+    for one in (one for one in handed_in if one.chapter):
+        roster = marking.roster
+        if roster and (row := roster.find(one.sender.id, one.student)) is not None:
+            one.student = roster.name(row)
+        tasks = chapters[one.chapter].tasks
+        worth |= dict.fromkeys((tasks[name].number for name in one.exercises), 1.0)
+        worth |= {"written": 0.0} if one.written else {}
+    if unknown := sorted({*marking.points} - {*worth, "written"}):
         raise ValueError(
-            f"there are points for {', '.join(unknown)}, and nobody was set that: give points to "
-            f"some of {', '.join([*set_, 'written'])}"
+            f"there are points for {', '.join(unknown)}, which nobody was set: give them to some "
+            f"of {', '.join(sorted(worth))}"
         )
-    points = marking.points or dict.fromkeys(set_, 1.0)
-    if any(one.written for one in handed_in):
-        points = {**points, "written": points.get("written", 0.0)}
-    return replace(marking, points=points)
+    return replace(marking, points=marking.points or dict(sorted(worth.items())))
 
 
 def _by_student(handed_in: Sequence[HandedIn]) -> list[list[HandedIn]]:
@@ -392,7 +386,7 @@ def _by_student(handed_in: Sequence[HandedIn]) -> list[list[HandedIn]]:
     found: dict[tuple[str, str], list[HandedIn]] = {}
     for one in sorted(handed_in, key=lambda one: one.sender.order):
         if not one.problem:
-            found.setdefault((one.who, one.chapter), []).append(one)
+            found.setdefault((one.sender.id or lms.key(one.student), one.chapter), []).append(one)
     return list(found.values())
 
 
@@ -401,27 +395,27 @@ def _marks(
 ) -> list[lms.Mark]:
     """The marks of each student, made of the latest hand-in of each chapter."""
     found: dict[str, lms.Mark] = {}
+    worth = marking.points
     for *_, one in _by_student(handed_in):
-        mark = found.setdefault(one.who, lms.Mark(one.student, one.sender.id, grade=0.0))
-        late, worth = lms.days_late(one.sender, marking), marking.points
+        who = one.sender.id or lms.key(one.student)
+        mark = found.setdefault(who, lms.Mark(one.student, one.sender.id))
+        late = marking.days_late(one.sender)
         cost = min(100.0, late * marking.late)
-        its = [row for row in rows[one.file] if row.exercise in worth]
-        for row in its:
+        for row in (row for row in rows[one.file] if row.exercise in worth):
             got = mark.points[row.exercise] = worth[row.exercise] * (row.outcome == "right")
-            mark.grade = (mark.grade or 0.0) + got * (1 - cost / 100)
-            says = "" if row.outcome == "right" else row.diagnosis
+            mark.grade += got * (1 - cost / 100)
             of = f"{got:g} of {worth[row.exercise]:g}"
+            says = row.diagnosis if got == 0 else ""
             mark.feedback.append(f"{row.exercise} {row.outcome} ({of}). {says}".strip())
         if late:
             mark.late = max(mark.late, late)
             mark.feedback.append(f"{late} days late: {cost:g}% less.")
-    for mark in found.values():
-        by_hand = marking.by_hand.get(mark.id, marking.by_hand.get(lms.key(mark.student)))
+    for who, mark in found.items():
+        by_hand = marking.by_hand.get(who, marking.by_hand.get(lms.key(mark.student)))
         if by_hand is not None:
             mark.points["written"] = by_hand
-            mark.grade = (mark.grade or 0.0) + by_hand
-            most = marking.points.get("written", 0.0)
-            mark.feedback.append(f"Written answers: {by_hand:g} of {most:g}.")
+            mark.grade += by_hand
+            mark.feedback.append(f"Written answers: {by_hand:g} of {worth.get('written', 0):g}.")
     return sorted(found.values(), key=lambda mark: mark.student.casefold())
 
 
@@ -447,16 +441,18 @@ def _notes(
             f"Look at these notebooks, which may have fetched an answer: {_listed(looks)}."
         )
     for *before, one in _by_student(handed_in):
+        who, which = one.student, one.file
         if before:
+            others = _listed([one.file for one in before])
             notes.append(
-                f"{one.student} has handed in chapter {one.chapter} more than once: the latest "
-                f"counts, {one.file}, and not {_listed([one.file for one in before])}."
+                f"{who} has handed in chapter {one.chapter} more than once: the latest counts, "
+                f"{which}, and not {others}."
             )
-        if days := lms.days_late(one.sender, marking):
-            by = "at least 1 day, which counts" if one.sender.late else f"days: {days}"
-            notes.append(f"{one.student} is late with {one.file} ({by}).")
-        if marking.roster and not marking.roster.called(one.sender.id, one.student):
-            notes.append(f"{one.student} ({one.file}) is not in the roster.")
+        if days := marking.days_late(one.sender):
+            by = "by a day at least, which counts" if one.sender.late else f"days: {days}"
+            notes.append(f"{who} is late with {which} ({by}).")
+        if marking.roster and marking.roster.find(one.sender.id, who) is None:
+            notes.append(f"{who} ({which}) is not in the roster.")
     return notes
 
 

@@ -1,8 +1,4 @@
-"""What learning-management systems hand out and take back: archives, rosters, tables of marks.
-
-Known are Moodle (the archive of an assignment, the grading worksheet, the list of participants) and
-Canvas (the archive of an assignment, the gradebook), in English.
-"""
+"""What Moodle and Canvas hand out and take back: archives, rosters, tables of marks."""
 
 import csv
 import io
@@ -35,70 +31,51 @@ def unpacked(path: Path) -> Iterator[Path]:
         raise ValueError(f"{path} is no zip: give the archive as it was downloaded, or a folder")
     with TemporaryDirectory() as folder, ZipFile(path) as archive:
         for info in archive.infolist():
-            made = archive.extract(info, folder)
             when = time.mktime((*info.date_time, 0, 0, -1))
-            os.utime(made, (when, when))
+            os.utime(archive.extract(info, folder), (when, when))
         yield Path(folder)
 
 
-@dataclass
 class Sender:
-    """Whose a file is, by its path and time.
+    """Whose a file is, by its path: name and id, "" where no system has written them; when it was
+    handed in, by its time; what tells the later of two; and if it was late, None if nobody says."""
 
-    name, id: as Moodle and Canvas write them into a path; "" elsewhere. when: the time of the file.
-    order: of two, the file with the higher one is later. late: what Canvas says, None elsewhere.
-    """
-
-    name: str
-    id: str
-    when: datetime
-    order: tuple[float, ...]
-    late: bool | None = None
-
-    @classmethod
-    def of(cls, path: Path, file: str) -> "Sender":
-        when = path.lstat().st_mtime
-        again = re.search(r"[-( ](\d+)\)?\.ipynb", file)
+    def __init__(self, path: Path, file: str):
         found = _MOODLE.search(file) or _CANVAS.search(file)
         its = found.groupdict() if found else {}
-        order = (float(its.get("order", 0)), when, float(again[1]) if again else 0.0)
-        late = bool(its["late"]) if "late" in its else None
-        return cls(
-            its.get("name", ""), its.get("id", ""), datetime.fromtimestamp(when), order, late
-        )
+        self.name, self.id = its.get("name", ""), its.get("id", "")
+        self.late = bool(its["late"]) if "late" in its else None
+        seconds, again = path.lstat().st_mtime, re.search(r"[-( ](\d+)\)?\.ipynb", file)
+        self.when = datetime.fromtimestamp(seconds)
+        self.order = int(its.get("order", 0)), seconds, int(again[1]) if again else 0
 
 
 class Roster:
-    """The people of a class, as a table that Moodle or Canvas has exported.
-
-    Raises ValueError if it is no table that is known.
-    """
+    """The people of a class, as Moodle or Canvas exports them. Raises ValueError if it does not."""
 
     def __init__(self, path: Path):
         text = path.read_text("utf-8-sig")
         head = text.partition("\n")[0]
-        mark = max(",;\t", key=head.count)
-        self.rows = list(csv.DictReader(io.StringIO(text), delimiter=mark))
-        self.columns = [name.strip() for name in next(csv.reader([head], delimiter=mark), [])]
+        table = csv.DictReader(io.StringIO(text), delimiter=max(",;\t", key=head.count))
+        self.columns, self.rows = [*(table.fieldnames or ())], [*table]
         self.is_canvas = {"Student", "ID"} <= {*self.columns}
         if self.is_canvas:  # below the head stand rows of nobody
             self.rows = [row for row in self.rows if row["ID"]]
-        elif "Full name" not in self.columns and "First name" not in self.columns:
+        elif not {"Full name", "First name"} & {*self.columns}:
             raise ValueError(
-                f"{path} has the columns {', '.join(self.columns)[:200]}, and is no roster that is "
-                "known: give Moodle's grading worksheet or list of participants, or Canvas's "
-                "gradebook, exported as CSV in English"
+                f"{path} has the columns {', '.join(self.columns)[:200]}, and is no roster: give "
+                "Moodle's grading worksheet or participants, or Canvas's gradebook, as CSV in "
+                "English"
             )
         self._found: dict[str, list[int]] = {}
         for i, row in enumerate(self.rows):
-            ids = {key(row.get(column) or "") for column in _IDS}
-            for one in {*ids, key(self.name(i))} - {""}:
+            for one in {key(self.name(i)), *(key(row.get(name) or "") for name in _IDS)} - {""}:
                 self._found.setdefault(one, []).append(i)
 
     def name(self, i: int) -> str:
-        row = self.rows[i]
-        parts = (row.get("First name"), row.get("Last name") or row.get("Surname"))
-        name = row.get("Student") or row.get("Full name") or " ".join(filter(None, parts))
+        its = {"Last name": self.rows[i].get("Surname") or "", **self.rows[i]}
+        name = its.get("Student") or its.get("Full name")
+        name = name or f"{its['First name']} {its['Last name']}"
         return " ".join(reversed(name.split(", ")))  # Canvas has "Last, First"
 
     def find(self, *said: str) -> int | None:
@@ -106,40 +83,24 @@ class Roster:
         found = (self._found.get(key(text), []) for text in said if text)
         return next((rows[0] for rows in found if len(rows) == 1), None)
 
-    def called(self, *said: str) -> str:
-        """The name that the roster has of a person; "" if it has none."""
-        row = self.find(*said)
-        return "" if row is None else self.name(row)
-
-    def time(self, i: int) -> datetime | None:
-        """When Moodle says that this person has handed in."""
-        said = self.rows[i].get("Last modified (submission)") or ""
-        for form in _TIMES:
-            with suppress(ValueError):
-                return datetime.strptime(said.strip(), form)
-        return None
-
 
 def key(text: str) -> str:
     """'Participant 12' is 12, and 'Last, First' is 'first last'."""
-    text = text.casefold().removeprefix("participant ")
-    return " ".join(sorted(re.findall(r"[^\s,]+", text)))
+    return " ".join(sorted(re.findall(r"[^\s,]+", text.casefold().removeprefix("participant "))))
 
 
 def points_of(path: Path, *columns: str) -> dict[str, float]:
-    """The last of the columns of a CSV file by the first that is not empty; rows without it are
-    left out. Raises ValueError if it has other columns or values."""
-    rows = csv.DictReader(io.StringIO(path.read_text("utf-8-sig")))
+    """The last column by the first that is filled, where both are. Raises ValueError without."""
     *names, value = columns
     try:
-        if not {*columns} <= {*(rows.fieldnames or ())}:
-            raise KeyError
-        some = [row for row in rows if row[value]]
-        return {key(next(filter(None, (row[n] for n in names)))): float(row[value]) for row in some}
+        rows = [*csv.DictReader(io.StringIO(path.read_text("utf-8-sig")))]
+        if not rows:
+            raise ValueError
+        return {key(next(row[n] for n in names if row[n])): float(row[value])
+                for row in rows if row[value]}  # fmt: skip
     except (KeyError, TypeError, ValueError, StopIteration):
-        raise ValueError(
-            f"{path} should have the columns {', '.join(columns)}, with a number in the last"
-        ) from None
+        says = f"should have the columns {', '.join(columns)}, with a number in the last"
+        raise ValueError(f"{path} {says}") from None
 
 
 @dataclass
@@ -157,59 +118,57 @@ class Marking:
     late: float = 0.0
     column: str = "From the Dot Product to GPT"
 
+    def days_late(self, sender: Sender) -> int:
+        """By what the system says, or else by the time of the file; Canvas says no number."""
+        if sender.late is not None or not self.due:
+            return int(sender.late or 0)
+        when = sender.when
+        if self.roster and (row := self.roster.find(sender.id)) is not None:
+            said = self.roster.rows[row].get("Last modified (submission)") or ""
+            for form in _TIMES:
+                with suppress(ValueError):
+                    when = datetime.strptime(said, form)
+        return max(0, (when.date() - self.due).days)
+
 
 @dataclass
 class Mark:
-    """The marks of one student. grade: the sum, less what the days have cost; None for nothing."""
+    """The marks of one student. grade: the sum, less what the days have cost."""
 
     student: str
     id: str
     points: dict[str, float] = field(default_factory=dict)
     late: int = 0
-    grade: float | None = None
+    grade: float = 0.0
     feedback: list[str] = field(default_factory=list)
-
-
-def days_late(sender: Sender, marking: Marking) -> int:
-    """By what the system says of the hand-in, or else by the time of its file."""
-    roster = marking.roster
-    row = roster.find(sender.id) if roster and sender.id else None
-    said = roster.time(row) if roster and row is not None else None
-    if sender.late is not None:
-        return int(sender.late)  # Canvas does not say how many
-    return max(0, ((said or sender.when).date() - marking.due).days) if marking.due else 0
 
 
 def tables(marks: Sequence[Mark], marking: Marking) -> dict[str, str]:
     """File → the table: marks.csv, and what Moodle or Canvas imports."""
-    most, names = sum(marking.points.values()), list(marking.points)
-    head = ["student", "id", *names, "total", "of", "days late", "grade"]
-    rows = []
+    most, names, roster = sum(marking.points.values()), list(marking.points), marking.roster
+    table = [["student", "id", *names, "total", "of", "days late", "grade"]]
     for m in marks:
         values = [*map(m.points.get, names), sum(m.points.values()), most, m.late, m.grade]
-        rows.append([guarded(m.student), guarded(m.id), *map(_number, values)])
-    found = {"marks.csv": written([head, *rows])}
-    if not (roster := marking.roster):
+        table.append([guarded(m.student), guarded(m.id), *map(_number, values)])
+    found = {"marks.csv": written(table)}
+    if not roster:
         return found
-    of = {i: m for m in marks if (i := roster.find(m.id, m.student)) is not None}
+    of = {roster.find(m.id, m.student): m for m in marks}
     if roster.is_canvas:
-        known = [name for name in roster.columns if name.split(" (")[0] == marking.column]
-        blank = ["    Points Possible", *[""] * (len(_CANVAS_COLUMNS) - 1), _number(most)]
-        table = [[*_CANVAS_COLUMNS, *(known or [marking.column])[:1]], blank]
-        for i, row in enumerate(roster.rows):
-            its = [row.get(column) or "" for column in _CANVAS_COLUMNS]
-            table.append([*its, _number(of[i].grade if i in of else None)])
-        return found | {"canvas.csv": written(table)}
-    columns = [*roster.columns]
-    columns += [one for one in ("Grade", "Feedback comments") if one not in columns]
-    table = [columns]
-    for i, row in enumerate(roster.rows):
-        if mark := of.get(i):
-            scale = float(row.get("Maximum Grade") or most) / most if most else 0.0
-            row |= {"Grade": _number(None if mark.grade is None else mark.grade * scale)}
-            row |= {"Feedback comments": guarded(" ".join(mark.feedback))}
-        table.append([row.get(column) or "" for column in columns])
-    return found | {"moodle.csv": written(table)}
+        same = [name for name in roster.columns if name.split(" (")[0] == marking.column]
+        columns = [*_CANVAS_COLUMNS, *(same or [marking.column])[:1]]
+        rows = [{"Student": "    Points Possible", columns[-1]: _number(most)}]
+        rows += [row | {columns[-1]: _number(of[i].grade if i in of else None)}
+                 for i, row in enumerate(roster.rows)]  # fmt: skip
+    else:
+        columns = [*dict.fromkeys([*roster.columns, "Grade", "Feedback comments"])]
+        rows = [{**row} for row in roster.rows]
+        for row, mark in ((row, of[i]) for i, row in enumerate(rows) if i in of):
+            scale = float(row.get("Maximum Grade") or most) / (most or 1)
+            feedback = guarded(" ".join(mark.feedback))
+            row |= {"Grade": _number(mark.grade * scale), "Feedback comments": feedback}
+    table = [columns, *([row.get(name) or "" for name in columns] for row in rows)]
+    return found | {"canvas.csv" if roster.is_canvas else "moodle.csv": written(table)}
 
 
 def written(table: Iterable[Sequence[str]]) -> str:
