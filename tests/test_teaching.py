@@ -344,7 +344,6 @@ def test_there_are_a_summary_and_a_feedback_page_for_each(graded):
     assert "linked, notes.zip. Unpack the archives first." in index
     assert "ZeroDivisionError" in index
     assert len(list(folder.glob("*.html"))) == len(rows) + 1
-    assert "has no page" not in index
     page = (folder / "wrong-start-here.html").read_text("utf-8")
     assert "not yet" in page and "lambda p: p" in page and SOLUTION.splitlines()[-1] not in index
 
@@ -362,8 +361,10 @@ def test_what_cannot_be_graded_is_said(tmp_path):
     folder, there = tmp_path / "class", tmp_path / "there.csv"
     folder.mkdir()
     there.touch()
-    for given, out, said in (
+    (roster := tmp_path / "roster.csv").write_text("Name,Mail\n")
+    for given, out, said, *more in (
         (folder, tmp_path / "grades.csv", "no notebook"),
+        (folder, there, "the columns Name, Mail, and is no roster", "--roster", str(roster)),
         (folder, tmp_path / "grades", "should end in .csv"),
         (folder, there, "is there already"),
         (folder, folder / "grades.csv", "among what was handed in"),
@@ -371,24 +372,17 @@ def test_what_cannot_be_graded_is_said(tmp_path):
         (there, tmp_path / "grades.csv", "is no zip"),
     ):
         with pytest.raises(SystemExit, match=said):
-            teach.main(["grade", str(given), "--out", str(out)])
+            teach.main(["grade", str(given), "--out", str(out), *more])
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("NAME = 'Ann'  # 123", "Ann"),
-        ('NAME="Ana";', "Ana"),
-        ('NAME: str = "Ana"', "Ana"),
-        ("NAME = Jürgen  Müller", "Jürgen Müller"),
-        ("NAME = 12345", "12345"),
-        (r"NAME = 'Lee\ud83d'", r"Lee\ud83d"),
-        ('NAME = ""', ""),
-        ("FILE_NAME = 'x'", ""),
-    ],
-)
-def test_the_field_for_the_name_is_read(source, name):
-    assert grade._name([source]) == name
+NAMES = {"NAME = 'Ann'  # 123": "Ann", 'NAME="Ana";': "Ana", 'NAME: str = "Ana"': "Ana",
+         "NAME = Jürgen  Müller": "Jürgen Müller", "NAME = 12345": "12345", 'NAME = ""': "",
+         r"NAME = 'Lee\ud83d'": r"Lee\ud83d", "FILE_NAME = 'x'": ""}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", NAMES)
+def test_the_field_for_the_name_is_read(source):
+    assert grade._name([source]) == NAMES[source]
 
 
 def test_each_file_has_rows_for_what_it_set_and_equal_answers_are_told(tmp_path, monkeypatch):
@@ -426,12 +420,11 @@ def test_each_file_has_rows_for_what_it_set_and_equal_answers_are_told(tmp_path,
 
 # --- marks ------------------------------------------------------------------------------------
 
-MOODLE = """Identifier,Full name,Email address,Status,Grade,Maximum Grade,\
-Last modified (submission),Last modified (grade),Feedback comments
-Participant 11,Student 1,s1@example.org,,,10,"Friday, 15 January 2027, 11:02 PM",-,
-Participant 12,Student 2,s2@example.org,,,10,"Friday, 15 January 2027, 9:00 AM",-,
-Participant 13,Student 3,s3@example.org,,,10,"Sunday, 17 January 2027, 12:10 AM",-,
-Participant 14,Student 4,s4@example.org,,,10,-,-,
+MOODLE = """Identifier,Full name,Email address,Maximum Grade,Last modified (submission)
+Participant 11,Student 1,s1@example.org,10,"Friday, 15 January 2027, 11:02 PM"
+Participant 12,Student 2,s2@example.org,10,"Friday, 15 January 2027, 9:00 AM"
+Participant 13,Student 3,s3@example.org,10,"Sunday, 17 January 2027, 12:10 AM"
+Participant 14,Student 4,s4@example.org,10,-
 """
 CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Chapter 00 (77)
     Points Possible,,,,,2
@@ -440,96 +433,74 @@ CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Chapter 00 (77)
 "3, Student",13,u3,s3,A,
 "4, Student",14,u4,s4,A,
 """
-HANDED_IN = {  # kind → (roster, the files of students 1, 2, 2 again, 3)
-    "moodle": (MOODLE, [f"Student {i[0]}_1{i[0]}_assignsubmission_file_/a{i[1:]}.ipynb"
-                        for i in ("1", "2", "2-1", "3")]),
-    "canvas": (CANVAS, ["student1_11_500_a.ipynb", "student2_12_501_a.ipynb",
-                        "student2_12_502_a-1.ipynb", "student3_LATE_13_503_a.ipynb"]),
-    "folder": (MOODLE, ["1.ipynb", "x/2.ipynb", "y/2.ipynb", "3.ipynb"]),
-}  # fmt: skip
+FILES = {  # of student, "-1" if it is one more, "LATE_", the number of the file
+    "moodle": "Student {0}_1{0}_assignsubmission_file_/a{1}.ipynb",
+    "canvas": "student{0}_{2}1{0}_50{3}_a{1}.ipynb",
+    "folder": "{3}/{0}.ipynb",
+}
 
 
-@pytest.mark.parametrize("kind", HANDED_IN)
+@pytest.mark.parametrize("kind", FILES)
 def test_what_a_class_has_handed_in_becomes_marks(kind, tmp_path, monkeypatch, capsys):
     def judge(stem, these, *_):
+        row = {"exercise": TASK.name, "message": "Look.", "detail": "", "seconds": 0.0}
         for one in these:
-            right = any(SOLUTION in cell for cell in one.code)
-            row = {"exercise": TASK.name, "message": "Look again.", "detail": "", "seconds": 0.0}
-            yield one, [row | {"outcome": "right" if right else "not yet"}]
+            yield one, [row | {"outcome": "right" if SOLUTION in one.code else "not yet"}]
+
+    def table(path):
+        with path.open(newline="") as file:
+            return list(csv.DictReader(file))
 
     monkeypatch.setattr(grade, "_judge", judge)
-    (tmp_path / "made").mkdir()
-    table, files = HANDED_IN[kind]
-    names = ["Student 1", "Student 2", "s2@example.org", "Student 3"]
-    given = tmp_path / ("class" if kind == "folder" else "class.zip")
-    with zipfile.ZipFile(tmp_path / "class.zip", "w") as archive:
-        for i, name in enumerate(files):
-            made = handed_in(tmp_path / "made", names[i], TASK.stub if i == 1 else SOLUTION, str(i))
+    with zipfile.ZipFile(given := tmp_path / "class.zip", "w") as archive:
+        for i, (who, again, late) in enumerate([(1, "", ""), (2, "", ""), (2, "-1", ""),
+                                                (3, "", "LATE_")]):  # fmt: skip
+            name = "s2@example.org" if again else f"Student {who}"
+            made = handed_in(tmp_path, name, TASK.stub if i == 1 else SOLUTION, f"made{i}")
             notebook = exercises_of.read(made)
             notebook.cells[-1].metadata["tags"] = ["written"]
-            day = (15, 15, 15, 17)[i] if kind == "folder" else 20  # 20: of the download
-            info = zipfile.ZipInfo(name, (2027, 1, day, 9 + i * (kind == "folder"), 0, 0))
+            day = 15 + i // 3 * 2 if kind == "folder" else 20  # when it was downloaded
+            info = zipfile.ZipInfo(FILES[kind].format(who, again, late, i), (2027, 1, day, 9, 0, 0))
             archive.writestr(info, json.dumps(notebook))
     if kind == "folder":
-        with grade.lms.unpacked(tmp_path / "class.zip") as folder:
-            shutil.copytree(folder, given)
-    (roster := tmp_path / "roster.csv").write_text(table, "utf-8-sig")
+        with grade.lms.unpacked(given) as folder:
+            shutil.copytree(folder, given := tmp_path / "class")
+    (roster := tmp_path / "r.csv").write_text(CANVAS if kind == "canvas" else MOODLE, "utf-8-sig")
     (points := tmp_path / "points.csv").write_text("exercise,points\n0.1,2\nwritten,3\n")
-    arguments = ["--roster", roster, "--points", points, "--due", "2027-01-15", "--late", "25"]
-    command = ["grade", given, *arguments, "--column", "Chapter 00", "--out"]
-    teach.main([*map(str, command), str(tmp_path / "one.csv")])
+    command = ["grade", given, "--due", "2027-01-15", "--late", "25", "--column", "Chapter 00"]
+    command = [*map(str, command), "--points", str(points), "--out"]
+    teach.main([*command, str(tmp_path / "one.csv"), "--roster", str(roster)])
     said = capsys.readouterr().out
-    again = {"moodle": files[2], "canvas": files[2], "folder": "y/2.ipynb"}[kind]
-    assert f"the latest counts, {again}, and not {files[1]}" in said and "Student 3 is late" in said
-    days, third = ("1", "1.5") if kind == "canvas" else ("2", "1")
-    marks = list(csv.DictReader((tmp_path / "one" / "marks.csv").open()))
-    assert [tuple(row.values()) for row in marks] == [
-        ("Student 1", "11" * (kind != "folder"), "2", "", "2", "5", "0", "2"),
-        ("Student 2", "12" * (kind != "folder"), "2", "", "2", "5", "0", "2"),
-        ("Student 3", "13" * (kind != "folder"), "2", "", "2", "5", days, third),
+    assert "Student 2 has handed in chapter 00_start_here more than once" in said
+    assert "Student 3 is late" in said
+    marks = table(tmp_path / "one" / "marks.csv")
+    assert [[*row.values()][2:] for row in marks] == [
+        ["2", "", "2", "5", "0", "2"],
+        ["2", "", "2", "5", "0", "2"],
+        ["2", "", "2", "5", *(["1", "1.5"] if kind == "canvas" else ["2", "1"])],
     ]
-    # Marks by hand go into marks.csv; what a system imports is a roster again.
-    for row, by_hand in zip(marks, ("3", "1.5", ""), strict=True):
-        row["written"] = by_hand
-    with (tmp_path / "by hand.csv").open("w") as filled:
-        writer = csv.DictWriter(filled, marks[0])
-        writer.writeheader()
-        writer.writerows(marks)
-    name = f"{'canvas' if kind == 'canvas' else 'moodle'}.csv"
-    command[3] = tmp_path / "one" / name
-    command[-1:] = ["--written", tmp_path / "by hand.csv", "--out", tmp_path / "two.csv"]
-    teach.main([*map(str, command)])
-    with (tmp_path / "two" / name).open(newline="") as made:
-        rows = list(csv.DictReader(made))
+    # Marks by hand go into marks.csv, and what a system imports is a roster again.
+    by_hand = tmp_path / "by hand.csv"
+    by_hand.write_text("student,id,written\nStudent 1,,3\nStudent 2,,1.5\nStudent 3,,\n")
+    name = "canvas.csv" if kind == "canvas" else "moodle.csv"
+    more = ["--written", by_hand, "--roster", tmp_path / "one" / name]
+    teach.main([*command, str(tmp_path / "two.csv"), *map(str, more)])
+    rows = table(tmp_path / "two" / name)
     if kind == "canvas":
-        assert [[*row.values()][-1] for row in rows] == ["5", "5", "3.5", "1.5", ""]
-        assert rows[0]["Student"] == "    Points Possible" and "Chapter 00 (77)" in rows[0]
+        assert [row["Chapter 00 (77)"] for row in rows] == ["5", "5", "3.5", "1.5", ""]
         assert [row["ID"] for row in rows] == ["", "11", "12", "13", "14"]
+        assert rows[0]["Student"].strip() == "Points Possible"
     else:
         assert [row["Grade"] for row in rows] == ["10", "7", "2", ""]
         assert rows[1]["Feedback comments"] == "0.1 right (2 of 2). Written answers: 1.5 of 3."
-        before = list(csv.DictReader(table.splitlines()))
-        ids = "Identifier", "Email address", "Last modified (grade)"
-        assert [[row[i] for i in ids] for row in rows] == [[row[i] for i in ids] for row in before]
-    page = (tmp_path / "two" / "written.html").read_text()
-    assert page.count("<h2>") == 3 and "Student 2" in page
-
-
-@pytest.mark.parametrize(
-    ("option", "text", "said"),
-    [
-        ("--roster", "Name,Mail\n", "has the columns Name, Mail, and is no roster"),
-        ("--points", "4.1,2\n", "should have the columns exercise, points"),
-        ("--points", "exercise,points\n9.9,1\n", "points for 9.9, which nobody was set"),
-    ],
-)
-def test_a_table_that_is_no_roster_and_no_points_is_told(option, text, said, tmp_path):
-    (tmp_path / "class").mkdir()
-    handed_in(tmp_path / "class", "one", SOLUTION)
-    (tmp_path / "table.csv").write_text(text)
-    command = ["grade", tmp_path / "class", option, tmp_path / "table.csv", "--out"]
-    with pytest.raises(SystemExit, match=said):
-        teach.main([*map(str, command), str(tmp_path / "out.csv")])
+        before = csv.DictReader(MOODLE.splitlines())
+        assert [row | theirs for row, theirs in zip(rows, before, strict=True)] == rows
+    assert (tmp_path / "two" / "written.html").read_text().count("<h2>") == 3
+    for text, wrong in (("4.1,2\n", "the columns exercise, points"),
+                        ("exercise,points\n9.9,1\n", "9.9, which nobody was set")):  # fmt: skip
+        points.write_text(text)
+        with pytest.raises(SystemExit, match=wrong):
+            teach.main([*command, str(tmp_path / "three.csv")])
 
 
 def test_an_interruption_keeps_what_is_done(tmp_path):

@@ -156,7 +156,7 @@ def grade(
     if pages.exists() and any(pages.iterdir()):
         raise ValueError(f"{pages} holds pages already: move it away, or choose another name")
     began = time.monotonic()
-    every = sorted(_files(folder))
+    every = sorted(path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
     paths = [path for path in every if _is_notebook(path.relative_to(folder))]
     if not paths:
         raise ValueError(f"there is no notebook (*.ipynb) in {folder}")
@@ -206,18 +206,6 @@ def grade(
     if interrupted:
         raise KeyboardInterrupt(f"{len(done)} of {len(handed_in)} notebooks are in {out}")
     return found, summary, notes
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """All files, and the links to folders, which nobody follows. Raises OSError for a folder that
-    cannot be read."""
-
-    def stop(error: OSError) -> None:
-        raise error
-
-    for at, folders, names in os.walk(folder, onerror=stop):
-        paths = [Path(at) / name for name in [*folders, *names]]
-        yield from (path for path in paths if path.is_symlink() or not path.is_dir())
 
 
 def _is_notebook(path: Path) -> bool:
@@ -330,13 +318,12 @@ def _judge(
 
 def _rows(one: HandedIn, chapter: Chapter | None, told: Sequence[dict[str, Any]]) -> list[Row]:
     """The rows of a file: one for each exercise, or one that says why there are none."""
+    its = one.student, one.file, one.chapter
     if one.problem or chapter is None:
-        return [Row(one.student, one.file, one.chapter, "", "error", one.problem)]
+        return [Row(*its, "", "error", one.problem)]
     return [
         Row(
-            one.student,
-            one.file,
-            one.chapter,
+            *its,
             chapter.tasks[row["exercise"]].number,
             row["outcome"],
             "" if row["outcome"] == "not attempted" else _utf8(row["message"]),
@@ -489,8 +476,8 @@ def _write_pages(
     folder: Path,
     facts: dict[str, Any],
 ) -> None:
-    """Write `index.html`, the summary of the class, and a feedback page for each file; adds to the
-    notes among the facts which could not be made."""
+    """Write `index.html`, the summary of the class, a feedback page for each file, and what is
+    written for marks by hand."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True)
     environment.filters |= {"markdown": _markdown, "inline": clean.summary}
@@ -499,13 +486,10 @@ def _write_pages(
     every = {one.task.number: one.task for one in summary}
     for one in handed_in:
         own = chapters[one.chapter].own(one) if one.chapter else []
-        try:
-            page = environment.get_template("feedback.html").render(
-                one=one, rows=rows[one.file], tasks=every, code="\n\n".join(own)
-            )
-            write_whole(folder / names[one.file], page.encode())
-        except Exception as error:  # one page stops no other
-            facts["notes"].append(f"{one.file} has no page: {type(error).__name__}.")
+        page = environment.get_template("feedback.html").render(
+            one=one, rows=rows[one.file], tasks=every, code="\n\n".join(own)
+        )
+        write_whole(folder / names[one.file], page.encode())
     students: dict[str, list[HandedIn]] = {}
     for one in sorted(handed_in, key=lambda one: (one.student.casefold(), one.file)):
         students.setdefault(one.student, []).append(one)
