@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -40,7 +39,6 @@ OUTCOMES = {  # the colours and signs of the checks
     "not attempted": ("#9ca3af", "…"),
     "error": ("#56336b", "!"),
 }
-MOST_BYTES = 200 * 2**20  # of a notebook
 PAGE_NAME = 150  # bytes of the name of a page
 ALIKE = 80  # characters from which on two equal answers are told
 # What an answer seldom needs, and a way to the right ones does.
@@ -71,14 +69,9 @@ class Row:
 class HandedIn:
     """A file that was handed in.
 
-    Attributes:
-        path, file: its path, and its path within the folder.
-        student: the name in it, or else the path.
-        chapter: the name of its chapter's file without the ending, such as "03_causal_averaging".
-        exercises: the names of the exercises that were set.
-        code: the sources of its code cells.
-        written: the sources of the cells with the tag `written`, for marks by hand.
-        problem: why it cannot be graded, "" if it can.
+    file: its path within the folder. student: the name in it, or else the path. chapter: such as
+    "03_causal_averaging". exercises: the names of those that were set. code: the sources of its
+    code cells; written: of those with the tag `written`. problem: why it cannot be graded.
     """
 
     path: Path
@@ -128,19 +121,12 @@ def grade(
     """Grade all notebooks in a folder; returns the rows of the table, a summary by exercise, and
     sentences on what a teacher should know.
 
-    Args:
-        folder: what was handed in, in folders of any depth.
-        out: the table, a CSV file. Beside it, a folder of the same name gets `index.html`, the
-            summary of the class, and a feedback page for each file.
-        secret: what the inputs are drawn from; without one, a new one is drawn.
-        seconds: what a cell of a student may take, of the processor's time.
-        memory: GiB that a notebook may use beyond its chapter (on Linux).
-        jobs: how many notebooks run at a time; 0: as many as there are cores.
-        marking: how outcomes become marks: `marks.csv` among the pages, and what a system imports.
+    out is the table, a CSV file. Beside it, a folder of the same name gets `index.html`, a feedback
+    page for each file, and `marks.csv`. A cell may take so many seconds of the processor's time, a
+    notebook so many GiB beyond its chapter (on Linux); jobs: 0 for one a core.
 
-    Raises ValueError if there is no notebook, if `out` is no CSV file or is there already, and if
-    the pages would lie in `folder` or in a folder that holds anything; KeyboardInterrupt if it was
-    interrupted, when the rows so far and their pages are written.
+    Raises ValueError for what cannot be graded or written; KeyboardInterrupt if it was interrupted,
+    when the rows so far and their pages are written.
     """
     if not hasattr(os, "fork"):
         raise RuntimeError("grading needs Linux or macOS; on Windows, use WSL or a container")
@@ -156,7 +142,7 @@ def grade(
     if pages.exists() and any(pages.iterdir()):
         raise ValueError(f"{pages} holds pages already: move it away, or choose another name")
     began = time.monotonic()
-    every = sorted(path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+    every = sorted(path for path in folder.rglob("*") if path.is_file())
     paths = [path for path in every if _is_notebook(path.relative_to(folder))]
     if not paths:
         raise ValueError(f"there is no notebook (*.ipynb) in {folder}")
@@ -226,15 +212,8 @@ def take(path: Path, folder: Path) -> HandedIn:
     name = sender.name or re.sub(r"\.ipynb(\.txt|\.json)?$", "", file, flags=re.I)
     one = HandedIn(path, file, name, sender)
     try:
-        facts = path.lstat()
-        if not stat.S_ISREG(facts.st_mode):
-            raise ValueError("it is a link or no file at all: hand in the notebook itself")
-        if facts.st_size > MOST_BYTES:
-            raise ValueError(
-                f"it has over {MOST_BYTES // 2**20} MiB: clear its outputs and hand it in again"
-            )
         notebook = read(path)
-        cells = [c for c in notebook.cells if isinstance(c.get("source"), str)]
+        cells = notebook.cells
         one.code = [_utf8(cell.source) for cell in cells if cell.cell_type == "code"]
         if not sender.id or sender.late is not None:  # Canvas writes names as one word
             one.student = _name(one.code) or one.student
@@ -352,7 +331,7 @@ def _marking(
 
     Raises ValueError for points of what nobody was set.
     """
-    worth = {}
+    worth: dict[str, float] = {}
     for one in (one for one in handed_in if one.chapter):
         roster = marking.roster
         if roster and (row := roster.find(one.sender.id, one.student)) is not None:

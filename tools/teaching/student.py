@@ -36,11 +36,8 @@ _SAYS = (
 
 
 def student(out: Path) -> list[str]:
-    """Write the student edition into a new folder; returns the exercises that are judged by the
-    teacher's grader only, such as "scaling.right_divisor".
-
-    Raises ValueError if the folder is there already, and RuntimeError if this is no clone.
-    """
+    """Write the student edition into a new folder; returns the exercises without a check, such as
+    "scaling.head_weights". Raises ValueError and RuntimeError if it cannot be written."""
     if out.exists():
         raise ValueError(f"{out} is there already: move it away, or choose another name")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
@@ -85,36 +82,23 @@ def without_answers(topic: ModuleType) -> tuple[str, dict[str, Any]]:
             one = getattr(topic, made)
             if isinstance(one, Declared) and (found := _recorded(one)):
                 results[made] = found
-                _without_body(node)
+                assert isinstance(node, ast.FunctionDef)
+                (call,) = (c for c in node.decorator_list if isinstance(c, ast.Call))
+                call.func, call.args, node.body = ast.Name("recorded"), [], node.body[:1]
+                call.keywords = [k for k in call.keywords if k.arg not in ("inputs", "backward")]
             elif isinstance(one, Declared) or not one.judges_code:
                 silent.add(made)
                 stub = f"@handed_in\ndef {made}(answer):\n    {(one.__doc__ or made)!r}"
                 (node,) = ast.parse(stub).body
-        if (
-            made
-            or isinstance(node, (ast.Import, ast.ImportFrom))
-            or (also and also[1] not in silent)
-        ):
+        imports = isinstance(node, (ast.Import, ast.ImportFrom))
+        if made or imports or (also and also[1] not in silent):
             roots.append(node)
         kept.append(node)
-    before = 0
-    while before < len(roots):  # and what these need
-        before = len(roots)
-        used = {one.id for node in roots for one in ast.walk(node) if isinstance(one, ast.Name)}
-        roots += [node for node in kept if node not in roots and defined(node) & used]
-    body = [node for node in kept if node in roots]
-    head = f'"""The exercises of {topic.__name__}, without their answers."""'
-    head += "\n\nfrom exercises.recorded import handed_in, recorded\n"
-    return f"{head}{ast.unparse(ast.Module(body, []))}\n", results
-
-
-def _without_body(node: ast.stmt) -> None:
-    """Leave the signature and the settings of a declaration."""
-    assert isinstance(node, ast.FunctionDef)
-    (made,) = [one for one in node.decorator_list if isinstance(one, ast.Call)]
-    made.func, made.args = ast.Name("recorded"), []
-    made.keywords = [one for one in made.keywords if one.arg not in ("inputs", "backward")]
-    node.body = node.body[:1]
+    for node in roots:  # it grows by what these need
+        used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+        roots += [one for one in kept if one not in roots and defined(one) & used]
+    body = ast.unparse(ast.Module([node for node in kept if node in roots], []))
+    return f"from exercises.recorded import handed_in, recorded\n{body}\n", results
 
 
 def _recorded(one: Declared) -> tuple | None:
