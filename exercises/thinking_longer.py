@@ -11,8 +11,7 @@ from exercises.check import checked, diagnose, diagnose_letters, exercise, repor
 def paid_for(answer):
     """paid_for: the reward of each of the policies A to D, a letter for each."""
     table = """
-        A policy that is paid for wrong answers has no reason to agree on one digit, as B does: any
-        wrong one earns the same.
+        Who is paid for nines writes nines. Which of the four does, in each of the three rows?
             "b" in found.values()
         C is what was meant. Which of the rewards asks for nothing but a right answer?
             found["C"] != "a"

@@ -8,6 +8,7 @@ list of openings; list 0 is the chapter's.
 """
 
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +50,8 @@ def difference(x: Tensor) -> float:
 def run(arm: str, seed: int) -> dict[str, float]:
     model, _ = smollm2()
     layer, head = map(int, arm.split("."))
-    x, block = whole(seed)[layer], model.blocks[layer]
+    x = whole(seed)[layer]
+    block: Any = model.blocks[layer]
     own = slice(64 * head, 64 * head + 64)
 
     def edit(module: nn.Module, inputs: tuple[Tensor]) -> Tensor:

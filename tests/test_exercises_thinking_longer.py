@@ -31,7 +31,7 @@ def one_digit_only(model, digits):
 
 
 test_what_is_wrong_is_explained = refused(
-    (check.paid_for, {"A": "d", "B": "b", "C": "a", "D": "e"}, "agree on one digit"),
+    (check.paid_for, {"A": "d", "B": "b", "C": "a", "D": "e"}, "writes nines"),
     (check.paid_for, {"A": "d", "B": "c", "C": "e", "D": "a"}, "what was meant"),
     (check.paid_for, {"A": "c", "B": "d", "C": "a", "D": "e"}, "stopped writing"),
     (check.paid_for, {"A": "e", "B": "c", "C": "a", "D": "d"}, "Count their tokens"),
