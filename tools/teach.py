@@ -22,7 +22,6 @@ try:
     from teaching.grade import grade
     from teaching.lms import Marking, Roster, points_of, unpacked
     from teaching.slides import slides
-    from teaching.student import student
 except ModuleNotFoundError as missing:
     sys.exit(
         f"{sys.executable} has no package {missing.name}. `make teach` installs into .venv what "
@@ -98,6 +97,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"Marks: {', '.join(map(str, sorted(pages.glob('*.csv'))))}")
             print(f"The table is {given.out}; open {pages / 'index.html'}.")
         if given.command == "student":
+            from teaching.student import student  # torch takes seconds
+
             print(f"Handed in without a check: {', '.join(student(given.out))}.")
         if given.command == "slides":
             for name in given.chapters:

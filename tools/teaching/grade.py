@@ -132,15 +132,14 @@ def grade(
         raise RuntimeError("grading needs Linux or macOS; on Windows, use WSL or a container")
     if out.suffix != ".csv":
         raise ValueError(f"the table is a CSV file: {out} should end in .csv")
-    if out.exists():
-        raise ValueError(f"{out} is there already: move it away, or choose another name")
     pages = out.with_suffix("").resolve()
     if folder.resolve() in (pages, *pages.parents) or pages in folder.resolve().parents:
         raise ValueError(
             f"the pages would go into {pages}, among what was handed in: put {out.name} elsewhere"
         )
-    if pages.exists() and any(pages.iterdir()):
-        raise ValueError(f"{pages} holds pages already: move it away, or choose another name")
+    for made in (out, pages):
+        if made.exists():
+            raise ValueError(f"{made} is there already: move it away, or choose another name")
     began = time.monotonic()
     every = sorted(path for path in folder.rglob("*") if path.is_file())
     paths = [path for path in every if _is_notebook(path.relative_to(folder))]
@@ -186,11 +185,10 @@ def grade(
     notes = [*_notes(done, rows, ignored, marking), *_alike(done, chapters)]
     facts = {"secret": secret, "took": time.monotonic() - began, "notes": notes}
     _write_pages(rows, done, chapters, summary, pages, facts)
-    if not interrupted:
-        for name, table in lms.tables(_marks(done, rows, marking), marking).items():
-            write_whole(pages / name, table.encode())
     if interrupted:
         raise KeyboardInterrupt(f"{len(done)} of {len(handed_in)} notebooks are in {out}")
+    for name, table in lms.tables(_marks(done, rows, marking), marking).items():
+        write_whole(pages / name, table.encode())
     return found, summary, notes
 
 
@@ -332,19 +330,20 @@ def _marking(
     Raises ValueError for points of what nobody was set.
     """
     worth: dict[str, float] = {}
-    for one in (one for one in handed_in if one.chapter):
-        roster = marking.roster
+    roster = marking.roster
+    for one in sorted((one for one in handed_in if one.chapter), key=lambda one: one.chapter):
         if roster and (row := roster.find(one.sender.id, one.student)) is not None:
             one.student = roster.name(row)
         tasks = chapters[one.chapter].tasks
         worth |= dict.fromkeys((tasks[name].number for name in one.exercises), 1.0)
-        worth |= {"written": 0.0} if one.written else {}
     if unknown := sorted({*marking.points} - {*worth, "written"}):
         raise ValueError(
             f"there are points for {', '.join(unknown)}, which nobody was set: give them to some "
             f"of {', '.join(sorted(worth))}"
         )
-    return replace(marking, points=marking.points or dict(sorted(worth.items())))
+    if any(one.written for one in handed_in):
+        worth["written"] = 0.0
+    return replace(marking, points=marking.points or worth)
 
 
 def _by_student(handed_in: Sequence[HandedIn]) -> list[list[HandedIn]]:

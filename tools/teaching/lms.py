@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile, is_zipfile
 
 # Firstname Lastname_12345_assignsubmission_file_/x.ipynb; lastnamefirstname_LATE_12345_67_x-1.ipynb
-_MOODLE = re.compile(r"(?:^|/)(?P<name>[^/]+)_(?P<id>\d+)_assignsubmission_[a-z]+_")
+_MOODLE = re.compile(r"(?:^|/)(?P<name>[^/]+)_(?P<id>\d+)_assignsubmission_[a-z]+[_/]")
 _CANVAS = re.compile(r"(?:^|/)(?P<name>[^/_]+)_(?P<late>LATE_)?(?P<id>\d+)_(?P<order>\d+)_[^/]+$")
 _TIMES = ("%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M", "%Y-%m-%d %H:%M")
 _IDS = ("ID", "SIS User ID", "SIS Login ID", "ID number", "Email address", "Identifier")

@@ -65,7 +65,8 @@ def student(out: Path) -> list[str]:
             shutil.copy2(path, copy)
     shutil.copy2(Path(__file__).with_name("recorded.py"), out / "exercises")
     readme = out / "README.md"
-    readme.write_text(_SAYS + readme.read_text("utf-8"), "utf-8")
+    text = re.sub(r"(?m)^.*docs/TEACHING.md.*\n", "", readme.read_text("utf-8"))
+    readme.write_text(_SAYS + text, "utf-8")
     return silent
 
 
