@@ -25,7 +25,7 @@ from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import FrameType, FunctionType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -68,12 +68,7 @@ class Shell(InteractiveShell):
 
 
 class Chapter:
-    """A chapter that has run.
-
-    Args:
-        path: the chapter as the course has it.
-        secret: what the inputs of its exercises are drawn from.
-    """
+    """A chapter, as the course has it, that has run; a secret draws the inputs of its exercises."""
 
     def __init__(self, path: Path, secret: str):
         self.shell = Shell.instance()
@@ -86,38 +81,17 @@ class Chapter:
             if not {"check", "deeper", "evidence"} & set(cell.metadata.get("tags", [])):
                 self.shell.run_cell(cell.source).raise_error()
                 self.has_run.add(cell.source.strip())
-        self.topic = import_module(f"exercises.{path.stem[3:]}")
+        topic = import_module(f"exercises.{path.stem[3:]}")
         sys.modules["exercises.check"].secret = secret  # type: ignore[attr-defined]
-        self.exercises = {name: getattr(self.topic, name) for name in self.tasks}
-        self.sealed = self.seal()
-
-    def seal(self) -> list[tuple[int, ...]]:
-        """What the checks are made of, by identity; what an exercise holds, entry by entry."""
-        frame = sys.modules["exercises.check"]
-        parts = [frame, frame.Exercise, frame.Declared, frame.ModuleExercise, self.topic]
-        held = [(value, ()) for part in parts for value in vars(part).values()]
-        for one in self.exercises.values():
-            values = [value for name, value in vars(one).items() if name != "_failed"]
-            held += [(v, tuple(v) if isinstance(v, (list, dict)) else ()) for v in values]
-        return [(id(x), id(getattr(x, "__code__", None)), *map(id, inside)) for x, inside in held]
+        self.exercises = {name: getattr(topic, name) for name in self.tasks}
 
 
 class Judge:
-    """Judges one notebook, in a fork of its own.
-
-    Args:
-        chapter: the chapter that has run.
-        given: the notebook, and what is known of it from an earlier fork.
-        seconds: what a cell may take.
-        tell: called with {"current": …} before each step, and with the row of each exercise.
-    """
+    """Judges one notebook, in a fork of its own: calls `tell` with {"current": …} before each step,
+    and with the row of each exercise."""
 
     def __init__(
-        self,
-        chapter: Chapter,
-        given: "Submission",
-        seconds: float,
-        tell: Callable[[dict[str, Any]], None],
+        self, chapter: Chapter, given: "Submission", seconds: float, tell: Callable[[dict], None]
     ):
         self.chapter, self.seconds, self.tell = chapter, seconds, tell
         self.code = code = given.code
@@ -260,48 +234,12 @@ class Judge:
             # What failed may be drawn from the secret, and is not there in the student's notebook.
             detail = re.sub(r"Try it: `[^`]*`", "", report.detail)
             return report.outcome, report.message, detail.strip()
-        # The check must still be what it was, and must refuse what is surely wrong.
-        if (
-            self.chapter.seal() != self.chapter.sealed
-            or exercise(_wrong(exercise)).outcome == "right"
-        ):
+        # The check must still refuse what is surely wrong.
+        if exercise(_wrong(exercise)).outcome == "right":
             return "error", "The notebook has changed the check itself: read its code.", ""
-        self._step(name)
-        if _is_ours(answer) or self._calls_ours(exercise, answer):
+        if _is_ours(answer):
             return "error", "The answer uses the package `exercises`, which has the right ones.", ""
         return "right", report.message, report.detail
-
-    def _calls_ours(self, exercise: Any, answer: Any) -> bool:
-        """Does the answer call the right one, or what that is made of?"""
-        from exercises.watch import time_limit
-
-        functions: list[Any] = []
-        for one in self.chapter.exercises.values():
-            right = getattr(one, "right", None)
-            functions += [right, *vars(right or object).values()]
-        inputs = getattr(exercise, "inputs", [(len,)])  # a check by hand may give functions
-        if not any(callable(x) for arguments in inputs for x in arguments):
-            functions += vars(self.chapter.topic).values()
-        ours = [one for one in functions if isinstance(one, FunctionType)]
-        code = {one.__code__ for one in ours if one.__module__ == self.chapter.topic.__name__}
-        found = False
-
-        def note(frame: FrameType, event: str, _: Any) -> None:
-            nonlocal found
-            if event == "call" and frame.f_code in code:
-                caller = frame.f_back
-                while caller and not caller.f_globals.get("__name__", "").startswith("exercises."):
-                    found |= caller.f_globals is self.names
-                    caller = caller.f_back
-
-        if exercise.judges_code:
-            with time_limit(self.seconds):
-                sys.setprofile(note)
-                try:
-                    exercise(answer)
-                finally:
-                    sys.setprofile(None)
-        return found
 
 
 def _is_ours(answer: Any) -> bool:
@@ -332,14 +270,8 @@ def _told(error: BaseException) -> str:
 class Submission:
     """How far the exercises of a notebook have been judged.
 
-    Attributes:
-        file: the number of the notebook.
-        exercises: the names of those that were set.
-        code: the sources of its code cells.
-        rows: the rows so far, by the exercise's name.
-        stopped: why the forks ended that these cells have ended, by their indices.
-        current: the cell that runs (its index) or the exercise that is judged (its name).
-        deadline: when its fork will be killed, in seconds of the monotonic clock.
+    stopped: why forks ended that these cells have ended. current: the cell that runs (its index) or
+    the exercise that is judged (its name). deadline: when its fork is killed (monotonic clock).
     """
 
     file: int
@@ -373,21 +305,10 @@ class Submission:
 
 
 def judged(
-    chapter: Chapter,
-    submissions: Sequence[Submission],
-    seconds: float,
-    memory: int,
-    jobs: int,
+    chapter: Chapter, submissions: Sequence[Submission], seconds: float, memory: int, jobs: int
 ) -> Iterator[Submission]:
-    """Judge submissions side by side; yields each when all its rows are there.
-
-    Args:
-        chapter: the chapter that has run.
-        submissions: what was handed in.
-        seconds: what a cell may take.
-        memory: bytes that a fork may use beyond the chapter's.
-        jobs: how many forks run at a time.
-    """
+    """Judge submissions side by side, so many jobs at a time; yields each when all its rows are
+    there. seconds: what a cell may take; memory: bytes of a fork beyond the chapter's."""
     context = get_context("fork")
     wall = PATIENCE * seconds + GRACE
     waiting = list(submissions)
@@ -458,12 +379,8 @@ def _fork(
 
 
 def confine(folder: str, memory: int) -> None:
-    """Give this process its limits for good.
-
-    Args:
-        folder: the only folder that it may write to.
-        memory: bytes that it may use beyond what it has now (on Linux).
-    """
+    """Give this process its limits for good: the only folder that it may write to, and how many
+    bytes it may use beyond what it has now (on Linux)."""
     import resource
 
     os.chdir(folder)
