@@ -163,7 +163,17 @@ CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
         "error",
         "has changed the check",
     ),
+    "its code": (
+        f"def {TASK.name}(x): return x\ncheck.{TASK.name}.right.__code__ = {TASK.name}.__code__",
+        "error",
+        "has changed the check",
+    ),
     "ours": (f"{TASK.name} = check.{TASK.name}.right", "error", "uses the package `exercises`"),
+    "calls ours": (
+        f"def {TASK.name}(x): return check.{TASK.name}.right(x)",
+        "error",
+        "uses the package `exercises`",
+    ),
     "formula": (f"def {TASK.name}(x): raise ValueError('$x^$ $a_b_c$')", "not yet", "$x^$"),
     "half": ("raise ValueError('\ud83d')  # \ud83d", "error", r"ValueError: \ud83d"),
     "comparison": (

@@ -25,7 +25,7 @@ from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, FunctionType, SimpleNamespace
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -81,9 +81,20 @@ class Chapter:
             if not {"check", "deeper", "evidence"} & set(cell.metadata.get("tags", [])):
                 self.shell.run_cell(cell.source).raise_error()
                 self.has_run.add(cell.source.strip())
-        topic = import_module(f"exercises.{path.stem[3:]}")
+        self.topic = import_module(f"exercises.{path.stem[3:]}")
         sys.modules["exercises.check"].secret = secret  # type: ignore[attr-defined]
-        self.exercises = {name: getattr(topic, name) for name in self.tasks}
+        self.exercises = {name: getattr(self.topic, name) for name in self.tasks}
+        self.sealed = self.seal()
+
+    def seal(self) -> list[tuple[int, ...]]:
+        """What the checks are made of, by identity; what an exercise holds, entry by entry."""
+        frame = sys.modules["exercises.check"]
+        parts = [frame, frame.Exercise, frame.Declared, frame.ModuleExercise, self.topic]
+        held = [(value, ()) for part in parts for value in vars(part).values()]
+        for one in self.exercises.values():
+            values = [value for name, value in vars(one).items() if name != "_failed"]
+            held += [(v, tuple(v) if isinstance(v, (list, dict)) else ()) for v in values]
+        return [(id(x), id(getattr(x, "__code__", None)), *map(id, inside)) for x, inside in held]
 
 
 class Judge:
@@ -234,12 +245,48 @@ class Judge:
             # What failed may be drawn from the secret, and is not there in the student's notebook.
             detail = re.sub(r"Try it: `[^`]*`", "", report.detail)
             return report.outcome, report.message, detail.strip()
-        # The check must still refuse what is surely wrong.
-        if exercise(_wrong(exercise)).outcome == "right":
+        # The check must still be what it was, and must refuse what is surely wrong.
+        if (
+            self.chapter.seal() != self.chapter.sealed
+            or exercise(_wrong(exercise)).outcome == "right"
+        ):
             return "error", "The notebook has changed the check itself: read its code.", ""
-        if _is_ours(answer):
+        self._step(name)
+        if _is_ours(answer) or self._calls_ours(exercise, answer):
             return "error", "The answer uses the package `exercises`, which has the right ones.", ""
         return "right", report.message, report.detail
+
+    def _calls_ours(self, exercise: Any, answer: Any) -> bool:
+        """Does the answer call the right one, or what that is made of?"""
+        from exercises.watch import time_limit
+
+        functions: list[Any] = []
+        for one in self.chapter.exercises.values():
+            right = getattr(one, "right", None)
+            functions += [right, *vars(right or object).values()]
+        inputs = getattr(exercise, "inputs", [(len,)])  # a check by hand may give functions
+        if not any(callable(x) for arguments in inputs for x in arguments):
+            functions += vars(self.chapter.topic).values()
+        ours = [one for one in functions if isinstance(one, FunctionType)]
+        code = {one.__code__ for one in ours if one.__module__ == self.chapter.topic.__name__}
+        found = False
+
+        def note(frame: FrameType, event: str, _: Any) -> None:
+            nonlocal found
+            if event == "call" and frame.f_code in code:
+                caller = frame.f_back
+                while caller and not caller.f_globals.get("__name__", "").startswith("exercises."):
+                    found |= caller.f_globals is self.names
+                    caller = caller.f_back
+
+        if exercise.judges_code:
+            with time_limit(self.seconds):
+                sys.setprofile(note)
+                try:
+                    exercise(answer)
+                finally:
+                    sys.setprofile(None)
+        return found
 
 
 def _is_ours(answer: Any) -> bool:
