@@ -71,9 +71,6 @@ def cheats(answer):
     return "Each reward believed that it had checked a sum. What is left to compare with? The text."
 
 
-cheats.judges_code = True
-
-
 def read(text):
     """The whole number, as int reads it; None if it is none."""
     try:
