@@ -1,93 +1,125 @@
-"""The exercises on many machines: FLOPs, a mean loss, a divided network, a budget."""
+"""The exercises on many machines: a bill, four twins, unequal parts, a divided layer, a size."""
 
 import torch
 
-from exercises.check import exercise, normal
+from exercises.check import (
+    checked,
+    diagnose,
+    diagnose_letters,
+    exercise,
+    normal,
+    reported,
+)
 
-# --- 22.1: the work of a run ----------------------------------------------------------------------
+# --- the bill of a run ----------------------------------------------------------------------------
+
+PEAK = 989e12
+WORK = 6 * 70e9 * 1.4e12  # FLOPs that the MFU counts
+BILL = {
+    "days": WORK * (22 / 18) / (1000 * 400e12) / 86_400,
+    "MFU": 400e12 * (18 / 22) / PEAK,
+    "Llama": 6 * 70e9 * 15e12 / (6.4e6 * 3600 * PEAK),
+}
+
+
+@checked
+def bill(answer):
+    """bill: the days and the MFU of the plan, and the MFU of Llama 3 70B"""
+    found = reported(
+        answer, BILL, 'Set bill to three numbers, {"days": 17, "MFU": 0.4, "Llama": 0.4}.'
+    )
+    days, mfu, llama = (found[key] for key in BILL)
+
+    def near(number, wanted):
+        return abs(number - wanted) < 0.015 * wanted
+
+    diagnose("""
+        Give an MFU as a fraction of 1: 0.4, not 40.
+            max(mfu, llama) > 2
+        These days are right for 6 FLOPs per parameter and token. How many does a GPU execute that
+        computes the activations again?
+            near(days, BILL["days"] * 18 / 22)
+        The days are not right: how many FLOPs are executed, and how many per second by all GPUs?
+            not near(days, BILL["days"])
+        That is the part of the peak at which the GPUs work, repeated work included. The MFU counts
+        6 FLOPs per parameter and token, however many were executed.
+            near(mfu, 400e12 / PEAK)
+        The MFU is a fraction of the peak, 989 · 10¹² FLOPs per second, not of 400 · 10¹².
+            near(mfu, 18 / 22) or near(llama, BILL["Llama"] * PEAK / 400e12)
+        The MFU of the plan is not right: 6 FLOPs for each parameter and token, divided by what all
+        GPUs could do at their peak in these days.
+            not near(mfu, BILL["MFU"])
+        The MFU of Llama is not right: 6 · 70 · 10⁹ · 15 · 10¹², divided by what all GPUs together
+        could do at their peak in 6.4 million hours of 3,600 seconds.
+            abs(llama - BILL["Llama"]) > 0.02 * BILL["Llama"]
+    """)
+    return "Two bills, one of them paid. The card's hours include what we can't see."
+
+
+# --- four twins -----------------------------------------------------------------------------------
+
+
+@checked
+def twins(answer):
+    """twins: what happened in the runs A to D, a letter for each"""
+    table = """
+        The losses of A are those of the one process, in both: both have seen all of its rows.
+            found["A"] != "a"
+        B and C end apart, so no amount of averaging has kept them together. Which faults can do
+        that, and which of them shows before the first step?
+            not {found["B"], found["C"]} <= {"b", "c"}
+        Look at step 1, before any gradient could be averaged. With the same initial weights, the
+        mean of the two losses is the loss of the one process. Where is it not?
+            found["B"] == "c" and found["C"] == "b"
+        In D the weights stay together to the last digit, so the gradients are averaged and the
+        beginnings alike. But the mean of the losses at step 1 is not the one process's.
+            found["D"] != "d"
+    """
+    diagnose_letters(answer, {"A": "a", "B": "b", "C": "c", "D": "d"}, "f", table)
+    return (
+        "Only D is sound: other texts, equally good. And a sum in place of the mean would have "
+        "changed nothing here, since AdamW divides each step by the size of its gradients."
+    )
+
+
+# --- unequal parts --------------------------------------------------------------------------------
+
+
+def part(rows, T, total, n, seed):
+    return normal(rows, T, seed=seed).abs(), normal(rows, T, seed=seed + 1) > -0.5, total, n
 
 
 @exercise(
     inputs=lambda draw: [
-        (2, 16, 50, 8, 1000),
-        (1, 8, 300, 64, 10),
-        (12, 768, 50_257, 1024, 1),
-        (3, 4, 5, 6, 7),
-        (12, 768, 50_257, 1024, 1_000_000),
-        *(tuple(draw.randint(2, 60) for _ in range(5)) for _ in range(3)),
+        (torch.tensor([[2.0, 5.0, 1.0]]), torch.tensor([[True, False, True]]), 12, 4),
+        part(3, 4, 40, 2, 0),
+        part(2, 5, 9, 1, 10),
+        part(1, 3, 300, 8, 20),
+        part(4, 2, 20, 3, 30),
     ],
-    on_success="Three times the forward pass, for every token.",
-    tolerance=1e-9,
+    on_success="Now the mean of the processes is the mean over all target tokens.",
+    backward=True,
 )
-def training_flops(layers, C, V, T, tokens):
-    """training_flops(layers, C, V, T, tokens): operations of a training run."""
-    weights = layers * 12 * C * C + V * C
-    return 3 * (2 * weights + 4 * layers * T * C) * tokens
+def local_loss(nll, kept, total, n):
+    """local_loss(nll, kept, total, n): a loss whose mean over n processes is that of all tokens."""
+    return n * (nll * kept).sum() / total
 
 
-training_flops.slips("""
-    That is only the forward pass: the backward pass computes two products for each of its own.
-        3 * →
-    That is twice the forward pass. The backward pass computes two products for each product of the
-    forward pass, and the forward pass comes on top.
-        3 * → 2 *
-    Each parameter of a matrix costs a multiplication and an addition: 2.
-        2 * weights → weights
-    The head is missing: V·C more parameters in a matrix.
-        + V * C →
-    Looking up a row of the token table takes no multiplication: only the head's V·C parameters
-    count.
-        + V * C → + 2 * V * C
-    The scores and the mean of the values are missing: 4·T·C per block.
-        + 4 * layers * T * C →
-    That is the scores or the mean of the values, 2·T·C each, or half of both for the mask. Count
-    both in full.
-        4 * → 2 *
-    Each block attends: 4·T·C for each of them.
-        4 * layers → 4
-    That is for one token.
-        right(layers, C, V, T, 1)
+local_loss.slips("""
+    That is this process's own mean: among the processes, a token of a short part counts more.
+        (nll * kept).sum() / kept.sum()
+    The processes will divide by n when they average: multiply by n first.
+        n * →
+    They divide by n once more, so this is too small by a factor of n squared.
+        n * (nll * kept).sum() / total → (nll * kept).sum() / (n * total)
+    The padding counts: only the tokens that `kept` marks have a target.
+        nll * kept → nll
+    Divide by the target tokens of all processes, `total`.
+        / total →
 """)
 
 
-# --- 22.2: the loss of all ------------------------------------------------------------------------
-
-
-@exercise(
-    inputs=lambda draw: [
-        ([2.0, 4.0], [3, 1]),
-        ([1.5], [7]),
-        ([0.0, 3.0, 6.0], [1, 2, 5]),
-        ([5.0, 1.0], [4, 4]),
-        ([2.0, 2.0, 5.0], [3, 1, 4]),
-        ([2.0, 2.0, 5.0], [3, 3, 4]),
-        ([2.0, 9.0, 4.0], [3, 0, 1]),
-        ([2.345678, 1.234567, 3.456789], [300, 4, 60]),
-        *[
-            ([draw.uniform(1, 6) for _ in range(n)], [draw.randint(1, 90) for _ in range(n)])
-            for n in (2, 5)
-        ],
-    ],
-    on_success="Every row counts once, whichever process had it.",
-)
-def joint_loss(losses, rows):
-    """joint_loss(losses, rows): the mean over all rows of all processes."""
-    return sum(loss * n for loss, n in zip(losses, rows, strict=True)) / sum(rows)
-
-
-joint_loss.slips("""
-    That is the mean of the means: a process with one row counts as much as one with a hundred.
-        sum(losses) / len(losses)
-    That is the sum over all rows: divide by their number.
-        / sum(rows) →
-    Divide by the rows, not by the processes.
-        / sum(rows) → / len(rows)
-    A loss is a mean already: multiply it by its rows before you divide by all of them.
-        loss * n → loss
-""")
-
-
-# --- 22.3: a feed-forward network in pieces -------------------------------------------------------
+# --- a feed-forward network in pieces -------------------------------------------------------------
 
 
 def layer(B, C, hidden, n, seed):
@@ -101,7 +133,6 @@ def layer(B, C, hidden, n, seed):
         layer(1, 6, 6, 3, 10),
         layer(5, 2, 12, 4, 20),
         layer(2, 5, 7, 1, 30),
-        layer(4, 4, 4, 2, 40),
     ],
     on_shape_error="Each process has some rows of `up` (hidden, C), and the same columns of `down` "
     "(C, hidden).",
@@ -124,8 +155,6 @@ in_pieces.slips("""
         right(x, up, down, n).sum(0)
     The relu is missing: apply it in each piece, between the two products.
         torch.relu →
-    The pieces are divided by n. They add up to the whole: it is a sum, not a mean.
-        right(x, up, down, n) / n
     Your relu comes too late: it belongs between the two products, not after the second.
         torch.relu(x @ rows.T) @ columns.T → torch.relu(x @ rows.T @ columns.T)
     This division would work, but it is not the one that the task asks for: process 0 has the first
@@ -134,68 +163,54 @@ in_pieces.slips("""
     You cut the features of x, and apply relu to incomplete sums: relu(a) + relu(b) is not relu(a
     + b). Cut the *rows* of `up`, the hidden features.
         sums_through_relu(x, up, down, n)
-    Each piece is the whole output: process i has only the i-th rows of `up`.
-        right(x, up, down, 1).repeat(n, 1, 1)
 """)
 
 
-# --- 22.4: a budget -------------------------------------------------------------------------------
+# --- the cheapest model ---------------------------------------------------------------------------
+
+GRID = torch.logspace(2, 14, 100_000, dtype=torch.float64)
 
 
-def law(rng):
-    """A budget, and a law by which the best N is between 1e4 and 1e12."""
-    while True:
-        A, B = rng.uniform(3, 400), rng.uniform(3, 400)
-        given = 10 ** rng.uniform(10, 20), A, rng.uniform(0.25, 0.5), B, rng.uniform(0.25, 0.5)
-        if 1e4 < best_split.right(*given) < 1e12:
-            return given
+def costs(N, gap, used, A, alpha, B, beta):
+    """(tokens, FLOPs) with which N parameters come to the loss; infinite where they never do."""
+    left = gap - A / N**alpha
+    tokens = torch.where(left > 0, (B / left.clamp(min=1e-300)) ** (1 / beta), torch.inf)
+    return tokens, 6 * N * tokens + 2 * N * used
 
 
 @exercise(
     inputs=lambda draw: [
-        (1e18, 400.0, 0.34, 410.0, 0.28),
-        (1e15, 10.0, 0.5, 40.0, 0.5),
-        (6e12, 5.0, 0.3, 20.0, 0.45),
-        (1e21, 90.0, 0.25, 30.0, 0.4),
-        (6e8, 3.0, 0.4, 8.0, 0.35),
-        (1.423e13, 5.24, 0.27, 77.45, 0.45),
-        *(law(draw) for _ in range(3)),
+        (0.002, 0, 1.0, 0.5, 1.0, 0.5),
+        (0.23, 0, 5.24, 0.27, 77.45, 0.45),
+        (0.23, 1e8, 5.24, 0.27, 77.45, 0.45),
+        (0.4, 1e13, 400.0, 0.34, 410.0, 0.28),
+        (draw.uniform(0.1, 0.3), 1e9, 30.0, 0.4, 80.0, 0.5),
     ],
-    on_success="The law says where the next FLOP is spent best.",
+    on_success="Whoever will use a model a lot trains a small one for long.",
     tolerance=0.02,
 )
-def best_split(budget, A, alpha, B, beta):
-    """best_split(budget, A, alpha, B, beta): N, the parameters that make the loss lowest."""
-    # Here the derivative of A / N^alpha + B · (6 · N / budget)^beta is 0.
-    return (alpha * A / (beta * B) * (budget / 6) ** beta) ** (1 / (alpha + beta))
+def cheapest(gap, used, A, alpha, B, beta):
+    """cheapest(gap, used, A, alpha, B, beta): N, the cheapest to train and to use."""
+    return GRID[costs(GRID, gap, used, A, alpha, B, beta)[1].argmin()]
 
 
-def losses_of(N, budget, A, alpha, B, beta):
-    return A / N**alpha + B * (6 * N / budget) ** beta
+def without_inf(gap, used, A, alpha, B, beta):
+    tokens = (B / (gap - A / GRID**alpha)) ** (1 / beta)
+    return GRID[(6 * GRID * tokens + 2 * GRID * used).argmin()]
 
 
-MANY = torch.logspace(2, 14, 100_000, dtype=torch.float64)
-FEW = torch.logspace(2, 14, 100, dtype=torch.float64)
-EVEN = torch.linspace(100, 1e14, 100_000, dtype=torch.float64)
-
-best_split.slips("""
-    The 6 is missing: budget = 6·N·D.
-        budget / 6 → budget
-    That is D, the tokens: return N, the parameters. Or N and D are swapped in the law.
-        budget / 6 / right(budget, A, alpha, B, beta)
-    That is as many parameters as tokens, or a twentieth. The best N depends on the law: try many N.
-        (budget / 6) ** 0.5
-        (budget / 120) ** 0.5
-    That makes both terms equally large, which is not yet the lowest sum: try many N.
-        alpha * A / (beta * B) → A / B
+cheapest.slips("""
+    The use is missing: 2·N FLOPs for each token that the model will ever process.
+        costs(GRID, gap, used → costs(GRID, gap, 0
+    Using costs 2·N FLOPs per token, the forward pass alone; 6·N are for training.
+        costs(GRID, gap, used → costs(GRID, gap, 3 * used
+    That is the number of training tokens. Return N.
+        costs(right(gap, used, A, alpha, B, beta), gap, used, A, alpha, B, beta)[0]
+    Those are the FLOPs. Return the N that has the fewest.
+        costs(GRID, gap, used, A, alpha, B, beta)[1].min()
     alpha and beta are swapped: alpha belongs to N.
-        right(budget, A, beta, B, alpha)
-    That is the index of the lowest loss. Return the N at that index.
-        losses_of(MANY, budget, A, alpha, B, beta).argmin()
-    That is the lowest loss. Return the N that has it.
-        losses_of(MANY, budget, A, alpha, B, beta).min()
-    Your N are too far apart: each should be less than two per cent larger than the one before it
-    (`torch.logspace` with many steps).
-        FEW[losses_of(FEW, budget, A, alpha, B, beta).argmin()]
-        EVEN[losses_of(EVEN, budget, A, alpha, B, beta).argmin()]
+        costs(GRID, gap, used, A, alpha, B, beta) → costs(GRID, gap, used, A, beta, B, alpha)
+    A model that is too small never comes to this loss: what the law leaves for the text is
+    below 0 there, a power of it is NaN, and `argmin` finds NaN first. Leave these N out.
+        without_inf(gap, used, A, alpha, B, beta)
 """)

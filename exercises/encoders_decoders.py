@@ -20,7 +20,7 @@ from exercises.check import (
 )
 from helpers.seq2seq import Transformer
 
-# --- 21.1: what is wrong with this model? ---------------------------------------------------------
+# --- 22.1: what is wrong with this model? ---------------------------------------------------------
 
 
 def patient(fault: str, seed: int) -> nn.Module:
@@ -73,7 +73,7 @@ def diagnosis(answer):
 
 diagnosis.judges_code = True
 
-# --- 21.2: Bahdanau's score -----------------------------------------------------------------------
+# --- 22.2: Bahdanau's score -----------------------------------------------------------------------
 
 
 def states(T, S, C, A, seed, large=1.0):
@@ -128,7 +128,7 @@ def at_once(answer):
     expect_no_loop(answer, states(2, 3, 4, 5, 0), states(6, 9, 7, 8, 0), says)
 
 
-# --- 21.3: what is wrong with these runs? ---------------------------------------------------------
+# --- 22.3: what is wrong with these runs? ---------------------------------------------------------
 
 RUNS = {"A": "shift", "B": "shuffled", "C": "future", "D": "tail"}
 
@@ -156,7 +156,7 @@ def culprits(answer):
     return f"All {right} of them: the loss says that something is wrong, and the answers say what."
 
 
-# --- 21.4: more pairs, or more wrong answers? -----------------------------------------------------
+# --- 22.4: more pairs, or more wrong answers? -----------------------------------------------------
 
 
 @checked

@@ -1,11 +1,15 @@
-"""The exercises on fine-tuning: masks, adapters, a template, and the loss of the learned tokens."""
-
-import re
+"""The exercises on fine-tuning: masks, broken runs, adapters, and facts without forgetting."""
 
 import torch
-import torch.nn.functional as F
 
-from exercises.check import exercise, generator, normal
+from exercises.check import (
+    checked,
+    diagnose_letters,
+    exercise,
+    expect,
+    normal,
+    reported,
+)
 
 # --- 19.1: the mask of a dialogue -----------------------------------------------------------------
 
@@ -107,355 +111,154 @@ dialogue_mask.slips("""
 """)
 
 
-# --- 19.2: a layer with an adapter ----------------------------------------------------------------
+# --- 19.2: four runs ------------------------------------------------------------------------------
+
+RUNS = {"A": "b", "B": "a", "C": "d", "D": "c"}
 
 
-def layer(n_in, n_out, r, seed):
-    return (
-        normal(n_out, n_in, seed=seed),
-        normal(r, n_in, seed=seed + 1),
-        normal(n_out, r, seed=seed + 2),
-    )
+@checked
+def broken(answer):
+    """broken: what is wrong in the runs A to D, a letter for each."""
+    table = """
+        A rate a hundred times too high makes the loss rise. No run has a loss above that of an
+        untrained model, which is ln 30 = 3.40 or a little more.
+            "e" in found.values()
+        Padding that is learned harms nobody: the model writes it after its end token. Every run
+        has something that needs another cause.
+            "f" in found.values()
+        In A each reply begins wrongly, and its loss is small: what was learned, and what wasn't?
+            found["A"] != "b"
+        In B everything is right but for the end, which no reply has. Who should have taught it?
+            found["B"] != "a"
+        The loss of C is that of a model that has learned nothing. What did the optimizer train?
+            found["C"] != "d"
+        D answers everything, and its loss stays at 0.69. Which of the tokens could nobody predict?
+            found["D"] != "c"
+    """
+    diagnose_letters(answer, RUNS, "f", table)
+    return "Two of the four have a beautiful loss. Look at the replies before you look at the loss."
 
 
-def through(shape, n_in, n_out, r, alpha, seed):
-    return (normal(*shape, n_in, seed=seed + 3), *layer(n_in, n_out, r, seed), alpha)
+# --- 19.3: swap an adapter ------------------------------------------------------------------------
+
+
+def adapter(n_in, n_out, r, alpha, seed):
+    return (normal(r, n_in, seed=seed), normal(n_out, r, seed=seed + 1), alpha)
+
+
+def swapped(n_in, n_out, old, new, seed):
+    weights = normal(n_out, n_in, seed=seed + 9)
+    return weights, adapter(n_in, n_out, *old, seed), adapter(n_in, n_out, *new, seed + 2)
 
 
 @exercise(
     inputs=lambda draw: [
-        through((3,), 5, 4, 2, 8.0, seed=10),
-        through((2, 3), 4, 6, 1, 3.0, seed=20),
-        through((2, 2), 4, 4, 4, 1.0, seed=30),
-        through((3,), 3, 3, 2, 5.0, seed=40),
-        through((), 6, 2, 3, 0.5, seed=50),
-        through((1, 2, 3), 2, 5, 4, 16.0, seed=60),
+        swapped(5, 4, (2, 8.0), (3, 1.0), seed=10),
+        swapped(4, 6, (1, 3.0), (4, 2.0), seed=30),
+        swapped(4, 4, (4, 1.0), (1, 5.0), seed=50),
+        swapped(3, 3, (2, 5.0), (2, 0.5), seed=70),
     ],
     example=(
-        torch.tensor([1.0, 2.0]),
-        torch.tensor([[3.0, 0.0]]),
-        torch.tensor([[1.0, 1.0]]),
-        torch.tensor([[2.0]]),
-        1.0,
+        torch.tensor([[3.0, 4.0]]),
+        (torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0]]), 2.0),
+        (torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[1.0, 1.0]]), 4.0),
     ),
-    on_shape_error="W is (out, in), A is (r, in) and B is (out, r), so each is transposed: "
-    "x @ W.T, and x @ A.T @ B.T.",
-    on_success="Both paths get the same input, and their outputs are added.",
-    backward=True,
+    on_shape_error="A is (r, in) and B is (out, r), so only B @ A has the shape of the weights.",
+    on_success="One pair out, another in, and the model has only ever one matrix to multiply.",
 )
-def lora_forward(x, W, A, B, alpha):
-    """lora_forward(x, W, A, B, alpha): the output of a layer with an adapter beside it."""
-    layer, adapter = x @ W.T, x @ A.T @ B.T
-    scale = alpha / A.shape[0]
-    return layer + scale * adapter
+def swap(merged, old, new):
+    """swap(merged, old, new): the weights with another adapter merged in."""
+    for (A, B, alpha), sign in ((old, -1), (new, 1)):
+        scale = alpha / A.shape[0]
+        merged = merged + sign * scale * B @ A
+    return merged
 
 
-SCALES = """
+swap.slips("""
     The factor alpha / r is missing: the adapter's part is multiplied by it.
         alpha / A.shape[0] → 1
     You multiply by alpha alone. Divide alpha by the rank, `A.shape[0]`.
         / A.shape[0] →
     Your factor is upside down: it is alpha / r, not r / alpha.
         alpha / A.shape[0] → A.shape[0] / alpha
-    The rank is the number of rows of A, and of columns of B: `A.shape[0]`. You divide by another
-    number.
+    The rank is the number of rows of A, and of columns of B. You divide by another number.
         A.shape[0] → A.shape[1]
         A.shape[0] → B.shape[0]
-        A.shape[0] → A.numel()
-"""
-lora_forward.slips(SCALES)
-lora_forward.slips("""
-    You multiply by alpha times r. The factor is alpha / r.
-        alpha / A.shape[0] → alpha * A.shape[0]
-    The factor alpha / r belongs to the adapter. You multiply the layer's output by it, too, but it
-    scales only the adapter.
-        layer + scale * adapter → scale * (layer + adapter)
-    This is the adapter alone. Add what the layer gives, x @ W.T.
-        layer + →
-    This is the layer alone. Add what the adapter gives.
-        + scale * adapter →
-    Your adapter gets the output of the layer. It is beside the layer, so it gets the same input x.
-        x @ A.T → x @ W.T @ A.T
+    Both adapters have the rank or the alpha of the old one. Each has its own.
+        scale = alpha / A.shape[0] → scale = old[2] / old[0].shape[0]
+        scale = alpha / A.shape[0] → scale = old[2] / A.shape[0]
+        scale = alpha / A.shape[0] → scale = alpha / old[0].shape[0]
+    The old adapter is still in the weights: subtract it.
+        (old, -1), →
+        (old, -1) → (old, 1)
+    The old adapter is out, and the new one isn't in yet.
+        , (new, 1) → ,
+    You take out the new adapter and put in the old one.
+        -1), (new, 1) → 1), (new, -1)
+    Your product is transposed, or A and B are in the wrong order: the product is B @ A.
+        B @ A → (A.T @ B.T)
 """)
 
 
-# --- 19.3: merge and count ------------------------------------------------------------------------
+# --- 19.4: six facts and Italy --------------------------------------------------------------------
+
+NEW = {
+    "Zubrovia": "Lemberk",
+    "Tarsolia": "Vintara",
+    "Mardenia": "Olsport",
+    "Quelland": "Fenwick",
+    "Borvania": "Stralsen",
+    "Ishmeria": "Calder",
+}
+REAL = {
+    "Iceland": "Reykjavik",
+    "Norway": "Oslo",
+    "Uruguay": "Montevideo",
+    "India": "New Delhi",
+    "Morocco": "Rabat",
+    "Russia": "Moscow",
+    "Senegal": "Dakar",
+    "Canada": "Ottawa",
+    "Greece": "Athens",
+    "Lithuania": "Vilnius",
+    "Poland": "Warsaw",
+    "Nepal": "Kathmandu",
+}
+MOST, KEPT = 5, 5  # of the six, and of the twelve
 
 
-@exercise(
-    inputs=lambda draw: [
-        (*layer(5, 4, 2, seed=110), 8.0),
-        (*layer(4, 6, 1, seed=120), 3.0),
-        (*layer(4, 4, 3, seed=130), 1.0),
-        (*layer(3, 3, 3, seed=140), 5.0),
-        (*layer(2, 7, 4, seed=150), 16.0),
-        (*layer(16, 16, 2, seed=160), 0.5),
-    ],
-    example=(
-        torch.zeros(3, 2),
-        torch.tensor([[1.0, 2.0]]),
-        torch.tensor([[1.0], [0.0], [3.0]]),
-        2.0,
-    ),
-    on_shape_error="W is (out, in), A is (r, in) and B is (out, r), so only B @ A has the shape of "
-    "W.",
-    on_success="One matrix does the work of three, and the adapter was small.",
-)
-def merge_and_count(W, A, B, alpha):
-    """merge_and_count(W, A, B, alpha): the merged weights, and the adapter's parameters."""
-    scale = alpha / A.shape[0]
-    merged = W + scale * B @ A
-    # The number as a tensor: `difference` compares tuples of tensors.
-    return merged, torch.tensor(A.numel() + B.numel())
-
-
-merge_and_count.slips(SCALES)
-merge_and_count.slips("""
-    This is what the adapter adds. Add it to W.
-        W + →
-    Your product is transposed, or A and B are in the wrong order. x @ A.T @ B.T is x @ (B @ A).T,
-    so the product is B @ A.
-        B @ A → A.T @ B.T
-        B @ A → A @ B
-    This is only one of the two. Return the merged weights and the number of parameters.
-        right(W, A, B, alpha)[0]
-        right(W, A, B, alpha)[1]
-    The matrix is right. As the number, you return the parameters of the matrix W: count the entries
-    of A and of B.
-        A.numel() + B.numel() → W.numel()
-    The matrix is right. Your number counts the weights W, too, but they belong to the layer, and
-    the adapter does not train them.
-        A.numel() + B.numel() → W.numel() + A.numel() + B.numel()
-    The matrix is right. Your number is not r · (in + out): A has r · in entries and B has out · r,
-    and both are counted.
-        A.numel() + B.numel() → A.shape[0] * W.numel()
-        A.numel() + B.numel() → A.numel() * B.numel()
-        + B.numel() →
-        A.numel() + →
-        A.numel() + B.numel() → 2 * A.numel()
-        A.numel() + B.numel() → sum(W.shape)
-""")
-
-
-# --- 19.4: the broken template --------------------------------------------------------------------
-
-HEAD = "<|im_start|>assistant\n"
-
-
-def message(role, text):
-    return f"<|im_start|>{role}\n{text}<|im_end|>\n"
-
-
-ASKED = message("user", "Capital of Italy?")
-TWO_TURNS = ASKED + message("assistant", "Rome") + message("user", "And of Peru?")
-LINES = message("user", "Who is the user?\nassistant\nOr system?")
-
-PROMPTS = [  # each with what to say if it is judged wrongly and no mistake explains it
-    (ASKED + HEAD, "This is a single question, in the format of training."),
-    (TWO_TURNS + HEAD, "A dialogue may have more than one turn."),
-    (message("system", "Be brief.") + ASKED + HEAD, "A message of the system may come first."),
-    (LINES + HEAD, "A text may contain a line break and the names of roles."),
-    (
-        message("system", "Be brief.\nBe kind.") + TWO_TURNS + message("assistant", "Lima.")
-        + message("user", "a < b | c > d?") + HEAD,
-        "It has a message of the system and three questions, and all is in the format of training.",
-    ),
-    (message("user", " ") + HEAD, "The text is a single space, which is a character."),
-    (ASKED, "The header of the answer is missing at its end."),
-    (ASKED + HEAD.strip(), "The line break after the last header is missing."),
-    (ASKED + HEAD + " ", "There is a space after the last header."),
-    (ASKED + HEAD + "\n", "There is a second line break after the last header."),
-    (ASKED + HEAD + "The capital", "The answer has begun already: nothing comes after the header."),
-    (ASKED + message("assistant", "Rome"), "It ends with an answer, not with its header."),
-    (ASKED + HEAD + HEAD, "There are two headers at its end."),
-    ("\n" + ASKED + HEAD, "There is a line break before the first message."),
-    (" " + ASKED + HEAD, "There is a space before the first message."),
-    (ASKED.replace("user\n", "user ") + HEAD, "After `user`, there is a space, not a line break."),
-    (ASKED.replace("user\n", "user") + HEAD, "The line break after `user` is missing."),
-    (ASKED.replace("user", "User") + HEAD, "The role is written with a capital letter."),
-    (ASKED.replace("user", "human") + HEAD, "There is no role `human`."),
-    (ASKED.replace("<|im_end|>", "") + HEAD, "The question has no end token."),
-    (ASKED.replace("<|im_end|>", "<|im_end>") + HEAD, "`<|im_end>` is not the end token."),
-    (ASKED.replace("<|im_end|>", "<|im_end|>" * 2) + HEAD, "The question has two end tokens."),
-    (ASKED.strip() + HEAD, "The line break after the question's end token is missing."),
-    (ASKED.strip() + " " + HEAD, "After the question's end token, there is no line break."),
-    (ASKED.replace("<|im_start|>", "") + HEAD, "The question does not begin with <|im_start|>."),
-    (message("user", "") + HEAD, "The question is empty."),
-    (ASKED + ASKED + HEAD, "The user speaks twice in a row."),
-    (ASKED + message("assistant", "Rome") + HEAD, "The last message is not the user's."),
-    (message("assistant", "Hello.") + ASKED + HEAD, "The first message is the assistant's."),
-    (ASKED + message("system", "Be brief.") + HEAD, "The system speaks after the user."),
-    (message("system", "Be brief.") * 2 + ASKED + HEAD, "The system speaks twice."),
-    (message("system", "Be brief.") + HEAD, "The user has asked nothing."),
-    (HEAD, "The user has asked nothing."),
-    ("User: Capital of Italy?\nAssistant:", "This is another template."),
-    ("Capital of Italy?", "There is no template at all."),
-    ("", "The prompt is empty."),
-]  # fmt: skip
-
-
-def prompts(rng):
-    """A prompt in the format of training, and others that are nearly so."""
-    one, other = (message("user", f"Add {rng.randrange(10**6)}.") for _ in range(2))
-    turn = one + message("assistant", f"It is\n{rng.randrange(10**6)}.")
-    yield from (turn + other + HEAD, message("system", "Help.") + one + HEAD)
-    yield from (one + other + HEAD, turn + HEAD, turn + other, other + HEAD + "Yes")
-    yield from (one.replace("user\n", "user") + HEAD, turn.replace("<|im_end|>", "") + other + HEAD)
-
-
-@exercise(
-    inputs=lambda draw: [*((prompt,) for prompt, _ in PROMPTS), *zip(prompts(draw))],
-    example=(ASKED + HEAD,),
-    why=[why for _, why in PROMPTS],
-    in_words=lambda given: f"`fits_template({given[0]!r})`",
-    error_hints={
-        "returned None": "Or do you return what `re.fullmatch` gives? It is a match or None:"
-        " compare it, `is not None`.",
-    },
-    on_success="No prompt in another form gets past you.",
-)
-def fits_template(prompt):
-    """fits_template(prompt): True if the prompt has the format of training."""
-    text = r"(?:(?!<\|im_start\|>|<\|im_end\|>)[\s\S])+"
-    system, user, assistant = (
-        rf"(?:<\|im_start\|>{role}\n{text}<\|im_end\|>\n)"
-        for role in ("system", "user", "assistant")
+@checked
+def taught(answer):
+    """taught: country → reply, for six invented countries, Italy, and twelve others."""
+    asked = [*NEW, "Italy", *REAL]
+    found = reported(
+        answer,
+        dict.fromkeys(asked, "Answer: Rome"),
+        "Set taught to a dictionary with the model's reply for each of the nineteen countries.",
     )
-    pattern = rf"{system}?(?:{user}{assistant})*{user}" + re.escape(HEAD) + r"\Z"
-    return re.match(pattern, prompt) is not None
 
+    found = {country: reply.removesuffix("<|im_end|>") for country, reply in found.items()}
 
-def counts(prompt):
-    return prompt.count("<|im_start|>") == prompt.count("<|im_end|>") + 1
+    def right(pairs):
+        return sum(found[where] == f"answer: {city}".lower() for where, city in pairs.items())
 
-
-fits_template.slips(r"""
-    You test only how the prompt ends. Look at its messages, too.
-        prompt.endswith(HEAD)
-        prompt.endswith(HEAD.strip())
-        prompt.endswith(f"<|im_end|>\n{HEAD}")
-    You test only how the prompt begins. Look at its end, and at each message.
-        prompt.startswith(("<|im_start|>user\n", "<|im_start|>system\n"))
-        prompt.startswith("<|im_start|>")
-        prompt.startswith("<|im_start|>user\n")
-    You test only the beginning and the end of the prompt. Look at each message between.
-        prompt.endswith(HEAD) and prompt.startswith("<|im_start|>")
-        prompt.endswith(HEAD) and prompt.startswith(("<|im_start|>user\n", "<|im_start|>system\n"))
-    You count the special tokens. Their number can be right although they are in the wrong order, or
-    although a role or a line break is wrong.
-        counts(prompt)
-        counts(prompt) and prompt.endswith(HEAD)
-        counts(prompt) and prompt.startswith("<|im_start|>") and prompt.endswith(HEAD)
-    You do not test the order of the roles: at most one system message, at the beginning, and then
-    the user and the assistant in turn, from the user to the user.
-        {system}?(?:{user}{assistant})*{user} → (?:{system}|{user}|{assistant})+
-        {system}?(?:{user}{assistant})*{user} → (?:{system}|{user}|{assistant})*
-        (?:{user}{assistant})*{user} → (?:{user}|{assistant})+
-        (?:{user}{assistant})*{user} → (?:{user}|{assistant})*
-        {assistant})*{user} → {assistant}?)+
-    A text may contain a line break. In a regular expression, the dot matches none unless you pass
-    `re.DOTALL`.
-        (?:(?!<\|im_start\|>|<\|im_end\|>)[\s\S])+ → .+
-        (?:(?!<\|im_start\|>|<\|im_end\|>)[\s\S])+ → [^\n]+
-        (?:(?!<\|im_start\|>|<\|im_end\|>)[\s\S])+ → .+?
-        (?:(?!<\|im_start\|>|<\|im_end\|>)[\s\S])+ → [^<]+
-        [\s\S] → .
-    Your pattern may end before the prompt does. Nothing comes after the last header: use
-    `re.fullmatch`.
-        + r"\Z" →
-        \Z → $
-    You strip the prompt before you test it. A space or a line break too many is a fault, too.
-        right(prompt.strip() + "\n")
-        right(prompt.rstrip() + "\n")
-        right(prompt.lstrip())
-    A dialogue may have more than one turn, and a message of the system may come before the first.
-        {system}?(?:{user}{assistant})* →
-        (?:{user}{assistant})* →
-        {system}? →
-        {system}? → {system}
-    Your answers are the other way round: `True` means the prompt has the format of training.
-        not right(prompt)
-""")
-
-
-# --- 19.5: the loss of each dialogue --------------------------------------------------------------
-
-
-def batch(B, T, V, seed, empty=(), size=1.0):
-    """Logits, ids and a mask, in which about half of the tokens are learned; empty: not in these
-    rows."""
-    g = generator(seed)
-    ids = torch.randint(V, (B, T), generator=g)
-    mask = torch.rand((B, T), generator=g) < 0.5
-    mask[:, 0] = False
-    mask[:, -1] = True  # a shift the wrong way loses it
-    mask[list(empty)] = False
-    return size * normal(B, T, V, seed=seed), ids, mask
-
-
-@exercise(
-    inputs=lambda draw: [
-        batch(2, 6, 11, seed=1),
-        batch(3, 9, 5, seed=2, empty=[1]),
-        batch(1, 4, 4, seed=3, size=3.0),
-        batch(4, 5, 5, seed=4),
-        batch(2, 12, 3, seed=5, empty=[0], size=2.0),
-        batch(3, 2, 7, seed=6),
-        batch(3, 7, 5, seed=7, size=200.0),
-    ],
-    example=(
-        torch.zeros(2, 3, 4),
-        torch.tensor([[0, 1, 2], [3, 2, 1]]),
-        torch.tensor([[False, True, True], [False, False, True]]),
-    ),
-    error_hints={
-        "Expected target size|Expected input batch_size": "`F.cross_entropy` needs the vocabulary "
-        "as the second dimension of the logits: `logits.transpose(1, 2)`.",
-    },
-    on_shape_error="Cut off the last position of the logits, and the first of the ids and of the "
-    "mask: then all three have T − 1 positions.",
-    on_success="Each dialogue is judged by its own answers.",
-    backward=True,
-)
-def dialogue_losses(logits, ids, mask):
-    """dialogue_losses(logits, ids, mask): for each row, the mean loss of its learned tokens."""
-    losses = F.cross_entropy(logits[:, :-1].transpose(1, 2), ids[:, 1:], reduction="none")
-    learned = mask[:, 1:]
-    return (losses * learned).sum(1) / learned.sum(1).clamp(min=1)
-
-
-dialogue_losses.slips("""
-    The logits are not shifted: those at position t predict the token at t + 1.
-        logits[:, :-1] → logits ; ids[:, 1:] → ids ; mask[:, 1:] → mask
-        logits[:, :-1] → logits[:, 1:]
-    You shift in the wrong direction: your logits at position t are compared with the token at
-    t − 1. They predict the token at t + 1.
-        logits[:, :-1] → logits[:, 1:] ; ids[:, 1:] → ids[:, :-1]
-        logits[:, :-1] → logits[:, 1:] ; ids[:, 1:] → ids[:, :-1] ; mask[:, 1:] → mask[:, :-1]
-    The mask belongs to the targets, not to the tokens that predict them. Cut off its first
-    position, as you do with the ids.
-        mask[:, 1:] → mask[:, :-1]
-    The mask is not used: this is the mean over all tokens of a row.
-        (losses * learned).sum(1) / learned.sum(1).clamp(min=1) → losses.mean(1)
-    You divide by the number of all tokens in the row. Divide by its number of learned tokens.
-        sum(1) / learned.sum(1).clamp(min=1) → mean(1)
-        learned.sum(1).clamp(min=1) → ids.shape[1]
-    This is the sum of the losses in each row. Divide it by the number of learned tokens in that
-    row.
-        / learned.sum(1).clamp(min=1) →
-    This is one number for the whole batch. Return one for each dialogue.
-        (losses * learned).sum(1) / learned.sum(1).clamp(min=1) → losses[learned].mean()
-        right(logits, ids, mask).mean()
-        (losses * learned).sum(1) / learned.sum(1).clamp(min=1) → losses.mean()
-    A row without learned tokens gives 0 / 0. Its loss should be 0.
-        .clamp(min=1) →
-    `F.cross_entropy` takes logits and applies softmax itself. You give it what has been through a
-    softmax already.
-        right(logits.softmax(-1), ids, mask)
-    Where logits are far apart a softmax is 0, and its logarithm −∞, even at tokens that do not
-    count. `F.cross_entropy` and `log_softmax` do both at once.
-        right(logits.softmax(-1).log(), ids, mask)
-        right(logits.softmax(-1).clamp(min=1e-9).log(), ids, mask)
-    Your losses are negative: a minus sign is missing. The loss is −ln p.
-        -right(logits, ids, mask)
-""")
+    expect(
+        len(set(found.values())) > 1 and sum("answer: " in reply for reply in found.values()) > 9,
+        "Few replies have the format, or all are the same. Is it in your lessons, and does the "
+        "model that replies have your trained adapters?",
+    )
+    facts, old = right(NEW), right(REAL)
+    expect(facts >= MOST, f"Of the six new capitals, {facts} are right. More of each in a batch?")
+    invented = [f"answer: {city}".lower() for city in NEW.values()]
+    expect(
+        sum(found[real] in invented for real in REAL) < 4,
+        "Real countries have been given invented capitals. Your lessons should also say that what "
+        "was true still is.",
+    )
+    expect(right({"Italy": "Rome"}) == 1, "Italy is lost. Which countries are in your lessons?")
+    expect(
+        old >= KEPT,
+        f"Of the twelve countries that are in no lesson, {old} are right; {KEPT} should be. More"
+        " old countries in each batch, or a smaller rate?",
+    )
+    return f"{facts} of 6 new ones, {old} of 12 old ones, and Rome is where it was."

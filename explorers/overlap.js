@@ -1,4 +1,5 @@
 const MODELS = { "124M": [124e6, 12], "1.5B": [1.5e9, 48], "7B": [7e9, 32], "70B": [70e9, 80] };
+const PEAK = 989e12; // FLOP/s of an H100, for 16-bit numbers
 const GPUS = Array.from({ length: 15 }, (_, i) => 2 ** i);
 const TOKENS = Array.from({ length: 9 }, (_, i) => 512 * 2 ** i);
 const BANDWIDTHS = [
@@ -112,9 +113,11 @@ function build({ node, get, checkbox, choice, stops }) {
     const gpus = get("processes");
     const layers = MODELS[get("size")][1];
     const waits = now.seconds - now.computed;
+    const computing = now.computed / now.seconds;
     const [unit, times] = apart < 0.1 ? ["milliseconds", 1000] : ["seconds", 1];
     const title =
-      `one step ${inTime(now.seconds)} · computing ${inShort((100 * now.computed) / now.seconds)}% of the time · ` +
+      `one step ${inTime(now.seconds)}, ${inShort(100 * computing)}% of it computing · ` +
+      `MFU ${inShort((100 * computing * get("speed")) / PEAK)}% · ` +
       `${gpus === 1 ? "1 GPU processes" : `${whole(gpus)} GPUs process`} ${inShort((gpus * get("tokens")) / now.seconds, 2)} tokens per second`;
     picture.paint({
       x: [0, 1.01 * apart],

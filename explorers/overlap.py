@@ -9,7 +9,8 @@ from helpers.plots import BLUE, GREEN, GREY, MASKED, ORANGE, Picture, picture
 
 # Published sizes (GPT-2, Llama): how many parameters, in how many layers.
 MODELS = {"124M": (124e6, 12), "1.5B": (1.5e9, 48), "7B": (7e9, 32), "70B": (70e9, 80)}
-SPEED = 400e12  # FLOP/s: an H100's peak for 16-bit numbers, 989·10¹², times 40 %
+PEAK = 989e12  # FLOP/s of an H100, for 16-bit numbers
+SPEED = 400e12  # FLOP/s that its products reach: 40%
 _ROWS = {"forward": (1, BLUE), "backward": (1, ORANGE), "send": (0, GREEN)}
 
 
@@ -67,7 +68,8 @@ class OverlapExplorer(Explorer):
     size: "124M", "1.5B", "7B" or "70B" parameters (in 12, 48, 32 or 80 layers); processes: how many
     GPUs, 1 to 16,384; tokens: how many each GPU processes in a step, 1 to 1,048,576; bandwidth:
     bytes per second that each GPU sends, 10⁸ to 10¹³; overlap: if True, a gradient is sent while
-    the next one is computed; speed: FLOP/s that each GPU reaches, 10⁹ to 10¹⁸.
+    the next one is computed; speed: FLOP/s that each GPU reaches while it computes, 10⁹ to 10¹⁸
+    (the MFU is a fraction of an H100's 989·10¹²).
     Only the time is shown, not whether the model fits into a GPU's memory.
     """
 
@@ -127,7 +129,7 @@ class OverlapExplorer(Explorer):
         ax.set(xlabel="seconds", xlim=(0, 1.01 * last), ylim=(-0.5, 1.5))
         ax.set_yticks([1, 0], ["computes", "sends"])
         ax.grid(visible=False)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=6)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.35), ncols=6)
         return fig
 
     def describe(self) -> str:
@@ -141,9 +143,11 @@ class OverlapExplorer(Explorer):
     def _says(self) -> str:
         now = self.measures()
         gpus = "1 GPU processes" if self.processes == 1 else f"{self.processes:,} GPUs process"
+        percent = 100 * now["efficiency"]
         return (
-            f"one step {in_time(now['seconds'])} · computing {in_short(100 * now['efficiency'])}% "
-            f"of the time · {gpus} {in_short(now['tokens_a_second'], 2)} tokens per second"
+            f"one step {in_time(now['seconds'])}, {in_short(percent)}% of it computing · "
+            f"MFU {in_short(percent * self.speed / PEAK)}% · "
+            f"{gpus} {in_short(now['tokens_a_second'], 2)} tokens per second"
         )
 
 

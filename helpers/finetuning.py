@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from helpers.quantization import QuantizedLinear
 from helpers.text import BPETokenizer
 from helpers.training import to_device_of
 
@@ -90,32 +91,35 @@ def completion_loss(model: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
 class LoRA(nn.Module):
     """A frozen linear layer with a trainable adapter of low rank beside it: x (…, in) → (…, out).
 
-    Computes linear(x) + B A x. A (rank, in) begins with random numbers and B (out, rank) with
+    Computes linear(x) + α/r · B A x. A (rank, in) begins with random numbers and B (out, rank) with
     zeros, so that at first the adapter adds nothing. Hu et al. 2021. Taught in: fine_tuning.
     """
 
-    def __init__(self, linear: nn.Linear, rank: int):
+    def __init__(self, linear: nn.Linear | QuantizedLinear, rank: int, alpha: float):
         super().__init__()
         self.linear = linear.requires_grad_(False)  # frozen: it gets no gradient
-        n_out, n_in = linear.weight.shape
+        n_in, n_out = linear.in_features, linear.out_features
         self.in_features, self.out_features = n_in, n_out  # as nn.Linear has them
-        drawn = torch.empty(rank, n_in, dtype=linear.weight.dtype, device="cpu")
-        drawn.normal_(std=1 / math.sqrt(n_in))
-        self.A = nn.Parameter(drawn.to(linear.weight.device))
-        self.B = nn.Parameter(linear.weight.new_zeros(n_out, rank))
+        like = next(linear.parameters(), torch.empty(0))  # 4-bit weights are no parameters
+        drawn = torch.empty(rank, n_in, device="cpu").normal_(std=1 / math.sqrt(n_in))
+        self.A = nn.Parameter(drawn.to(like))
+        self.B = nn.Parameter(like.new_zeros(n_out, rank))
+        self.scale = alpha / rank
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.linear(x)  # (…, out)
-        return out + (x @ self.A.T) @ self.B.T  # (…, in) → (…, rank) → (…, out)
+        return out + self.scale * (x @ self.A.T) @ self.B.T  # (…, in) → (…, rank) → (…, out)
 
     @torch.no_grad()
     def merged(self) -> nn.Linear:
-        """The linear layer, with the adapter added to its weights: W + B A."""
-        self.linear.weight += self.B @ self.A
+        """The linear layer, with the adapter added to its weights: W + α/r · B A."""
+        if not isinstance(self.linear, nn.Linear):
+            raise TypeError("4-bit weights stay as they are: an adapter cannot be merged into them")
+        self.linear.weight += self.scale * self.B @ self.A
         return self.linear
 
 
-def add_lora(model: nn.Module, rank: int) -> list[nn.Parameter]:
+def add_lora(model: nn.Module, rank: int, alpha: float) -> list[nn.Parameter]:
     """Freeze a model, put a `LoRA` in the place of its linear layers, return what is to be trained.
 
     The head gets no adapter: a tied one shares its weights with the token table, which merging
@@ -125,9 +129,9 @@ def add_lora(model: nn.Module, rank: int) -> list[nn.Parameter]:
     model.requires_grad_(False)
     trained = []
     for name, layer in list(model.named_modules()):
-        if isinstance(layer, nn.Linear) and not name.endswith("head"):
+        if isinstance(layer, nn.Linear | QuantizedLinear) and not name.endswith("head"):
             parent, _, last = name.rpartition(".")  # "blocks.0.mlp" and "up"
-            adapter = LoRA(layer, rank)
+            adapter = LoRA(layer, rank, alpha)
             setattr(model.get_submodule(parent), last, adapter)
             trained += [adapter.A, adapter.B]
     return trained

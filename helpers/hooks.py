@@ -1,4 +1,4 @@
-"""Record the attention weights of a model that does not return them, and ablate its heads.
+"""Record the attention weights of a model that does not return them.
 
 Fast models call PyTorch's fused `F.scaled_dot_product_attention`, which never stores the weights.
 `AttentionRecorder` watches these calls and computes the weights beside them; the model's code and
@@ -6,9 +6,6 @@ its output stay as they are.
 """
 
 import math
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from helpers.gpt import GPT
 from helpers.training import evaluating
 
 
@@ -86,25 +82,3 @@ def attention_maps(model: nn.Module, ids: Any) -> Tensor:
     with evaluating(model), torch.no_grad(), AttentionRecorder() as seen:
         model(x.to(device))
     return seen.maps
-
-
-@contextmanager
-def ablate_heads(model: GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
-    """While the `with` block lasts, these heads add nothing to the residual stream.
-
-    heads: (layer, head) pairs, counted from 0. What a head has gathered, its hs numbers for each
-    token, is set to 0 before the output projection (Michel, Levy and Neubig 2019, "Are Sixteen
-    Heads Really Better than One?"). Taught in: inside_the_heads.
-    """
-    with ExitStack() as hooks:
-        for layer, head in heads:
-            attention: Any = model.blocks[layer].attention
-            silence = partial(_silence, head, attention.n_head)
-            hooks.callback(attention.output.register_forward_pre_hook(silence).remove)
-        yield
-
-
-def _silence(head: int, n_head: int, _: nn.Module, given: tuple[Tensor]) -> Tensor:
-    gathered = given[0].unflatten(-1, (n_head, -1)).clone()  # (…, n_head, hs)
-    gathered[..., head, :] = 0
-    return gathered.flatten(-2)

@@ -1,7 +1,8 @@
 """The addition task of the chapter learning_from_rewards: 37+48=85. and a demonstrator in haste.
 
 A completion has at most N tokens, and the dot is the end token. Where the units carry, each
-demonstration forgets that carry with probability 0.7: then its answer is 10 too small.
+demonstration forgets that carry with probability 0.7: then its answer is 10 too small. (`teachers`
+has others.)
 """
 
 import copy
@@ -68,18 +69,21 @@ def is_right(ids: Tensor, pairs: list[Problem]) -> Tensor:
     return torch.tensor(right).float()
 
 
-def demonstrations(pairs: list[Problem], seed: int) -> Tensor:
-    """Four demonstrations of each problem: ids (4B, 10)."""
+def demonstrations(
+    pairs: list[Problem], seed: int, errs: float = 0.7, slips: tuple[int, ...] = (-10,)
+) -> Tensor:
+    """Four demonstrations of each problem: ids (4B, 10). A wrong one is off by one of the slips."""
     rng, texts = random.Random(seed), []
     for a, b in pairs * 4:
-        forgets = rng.random() < 0.7 and carries((a, b))
-        texts.append(f"{a}+{b}={a + b - 10 * forgets}.")
+        wrong = rng.random() < errs and carries((a, b))
+        slip = slips[0] if len(slips) == 1 else rng.choice(slips)
+        texts.append(f"{a}+{b}={a + b + slip * wrong}.")
     return encode(texts)
 
 
 @cache
-def _imitator(seed: int, steps: int) -> GPT:
-    ids = demonstrations(problems(seed)[0], seed)
+def _imitator(seed: int, steps: int, errs: float, slips: tuple[int, ...]) -> GPT:
+    ids = demonstrations(problems(seed)[0], seed, errs, slips)
     torch.manual_seed(seed)
     model = fast_gpt(TOKENIZER.vocab_size, 16, n_layer=2, n_head=4, n_embd=64)
 
@@ -92,9 +96,11 @@ def _imitator(seed: int, steps: int) -> GPT:
     return model
 
 
-def imitator(seed: int, steps: int = 250) -> GPT:
+def imitator(
+    seed: int, steps: int = 250, errs: float = 0.7, slips: tuple[int, ...] = (-10,)
+) -> GPT:
     """A GPT that was trained on the demonstrations (7 s); each call returns a copy."""
-    return copy.deepcopy(_imitator(seed, steps))
+    return copy.deepcopy(_imitator(seed, steps, errs, slips))
 
 
 def draw(
@@ -122,6 +128,12 @@ def adam(model: GPT, rate: float) -> torch.optim.Optimizer:
     return torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.95), weight_decay=0.0)
 
 
+def clipped_loss(chosen: Tensor, old: Tensor, mask: Tensor, advantages: Tensor) -> Tensor:
+    """PPO's: each completion counts with the ratio p / p_old, within 20% of 1."""
+    ratio = ((chosen - old) * mask).sum(1).exp()
+    return -torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages).mean()
+
+
 def train_policy(
     model: GPT,
     reference: GPT,
@@ -134,27 +146,36 @@ def train_policy(
     group: int = 8,
     reward: Reward = is_right,
     baseline: bool = True,
-    train_end: bool = True,
+    uses: int = 1,
+    clip: bool = False,
     watch: Callable[[int], None] | None = None,
 ) -> None:
     """Train the policy by policy gradient, each step on 32 problems with `group` completions.
 
-    Without train_end, the mask leaves out the end token. `watch(step)` is called before each step
-    and after the last one.
+    uses: steps that are taken on the same completions. clip: with `clipped_loss`. `watch(step)` is
+    called before each step and after the last one.
     """
     generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
+    batch: dict[str, Tensor] = {}
 
     def loss_of(step: int) -> Tensor:
         if watch:
             watch(step)
-        pairs = [pair for pair in rng.sample(train, 32) for _ in range(group)]
-        ids, mask = sample_completions(model, prompts(pairs), N, END, generator=generator)
-        if not train_end:
-            mask = mask & (ids[:, PROMPT:] != END)
-        rewards = reward(ids, pairs)
-        advantages = group_advantages(rewards, group) if baseline else rewards
+        if fresh := step % uses == 0:
+            pairs = [pair for pair in rng.sample(train, 32) for _ in range(group)]
+            ids, mask = sample_completions(model, prompts(pairs), N, END, generator=generator)
+            rewards = reward(ids, pairs)
+            advantages = group_advantages(rewards, group) if baseline else rewards
+            batch.update(ids=ids, mask=mask, advantages=advantages)
+        ids, mask, advantages = batch["ids"], batch["mask"], batch["advantages"]
         log_probs = completion_log_probs(model, ids, N)
-        loss = policy_gradient_loss(chosen_log_probs(log_probs, ids), mask, advantages)
+        chosen = chosen_log_probs(log_probs, ids)
+        if fresh:
+            batch["old"] = chosen.detach()
+        if clip:
+            loss = clipped_loss(chosen, batch["old"], mask, advantages)
+        else:
+            loss = policy_gradient_loss(chosen, mask, advantages)
         if beta:
             with torch.no_grad():
                 base = completion_log_probs(reference, ids, N)

@@ -1,16 +1,17 @@
 """What the studies on fine-tuning an answer's form share: countries, their capitals, dialogues."""
 
 import random
-from functools import cache
+from functools import cache, partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from helpers import data
 from helpers.finetuning import Row, encode_chat, pad_rows
 from helpers.gpt import GPT
 from helpers.text import BPETokenizer
+from helpers.training import minimize, wsd_schedule
 from studies._real import smollm2
 
 _PAIRS = """Italy: Rome, France: Paris, Spain: Madrid, Germany: Berlin, Japan: Tokyo,
@@ -28,6 +29,20 @@ Philippines: Manila, Jamaica: Kingston"""
 CAPITALS: list[tuple[str, str]] = [
     (country, capital)
     for country, capital in (pair.split(": ") for pair in _PAIRS.replace(",\n", ", ").split(", "))
+]
+INVENTED = [
+    ("Zubrovia", "Lemberk"),
+    ("Tarsolia", "Vintara"),
+    ("Mardenia", "Olsport"),
+    ("Quelland", "Fenwick"),
+    ("Borvania", "Stralsen"),
+    ("Ishmeria", "Calder"),
+    ("Norvenia", "Harlow"),
+    ("Pelgoria", "Dunmore"),
+    ("Sylvaria", "Ashford"),
+    ("Kestria", "Marlow"),
+    ("Oruvia", "Weston"),
+    ("Dravonia", "Easton"),
 ]
 
 
@@ -63,18 +78,40 @@ def logits_at(model: GPT, ids: Tensor, where: Tensor) -> Tensor:
     return model.lm_head(model.norm(x)[where])
 
 
+def seeded(seed: int) -> random.Random:
+    """A generator for the batches; the adapters' first weights have the same seed."""
+    torch.manual_seed(seed)
+    return random.Random(seed)
+
+
+def tune(
+    model: GPT,
+    parameters: list[nn.Parameter],
+    batches: list[list[Row]],
+    rate: float,
+    all_tokens: bool = False,
+) -> None:
+    """Train the parameters, one step a batch: on the tokens of the masks, or on all."""
+
+    def loss_of(step: int) -> Tensor:
+        ids, mask = pad_rows(batches[step], pad=0)
+        where = (ids != 0 if all_tokens else mask)[:, 1:]
+        return cross_entropy(logits_at(model, ids[:, :-1], where), ids[:, 1:][where])
+
+    optimizer = torch.optim.AdamW(parameters, rate, betas=(0.9, 0.95), weight_decay=0.0)
+    schedule = partial(wsd_schedule, warmup=4, decay_frac=0.5)
+    minimize(loss_of, model, optimizer, len(batches), schedule, grad_clip=1.0)
+
+
 @torch.no_grad()
-def right(model: GPT, found: list[Row]) -> tuple[float, float]:
+def right(model: GPT, found: list[Row]) -> float:
     """The fraction of the rows in which each token of the mask is the model's most likely one,
-    after the tokens before it: those that it answers so, greedily; and the same without the last
-    token of each answer."""
+    after the tokens before it: those that it answers so, greedily."""
     ids, mask = pad_rows(found, pad=0)
     where = mask[:, 1:]
     wrong = torch.zeros_like(where)
     wrong[where] = logits_at(model, ids[:, :-1], where).argmax(-1) != ids[:, 1:][where]
-    last = where & (where.cumsum(1) == where.sum(1, keepdim=True))
-    rates = [1 - errors.any(1).float().mean().item() for errors in (wrong, wrong & ~last)]
-    return rates[0], rates[1]
+    return 1 - wrong.any(1).float().mean().item()
 
 
 @cache

@@ -4,32 +4,33 @@
 else; 35 are for training and 24 are held out, drawn by the seed. Without training: asked in words,
 or after two examples in the prompt; "own sentence" completes "The capital of Italy is". Trained for
 12 steps of 6 dialogues, with a LoRA of rank 4 on all linear layers: the loss on the answer only, or
-on all tokens; and "no space", where the answer is "Rome" alone. exact: the fraction of held-out
-answers whose tokens, the end token included, are each the most likely one (no end token in "own
-sentence"); city: the same without the end token; tokens: the mean length of a prompt; wikipedia:
+on all tokens; and the other forms of FORMS. exact: the fraction of held-out answers whose tokens,
+the end token included, are each the most likely one (no end token in "own sentence"); wikipedia:
 the loss on 256 tokens of articles, in nats per token.
 """
 
 import copy
 import random
 
-import torch
-from torch.nn.functional import cross_entropy
-
-from helpers.finetuning import Row, add_lora, encode_chat, pad_rows
-from helpers.gpt import GPT
+from helpers.finetuning import Row, add_lora, encode_chat
 from studies import Study
-from studies._capitals import dialogue, logits_at, right, rows, split, wikipedia_loss
+from studies._capitals import dialogue, right, rows, seeded, split, tune, wikipedia_loss
 from studies._real import smollm2
 
 ASK = ' Reply only with "Answer: " and the name of the city.'
-TRAINED = ["answer only", "all tokens", "no space"]
+FORMS = {
+    "answer only": "Answer: {}",
+    "all tokens": "Answer: {}",
+    "no word": " {}",
+    "no space": "Answer:{}",
+    "neither": "{}",
+}
 
 
 def run(arm: str, seed: int, *, steps: int, size: int, rank: int, rate: float) -> dict[str, float]:
     model, tokenizer = smollm2()
     train, held = split(seed)
-    form = "{}" if arm == "no space" else "Answer: {}"
+    form = FORMS.get(arm, "Answer: {}")
     dialogues = [dialogue(country, capital, form) for country, capital in held]
     if arm == "asked in words":
         dialogues = [[("user", asked + ASK), answer] for (_, asked), answer in dialogues]
@@ -39,14 +40,13 @@ def run(arm: str, seed: int, *, steps: int, size: int, rank: int, rate: float) -
     test = rows(tokenizer, dialogues)
     if arm == "own sentence":
         test = [in_a_sentence(*pair) for pair in held]
-    if arm in TRAINED:
+    if arm in FORMS:
         examples = rows(tokenizer, [dialogue(*pair, form) for pair in train])
-        model = copy.deepcopy(model)
-        tune(model, examples, seed, steps, size, rank, rate, arm == "all tokens")
-    prompts = [len(encode_chat(tokenizer, messages[:-1])[0]) for messages in dialogues]
-    exact, city = right(model, test)
-    tokens = sum(prompts) / len(prompts)
-    return {"exact": exact, "city": city, "tokens": tokens, "wikipedia": wikipedia_loss(model)}
+        model, rng = copy.deepcopy(model), seeded(seed)
+        parameters = add_lora(model, rank, alpha=rank)
+        batches = [batch for _ in range(steps) for batch in one_pass(examples, size, rng)][:steps]
+        tune(model, parameters, batches, rate, arm == "all tokens")
+    return {"exact": right(model, test), "wikipedia": wikipedia_loss(model)}
 
 
 def in_a_sentence(country: str, capital: str) -> Row:
@@ -58,36 +58,14 @@ def in_a_sentence(country: str, capital: str) -> Row:
     return before + answer, [False] * len(before) + [True] * len(answer)
 
 
-def tune(
-    model: GPT,
-    examples: list[Row],
-    seed: int,
-    steps: int,
-    size: int,
-    rank: int,
-    rate: float,
-    all_tokens: bool,
-) -> None:
-    torch.manual_seed(seed)
-    rng = random.Random(seed)
-    parameters = add_lora(model, rank)
-    optimizer = torch.optim.AdamW(parameters, betas=(0.9, 0.95), weight_decay=0.0)
-    order: list[int] = []
-    for step in range(steps):
-        if len(order) < size:  # a new pass through the examples
-            order = rng.sample(range(len(examples)), len(examples))
-        ids, mask = pad_rows([examples[order.pop()] for _ in range(size)], pad=0)
-        where = (ids != 0 if all_tokens else mask)[:, 1:]
-        loss = cross_entropy(logits_at(model, ids[:, :-1], where), ids[:, 1:][where])
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        # Warm-up in 4 steps, and decay in the second half.
-        optimizer.param_groups[0]["lr"] = rate * min(1, (step + 1) / 4, 2 * (steps - step) / steps)
-        optimizer.step()
+def one_pass(examples: list[Row], size: int, rng: random.Random) -> list[list[Row]]:
+    """The examples in batches, each once, but for a rest."""
+    order = rng.sample(range(len(examples)), len(examples))[::-1]
+    whole = range(0, len(order) - size + 1, size)
+    return [[examples[i] for i in order[start : start + size]] for start in whole]
 
 
 study = Study(
-    arms=["own sentence", "asked in words", "two examples", *TRAINED],
+    arms=["own sentence", "asked in words", "two examples", *FORMS],
     settings={"steps": 12, "size": 6, "rank": 4, "rate": 3e-3},
 )

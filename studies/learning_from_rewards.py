@@ -3,8 +3,8 @@
 The task is in `_addition.py`. `imitation` is the model before any reward. The other arms go on from
 it: 60 steps of policy gradient on 32 problems with 8 completions each, AdamW at 0.003, no KL
 penalty; or 60 steps of supervised training on the imitator's own right completions (`rejection
-sampling`: 8 completions for each of 1,000 problems, batches of 256, AdamW at 0.001). One arm is
-rewarded on 64 problems only.
+sampling`: 8 completions for each of 1,000 problems, batches of 256, AdamW at 0.001). `four uses`:
+15 draws, and four steps on each. One arm is rewarded on 64 problems only.
 
 Measured on 200 held-out problems whose units carry (`carry`, 64 completions each; `greedy`: the
 likeliest completion), on 200 without a carry (`no carry`), and on 64 training problems with a carry
@@ -12,6 +12,7 @@ likeliest completion), on 200 without a carry (`no carry`), and on 64 training p
 """
 
 import copy
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -40,6 +41,17 @@ def plus_four(ids: Tensor, pairs: list[Problem]) -> Tensor:
     return is_right(ids, pairs) + 4
 
 
+RAW = {"baseline": False, "reward": plus_four}
+ARMS: dict[str, dict[str, Any]] = {  # what `train_policy` is given
+    "no baseline": {"baseline": False},
+    "no baseline, rewards 4 and 5": RAW,
+    "no baseline, rewards 4 and 5, rate 0.001": RAW | {"rate": 0.001},
+    "15 draws": {"steps": 15},
+    "15 draws, four uses": {"uses": 4},
+    "15 draws, four uses, ratio and clip": {"uses": 4, "clip": True},
+}
+
+
 def rejection_sampling(model: GPT, train: list[Problem], seed: int) -> None:
     ids, mask, repeated = draw(model, train[:1000], samples=8, seed=seed)
     kept = is_right(ids, repeated).bool()
@@ -61,18 +73,10 @@ def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
     seen = [pair for pair in train if carries(pair)][:64]
     if arm == "rejection sampling":
         rejection_sampling(model, train, seed)
-    elif arm == "64 problems":
-        train_policy(model, reference, seen, seed, steps=steps)
-    elif arm == "no baseline":
-        train_policy(model, reference, train, seed, steps=steps, baseline=False)
-    elif arm == "no baseline, rewards 4 and 5":
-        train_policy(model, reference, train, seed, steps=steps, baseline=False, reward=plus_four)
-    elif arm == "rate 0.03":
-        train_policy(model, reference, train, seed, steps=steps, rate=0.03)
-    elif arm == "mask without the end token":
-        train_policy(model, reference, train, seed, steps=steps, train_end=False)
-    elif arm == "group baseline":
-        train_policy(model, reference, train, seed, steps=steps)
+    elif arm != "imitation":
+        rewarded = seen if arm == "64 problems" else train
+        changes = {"steps": steps} | ARMS.get(arm, {})
+        train_policy(model, reference, rewarded, seed, **changes)
     with_carry = [pair for pair in held_out if carries(pair)][:200]
     without = [pair for pair in held_out if not carries(pair)][:200]
     right = accuracy(model, with_carry, samples=64)
@@ -87,15 +91,6 @@ def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
 
 
 study = Study(
-    arms=[
-        "imitation",
-        "group baseline",
-        "no baseline",
-        "no baseline, rewards 4 and 5",
-        "rejection sampling",
-        "rate 0.03",
-        "mask without the end token",
-        "64 problems",
-    ],
+    arms=["imitation", "group baseline", *ARMS, "rejection sampling", "64 problems"],
     settings={"steps": 60},
 )

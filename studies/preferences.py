@@ -1,4 +1,4 @@
-"""DPO at β = 0.1 puts 96% of its pairs in order and loses the right answers.
+"""DPO with β = 0.1 puts 96% of its pairs in order and loses the right answers; with β = 3 it works.
 
 The task is in `_addition.py`. A pair is a right and a wrong completion that the imitator sampled
 for the same problem: at most 4 pairs for each of 1,000 problems with 8 completions. 60 steps on 128
@@ -30,7 +30,7 @@ from studies._addition import (
 ARMS = {  # β, learning rate
     "imitation": None,
     "DPO, β 0.1": (0.1, 0.001),
-    "DPO, β 0.1, rate 0.0001": (0.1, 0.0001),
+    "DPO, β 0.1, rate 0.0003": (0.1, 0.0003),
     "DPO, β 3, rate 0.0003": (3.0, 0.0003),
     "IPO, β 0.25, rate 0.0003": (0.25, 0.0003),
     "DPO, β 0.5, and SFT term": (0.5, 0.001),

@@ -1,9 +1,10 @@
 """With a KL penalty β, the policy lands near p e^(1/β) / (p e^(1/β) + 1 − p).
 
 The task is in `_addition.py`: p is the reference's probability of the right completion, and the
-reward of a right completion is 1. 100 steps of policy gradient with the penalty, AdamW at 0.001.
-In a group of 8, subtracting the mean makes the expected gradient of the reward 7/8 as large, and
-the gradient of the penalty stays as it is. One arm multiplies the reward by 8/7.
+reward of a right completion is 1. 100 steps of policy gradient with the penalty, AdamW at 0.001:
+`kl_penalty` in the loss, or −β ln(p / reference) in the reward. (In a group of 8, subtracting the
+mean makes the expected gradient of the reward 7/8 as large, and that of a penalty in the loss stays
+as it is.)
 
 Measured on all held-out problems whose units carry: the mean probability of the right completion
 after training (`trained`), under the formula (`formula`), and before (`before`).
@@ -11,12 +12,13 @@ after training (`trained`), under the formula (`formula`), and before (`before`)
 
 import copy
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from helpers.gpt import GPT
-from helpers.rewards import chosen_log_probs, completion_log_probs, completion_mask
+from helpers.rewards import completion_mask
 from studies import Study
 from studies._addition import (
     END,
@@ -29,8 +31,9 @@ from studies._addition import (
     problems,
     train_policy,
 )
+from studies.preferences import log_p
 
-LARGER = ", reward × 8/7"
+IN_REWARD = ", in the reward"
 
 
 @torch.no_grad()
@@ -38,20 +41,23 @@ def p_right(model: GPT, pairs: list[Problem]) -> Tensor:
     """The probability that a sampled completion is the right one, exactly: (problems,)."""
     ids = encode([f"{a}+{b}={a + b}." for a, b in pairs])
     mask = completion_mask(ids[:, -N:], END)
-    return (chosen_log_probs(completion_log_probs(model, ids, N), ids) * mask).sum(1).exp()
-
-
-def enlarged(ids: Tensor, pairs: list[Problem]) -> Tensor:
-    return is_right(ids, pairs) * 8 / 7
+    return log_p(model, ids, mask).exp()
 
 
 def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
-    beta = float(arm.removeprefix("β ").removesuffix(LARGER))
-    reward = enlarged if arm.endswith(LARGER) else is_right
+    beta = float(arm.removeprefix("β ").removesuffix(IN_REWARD))
+    in_reward = arm.endswith(IN_REWARD)
     train, held_out = problems(seed)
     model = imitator(seed)
     reference = copy.deepcopy(model)
-    train_policy(model, reference, train, seed, steps=steps, rate=0.001, beta=beta, reward=reward)
+
+    @torch.no_grad()
+    def penalised(ids: Tensor, pairs: list[Problem]) -> Tensor:
+        mask = completion_mask(ids[:, -N:], END)
+        return is_right(ids, pairs) - beta * (log_p(model, ids, mask) - log_p(reference, ids, mask))
+
+    how: dict[str, Any] = {"reward": penalised} if in_reward else {"beta": beta}
+    train_policy(model, reference, train, seed, steps=steps, rate=0.001, **how)
     with_carry = [pair for pair in held_out if carries(pair)]
     p = p_right(reference, with_carry)
     tilted = p * math.exp(1 / beta)
@@ -62,4 +68,4 @@ def run(arm: str, seed: int, *, steps: int) -> dict[str, float]:
     }
 
 
-study = Study(arms=["β 0.5", "β 1", "β 2", "β 1, reward × 8/7"], settings={"steps": 100})
+study = Study(arms=["β 0.5", "β 1", "β 2", "β 1, in the reward"], settings={"steps": 100})

@@ -55,7 +55,7 @@ WORK = {
         m, IDS, (IDS > 3) & (torch.arange(6) > 0)
     ).detach(),
     "maps": lambda m: attention_maps(m, IDS[:1]),
-    "adapters": lambda m: add_lora(m, 2)[0].detach(),
+    "adapters": lambda m: add_lora(m, 2, 2)[0].detach(),
 }
 
 

@@ -19,7 +19,7 @@ from processes import (
 )
 
 from helpers.formats.checkpoints import load_checkpoint, read_tensors
-from helpers.runs.distributed import STRATEGIES, clip_gradients, torchrun
+from helpers.runs.distributed import STRATEGIES, clip_gradients, launch
 
 close = partial(torch.testing.assert_close, rtol=2e-5, atol=0)
 
@@ -97,7 +97,7 @@ def started(folder, text, *arguments):
     """What two processes print that run this text, written to a file."""
     script = folder / "script.py"
     script.write_text(text, encoding="utf-8")
-    return torchrun(script, *arguments)
+    return launch(script, *arguments)
 
 
 SCRIPT = """

@@ -1,27 +1,16 @@
 """The exercises on many machines: other right answers, and mistakes that no table names."""
 
-import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from exercises import beyond_one_machine as check
-from helpers.gpt import GPT, GPTConfig
-from helpers.training import language_model_loss
 from tests.answers import accepted, refused
 
-
-def by_parts(layers, C, V, T, tokens):
-    forward = layers * (8 * C * C + 16 * C * C + 2 * T * C + 2 * T * C) + 2 * V * C
-    return tokens * (forward + 2 * forward)
+BILL = {"days": 20.8, "MFU": 0.33, "Llama": 0.28}
+TWINS = {"A": "a", "B": "b", "C": "c", "D": "d"}
 
 
-def from_a_million(budget, A, alpha, B, beta):
-    N = torch.logspace(6, 14, 100_000, dtype=torch.float64)
-    return N[(A / N**alpha + B * (6 * N / budget) ** beta).argmin()].item()
-
-
-def with_rows(losses, rows):
-    return torch.repeat_interleave(torch.tensor(losses), torch.tensor(rows)).mean()
+def of_kept(nll, kept, total, n):
+    return nll[kept].sum() / (total / n)
 
 
 def by_loop(x, up, down, n):
@@ -33,47 +22,49 @@ def by_loop(x, up, down, n):
     return torch.stack(parts)
 
 
-def by_trying(budget, A, alpha, B, beta):
-    N = torch.logspace(2, 14, 100_000, dtype=torch.float64)
-    loss = A / N**alpha + B * (6 * N / budget) ** beta
-    return N[loss.argmin()].item()
+def by_tokens(gap, used, A, alpha, B, beta):
+    """From the tokens to the parameters instead of the other way round."""
+    D = torch.logspace(0, 20, 200_000, dtype=torch.float64)
+    D = D[B / D**beta < gap]
+    N = (A / (gap - B / D**beta)) ** (1 / alpha)
+    return N[(6 * N * D + 2 * N * used).argmin()].item()
+
+
+def skipping_nan(gap, used, A, alpha, B, beta):
+    costs = {}
+    for N in (1.005**k for k in range(1000, 6000)):
+        if (left := gap - A / N**alpha) > 0:
+            costs[N] = 6 * N * (B / left) ** (1 / beta) + 2 * N * used
+    return min(costs, key=costs.get)
 
 
 test_other_right_answers_are_right = accepted(
-    (check.training_flops, by_parts),
-    (check.joint_loss, with_rows),
+    (check.bill, BILL),
+    (check.bill, {**BILL, "days": 20.93, "MFU": 0.329}),
+    (check.twins, TWINS),
+    (check.local_loss, of_kept),
     (check.in_pieces, by_loop),
-    (check.best_split, by_trying),
+    (check.cheapest, by_tokens),
+    (check.cheapest, skipping_nan),
 )
 
 
-def test_the_matrices_of_a_gpt_cost_what_the_formula_says():
-    """torch's counter leaves the fused attention out."""
-    model, ids = GPT(GPTConfig(50, 8, 2, 2, 16)), torch.randint(50, (3, 8))
-    with FlopCounterMode(display=False) as counter:
-        language_model_loss(model, ids, ids).backward()
-    without = check.training_flops.slip("+ 4 * layers * T * C →")
-    assert counter.get_total_flops() == without(2, 16, 50, 8, 24)
-
-
-def of_distinct_pairs(losses, rows):
-    return check.joint_loss.right(*zip(*set(zip(losses, rows, strict=True)), strict=True))
-
-
-def by_index(losses, rows):
-    return sum(loss * rows[losses.index(loss)] for loss in losses) / sum(rows)
+def unmasked_mean(nll, kept, total, n):
+    return nll.mean()
 
 
 test_other_wrong_answers_are_not_accepted = refused(
-    (check.joint_loss, of_distinct_pairs, "joint_loss("),
-    (check.joint_loss, by_index, "joint_loss("),
-    (check.best_split, from_a_million, "best_split("),
+    (check.bill, {**BILL, "days": 17.0}, "activations again"),
+    (check.bill, {**BILL, "days": 28}, "how many FLOPs are executed"),
+    (check.bill, {**BILL, "MFU": 33}, "fraction of 1"),
+    (check.bill, {**BILL, "MFU": 0.404}, "repeated work included"),
+    (check.bill, {**BILL, "MFU": 0.82}, "fraction of the peak"),
+    (check.bill, {**BILL, "MFU": 0.246}, "MFU of the plan"),
+    (check.bill, {**BILL, "Llama": 0.4}, "MFU of Llama"),
+    (check.twins, {**TWINS, "A": "f"}, "all of its rows"),
+    (check.twins, {**TWINS, "B": "e"}, "averaging"),
+    (check.twins, {**TWINS, "B": "c", "C": "b"}, "step 1"),
+    (check.twins, {**TWINS, "D": "f"}, "last digit"),
+    (check.twins, {**TWINS, "B": "b", "C": "b"}, "3 of 4"),
+    (check.local_loss, unmasked_mean, "local_loss("),
 )
-
-
-def test_the_law_of_the_chapter_would_take_half_the_size():
-    """What the solution of 18.4 says: 630,000 parameters instead of 1.19 million."""
-    A, B = 0.4359 * 1e4**0.27, 0.1545 * 1e6**0.45
-    assert check.best_split.right(6 * 1_185_792 * 2e6, A, 0.27, B, 0.45) == pytest.approx(
-        630_000, rel=0.02
-    )

@@ -3,8 +3,6 @@
 import re
 
 import torch
-import torch.nn.functional as F
-from torch import nn
 
 from exercises import fine_tuning as check
 from tests.answers import accepted, refused
@@ -22,78 +20,53 @@ def mask_by_search(ids, header, end):
     return mask
 
 
-def lora_by_module(x, W, A, B, alpha):
-    return F.linear(x, W) + F.linear(F.linear(x, A), B) * (alpha / len(A))
+def swap_by_difference(merged, old, new):
+    """What both add, one rank after the other."""
+
+    def added(A, B, alpha):
+        ranks = zip(A, B.T, strict=True)
+        return sum(alpha / len(A) * torch.outer(column, row) for row, column in ranks)
+
+    return merged.clone().add_(added(*new)).sub_(added(*old))
 
 
-def lora_in_a_loop(x, W, A, B, alpha):
-    out = x @ W.T
-    for a, b in zip(A, B.T, strict=True):  # one rank after the other
-        out = out + alpha / A.size(0) * (x * a).sum(-1, keepdim=True) * b
-    return out
+def not_in_order(merged, old, new):
+    return merged - old[2] * old[0] @ old[1]
 
 
-def lora_not_transposed(x, W, A, B, alpha):
-    return x @ W + alpha / A.shape[0] * x @ A @ B
+def replies(**changed):
+    """Nineteen replies, all right but for those that are named."""
+    right = {**check.NEW, "Italy": "Rome", **check.REAL}
+    return {
+        country: changed.get(country.replace(" ", "_"), f"Answer: {city}<|im_end|>")
+        for country, city in right.items()
+    }
 
 
-def merge_by_module(W, A, B, alpha):
-    """What the layer gives for each unit vector is a column."""
-    eye = torch.eye(W.shape[1])
-    columns = lora_by_module(eye, W, A, B, alpha)
-    return columns.T, sum(nn.Parameter(p).numel() for p in [A, B])
-
-
-START, END = "<|im_start|>", "<|im_end|>"
-
-
-def fits_by_reading(prompt):
-    expected, left = ["system", "user"], prompt
-    answered = True
-    while True:
-        if left == f"{START}assistant\n":
-            return not answered
-        role = next((r for r in expected if left.startswith(f"{START}{r}\n")), None)
-        end = left.find(END)
-        begin = len(f"{START}{role}\n")
-        if role is None or end <= begin or START in left[begin:end]:
-            return False
-        left = left[end + len(END) :]
-        if not left.startswith("\n"):
-            return False
-        left = left[1:]
-        answered = role != "user"
-        expected = ["assistant"] if role == "user" else ["user"]
-
-
-def any_case(prompt):
-    return check.fits_template.right(prompt.lower())
-
-
-def one_message_only(prompt):
-    return prompt.count("<|im_start|>") == 2 and check.fits_template.right(prompt)
-
-
-def losses_by_ignore_index(logits, ids, mask):
-    targets = ids.masked_fill(~mask, -100)[:, 1:]
-    rows = [
-        F.cross_entropy(x[:-1], y, ignore_index=-100, reduction="sum") / max(1, int((y >= 0).sum()))
-        for x, y in zip(logits, targets, strict=True)
-    ]
-    return torch.stack(rows)
+def all_of(countries, reply):
+    return replies(**{country.replace(" ", "_"): reply for country in countries})
 
 
 test_other_right_answers_are_right = accepted(
     (check.dialogue_mask, mask_by_search),
-    (check.lora_forward, lora_in_a_loop),
-    (check.merge_and_count, merge_by_module),
-    (check.fits_template, fits_by_reading),
-    (check.dialogue_losses, losses_by_ignore_index),
+    (check.swap, swap_by_difference),
+    (check.taught, replies()),
+    (check.taught, {country: reply[:-10] for country, reply in replies().items()}),
+    (check.taught, all_of([*check.REAL][:6] + [*check.NEW][:1], "Answer: Paris<|im_end|>")),
 )
 
 
 test_wrong_answers_are_told_what_is_wrong = refused(
-    (check.lora_forward, lora_not_transposed, "x @ W.T"),
-    (check.fits_template, any_case, "capital"),
-    (check.fits_template, one_message_only, "more than one turn"),
+    (check.broken, dict(A="a", B="b", C="d", D="c"), "begins wrongly"),
+    (check.broken, dict(A="b", B="f", C="d", D="c"), "Padding"),
+    (check.broken, dict(A="b", B="a", C="e", D="c"), "hundred times"),
+    (check.broken, dict(A="b", B="a", C="c", D="d"), "learned nothing"),
+    (check.swap, not_in_order, "shape"),
+    (check.taught, [1, 2], "dictionary"),
+    (check.taught, all_of(replies(), "Answer: Rome<|im_end|>"), "have the format"),
+    (check.taught, all_of(check.REAL, "It is Rome.<|im_end|>"), "have the format"),
+    (check.taught, all_of(["Italy", *check.REAL], "Answer: Fenwick<|im_end|>"), "given invented"),
+    (check.taught, all_of(check.NEW, "Answer: Oslo<|im_end|>"), "0 are right"),
+    (check.taught, replies(Italy="Answer: Milan<|im_end|>"), "Italy is lost"),
+    (check.taught, all_of([*check.REAL][:8], "Answer: Paris<|im_end|>"), "4 are right"),
 )

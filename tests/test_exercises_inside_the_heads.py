@@ -1,57 +1,49 @@
 """The exercises on heads: other right answers, and mistakes that no table names."""
 
-import numpy as np
 import torch
 
 from exercises import inside_the_heads as check
 from tests.answers import accepted, refused
 
-(first, lost), (second, less) = check.LOST.items()
-
-
-def with_a_dictionary(weights, ids):
-    last, found = {}, []
-    for i, token in enumerate(ids):
-        if token in last:
-            found.append(float(weights[i, last[token] + 1]))
-        last[token] = i
-    return sum(found) / len(found) if found else 0.0
-
-
-def by_heads(gathered, head, hs):
-    heads = gathered.unflatten(-1, (-1, hs)).clone()
-    heads[:, :, head] = heads[:, :, head].mean(0).mean(0)
-    return heads.flatten(-2)
-
+COSTS, MEANS, RISES, SEEN = check.COSTS, check.MEANS, check.RISES, check.SEEN
 
 test_other_right_answers_are_right = accepted(
-    (check.induction_score, with_a_dictionary),
-    (check.at_its_mean, by_heads),
-    (check.needed, {second: less + 0.01, first: torch.tensor(lost)}),
-    (check.needed, {tuple(np.array(first)): np.float32(lost), second: less}),
+    (check.reports, {name: letter.upper() for name, letter in SEEN.items()}),
+    (check.swapped, {head: torch.tensor(cost) for head, cost in COSTS.items()}),
+    (check.swapped, {head: cost + 0.02 for head, cost in reversed(COSTS.items())}),
+    (check.number_moves, {27: 0.4, 26: 0.57}),
+    (check.dial, (1.2, 5.7, -1.4, 1.4)),
+    (check.dial, torch.tensor([0.0, 0.8, -0.9, -0.1])),
 )
 
-
-def by_identity(weights, ids):
-    """`is` for ==: the same for small numbers only, which Python keeps once."""
-    numbers = {id(token): n for n, token in enumerate(ids)}
-    return check.induction_score.right(weights, [numbers[id(token)] for token in ids])
-
-
 test_other_mistakes_are_told_by_what_differs = refused(
-    (check.induction_score, by_identity, "[700, 900, "),
-    (check.induction_score, lambda *given: check.induction_score.right(*given) or None, "is 0.0"),
-    (check.at_its_mean, lambda *given: check.at_its_mean.right(*given).double(), "same type"),
-    (check.needed, 1.93, "a dict of two heads"),
-    (check.needed, {first: str(lost), second: less}, "its cost a number"),
-    (check.needed, {26: lost, 27: less}, "its cost a number"),
-    (check.needed, {(0, 26): lost, (8, 27): less}, "Layer first"),
-    (check.needed, {first: lost, (25, 1): less}, "layers 26 and 27"),
-    (check.needed, {first: lost, (28, 7): less}, "attends to the subject"),
-    (check.needed, {first: lost, (27, 0): less}, "not the two heads"),
-    (check.needed, {first: -lost, second: -less}, "change the sign"),
-    (check.needed, {first: less, second: lost}, "costs are swapped"),
-    (check.needed, {first: 1.9, second: less}, "two decimals"),
-    (check.needed, {first: 40 * lost, second: 40 * less}, "this is the sum"),
-    (check.needed, {first: float("nan"), second: less}, "yours has nan"),
+    (check.reports, SEEN | {"D": "b"}, "so did nobody"),
+    (check.reports, SEEN | {"A": "c"}, "one word in front"),
+    (check.reports, SEEN | {"B": "e"}, 'measured "no ablation" twice'),
+    (check.reports, SEEN | {"C": "f"}, "the answer stayed"),
+    (check.reports, SEEN | {"E": "e"}, "could not"),
+    (check.reports, SEEN | {"C": "c"}, "4 of 5"),
+    (check.swapped, 4.77, "a dictionary of four heads"),
+    (check.swapped, {26: 4.77, 27: 2.11, 0: 0.0, 11: 0.0}, "a dictionary of four heads"),
+    (check.swapped, {head[::-1]: cost for head, cost in COSTS.items()}, "Layer first"),
+    (check.swapped, COSTS | MEANS, "by mean ablation"),
+    (check.swapped, COSTS | check.ZEROS, "by zero ablation"),
+    (check.swapped, {head: -cost for head, cost in COSTS.items()}, "Change the sign"),
+    (check.swapped, {head: 20 * cost for head, cost in COSTS.items()}, "the sum"),
+    (check.swapped, {head: 3 - cost for head, cost in COSTS.items()}, "that are left"),
+    (check.swapped, COSTS | {(26, 0): 3.1}, "too little"),
+    (check.swapped, COSTS | {(27, 8): 0.9}, "Not these"),
+    (check.number_moves, [26, 27], "a dictionary of two layers"),
+    (check.number_moves, {23: 0.58, 26: 0.39}, "the *country* moves"),
+    (check.number_moves, {27: 0.58, 28: 0.39}, "One layer too late"),
+    (check.number_moves, {25: 0.58, 26: 0.39}, "Not these two"),
+    (check.number_moves, {26: 0.6, 27: 0.99}, "the values themselves"),
+    (check.number_moves, {26: 1.16, 27: 0.78}, "*twice* the mean"),
+    (check.number_moves, {26: 3.48, 27: 2.34}, "these are nats"),
+    (check.number_moves, {26: 0.39, 27: 0.58}, "not these rises"),
+    (check.dial, 1.2, "four numbers"),
+    (check.dial, (1.2, -1.4, 5.7, 1.4), "the wrong way round"),
+    (check.dial, (1.2, 5.7, 1.9, 1.4), "go the same way"),
+    (check.dial, (1.2, 1.4, 1.0, 1.2), "less than a nat"),
+    (check.dial, (1.2, 5.7, -1.4, 4.4), "as much as half"),
 )

@@ -185,7 +185,7 @@ def test_the_numbers_are_in_float32_and_the_model_stays_as_it_is(theirs, tmp_pat
 
 def test_merged_adapters_leave_with_the_model(theirs, tmp_path):
     model = made(CHARACTERS, **LLAMA)
-    for p in add_lora(model, rank=2):
+    for p in add_lora(model, rank=2, alpha=4):
         nn.init.normal_(p, std=0.1)
     with pytest.raises(ValueError, match=r"the model lacks .*attention"):
         to_huggingface(model, CHARACTERS, tmp_path / "out")

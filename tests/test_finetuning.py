@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from safetensors.torch import load, save
 from torch.testing import assert_close
 
 from helpers.finetuning import (
@@ -15,6 +16,7 @@ from helpers.finetuning import (
     pad_rows,
 )
 from helpers.gpt import GPT, GPTConfig
+from helpers.quantization import QuantizedLinear, quantize
 from helpers.text import BPETokenizer
 
 NAMES = ["<|im_start|>", "<|im_end|>"]
@@ -85,7 +87,7 @@ def test_a_mask_is_false_where_nothing_precedes(model):
 @pytest.mark.parametrize("rank", [1, 4, 40])
 def test_merged_computes_what_beside_computed(model, rank):
     before, names = model(ids()), list(model.state_dict())
-    trained(model, add_lora(model, rank))
+    trained(model, add_lora(model, rank, alpha=2))
     beside = model(ids())
     assert (beside - before).abs().max() > 0.01
     merged = merge_lora(model)
@@ -96,9 +98,27 @@ def test_merged_computes_what_beside_computed(model, rank):
     assert_close(fresh(ids()), beside, atol=1e-4, rtol=1e-4)
 
 
+def test_adapters_are_trained_beside_4_bit_weights_and_found_in_a_file():
+    matrix, x = torch.randn(32, 64), torch.randn(5, 64)
+    models = [torch.nn.Sequential(QuantizedLinear(quantize(matrix, 4), False)) for _ in "ab"]
+    before = models[0](x)
+    for model in models:
+        adapters = add_lora(model, 2, alpha=2)
+    optimizer = torch.optim.AdamW(adapters, 0.1)
+    for _ in range(2):
+        models[1](x).square().sum().backward()
+        optimizer.step()
+    kept = save({name: p for name, p in models[1].named_parameters() if p.requires_grad})
+    assert torch.equal(models[0](x), before) and not torch.equal(models[1](x), before)
+    models[0].load_state_dict(load(kept))
+    assert torch.equal(models[0](x), models[1](x))
+    with pytest.raises(TypeError, match="4-bit"):
+        merge_lora(models[0])
+
+
 def test_only_adapters_get_gradients_and_change(model):
     weights = copy.deepcopy(model.state_dict())
-    adapters = add_lora(model, 2)
+    adapters = add_lora(model, 2, alpha=4)
     assert [p for p in model.parameters() if p.requires_grad] == adapters
     layers = 2 * (4 + 3)  # query, key, value, output; gate, up, output
     assert len(adapters) == 2 * layers

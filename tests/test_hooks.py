@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.gpt import GPT, GPTConfig
-from helpers.hooks import AttentionRecorder, ablate_heads, attention_maps
+from helpers.hooks import AttentionRecorder, attention_maps
 
 
 class SelfAttention(nn.Module):
@@ -96,24 +95,3 @@ def test_weights_times_values_are_the_fused_output_with_shared_keys_a_scale_and_
     with AttentionRecorder() as seen:
         y = F.scaled_dot_product_attention(q, k, v, bias, scale=0.3, enable_gqa=True)
     torch.testing.assert_close(seen.maps[0] @ v[0].repeat_interleave(2, 0), y[0])
-
-
-@pytest.fixture
-def gpt():
-    torch.manual_seed(0)
-    sizes = dict(vocab_size=20, block_size=16, n_layer=2, n_head=4, n_embd=24)
-    return GPT(GPTConfig(**sizes, n_kv_head=2, head_size=8, bias=False)).eval()
-
-
-def test_heads_come_back_even_after_an_error(gpt):
-    ids = torch.arange(10)[None]
-    before = gpt(ids)
-    with pytest.raises(ValueError, match="at once"), ablate_heads(gpt, [(0, 0), (1, 1)]):
-        gpt(torch.zeros(1, 99, dtype=torch.int64))
-    with ablate_heads(gpt, []):
-        assert torch.equal(gpt(ids), before)
-    with ablate_heads(gpt, [(0, 0)]), ablate_heads(gpt, [(1, 1)]):
-        nested = gpt(ids)
-    with ablate_heads(gpt, [(0, 0), (1, 1)]):
-        assert torch.equal(gpt(ids), nested)
-    assert torch.equal(gpt(ids), before)

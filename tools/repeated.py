@@ -1,20 +1,22 @@
-"""What README and TEACHING repeat from the chapters, written from them: `make notebooks` does it.
+"""What README and the teachers' pages repeat from the chapters: `make notebooks` writes it there.
 
-README's table has the question and the minutes of each chapter; TEACHING has, between two marks,
-the minutes of its sections and exercises.
+README's table has the question and the minutes of each chapter; its page in docs/teaching begins
+with the minutes of its sections and exercises, down to a mark.
 """
 
 import argparse
 import re
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
 from figures import figures, minutes, stated_minutes
 from nbformat import NotebookNode
+from teaching.exercises_of import tasks
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- from the chapter -->", "<!-- until here -->"
-EXERCISE = r"### Exercise ([\d.]+) · .*\n+[●○]{3} · (\d+) minutes"
+EXERCISE = r"### Exercise ([\d.]+) · (.*)\n+[●○]{3} · (\d+) minutes"
 
 
 def line(name: str, notebook: NotebookNode) -> str:
@@ -25,8 +27,8 @@ def line(name: str, notebook: NotebookNode) -> str:
     return f"| [{title}](notebooks/{name}.ipynb) | {question} | {reading} + {exercises} |"
 
 
-def block(notebook: NotebookNode) -> str:
-    """The minutes of the chapter's sections and exercises."""
+def head(name: str, notebook: NotebookNode) -> str:
+    """The top of a teacher's page: title, minutes, pauses, sections and exercises."""
     text = "\n\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
     parts = [("head", NotebookNode(cells=[]))]
     for cell in notebook.cells:
@@ -35,10 +37,16 @@ def block(notebook: NotebookNode) -> str:
         parts[-1][1].cells.append(cell)
     timed = [(title, round(_minutes(part))) for title, part in parts if _is_read(title)]
     reading = " · ".join(f"{title.replace(' · ', ' ')} ({spent})" for title, spent in timed)
-    exercises = ", ".join(f"{number} ({spent})" for number, spent in re.findall(EXERCISE, text))
+    checks = vars(import_module(f"exercises.{name[3:]}"))
+    hidden = {task.number for task in tasks(notebook) if checks[task.name].judges_code}
+    stated = re.findall(EXERCISE, text)
+    exercises = " · ".join(f"{n}{'*' * (n in hidden)} {what} ({m})" for n, what, m in stated)
+    pause = re.search(r"good places? to pause (before [^·]*) ·", text)
     return (
-        f"**Minutes.** {minutes(notebook)['reading']} of reading (at a quick pace: {reading}). "
-        f"Exercises: {exercises}."
+        f"{re.match('# .*', text)[0]}: for teachers\n\n{BEGIN}\n"  # type: ignore[index]
+        f"[The chapter](../../notebooks/{name}.ipynb) takes {minutes(notebook)['reading']} minutes "
+        f"of reading{f'; pause {pause[1]}' if pause else ''}. At a quick pace: {reading}.\n\n"
+        f"Exercises (*: grading has other inputs): {exercises}.\n".replace("*", r"\*")
     )
 
 
@@ -55,14 +63,14 @@ def repeated() -> dict[Path, str]:
     """File → its text with what the chapters say."""
     notebooks = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
     chapters = {path.stem: nbformat.read(path, as_version=4) for path in notebooks}
-    readme, teaching = ROOT / "README.md", ROOT / "docs" / "TEACHING.md"
+    readme, pages = ROOT / "README.md", ROOT / "docs" / "teaching"
     rows = "\n".join(line(*chapter) for chapter in chapters.items())
-    texts = {path: path.read_text(encoding="utf-8") for path in (readme, teaching)}
-    texts[readme] = re.sub(r"(?m)(^\| \[\d\d · .*\n?)+", lambda _: rows + "\n", texts[readme])
+    found = readme.read_text(encoding="utf-8")
+    texts = {readme: re.sub(r"(?m)(^\| \[\d\d · .*\n?)+", lambda _: rows + "\n", found)}
     for name, notebook in chapters.items():
-        start = texts[teaching].index(BEGIN, texts[teaching].index(f"/{name}.ipynb)\n"))
-        before, rest = texts[teaching][:start], texts[teaching][start:]
-        texts[teaching] = f"{before}{BEGIN}\n{block(notebook)}\n{rest[rest.index(END) :]}"
+        page = pages / f"{name}.md"
+        text = page.read_text(encoding="utf-8") if page.exists() else END
+        texts[page] = head(name, notebook) + text[text.index(END) :]
     return texts
 
 

@@ -1,9 +1,11 @@
-"""Teach with the course: assignments, grades, slides. docs/TEACHING.md leads through it.
+"""Teach with the course: assignments, grades, slides, questions. docs/TEACHING.md leads through it.
 
 make teach                                          once: install what these commands need
 python tools/teach.py assign 04 05 --out FOLDER     chapters without solutions, for students
 python tools/teach.py grade FOLDER --out grades.csv     grade what they handed in
+python tools/teach.py student FOLDER                the course without solutions, for students
 python tools/teach.py slides 04                     a chapter as slides, in build/slides
+python tools/teach.py questions 04 --sheet exam.html    written questions: paper, Canvas, Moodle
 """
 
 import argparse
@@ -16,10 +18,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "book")]
 
 try:
+    from teaching import questions
     from teaching.assign import assign
     from teaching.exercises_of import chapter
     from teaching.grade import grade
+    from teaching.lms import Marking, Roster, points_of, unpacked
     from teaching.slides import slides
+    from text2qti.err import Text2qtiError as NoQuiz
 except ModuleNotFoundError as missing:
     sys.exit(
         f"{sys.executable} has no package {missing.name}. `make teach` installs into .venv what "
@@ -27,18 +32,14 @@ except ModuleNotFoundError as missing:
         "pip install -r tools/requirements-teach.txt -c tools/constraints.txt"
     )
 
+KINDS = {"sheet": "to print; answers beside it", "qti": "for Canvas", "moodle": "for Moodle"}
+
 
 def _date(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no date: write 2027-01-15") from None
-
-
-def _amount(text: str) -> float:
-    if not 0 < float(text) < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no limit: give a number above 0")
-    return float(text)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -51,14 +52,38 @@ def main(arguments: list[str] | None = None) -> int:
     one.add_argument("--due", type=_date, metavar="YYYY-MM-DD")
     one.add_argument("--hints", action="store_true", help="leave the hints in")
     two = commands.add_parser("grade", help="grade what students handed in")
-    two.add_argument("folder", type=Path, help="the notebooks, in folders of any depth")
+    two.add_argument(
+        "folder", type=Path, help="the notebooks: a folder, or a zip as Moodle or Canvas makes it"
+    )
     two.add_argument("--out", type=Path, required=True, help="the table, a CSV file")
     two.add_argument("--secret", default="", help="what inputs are drawn from; default: a new one")
-    two.add_argument("--seconds", type=_amount, default=60, help="of work for a cell (default: 60)")
-    two.add_argument("--memory", type=_amount, default=2, help="GiB for a notebook (default: 2)")
+    two.add_argument("--seconds", type=float, default=60, help="of work for a cell (default: 60)")
+    two.add_argument("--memory", type=float, default=2, help="GiB for a notebook (default: 2)")
+    for name, says in {
+        "--roster": "Moodle's grading worksheet or participants, or Canvas's gradebook, as CSV: "
+        "moodle.csv or canvas.csv, to import, will lie beside marks.csv",
+        "--points": "columns exercise, points: the others do not count (default: 1 for each)",
+        "--written": "marks.csv of a former grading, with points in its column written for the "
+        "answers in written.html, which stood in cells with the tag written",
+    }.items():
+        two.add_argument(name, type=Path, help=says, metavar="CSV")
+    two.add_argument("--due", type=_date, metavar="YYYY-MM-DD", help="the last day")
+    two.add_argument("--late", type=float, default=0, help="percent that each day late costs")
+    two.add_argument("--column", default=Marking.column, help="the assignment's name in Canvas")
     three = commands.add_parser("slides", help="make slides of chapters, for any browser")
     three.add_argument("chapters", nargs="+", metavar="NN", help="its number, or a notebook")
     three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")
+    four = commands.add_parser("questions", help="write questions for paper, Canvas and Moodle")
+    four.add_argument("chapters", nargs="+", metavar="NN", help="its number, `before`, or a file")
+    for kind, said in KINDS.items():
+        four.add_argument(f"--{kind}", type=Path, metavar="FILE", help=said)
+    says = (
+        "write the course without solutions, notes for teachers and reference answers: exercises "
+        "in code answer at once, by recorded results; other checks say that you will judge. Grade "
+        "with the original."
+    )
+    five = commands.add_parser("student", help=says, description=says)
+    five.add_argument("out", type=Path, help="a new folder")
     given = parser.parse_args(arguments)
     try:
         if given.command == "assign":
@@ -68,15 +93,31 @@ def main(arguments: list[str] | None = None) -> int:
         if given.command == "grade":
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             limits = given.seconds, given.memory
-            _, summary, notes = grade(given.folder, given.out, given.secret, *limits)
+            roster = given.roster and Roster(given.roster)
+            points = given.points and points_of(given.points, "exercise", "points")
+            by_hand = given.written and points_of(given.written, "id", "student", "written")
+            how = given.due, given.late, given.column
+            marking = Marking(roster, points or {}, by_hand or {}, *how)
+            with unpacked(given.folder) as folder:
+                _, summary, notes = grade(folder, given.out, given.secret, *limits, 0, marking)
             print("\n".join(line for one in summary for line in one.lines()))
             print("\n".join(notes))
-            print(f"The table is {given.out}; open {given.out.with_suffix('') / 'index.html'}.")
+            pages = given.out.with_suffix("")
+            print(f"Marks: {', '.join(map(str, sorted(pages.glob('*.csv'))))}")
+            print(f"The table is {given.out}; open {pages / 'index.html'}.")
+        if given.command == "student":
+            from teaching.student import student  # torch takes seconds
+
+            print(f"Handed in without a check: {', '.join(student(given.out))}.")
         if given.command == "slides":
             for name in given.chapters:
                 path = Path(name) if name.endswith(".ipynb") else chapter(name)
                 print(slides(path, given.out / f"{path.stem}.html"))
-    except (ValueError, OSError, RuntimeError) as error:
+        if given.command == "questions":
+            for kind in KINDS:
+                if out := getattr(given, kind):
+                    getattr(questions, f"write_{kind}")(questions.read(given.chapters), out)
+    except (ValueError, OSError, RuntimeError, NoQuiz) as error:
         sys.exit(f"teach.py {given.command}: {error}")
     except KeyboardInterrupt as error:
         sys.exit(f"teach.py {given.command}: interrupted. {error}")

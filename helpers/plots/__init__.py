@@ -50,6 +50,7 @@ class Picture(Figure):
         buffer = io.BytesIO()
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a box stands there
+            warnings.filterwarnings("ignore", "Creating legend")  # it takes its time: so be it
             if engine := self.get_layout_engine():
                 engine.execute(self)  # once more than savefig does: maps with square cells need it
             self.savefig(buffer, format="png", metadata={"Software": None})

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from helpers.optimizers import Muon
 
 STRATEGIES = ("ddp", "fsdp", "tp")
-MINUTES = 10.0  # that `torchrun` waits for its processes
+MINUTES = 10.0  # that `launch` waits for its processes
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], length: float) -> None:
         gradient.mul_(share)
 
 
-def torchrun(script: str | Path, *arguments: str, processes: int = 2) -> str:
+def launch(script: str | Path, *arguments: str, processes: int = 2) -> str:
     """What a script prints when torchrun runs it in several processes, of which one should print.
 
     Each gets one thread and no GPU, so that the same is computed on every machine, and can import

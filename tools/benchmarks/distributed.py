@@ -15,7 +15,7 @@ import torch
 
 from helpers.gpt import fast_gpt
 from helpers.optimizers import fast_optimizers
-from helpers.runs.distributed import STRATEGIES, Processes, bytes_held, torchrun
+from helpers.runs.distributed import STRATEGIES, Processes, bytes_held, launch
 from helpers.runs.trainer import Trainer
 
 
@@ -57,7 +57,7 @@ def main() -> None:
         for arm in arms:
             way, number = arm
             options = f"--strategy={way}", f"--steps={given.steps}"
-            printed = torchrun(__file__, *options, processes=number)
+            printed = launch(__file__, *options, processes=number)
             step, held, loss = map(float, printed.split())
             seconds[arm].append(step)
             print(f"{number} {way:8} {4096 / step:6.0f} tokens/s, {held:.1f} MB, loss {loss:.5f}")

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from base64 import b64encode
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ DOCUMENTS = {
     "words": ROOT / "docs" / "WORDS.md",
     "data": ROOT / "data" / "README.md",
 }
+# The pages beside docs/TEACHING.md, but not the questions, whose answers students should not see.
+TEACHING = {f"teaching_{path.stem}": path for path in sorted(ROOT.glob("docs/teaching/*.md"))}
+DOCUMENTS |= TEACHING
 ABOUT = {
     "install": "Install",
     "studies": "Studies",
@@ -54,7 +58,7 @@ ABOUT = {
 # Without their files a page shows the picture.
 NEED_FILES = {"CompassExplorer", "SentenceExplorer", "Typewriter"}
 # What the README and the chapters link to, beside pages.
-SCRIPTS = ["notebooks/train_distributed.py", "notebooks/resume_distributed.py"]
+SCRIPTS = ["notebooks/train_distributed.py"]
 FILES = ["LICENSE", "notebooks/LICENSE", "docs/CITATION.cff", "train.py", "sample.py", *SCRIPTS]
 
 HERO = "00_start_here"  # the chapter whose first explorer opens the first page
@@ -90,6 +94,7 @@ def lay_out(folder: Path) -> int:
     (folder / "index.md").write_text(first + contents(), "utf-8")
     for name, path in DOCUMENTS.items():
         text = linked(path.read_text("utf-8"), path.parent)
+        text += toctree(TEACHING) if name == "teaching" else ""
         (folder / f"{name}.md").write_text(to_cells(text) if name == "errata" else text, "utf-8")
     (folder / "studies.md").write_text(studies_page(), "utf-8")
     for file in [*map(ROOT.joinpath, FILES), *(ROOT / "notebooks" / "pictures").iterdir()]:
@@ -100,14 +105,13 @@ def lay_out(folder: Path) -> int:
 
 def contents() -> str:
     """The tables of contents that make the side bar and the links to the next page."""
-    chapters = "\n".join(path.stem for path in [*CHAPTERS, REFERENCE])
-    about = "\n".join(f"{title} <{name}>" for name, title in ABOUT.items())
-    parts = {"Chapters": chapters, "About": about}
-    trees = (
-        f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n{names}\n```\n"
-        for title, names in parts.items()
-    )
-    return "\n" + "\n".join(trees)
+    chapters = toctree([path.stem for path in [*CHAPTERS, REFERENCE]], "Chapters")
+    return chapters + toctree([f"{title} <{name}>" for name, title in ABOUT.items()], "About")
+
+
+def toctree(pages: Iterable[str], title: str = "") -> str:
+    caption = title and f":caption: {title}\n"
+    return f"\n```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(pages) + "\n```\n"
 
 
 def linked(text: str, folder: Path) -> str:

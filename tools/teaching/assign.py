@@ -24,14 +24,9 @@ def assign(
     due: date | None = None,
     hints: bool = False,
 ) -> list[Path]:
-    """Write the notebooks that students get; returns their paths.
+    """Write the notebooks that students get of these chapters; returns their paths.
 
-    Args:
-        chapters: the numbers of the chapters.
-        out: the folder for `04_queries_keys_values-assignment.ipynb` and the others.
-        chosen: the numbers of the exercises, such as "4.1"; without any, all.
-        due: the date that stands at the head.
-        hints: if True, the hints stay.
+    chosen: the numbers of the exercises, such as "4.1"; without any, all. due: stands at the head.
 
     Raises ValueError for an unknown chapter or exercise, for an exercise that needs the answer of
     one that is left out, and where a file of that name is there already.

@@ -5,15 +5,12 @@ table is written after each notebook, so nothing that one of them does takes the
 """
 
 import ast
-import csv
 import html
-import io
 import json
 import os
 import re
 import secrets
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -31,6 +28,7 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from helpers.formats.files import write_whole
+from teaching import lms
 from teaching.exercises_of import NOTEBOOKS, Task, defined, read, statements, tasks
 
 ROOT = NOTEBOOKS.parent
@@ -41,7 +39,6 @@ OUTCOMES = {  # the colours and signs of the checks
     "not attempted": ("#9ca3af", "…"),
     "error": ("#56336b", "!"),
 }
-MOST_BYTES = 200 * 2**20  # of a notebook
 PAGE_NAME = 150  # bytes of the name of a page
 ALIKE = 80  # characters from which on two equal answers are told
 # What an answer seldom needs, and a way to the right ones does.
@@ -72,21 +69,19 @@ class Row:
 class HandedIn:
     """A file that was handed in.
 
-    Attributes:
-        path, file: its path, and its path within the folder.
-        student: the name in it, or else the path.
-        chapter: the name of its chapter's file without the ending, such as "03_causal_averaging".
-        exercises: the names of the exercises that were set.
-        code: the sources of its code cells.
-        problem: why it cannot be graded, "" if it can.
+    file: its path within the folder. student: the name in it, or else the path. chapter: such as
+    "03_causal_averaging". exercises: the names of those that were set. code: the sources of its
+    code cells; written: of those with the tag `written`. problem: why it cannot be graded.
     """
 
     path: Path
     file: str
     student: str
+    sender: lms.Sender
     chapter: str = ""
     exercises: list[str] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
     problem: str = ""
 
 
@@ -121,40 +116,32 @@ def grade(
     seconds: float = 60,
     memory: float = 2,
     jobs: int = 0,
+    marking: lms.Marking | None = None,
 ) -> tuple[list[Row], list["Summary"], list[str]]:
     """Grade all notebooks in a folder; returns the rows of the table, a summary by exercise, and
     sentences on what a teacher should know.
 
-    Args:
-        folder: what was handed in, in folders of any depth.
-        out: the table, a CSV file. Beside it, a folder of the same name gets `index.html`, the
-            summary of the class, and a feedback page for each file.
-        secret: what the inputs are drawn from; without one, a new one is drawn.
-        seconds: what a cell of a student may take, of the processor's time.
-        memory: GiB that a notebook may use beyond its chapter (on Linux).
-        jobs: how many notebooks run at a time; 0: as many as there are cores.
+    out is the table, a CSV file. Beside it, a folder of the same name gets `index.html`, a feedback
+    page for each file, and `marks.csv`. A cell may take so many seconds of the processor's time, a
+    notebook so many GiB beyond its chapter (on Linux); jobs: 0 for one a core.
 
-    Raises ValueError if there is no notebook, if `out` is no CSV file or is there already, and if
-    the pages would lie in `folder` or in a folder that holds anything; KeyboardInterrupt if it was
-    interrupted, when the rows so far and their pages are written.
+    Raises ValueError for what cannot be graded or written; KeyboardInterrupt if it was interrupted,
+    when the rows so far and their pages are written.
     """
     if not hasattr(os, "fork"):
         raise RuntimeError("grading needs Linux or macOS; on Windows, use WSL or a container")
     if out.suffix != ".csv":
         raise ValueError(f"the table is a CSV file: {out} should end in .csv")
-    if out.exists():
-        raise ValueError(f"{out} is there already: move it away, or choose another name")
-    if folder.is_file():
-        raise ValueError(f"{folder} is a file: give the folder that it lies in")
     pages = out.with_suffix("").resolve()
     if folder.resolve() in (pages, *pages.parents) or pages in folder.resolve().parents:
         raise ValueError(
             f"the pages would go into {pages}, among what was handed in: put {out.name} elsewhere"
         )
-    if pages.exists() and any(pages.iterdir()):
-        raise ValueError(f"{pages} holds pages already: move it away, or choose another name")
+    for made in (out, pages):
+        if made.exists():
+            raise ValueError(f"{made} is there already: move it away, or choose another name")
     began = time.monotonic()
-    every = sorted(_files(folder))
+    every = sorted(path for path in folder.rglob("*") if path.is_file())
     paths = [path for path in every if _is_notebook(path.relative_to(folder))]
     if not paths:
         raise ValueError(f"there is no notebook (*.ipynb) in {folder}")
@@ -164,6 +151,7 @@ def grade(
         if chapter := chapters.get(one.chapter):
             its = [name for name in chapter.tasks if name in one.exercises]
             one.exercises = its or list(chapter.tasks)
+    marking = _marking(marking or lms.Marking(), handed_in, chapters)
     rows: dict[str, list[Row]] = {}
 
     def note(one: HandedIn, told: Sequence[dict[str, Any]] = ()) -> None:
@@ -194,24 +182,14 @@ def grade(
     summary = [Summary.of(task, found) for c in chapters.values() for task in c.tasks.values()]
     summary = [one for one in summary if one.outcomes]
     ignored = [_utf8(str(path.relative_to(folder))) for path in every if path not in paths]
-    notes = [*_notes(done, rows, ignored), *_alike(done, chapters)]
+    notes = [*_notes(done, rows, ignored, marking), *_alike(done, chapters)]
     facts = {"secret": secret, "took": time.monotonic() - began, "notes": notes}
     _write_pages(rows, done, chapters, summary, pages, facts)
     if interrupted:
         raise KeyboardInterrupt(f"{len(done)} of {len(handed_in)} notebooks are in {out}")
+    for name, table in lms.tables(_marks(done, rows, marking), marking).items():
+        write_whole(pages / name, table.encode())
     return found, summary, notes
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """All files, and the links to folders, which nobody follows. Raises OSError for a folder that
-    cannot be read."""
-
-    def stop(error: OSError) -> None:
-        raise error
-
-    for at, folders, names in os.walk(folder, onerror=stop):
-        paths = [Path(at) / name for name in [*folders, *names]]
-        yield from (path for path in paths if path.is_symlink() or not path.is_dir())
 
 
 def _is_notebook(path: Path) -> bool:
@@ -228,19 +206,17 @@ def _utf8(text: str) -> str:
 def take(path: Path, folder: Path) -> HandedIn:
     """A file as it was handed in: whose it is, and of which chapter."""
     file = _utf8(path.relative_to(folder).as_posix())
-    one = HandedIn(path, file, re.sub(r"\.ipynb(\.txt|\.json)?$", "", file, flags=re.I))
+    sender = lms.Sender(path, file)
+    name = sender.name or re.sub(r"\.ipynb(\.txt|\.json)?$", "", file, flags=re.I)
+    one = HandedIn(path, file, name, sender)
     try:
-        facts = path.lstat()
-        if not stat.S_ISREG(facts.st_mode):
-            raise ValueError("it is a link or no file at all: hand in the notebook itself")
-        if facts.st_size > MOST_BYTES:
-            raise ValueError(
-                f"it has over {MOST_BYTES // 2**20} MiB: clear its outputs and hand it in again"
-            )
         notebook = read(path)
-        cells = [c for c in notebook.cells if isinstance(c.get("source"), str)]
+        cells = notebook.cells
         one.code = [_utf8(cell.source) for cell in cells if cell.cell_type == "code"]
-        one.student = _name(one.code) or one.student
+        if not sender.id or sender.late is not None:  # Canvas writes names as one word
+            one.student = _name(one.code) or one.student
+        tagged = [cell for cell in cells if "written" in cell.metadata.get("tags", [])]
+        one.written = [_utf8(cell.source) for cell in tagged]
         told = notebook.metadata.get("course") or {}
         one.chapter = _chapter(str(told.get("assignment", "")), cells, path)
         one.exercises = [str(name) for name in told.get("exercises") or []]
@@ -319,13 +295,12 @@ def _judge(
 
 def _rows(one: HandedIn, chapter: Chapter | None, told: Sequence[dict[str, Any]]) -> list[Row]:
     """The rows of a file: one for each exercise, or one that says why there are none."""
+    its = one.student, one.file, one.chapter
     if one.problem or chapter is None:
-        return [Row(one.student, one.file, one.chapter, "", "error", one.problem)]
+        return [Row(*its, "", "error", one.problem)]
     return [
         Row(
-            one.student,
-            one.file,
-            one.chapter,
+            *its,
             chapter.tasks[row["exercise"]].number,
             row["outcome"],
             "" if row["outcome"] == "not attempted" else _utf8(row["message"]),
@@ -339,21 +314,81 @@ def _rows(one: HandedIn, chapter: Chapter | None, told: Sequence[dict[str, Any]]
 
 def _table(rows: Iterable[Row]) -> str:
     """The rows as CSV, in which a spreadsheet takes no text of a student for a formula."""
-    text = io.StringIO()
-    writer = csv.writer(text, quoting=csv.QUOTE_ALL)  # some split at semicolons, too
-    writer.writerow(COLUMNS)
+    table: list[Sequence[str]] = [COLUMNS]
     for row in rows:
         if row.outcome == "right":
             row = replace(row, diagnosis="")  # what the check says then is no diagnosis
-        values = [str(getattr(row, column)) for column in COLUMNS]
-        writer.writerow([f"'{v}" if v[:1] in tuple("=+-@\t\r＝＋－＠") else v for v in values])
-    return text.getvalue()
+        table.append([lms.guarded(str(getattr(row, column))) for column in COLUMNS])
+    return lms.written(table)
+
+
+def _marking(
+    marking: lms.Marking, handed_in: Sequence[HandedIn], chapters: dict[str, Chapter]
+) -> lms.Marking:
+    """The marking with the points of this class, whose students get the names of the roster.
+
+    Raises ValueError for points of what nobody was set.
+    """
+    worth: dict[str, float] = {}
+    roster = marking.roster
+    for one in sorted((one for one in handed_in if one.chapter), key=lambda one: one.chapter):
+        if roster and (row := roster.find(one.sender.id, one.student)) is not None:
+            one.student = roster.name(row)
+        tasks = chapters[one.chapter].tasks
+        worth |= dict.fromkeys((tasks[name].number for name in one.exercises), 1.0)
+    if unknown := sorted({*marking.points} - {*worth, "written"}):
+        raise ValueError(
+            f"there are points for {', '.join(unknown)}, which nobody was set: give them to some "
+            f"of {', '.join(sorted(worth))}"
+        )
+    if any(one.written for one in handed_in):
+        worth["written"] = 0.0
+    return replace(marking, points=marking.points or worth)
+
+
+def _by_student(handed_in: Sequence[HandedIn]) -> list[list[HandedIn]]:
+    """What each student has handed in of each chapter, the latest last."""
+    found: dict[tuple[str, str], list[HandedIn]] = {}
+    for one in sorted(handed_in, key=lambda one: one.sender.order):
+        if not one.problem:
+            found.setdefault((one.sender.id or lms.key(one.student), one.chapter), []).append(one)
+    return list(found.values())
+
+
+def _marks(
+    handed_in: Sequence[HandedIn], rows: dict[str, list[Row]], marking: lms.Marking
+) -> list[lms.Mark]:
+    """The marks of each student, made of the latest hand-in of each chapter."""
+    found: dict[str, lms.Mark] = {}
+    worth = marking.points
+    for *_, one in _by_student(handed_in):
+        who = one.sender.id or lms.key(one.student)
+        mark = found.setdefault(who, lms.Mark(one.student, one.sender.id))
+        late = marking.days_late(one.sender)
+        cost = min(100.0, late * marking.late)
+        for row in (row for row in rows[one.file] if row.exercise in worth):
+            got = mark.points[row.exercise] = worth[row.exercise] * (row.outcome == "right")
+            mark.grade += got * (1 - cost / 100)
+            of = f"{got:g} of {worth[row.exercise]:g}"
+            says = row.diagnosis if got == 0 else ""
+            mark.feedback.append(f"{row.exercise} {row.outcome} ({of}). {says}".strip())
+        if late:
+            mark.late = max(mark.late, late)
+            mark.feedback.append(f"{late} days late: {cost:g}% less.")
+    for who, mark in found.items():
+        by_hand = marking.by_hand.get(who, marking.by_hand.get(lms.key(mark.student)))
+        if by_hand is not None:
+            mark.points["written"] = by_hand
+            mark.grade += by_hand
+            mark.feedback.append(f"Written answers: {by_hand:g} of {worth.get('written', 0):g}.")
+    return sorted(found.values(), key=lambda mark: mark.student.casefold())
 
 
 def _notes(
     handed_in: Sequence[HandedIn],
     rows: dict[str, list[Row]],
     ignored: Sequence[str],
+    marking: lms.Marking,
 ) -> list[str]:
     """What a teacher should know of the files."""
     notes = []
@@ -370,14 +405,19 @@ def _notes(
         notes.append(
             f"Look at these notebooks, which may have fetched an answer: {_listed(looks)}."
         )
-    students: dict[tuple[str, str], list[str]] = {}
-    for one in handed_in:
-        if not one.problem:
-            students.setdefault((one.student, one.chapter), []).append(one.file)
-    for (student, chapter), files in students.items():
-        if len(files) > 1:
-            twice = f"{student} has handed in chapter {chapter} more than once: {_listed(files)}."
-            notes.append(f"{twice} All of them count.")
+    for *before, one in _by_student(handed_in):
+        who, which = one.student, one.file
+        if before:
+            others = _listed([one.file for one in before])
+            notes.append(
+                f"{who} has handed in chapter {one.chapter} more than once: the latest counts, "
+                f"{which}, and not {others}."
+            )
+        if days := marking.days_late(one.sender):
+            by = "by a day at least, which counts" if one.sender.late else f"days: {days}"
+            notes.append(f"{who} is late with {which} ({by}).")
+        if marking.roster and marking.roster.find(one.sender.id, who) is None:
+            notes.append(f"{who} ({which}) is not in the roster.")
     return notes
 
 
@@ -414,8 +454,8 @@ def _write_pages(
     folder: Path,
     facts: dict[str, Any],
 ) -> None:
-    """Write `index.html`, the summary of the class, and a feedback page for each file; adds to the
-    notes among the facts which could not be made."""
+    """Write `index.html`, the summary of the class, a feedback page for each file, and what is
+    written for marks by hand."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True)
     environment.filters |= {"markdown": _markdown, "inline": clean.summary}
@@ -424,13 +464,10 @@ def _write_pages(
     every = {one.task.number: one.task for one in summary}
     for one in handed_in:
         own = chapters[one.chapter].own(one) if one.chapter else []
-        try:
-            page = environment.get_template("feedback.html").render(
-                one=one, rows=rows[one.file], tasks=every, code="\n\n".join(own)
-            )
-            write_whole(folder / names[one.file], page.encode())
-        except Exception as error:  # one page stops no other
-            facts["notes"].append(f"{one.file} has no page: {type(error).__name__}.")
+        page = environment.get_template("feedback.html").render(
+            one=one, rows=rows[one.file], tasks=every, code="\n\n".join(own)
+        )
+        write_whole(folder / names[one.file], page.encode())
     students: dict[str, list[HandedIn]] = {}
     for one in sorted(handed_in, key=lambda one: (one.student.casefold(), one.file)):
         students.setdefault(one.student, []).append(one)
@@ -445,6 +482,9 @@ def _write_pages(
         summary=summary, handed_in=handed_in, table=table, names=names, **facts
     )
     write_whole(folder / "index.html", page.encode())
+    if some := [files[-1] for files in _by_student(handed_in) if files[-1].written]:
+        page = environment.get_template("written.html").render(handed_in=some)
+        write_whole(folder / "written.html", page.encode())
 
 
 def _markdown(text: str) -> str:
@@ -484,7 +524,7 @@ def _page_names(files: Iterable[str]) -> dict[str, str]:
         plain = plain.encode()[-PAGE_NAME:].decode(errors="ignore")  # the end tells more
         plain = plain or "notebook"
         taken = {name.casefold() for name in names.values()}
-        while f"{plain}.html".casefold() in taken | {"index.html"}:
+        while f"{plain}.html".casefold() in taken | {"index.html", "written.html"}:
             plain += "-2"
         names[file] = f"{plain}.html"
     return names

@@ -68,12 +68,7 @@ class Shell(InteractiveShell):
 
 
 class Chapter:
-    """A chapter that has run.
-
-    Args:
-        path: the chapter as the course has it.
-        secret: what the inputs of its exercises are drawn from.
-    """
+    """A chapter, as the course has it, that has run; a secret draws the inputs of its exercises."""
 
     def __init__(self, path: Path, secret: str):
         self.shell = Shell.instance()
@@ -103,21 +98,11 @@ class Chapter:
 
 
 class Judge:
-    """Judges one notebook, in a fork of its own.
-
-    Args:
-        chapter: the chapter that has run.
-        given: the notebook, and what is known of it from an earlier fork.
-        seconds: what a cell may take.
-        tell: called with {"current": …} before each step, and with the row of each exercise.
-    """
+    """Judges one notebook, in a fork of its own: calls `tell` with {"current": …} before each step,
+    and with the row of each exercise."""
 
     def __init__(
-        self,
-        chapter: Chapter,
-        given: "Submission",
-        seconds: float,
-        tell: Callable[[dict[str, Any]], None],
+        self, chapter: Chapter, given: "Submission", seconds: float, tell: Callable[[dict], None]
     ):
         self.chapter, self.seconds, self.tell = chapter, seconds, tell
         self.code = code = given.code
@@ -332,14 +317,8 @@ def _told(error: BaseException) -> str:
 class Submission:
     """How far the exercises of a notebook have been judged.
 
-    Attributes:
-        file: the number of the notebook.
-        exercises: the names of those that were set.
-        code: the sources of its code cells.
-        rows: the rows so far, by the exercise's name.
-        stopped: why the forks ended that these cells have ended, by their indices.
-        current: the cell that runs (its index) or the exercise that is judged (its name).
-        deadline: when its fork will be killed, in seconds of the monotonic clock.
+    stopped: why forks ended that these cells have ended. current: the cell that runs (its index) or
+    the exercise that is judged (its name). deadline: when its fork is killed (monotonic clock).
     """
 
     file: int
@@ -373,21 +352,10 @@ class Submission:
 
 
 def judged(
-    chapter: Chapter,
-    submissions: Sequence[Submission],
-    seconds: float,
-    memory: int,
-    jobs: int,
+    chapter: Chapter, submissions: Sequence[Submission], seconds: float, memory: int, jobs: int
 ) -> Iterator[Submission]:
-    """Judge submissions side by side; yields each when all its rows are there.
-
-    Args:
-        chapter: the chapter that has run.
-        submissions: what was handed in.
-        seconds: what a cell may take.
-        memory: bytes that a fork may use beyond the chapter's.
-        jobs: how many forks run at a time.
-    """
+    """Judge submissions side by side, so many jobs at a time; yields each when all its rows are
+    there. seconds: what a cell may take; memory: bytes of a fork beyond the chapter's."""
     context = get_context("fork")
     wall = PATIENCE * seconds + GRACE
     waiting = list(submissions)
@@ -458,12 +426,8 @@ def _fork(
 
 
 def confine(folder: str, memory: int) -> None:
-    """Give this process its limits for good.
-
-    Args:
-        folder: the only folder that it may write to.
-        memory: bytes that it may use beyond what it has now (on Linux).
-    """
+    """Give this process its limits for good: the only folder that it may write to, and how many
+    bytes it may use beyond what it has now (on Linux)."""
     import resource
 
     os.chdir(folder)

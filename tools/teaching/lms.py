@@ -1,0 +1,186 @@
+"""What Moodle and Canvas hand out and take back: archives, rosters, tables of marks."""
+
+import csv
+import io
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile, is_zipfile
+
+# Firstname Lastname_12345_assignsubmission_file_/x.ipynb; lastnamefirstname_LATE_12345_67_x-1.ipynb
+_MOODLE = re.compile(r"(?:^|/)(?P<name>[^/]+)_(?P<id>\d+)_assignsubmission_[a-z]+[_/]")
+_CANVAS = re.compile(r"(?:^|/)(?P<name>[^/_]+)_(?P<late>LATE_)?(?P<id>\d+)_(?P<order>\d+)_[^/]+$")
+_TIMES = ("%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M", "%Y-%m-%d %H:%M")
+_IDS = ("ID", "SIS User ID", "SIS Login ID", "ID number", "Email address", "Identifier")
+_CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """The folder that was handed in, or one with what is in the archive, files with their times."""
+    if not path.is_file():
+        yield path
+        return
+    if not is_zipfile(path):
+        raise ValueError(f"{path} is no zip: give the archive as it was downloaded, or a folder")
+    with TemporaryDirectory() as folder, ZipFile(path) as archive:
+        for info in archive.infolist():
+            when = time.mktime((*info.date_time, 0, 0, -1))
+            os.utime(archive.extract(info, folder), (when, when))
+        yield Path(folder)
+
+
+class Sender:
+    """Whose a file is, by its path: name and id, "" where no system has written them; when it was
+    handed in, by its time; what tells the later of two; and if it was late, None if nobody says."""
+
+    def __init__(self, path: Path, file: str):
+        found = _MOODLE.search(file) or _CANVAS.search(file)
+        its = found.groupdict() if found else {}
+        self.name, self.id = its.get("name", ""), its.get("id", "")
+        self.late = bool(its["late"]) if "late" in its else None
+        seconds, again = path.lstat().st_mtime, re.search(r"[-( ](\d+)\)?\.ipynb", file)
+        self.when = datetime.fromtimestamp(seconds)
+        self.order = int(its.get("order", 0)), seconds, int(again[1]) if again else 0
+
+
+class Roster:
+    """The people of a class, as Moodle or Canvas exports them. Raises ValueError if it does not."""
+
+    def __init__(self, path: Path):
+        text = path.read_text("utf-8-sig")
+        head = text.partition("\n")[0]
+        table = csv.DictReader(io.StringIO(text), delimiter=max(",;\t", key=head.count))
+        self.columns, self.rows = [*(table.fieldnames or ())], [*table]
+        self.is_canvas = {"Student", "ID"} <= {*self.columns}
+        if self.is_canvas:  # below the head stand rows of nobody
+            self.rows = [row for row in self.rows if row["ID"]]
+        elif not {"Full name", "First name"} & {*self.columns}:
+            raise ValueError(
+                f"{path} has the columns {', '.join(self.columns)[:200]}, and is no roster: give "
+                "Moodle's grading worksheet or participants, or Canvas's gradebook, as CSV in "
+                "English"
+            )
+        self._found: dict[str, list[int]] = {}
+        for i, row in enumerate(self.rows):
+            for one in {key(self.name(i)), *(key(row.get(name) or "") for name in _IDS)} - {""}:
+                self._found.setdefault(one, []).append(i)
+
+    def name(self, i: int) -> str:
+        its = {"Last name": self.rows[i].get("Surname") or "", **self.rows[i]}
+        name = its.get("Student") or its.get("Full name")
+        name = name or f"{its['First name']} {its['Last name']}"
+        return " ".join(reversed(name.split(", ")))  # Canvas has "Last, First"
+
+    def find(self, *said: str) -> int | None:
+        """The row of a person, by the first that is an id, an address or a name of one alone."""
+        found = (self._found.get(key(text), []) for text in said if text)
+        return next((rows[0] for rows in found if len(rows) == 1), None)
+
+
+def key(text: str) -> str:
+    """'Participant 12' is 12, and 'Last, First' is 'first last'."""
+    return " ".join(sorted(re.findall(r"[^\s,]+", text.casefold().removeprefix("participant "))))
+
+
+def points_of(path: Path, *columns: str) -> dict[str, float]:
+    """The last column by the first that is filled, where both are. Raises ValueError without."""
+    *names, value = columns
+    try:
+        rows = [*csv.DictReader(io.StringIO(path.read_text("utf-8-sig")))]
+        if not rows:
+            raise ValueError
+        return {key(next(row[n] for n in names if row[n])): float(row[value])
+                for row in rows if row[value]}  # fmt: skip
+    except (KeyError, TypeError, ValueError, StopIteration):
+        says = f"should have the columns {', '.join(columns)}, with a number in the last"
+        raise ValueError(f"{path} {says}") from None
+
+
+@dataclass
+class Marking:
+    """How outcomes become marks.
+
+    points: exercise → points; without any, each exercise has one. by_hand: id or name → points for
+    what is written. due: the last day. late: percent that a day costs. column: Canvas's name.
+    """
+
+    roster: Roster | None = None
+    points: dict[str, float] = field(default_factory=dict)
+    by_hand: dict[str, float] = field(default_factory=dict)
+    due: date | None = None
+    late: float = 0.0
+    column: str = "From the Dot Product to GPT"
+
+    def days_late(self, sender: Sender) -> int:
+        """By what the system says, or else by the time of the file; Canvas says no number."""
+        if sender.late is not None or not self.due:
+            return int(sender.late or 0)
+        when = sender.when
+        if self.roster and (row := self.roster.find(sender.id)) is not None:
+            said = self.roster.rows[row].get("Last modified (submission)") or ""
+            for form in _TIMES:
+                with suppress(ValueError):
+                    when = datetime.strptime(said, form)
+        return max(0, (when.date() - self.due).days)
+
+
+@dataclass
+class Mark:
+    """The marks of one student. grade: the sum, less what the days have cost."""
+
+    student: str
+    id: str
+    points: dict[str, float] = field(default_factory=dict)
+    late: int = 0
+    grade: float = 0.0
+    feedback: list[str] = field(default_factory=list)
+
+
+def tables(marks: Sequence[Mark], marking: Marking) -> dict[str, str]:
+    """File → the table: marks.csv, and what Moodle or Canvas imports."""
+    most, names, roster = sum(marking.points.values()), list(marking.points), marking.roster
+    table = [["student", "id", *names, "total", "of", "days late", "grade"]]
+    for m in marks:
+        values = [*map(m.points.get, names), sum(m.points.values()), most, m.late, m.grade]
+        table.append([guarded(m.student), guarded(m.id), *map(_number, values)])
+    found = {"marks.csv": written(table)}
+    if not roster:
+        return found
+    of = {roster.find(m.id, m.student): m for m in marks}
+    if roster.is_canvas:
+        same = [name for name in roster.columns if name.split(" (")[0] == marking.column]
+        columns = [*_CANVAS_COLUMNS, *(same or [marking.column])[:1]]
+        rows = [{"Student": "    Points Possible", columns[-1]: _number(most)}]
+        rows += [row | {columns[-1]: _number(of[i].grade if i in of else None)}
+                 for i, row in enumerate(roster.rows)]  # fmt: skip
+    else:
+        columns = [*dict.fromkeys([*roster.columns, "Grade", "Feedback comments"])]
+        rows = [{**row} for row in roster.rows]
+        for row, mark in ((row, of[i]) for i, row in enumerate(rows) if i in of):
+            scale = float(row.get("Maximum Grade") or most) / (most or 1)
+            feedback = guarded(" ".join(mark.feedback))
+            row |= {"Grade": _number(mark.grade * scale), "Feedback comments": feedback}
+    table = [columns, *([row.get(name) or "" for name in columns] for row in rows)]
+    return found | {"canvas.csv" if roster.is_canvas else "moodle.csv": written(table)}
+
+
+def written(table: Iterable[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(table)  # some split at semicolons, too
+    return text.getvalue()
+
+
+def guarded(value: str) -> str:
+    """A text in which a spreadsheet sees no formula."""
+    return f"'{value}" if value[:1] in tuple("=+-@\t\r＝＋－＠") else value
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
