@@ -67,7 +67,9 @@ class Memory(nn.Module):
         return self.lm_head(x + self.mlp(self.norm(x)))
 
 
-def run(arm: str, seed: int, *, text_steps: int, fact_steps: int) -> dict[str, float]:
+def run(
+    arm: str, seed: int, *, text_steps: int, fact_steps: int, rate: float = 0.003
+) -> dict[str, float]:
     task, kind = arm.split(": ")
     torch.manual_seed(seed)
     draw = torch.Generator().manual_seed(seed)
@@ -117,7 +119,7 @@ def run(arm: str, seed: int, *, text_steps: int, fact_steps: int) -> dict[str, f
         return {name + note: value.item() for name, value in found.items()}
 
     before = measured(", before training")
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.003, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
     line = lambda t, n: min(1, (t + 1) / 20, 2 * (n - t) / n)  # noqa: E731
     minimize(loss_of, model, optimizer, steps, line, 1.0)
     after = measured()
