@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -94,6 +95,67 @@ def test_an_assignment_is_not_overwritten(tmp_path):
     assign.assign(["0"], tmp_path)
     with pytest.raises(ValueError, match="is there already"):
         assign.assign(["0"], tmp_path)
+
+
+# --- exercises of a teacher's own -------------------------------------------------------------
+
+OWN = (
+    (ROOT / "docs" / "teaching" / "own.md")
+    .read_text("utf-8")
+    .replace("Exercise 4.9", "Exercise 0.9")
+)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """The notebook and the module that docs/teaching/own.md shows, for the first chapter."""
+    path = tmp_path_factory.mktemp("own") / "own.ipynb"
+    text = re.findall(r"```\n(### .+?)\n```", OWN, re.DOTALL)[0]
+    cells = [
+        nbformat.v4.new_markdown_cell(text),
+        nbformat.v4.new_code_cell("tokens_seen = ...", metadata={"tags": ["exercise"]}),
+        nbformat.v4.new_code_cell("check.tokens_seen(tokens_seen)", metadata={"tags": ["check"]}),
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    module = re.findall(r"```python\n(.+?)```", OWN, re.DOTALL)[0]
+    path.with_suffix(".py").write_text(module, "utf-8")
+    return path
+
+
+def test_an_exercise_of_ones_own_is_assigned_and_graded(own, tmp_path):
+    teach.main(["assign", "0", "--own", str(own), "--out", str(tmp_path)])
+    given = exercises_of.read(tmp_path / f"{CHAPTER}-assignment.ipynb")
+    assert "### Exercise 0.9" in "\n".join(cell.source for cell in given.cells)
+    assert "check.tokens_seen" not in "\n".join(code(given))
+    plain = nbformat.writes(given)
+    answers = {
+        "open": "...",
+        "right": "lambda w: 1 / (w * w).sum(1)",
+        "sums": "lambda w: (w**2).sum(1)",
+    }
+    (tmp_path / "in").mkdir()
+    for name, answer in answers.items():
+        handed_in = plain.replace("tokens_seen = ...", f"tokens_seen = {answer}")
+        (tmp_path / "in" / f"{name}.ipynb").write_text(handed_in, "utf-8")
+    rows, *_ = grade.grade(tmp_path / "in", tmp_path / "out.csv", own=own)
+    found = {row.student: row for row in rows if row.exercise == "0.9"}
+    assert found["right"].outcome == "right" and found["open"].outcome == "not attempted"
+    assert "These are the sums of the squares" in found["sums"].diagnosis
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("· 10 minutes", "", "`· 10 minutes`"),
+        ("check.tokens_seen", "tokens_seen", "with the tag check"),
+        ("0.9", "0.1", "like 0.1 already"),
+    ],
+)
+def test_an_own_exercise_of_another_form_is_said(old, new, said, own, tmp_path):
+    other = tmp_path / "own.ipynb"
+    other.write_text(own.read_text("utf-8").replace(old, new), "utf-8")
+    with pytest.raises(SystemExit, match=said):
+        teach.main(["assign", "0", "--own", str(other), "--out", str(tmp_path / "out")])
 
 
 # --- the student edition ----------------------------------------------------------------------

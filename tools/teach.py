@@ -51,6 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     one.add_argument("--exercises", nargs="+", default=[], metavar="N.M", help="default: all")
     one.add_argument("--due", type=_date, metavar="YYYY-MM-DD")
     one.add_argument("--hints", action="store_true", help="leave the hints in")
+    own = "a notebook with exercises of your own, and a module beside it: docs/teaching/own.md"
+    one.add_argument("--own", type=Path, metavar="NOTEBOOK", help=own)
     two = commands.add_parser("grade", help="grade what students handed in")
     two.add_argument(
         "folder", type=Path, help="the notebooks: a folder, or a zip as Moodle or Canvas makes it"
@@ -59,6 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     two.add_argument("--secret", default="", help="what inputs are drawn from; default: a new one")
     two.add_argument("--seconds", type=float, default=60, help="of work for a cell (default: 60)")
     two.add_argument("--memory", type=float, default=2, help="GiB for a notebook (default: 2)")
+    two.add_argument("--own", type=Path, metavar="NOTEBOOK", help=own)
     for name, says in {
         "--roster": "Moodle's grading worksheet or participants, or Canvas's gradebook, as CSV: "
         "moodle.csv or canvas.csv, to import, will lie beside marks.csv",
@@ -88,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if given.command == "assign":
             chosen = [number for text in given.exercises for number in text.split(",") if number]
-            made = assign(given.chapters, given.out, chosen, given.due, given.hints)
+            made = assign(given.chapters, given.out, chosen, given.due, given.hints, given.own)
             print("\n".join(map(str, made)))
         if given.command == "grade":
             signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -99,7 +102,9 @@ def main(arguments: list[str] | None = None) -> int:
             how = given.due, given.late, given.column
             marking = Marking(roster, points or {}, by_hand or {}, *how)
             with unpacked(given.folder) as folder:
-                _, summary, notes = grade(folder, given.out, given.secret, *limits, 0, marking)
+                _, summary, notes = grade(
+                    folder, given.out, given.secret, *limits, 0, marking, given.own
+                )
             print("\n".join(line for one in summary for line in one.lines()))
             print("\n".join(notes))
             pages = given.out.with_suffix("")

@@ -11,7 +11,7 @@ from learn import cleared
 from nbformat import NotebookNode
 
 from helpers.formats.files import write_whole
-from teaching.exercises_of import DETAILS, Task, chapter, embedded, read, tasks
+from teaching.exercises_of import DETAILS, Task, chapter, embedded, tasks, with_own
 
 _ABOUT_HINTS = re.compile(r"[^.\n]*\b(?:[Hh]ints?|solution)\b[^.\n]*\.")
 _NO_HINT = re.compile(r"\n*<details><summary>(?!Hint).*?</details>\n*", re.DOTALL)
@@ -23,16 +23,18 @@ def assign(
     chosen: Sequence[str] = (),
     due: date | None = None,
     hints: bool = False,
+    own: Path | None = None,
 ) -> list[Path]:
     """Write the notebooks that students get of these chapters; returns their paths.
 
     chosen: the numbers of the exercises, such as "4.1"; without any, all. due: stands at the head.
+    own: a notebook with exercises of your own, see `with_own`; students get no check of these.
 
     Raises ValueError for an unknown chapter or exercise, for an exercise that needs the answer of
     one that is left out, and where a file of that name is there already.
     """
     sources = [chapter(number) for number in chapters]
-    books = [(path, read(path)) for path in sources]
+    books = [(path, with_own(path, own)) for path in sources]
     known = {task.number for _, notebook in books for task in tasks(notebook)}
     if unknown := sorted(set(chosen) - known):
         raise ValueError(f"there is no exercise {', '.join(unknown)} in these chapters")
@@ -66,7 +68,8 @@ def assignment(
         head = result.cells[task.first]
         before = head.source[: head.source.index("### Exercise")].rstrip()
         for cell in result.cells[task.first : task.last + 1]:
-            if task not in kept:
+            is_check = "check" in cell.metadata.get("tags", [])
+            if task not in kept or (is_check and cell.metadata.get("own")):
                 cell.metadata["left-out"] = True
             elif cell.cell_type == "markdown":
                 cell.source = closed.sub("\n\n", cell.source).strip()

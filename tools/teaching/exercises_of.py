@@ -97,6 +97,35 @@ def read(path: Path) -> NotebookNode:
         raise ValueError(f"{path.name} cannot be read as a notebook: {why[:200]}") from None
 
 
+def with_own(path: Path, own: Path | None) -> NotebookNode:
+    """A chapter, and behind its exercises those of a teacher's own notebook that have its number.
+
+    They have the form of the chapter's: a text, a stub and a check, whose exercise is declared in
+    the module beside the notebook. Raises ValueError for what has another form.
+    """
+    notebook = read(path)
+    if own is None:
+        return notebook
+    ours, private = tasks(notebook), read(own)
+    try:
+        theirs = [task for task in tasks(private) if task.minutes]
+    except (ValueError, IndexError):
+        raise ValueError(
+            f"{own}: an exercise is a text with a line `### Exercise 4.9 · Title` and `· 10 "
+            "minutes`, a cell with the tag exercise, and a cell with the tag check, `check.NAME(…)`"
+        ) from None
+    theirs = [task for task in theirs if int(task.number.split(".")[0]) == int(path.name[:2])]
+    taken = {one for task in ours for one in (task.number, task.name)}
+    if same := [task.number for task in theirs if taken & {task.number, task.name}]:
+        raise ValueError(f"{own}: the chapter has an exercise like {', '.join(same)} already")
+    cells = [cell for task in theirs for cell in private.cells[task.first : task.last + 1]]
+    for cell in cells:
+        cell.metadata["own"] = True
+    end = ours[-1].last + 1
+    notebook.cells[end:end] = cells
+    return notebook
+
+
 def tasks(notebook: NotebookNode) -> list[Task]:
     """The exercises of a chapter as the course has it, in their order."""
     cells = notebook.cells

@@ -29,7 +29,7 @@ from tqdm import tqdm
 
 from helpers.formats.files import write_whole
 from teaching import lms
-from teaching.exercises_of import NOTEBOOKS, Task, defined, read, statements, tasks
+from teaching.exercises_of import NOTEBOOKS, Task, defined, read, statements, tasks, with_own
 
 ROOT = NOTEBOOKS.parent
 COLUMNS = ("student", "file", "chapter", "exercise", "outcome", "diagnosis", "look", "seconds")
@@ -88,8 +88,8 @@ class HandedIn:
 class Chapter:
     """A chapter of the class: its exercises by name, and what its cells have handed out."""
 
-    def __init__(self, stem: str):
-        notebook = read(NOTEBOOKS / f"{stem}.ipynb")
+    def __init__(self, stem: str, own: Path | None = None):
+        notebook = with_own(NOTEBOOKS / f"{stem}.ipynb", own)
         self.tasks = {task.name: task for task in tasks(notebook)}
         code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
         self.cells = {source.strip() for source in code}
@@ -117,13 +117,15 @@ def grade(
     memory: float = 2,
     jobs: int = 0,
     marking: lms.Marking | None = None,
+    own: Path | None = None,
 ) -> tuple[list[Row], list["Summary"], list[str]]:
     """Grade all notebooks in a folder; returns the rows of the table, a summary by exercise, and
     sentences on what a teacher should know.
 
     out is the table, a CSV file. Beside it, a folder of the same name gets `index.html`, a feedback
     page for each file, and `marks.csv`. A cell may take so many seconds of the processor's time, a
-    notebook so many GiB beyond its chapter (on Linux); jobs: 0 for one a core.
+    notebook so many GiB beyond its chapter (on Linux); jobs: 0 for one a core. own: a notebook with
+    exercises of your own, see `with_own`.
 
     Raises ValueError for what cannot be graded or written; KeyboardInterrupt if it was interrupted,
     when the rows so far and their pages are written.
@@ -146,7 +148,8 @@ def grade(
     if not paths:
         raise ValueError(f"there is no notebook (*.ipynb) in {folder}")
     handed_in = [take(path, folder) for path in paths]
-    chapters = {stem: Chapter(stem) for stem in sorted({one.chapter for one in handed_in} - {""})}
+    stems = sorted({one.chapter for one in handed_in} - {""})
+    chapters = {stem: Chapter(stem, own) for stem in stems}
     for one in handed_in:
         if chapter := chapters.get(one.chapter):
             its = [name for name in chapter.tasks if name in one.exercises]
@@ -164,12 +167,13 @@ def grade(
             note(one)
     secret = secret or secrets.token_hex(8)
     limits = {"seconds": seconds, "memory": int(memory * 2**30), "jobs": jobs or os.cpu_count()}
+    how = limits | {"secret": secret, "own": own and str(own.resolve())}
     interrupted = False
     try:
         for stem in chapters:
             these = [one for one in handed_in if one.chapter == stem and not one.problem]
             try:
-                for one, told in _judge(stem, these, secret, limits):
+                for one, told in _judge(stem, these, how):
                     note(one, told)
             except RuntimeError as error:
                 for one in (one for one in these if one.file not in rows):
@@ -249,7 +253,7 @@ def _name(code: Sequence[str]) -> str:
 
 
 def _judge(
-    stem: str, handed_in: Sequence[HandedIn], secret: str, limits: dict[str, Any]
+    stem: str, handed_in: Sequence[HandedIn], how: dict[str, Any]
 ) -> Iterator[tuple[HandedIn, list[dict[str, Any]]]]:
     """Each notebook of a chapter with what its exercises gave, as soon as it is judged.
 
@@ -277,7 +281,7 @@ def _judge(
     assert worker.stdin and worker.stdout
     bar = tqdm(total=len(handed_in), desc=f"chapter {stem}", unit="notebook")
     try:
-        print(json.dumps(limits | request | {"secret": secret}), file=worker.stdin, flush=True)
+        print(json.dumps(how | request), file=worker.stdin, flush=True)
         for line in worker.stdout:
             said = json.loads(line)
             if "problem" in said:

@@ -22,15 +22,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import FrameType, FunctionType, SimpleNamespace
+from types import FrameType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from teaching.exercises_of import check_call, check_calls, defined, read, statements, tasks
+from teaching.exercises_of import check_call, check_calls, defined, statements, tasks, with_own
 
 GRACE = 15  # seconds of work beyond the limit after which a fork is killed
 PATIENCE = 10  # times the limit: seconds after which a fork is killed that merely waits
@@ -68,11 +69,12 @@ class Shell(InteractiveShell):
 
 
 class Chapter:
-    """A chapter, as the course has it, that has run; a secret draws the inputs of its exercises."""
+    """A chapter, as the course has it, that has run; a secret draws the inputs of its exercises.
+    own: a notebook with exercises of the teacher's own; the module beside it declares them."""
 
-    def __init__(self, path: Path, secret: str):
+    def __init__(self, path: Path, secret: str, own: Path | None = None):
         self.shell = Shell.instance()
-        notebook = read(path)
+        notebook = with_own(path, own)
         code = [cell for cell in notebook.cells if cell.cell_type == "code"]
         self.handed_out = {cell.source.strip() for cell in code}
         self.has_run = set()
@@ -83,7 +85,9 @@ class Chapter:
                 self.has_run.add(cell.source.strip())
         self.topic = import_module(f"exercises.{path.stem[3:]}")
         sys.modules["exercises.check"].secret = secret  # type: ignore[attr-defined]
-        self.exercises = {name: getattr(self.topic, name) for name in self.tasks}
+        declared = [self.topic, *([_own_module(own)] if own else [])]
+        held = {name: one for module in declared for name, one in vars(module).items()}
+        self.exercises = {name: held[name] for name in self.tasks}
         self.sealed = self.seal()
 
     def seal(self) -> list[tuple[int, ...]]:
@@ -95,6 +99,15 @@ class Chapter:
             values = [value for name, value in vars(one).items() if name != "_failed"]
             held += [(v, tuple(v) if isinstance(v, (list, dict)) else ()) for v in values]
         return [(id(x), id(getattr(x, "__code__", None)), *map(id, inside)) for x, inside in held]
+
+
+def _own_module(notebook: Path) -> ModuleType:
+    """The module beside a teacher's notebook, as one of the package `exercises`."""
+    spec = spec_from_file_location("exercises.own", notebook.with_suffix(".py"))
+    assert spec and spec.loader
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class Judge:
@@ -471,7 +484,8 @@ def main() -> int:
     path = Path(request["chapter"])
     os.chdir(path.parent)
     try:
-        chapter = Chapter(path, request.pop("secret"))
+        own = request.pop("own")
+        chapter = Chapter(path, request.pop("secret"), own and Path(own))
     except Exception as error:
         say({"problem": _told(error)})
         return 1
