@@ -41,7 +41,7 @@ def head(name: str, notebook: NotebookNode) -> str:
     hidden = {task.number for task in tasks(notebook) if checks[task.name].judges_code}
     stated = re.findall(EXERCISE, text)
     exercises = " · ".join(f"{n}{'*' * (n in hidden)} {what} ({m})" for n, what, m in stated)
-    pause = re.search(r"good places? to pause (before [^·]*) ·", text)
+    pause = re.search(r"minutes, with [^·]*?((?:before|after) sections? [^·]*) ·", text)
     return (
         f"{re.match('# .*', text)[0]}: for teachers\n\n{BEGIN}\n"  # type: ignore[index]
         f"[The chapter](../../notebooks/{name}.ipynb) takes {minutes(notebook)['reading']} minutes "
