@@ -30,6 +30,7 @@ def test_questions_survive_their_way_to_paper_canvas_and_moodle(tmp_path):
     text = moodle[-1].findtext("questiontext/text")
     assert r"<code>a &lt; b &amp; c</code> in " in text and r"\(\frac{a}{b} &lt; 1\)" in text
     assert [a.get("fraction") for a in moodle[-1].findall("answer")] == ["100", "0"]
+    assert b"&gt; &lt;" not in outs["moodle"].read_bytes()  # Moodle would drop the space
     texts = [element.text for element in canvas if element.tag.endswith("}mattext")]
     assert any("x]]&gt;y" in t for t in texts) and not any("1 point:" in t for t in texts)
     assert "1 point:" not in outs["sheet"].read_text("utf-8")

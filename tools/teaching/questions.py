@@ -64,7 +64,8 @@ def write_moodle(texts: Sequence[str], path: Path) -> None:
         _text(category, "category", f"$course$/top/{(one.title_raw or '').replace('/', '//')}")
         for number, asked in enumerate(questions(one), 1):
             _add(root, f"{one.title_raw}, {number}", asked)
-    write_whole(path, tostring(root, "utf-8", xml_declaration=True))
+    xml = tostring(root, "utf-8", xml_declaration=True)
+    write_whole(path, re.sub(rb"(?<!\]\])&gt;", b">", xml))  # Moodle drops spaces between entities
 
 
 def _add(root: Element, name: str, asked: Question) -> None:
@@ -87,9 +88,13 @@ def _add(root: Element, name: str, asked: Question) -> None:
         worth = "100" if choice.correct else "0"
         answer = _text(into, "answer", choice.choice_raw, not choice.shortans, fraction=worth)
         _text(answer, "feedback", choice.feedback_raw or "", True)
-    if asked.incorrect_feedback_raw and _MOODLE[kind] != "multichoice":
+    said = {"correct": asked.correct_feedback_raw, "incorrect": asked.incorrect_feedback_raw}
+    if _MOODLE[kind] == "multichoice":
+        for which in filter(said.get, said):
+            _text(into, f"{which}feedback", said[which] or "", True)
+    elif said["incorrect"]:
         answer = _text(into, "answer", "*", fraction="0")
-        _text(answer, "feedback", asked.incorrect_feedback_raw, True)
+        _text(answer, "feedback", said["incorrect"], True)
 
 
 def _text(into: Element, tag: str, text: str, markdown: bool = False, **more: str) -> Element:
