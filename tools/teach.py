@@ -93,6 +93,9 @@ def main(arguments: list[str] | None = None) -> int:
         if given.command == "grade":
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             limits = given.seconds, given.memory
+            for path in filter(None, (given.folder, given.roster, given.points, given.written)):
+                if not path.exists():
+                    raise ValueError(f"there is no {path}")
             roster = given.roster and Roster(given.roster)
             points = given.points and points_of(given.points, "exercise", "points")
             by_hand = given.written and points_of(given.written, "id", "student", "written")
@@ -114,6 +117,8 @@ def main(arguments: list[str] | None = None) -> int:
                 path = Path(name) if name.endswith(".ipynb") else chapter(name)
                 print(slides(path, given.out / f"{path.stem}.html"))
         if given.command == "questions":
+            if not any(getattr(given, kind) for kind in KINDS):
+                raise ValueError(f"for what? Give --{' FILE, --'.join(KINDS)} FILE, or several")
             for kind in KINDS:
                 if out := getattr(given, kind):
                     getattr(questions, f"write_{kind}")(questions.read(given.chapters), out)

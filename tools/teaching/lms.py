@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import re
 import time
@@ -14,11 +15,12 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile, is_zipfile
 
 # Firstname Lastname_12345_assignsubmission_file_/x.ipynb; lastnamefirstname_LATE_12345_67_x-1.ipynb
-_MOODLE = re.compile(r"(?:^|/)(?P<name>[^/]+)_(?P<id>\d+)_assignsubmission_[a-z]+[_/]")
+_MOODLE = re.compile(r"^(?:.*/)?(?P<name>[^/]+)_(?P<id>\d+)_assignsubmission_[a-z]+(?:_/?|/)")
 _CANVAS = re.compile(r"(?:^|/)(?P<name>[^/_]+)_(?P<late>LATE_)?(?P<id>\d+)_(?P<order>\d+)_[^/]+$")
 _TIMES = ("%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M", "%Y-%m-%d %H:%M")
-_IDS = ("ID", "SIS User ID", "SIS Login ID", "ID number", "Email address", "Identifier")
+_IDS = ("ID", "Identifier", "Email address", "SIS User ID", "SIS Login ID", "ID number")
 _CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+_ASSIGNMENT = re.compile(r" \(\d+\)$")  # Canvas writes its number behind its name
 
 
 @contextmanager
@@ -50,16 +52,44 @@ class Sender:
         self.order = int(its.get("order", 0)), seconds, int(again[1]) if again else 0
 
 
+def short(file: str) -> str:
+    """The path of a file without what Moodle writes around the name and the number of a person."""
+    return _MOODLE.sub(r"\g<name>_\g<id>/", file)
+
+
+def natural(text: str) -> list[str | int]:
+    """What sorts 2 before 10."""
+    parts = re.split(r"(\d+)", text.casefold())
+    return [int(part) if i % 2 else part for i, part in enumerate(parts)]
+
+
+def _table(path: Path) -> "csv.DictReader[str]":
+    """A table as spreadsheets save it: in Unicode or Latin-1, with any delimiter."""
+    content = path.read_bytes()
+    try:
+        text = content.decode(json.detect_encoding(content))
+    except UnicodeDecodeError:
+        text = content.decode("cp1252", "replace")
+    head = text.partition("\n")[0]
+    return csv.DictReader(io.StringIO(text), delimiter=max(",;\t", key=head.count))
+
+
 class Roster:
-    """The people of a class, as Moodle or Canvas exports them. Raises ValueError if it does not."""
+    """The people of a class, as Moodle or Canvas exports them. Raises ValueError if it does not.
+
+    times: row → when Moodle says that somebody handed in; unread: what it says in another language.
+    possible: Canvas's row of the points possible, if it is there.
+    """
 
     def __init__(self, path: Path):
-        text = path.read_text("utf-8-sig")
-        head = text.partition("\n")[0]
-        table = csv.DictReader(io.StringIO(text), delimiter=max(",;\t", key=head.count))
+        table = _table(path)
         self.columns, self.rows = [*(table.fieldnames or ())], [*table]
         self.is_canvas = {"Student", "ID"} <= {*self.columns}
+        self.possible: dict[str, str] = {}
         if self.is_canvas:  # below the head stand rows of nobody
+            for row in self.rows:
+                if row["Student"].strip() == "Points Possible":
+                    self.possible = row
             self.rows = [row for row in self.rows if row["ID"]]
         elif not {"Full name", "First name"} & {*self.columns}:
             raise ValueError(
@@ -67,8 +97,14 @@ class Roster:
                 "Moodle's grading worksheet or participants, or Canvas's gradebook, as CSV in "
                 "English"
             )
+        self.times: dict[int | None, datetime] = {}
+        self.unread: list[str] = []
         self._found: dict[str, list[int]] = {}
         for i, row in enumerate(self.rows):
+            if when := _time(said := row.get("Last modified (submission)") or "-"):
+                self.times[i] = when
+            elif said != "-":
+                self.unread.append(said)
             for one in {key(self.name(i)), *(key(row.get(name) or "") for name in _IDS)} - {""}:
                 self._found.setdefault(one, []).append(i)
 
@@ -78,10 +114,20 @@ class Roster:
         name = name or f"{its['First name']} {its['Last name']}"
         return " ".join(reversed(name.split(", ")))  # Canvas has "Last, First"
 
+    def id(self, i: int) -> str:
+        return next((key(said) for name in _IDS if (said := self.rows[i].get(name))), "")
+
     def find(self, *said: str) -> int | None:
         """The row of a person, by the first that is an id, an address or a name of one alone."""
         found = (self._found.get(key(text), []) for text in said if text)
         return next((rows[0] for rows in found if len(rows) == 1), None)
+
+
+def _time(said: str) -> datetime | None:
+    for form in _TIMES:
+        with suppress(ValueError):
+            return datetime.strptime(said, form)
+    return None
 
 
 def key(text: str) -> str:
@@ -93,10 +139,10 @@ def points_of(path: Path, *columns: str) -> dict[str, float]:
     """The last column by the first that is filled, where both are. Raises ValueError without."""
     *names, value = columns
     try:
-        rows = [*csv.DictReader(io.StringIO(path.read_text("utf-8-sig")))]
+        rows = [*_table(path)]
         if not rows:
             raise ValueError
-        return {key(next(row[n] for n in names if row[n])): float(row[value])
+        return {key(next(row[n] for n in names if row[n])): float(row[value].replace(",", "."))
                 for row in rows if row[value]}  # fmt: skip
     except (KeyError, TypeError, ValueError, StopIteration):
         says = f"should have the columns {', '.join(columns)}, with a number in the last"
@@ -109,6 +155,7 @@ class Marking:
 
     points: exercise → points; without any, each exercise has one. by_hand: id or name → points for
     what is written. due: the last day. late: percent that a day costs. column: Canvas's name.
+    absent: the marks of those in the roster who have handed in nothing.
     """
 
     roster: Roster | None = None
@@ -117,56 +164,76 @@ class Marking:
     due: date | None = None
     late: float = 0.0
     column: str = "From the Dot Product to GPT"
+    absent: list["Mark"] = field(default_factory=list)
 
     def days_late(self, sender: Sender) -> int:
         """By what the system says, or else by the time of the file; Canvas says no number."""
         if sender.late is not None or not self.due:
             return int(sender.late or 0)
-        when = sender.when
-        if self.roster and (row := self.roster.find(sender.id)) is not None:
-            said = self.roster.rows[row].get("Last modified (submission)") or ""
-            for form in _TIMES:
-                with suppress(ValueError):
-                    when = datetime.strptime(said, form)
-        return max(0, (when.date() - self.due).days)
+        said = self.roster and self.roster.times.get(self.roster.find(sender.id))
+        return max(0, ((said or sender.when).date() - self.due).days)
+
+    @property
+    def in_canvas(self) -> str:
+        """The assignment's column in Canvas's gradebook."""
+        columns = self.roster.columns if self.roster else []
+        same = [name for name in columns if _ASSIGNMENT.sub("", name) == self.column]
+        return (same or [self.column])[0]
+
+    def notes(self) -> list[str]:
+        """What a teacher should know of the roster."""
+        roster, notes = self.roster, []
+        if roster and roster.unread and self.due:
+            notes.append(
+                f"{len(roster.unread)} dates in the roster cannot be read, such as "
+                f"{roster.unread[0]!r}: the times of the files count instead, which may be those "
+                "of the download. Export the roster in English."
+            )
+        if roster and roster.is_canvas and self.in_canvas not in roster.columns:
+            there = ", ".join(filter(_ASSIGNMENT.search, roster.columns)) or "no assignment"
+            notes.append(
+                f"Canvas would make a new column {self.column!r} of canvas.csv: the gradebook has "
+                f"{there}. --column chooses one."
+            )
+        return notes
 
 
 @dataclass
 class Mark:
-    """The marks of one student. grade: the sum, less what the days have cost."""
+    """The marks of one student. grade: the sum, less what the days have cost; or None: nothing."""
 
     student: str
     id: str
     points: dict[str, float] = field(default_factory=dict)
     late: int = 0
-    grade: float = 0.0
+    grade: float | None = None
     feedback: list[str] = field(default_factory=list)
 
 
 def tables(marks: Sequence[Mark], marking: Marking) -> dict[str, str]:
     """File → the table: marks.csv, and what Moodle or Canvas imports."""
     most, names, roster = sum(marking.points.values()), list(marking.points), marking.roster
-    table = [["student", "id", *names, "total", "of", "days late", "grade"]]
+    table = [["student", "id", *names, "total", "of", "days late", "grade", "feedback"]]
     for m in marks:
-        values = [*map(m.points.get, names), sum(m.points.values()), most, m.late, m.grade]
-        table.append([guarded(m.student), guarded(m.id), *map(_number, values)])
+        total = None if m.grade is None else sum(m.points.values())
+        values = map(_number, [*map(m.points.get, names), total, most, m.late, m.grade])
+        table.append([guarded(m.student), guarded(m.id), *values, guarded(" ".join(m.feedback))])
     found = {"marks.csv": written(table)}
     if not roster:
         return found
+    grade = marking.in_canvas if roster.is_canvas else "Grade"
+    best = _points(roster.possible.get(grade)) or most
     of = {roster.find(m.id, m.student): m for m in marks}
-    if roster.is_canvas:
-        same = [name for name in roster.columns if name.split(" (")[0] == marking.column]
-        columns = [*_CANVAS_COLUMNS, *(same or [marking.column])[:1]]
-        rows = [{"Student": "    Points Possible", columns[-1]: _number(most)}]
-        rows += [row | {columns[-1]: _number(of[i].grade if i in of else None)}
-                 for i, row in enumerate(roster.rows)]  # fmt: skip
-    else:
-        columns = [*dict.fromkeys([*roster.columns, "Grade", "Feedback comments"])]
-        rows = [{**row} for row in roster.rows]
-        for row, mark in ((row, of[i]) for i, row in enumerate(rows) if i in of):
-            scale = float(row.get("Maximum Grade") or most) / (most or 1)
+    rows = [{**row} for row in roster.rows]
+    for i, row in enumerate(rows):
+        if (mark := of.get(i)) and mark.grade is not None:
+            scale = (_points(row.get("Maximum Grade")) or best) / (most or 1)
             feedback = guarded(" ".join(mark.feedback))
-            row |= {"Grade": _number(mark.grade * scale), "Feedback comments": feedback}
+            row |= {grade: _number(mark.grade * scale), "Feedback comments": feedback}
+    columns = [*dict.fromkeys([*roster.columns, grade, "Feedback comments"])]
+    if roster.is_canvas:
+        columns = [*_CANVAS_COLUMNS, grade]
+        rows.insert(0, {"Student": "    Points Possible", grade: _number(best)})
     table = [columns, *([row.get(name) or "" for name in columns] for row in rows)]
     return found | {"canvas.csv" if roster.is_canvas else "moodle.csv": written(table)}
 
@@ -180,6 +247,11 @@ def written(table: Iterable[Sequence[str]]) -> str:
 def guarded(value: str) -> str:
     """A text in which a spreadsheet sees no formula."""
     return f"'{value}" if value[:1] in tuple("=+-@\t\r＝＋－＠") else value
+
+
+def _points(said: str | None) -> float:
+    """The points that a system says, or 0."""
+    return float(said.replace(",", ".")) if said and re.fullmatch(r"\d+([.,]\d+)?", said) else 0.0
 
 
 def _number(value: float | None) -> str:
