@@ -71,8 +71,8 @@ class HandedIn:
 
     file: its path within the folder. student: the name in it, or else the path. chapter: such as
     "03_causal_averaging". exercises: the names of those that were set. code: the sources of its
-    code cells; written: of those with the tag `written`. problem: why it cannot be graded. id: of
-    the student, if it is known. unknown: what was set, and the chapter has not.
+    code cells; written: of those with the tag `written`. problem: why it cannot be graded. short:
+    what notes call the file. id: of the student. unknown: what was set, and the chapter has not.
     """
 
     path: Path
@@ -84,16 +84,13 @@ class HandedIn:
     code: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     problem: str = ""
+    short: str = ""
     id: str = ""
     unknown: list[str] = field(default_factory=list)
 
     @property
     def who(self) -> str:
         return self.id or lms.key(self.student)
-
-    @property
-    def short(self) -> str:
-        return lms.short(self.file)
 
 
 class Chapter:
@@ -152,8 +149,7 @@ def grade(
         if made.exists():
             raise ValueError(f"{made} is there already: move it away, or choose another name")
     began = time.monotonic()
-    every = [path for path in folder.rglob("*") if path.is_file()]
-    every = sorted(every, key=lambda path: lms.natural(str(path)))
+    every = sorted(filter(Path.is_file, folder.rglob("*")), key=lms.natural)
     paths = [path for path in every if _is_notebook(path.relative_to(folder))]
     if not paths:
         raise ValueError(f"there is no notebook (*.ipynb) in {folder}")
@@ -197,8 +193,7 @@ def grade(
     counts = [row for one in _counting(done) for row in rows[one.file]]
     summary = [Summary.of(task, counts) for c in chapters.values() for task in c.tasks.values()]
     summary = [one for one in summary if one.outcomes]
-    ignored = [one.short for one in others]
-    notes = [*_notes(handed_in, rows, ignored, marking), *_alike(done, chapters)]
+    notes = [*_notes(handed_in, rows, others, marking), *_alike(done, chapters)]
     facts = {"secret": secret, "took": time.monotonic() - began, "notes": notes}
     _write_pages(rows, done, chapters, summary, pages, facts)
     if interrupted:
@@ -224,7 +219,7 @@ def take(path: Path, folder: Path) -> HandedIn:
     file = _utf8(path.relative_to(folder).as_posix())
     sender = lms.Sender(path, file)
     name = sender.name or re.sub(r"\.ipynb(\.txt|\.json)?$", "", file, flags=re.I)
-    one = HandedIn(path, file, name, sender, id=sender.id)
+    one = HandedIn(path, file, name, sender, short=sender.short, id=sender.id)
     try:
         notebook = read(path)
     except ValueError:
@@ -296,13 +291,11 @@ def _judge(
         start_new_session=True,  # an interruption reaches this process alone
     )
     assert worker.stdin and worker.stdout
-    judged, heard = (
-        0,
-        tqdm(worker.stdout, f"chapter {stem}", len(handed_in), unit="notebook", disable=None),
-    )
+    judged = 0
     try:
         print(json.dumps(limits | request | {"secret": secret}), file=worker.stdin, flush=True)
-        for line in heard:
+        total = len(handed_in)
+        for line in tqdm(worker.stdout, f"chapter {stem}", total, unit="notebook", disable=None):
             said = json.loads(line)
             if "problem" in said:
                 raise RuntimeError(_utf8(said["problem"]))
@@ -353,15 +346,13 @@ def _marking(
     Raises ValueError for points of what nobody was set.
     """
     worth: dict[str, float] = {}
-    absent: list[lms.Mark] = []
-    if roster := marking.roster:
-        rows = [roster.find(one.id, one.student) for one in handed_in]
-        for one, row in zip(handed_in, rows, strict=True):
-            if row is not None:
-                one.student, one.id = roster.name(row), one.id or roster.id(row)
-        for i in {*range(len(roster.rows))} - {*rows}:
-            nothing = ["Nothing handed in."]
-            absent.append(lms.Mark(roster.name(i), roster.id(i), feedback=nothing))
+    roster = marking.roster
+    everybody = roster.marks() if roster else {}
+    absent = {**everybody}
+    for one in handed_in:
+        if roster and (row := roster.find(one.id, one.student)) is not None:
+            one.student, one.id = everybody[row].student, one.id or everybody[row].id
+            absent.pop(row, None)
     for one in sorted((one for one in handed_in if one.chapter), key=lambda one: one.chapter):
         tasks = chapters[one.chapter].tasks
         worth |= dict.fromkeys((tasks[name].number for name in one.exercises), 1.0)
@@ -372,7 +363,7 @@ def _marking(
         )
     if any(one.written for one in handed_in):
         worth["written"] = 0.0
-    return replace(marking, points=marking.points or worth, absent=absent)
+    return replace(marking, points=marking.points or worth, absent=[*absent.values()])
 
 
 def _counting(handed_in: Iterable[HandedIn]) -> list[HandedIn]:
@@ -406,7 +397,7 @@ def _marks(
             of = f"{got:g} of {worth[row.exercise]:g}"
             says = row.diagnosis if got == 0 else ""
             mark.feedback.append(f"{row.exercise} {row.outcome} ({of}). {says}".strip())
-        if late and not one.problem:
+        if late:
             mark.late = max(mark.late, late)
             mark.feedback.append(f"{late} day{'s' * (late > 1)} late: {cost:g}% less.")
     marks = sorted([*found.values(), *marking.absent], key=lambda mark: lms.natural(mark.student))
@@ -422,12 +413,12 @@ def _marks(
 def _notes(
     handed_in: Sequence[HandedIn],
     rows: dict[str, list[Row]],
-    ignored: Sequence[str],
+    others: Sequence[HandedIn],
     marking: lms.Marking,
 ) -> list[str]:
     """What a teacher should know of the files."""
     notes = marking.notes()
-    if ignored:
+    if ignored := [one.short for one in others]:
         archives = " Unpack the archives first." * any(
             re.search(r"\.(zip|7z|rar|tar|gz)$", name, re.I) for name in ignored
         )

@@ -20,7 +20,7 @@ _CANVAS = re.compile(r"(?:^|/)(?P<name>[^/_]+)_(?P<late>LATE_)?(?P<id>\d+)_(?P<o
 _TIMES = ("%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M", "%Y-%m-%d %H:%M")
 _IDS = ("ID", "Identifier", "Email address", "SIS User ID", "SIS Login ID", "ID number")
 _CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
-_ASSIGNMENT = re.compile(r" \(\d+\)$")  # Canvas writes its number behind its name
+_NUMBER = re.compile(r" \(\d+\)$")  # of an assignment in Canvas, behind its name
 
 
 @contextmanager
@@ -40,11 +40,13 @@ def unpacked(path: Path) -> Iterator[Path]:
 
 class Sender:
     """Whose a file is, by its path: name and id, "" where no system has written them; when it was
-    handed in, by its time; what tells the later of two; and if it was late, None if nobody says."""
+    handed in, by its time; what tells the later of two; and if it was late, None if nobody says.
+    short: the path without what Moodle writes around name and id."""
 
     def __init__(self, path: Path, file: str):
         found = _MOODLE.search(file) or _CANVAS.search(file)
         its = found.groupdict() if found else {}
+        self.short = _MOODLE.sub(r"\g<name>_\g<id>/", file)
         self.name, self.id = its.get("name", ""), its.get("id", "")
         self.late = bool(its["late"]) if "late" in its else None
         seconds, again = path.lstat().st_mtime, re.search(r"[-( ](\d+)\)?\.ipynb", file)
@@ -52,14 +54,9 @@ class Sender:
         self.order = int(its.get("order", 0)), seconds, int(again[1]) if again else 0
 
 
-def short(file: str) -> str:
-    """The path of a file without what Moodle writes around the name and the number of a person."""
-    return _MOODLE.sub(r"\g<name>_\g<id>/", file)
-
-
-def natural(text: str) -> list[str | int]:
+def natural(text: object) -> list[str | int]:
     """What sorts 2 before 10."""
-    parts = re.split(r"(\d+)", text.casefold())
+    parts = re.split(r"(\d+)", str(text).casefold())
     return [int(part) if i % 2 else part for i, part in enumerate(parts)]
 
 
@@ -85,26 +82,24 @@ class Roster:
         table = _table(path)
         self.columns, self.rows = [*(table.fieldnames or ())], [*table]
         self.is_canvas = {"Student", "ID"} <= {*self.columns}
-        self.possible: dict[str, str] = {}
+        heads = [row for row in self.rows if "Points Possible" in str(row.get("Student"))]
+        self.possible = heads[0] if heads else {}
         if self.is_canvas:  # below the head stand rows of nobody
-            for row in self.rows:
-                if row["Student"].strip() == "Points Possible":
-                    self.possible = row
             self.rows = [row for row in self.rows if row["ID"]]
         elif not {"Full name", "First name"} & {*self.columns}:
             raise ValueError(
-                f"{path} has the columns {', '.join(self.columns)[:200]}, and is no roster: give "
-                "Moodle's grading worksheet or participants, or Canvas's gradebook, as CSV in "
-                "English"
+                f"{path} has the columns {', '.join(self.columns)[:200]}, and is no roster: give, as "
+                "CSV in English, Moodle's grading worksheet or participants, or Canvas's gradebook"
             )
         self.times: dict[int | None, datetime] = {}
         self.unread: list[str] = []
         self._found: dict[str, list[int]] = {}
         for i, row in enumerate(self.rows):
-            if when := _time(said := row.get("Last modified (submission)") or "-"):
-                self.times[i] = when
-            elif said != "-":
-                self.unread.append(said)
+            said = row.get("Last modified (submission)") or "-"
+            for form in _TIMES:
+                with suppress(ValueError):
+                    self.times[i] = datetime.strptime(said, form)
+            self.unread += [said] * (said != "-" and i not in self.times)
             for one in {key(self.name(i)), *(key(row.get(name) or "") for name in _IDS)} - {""}:
                 self._found.setdefault(one, []).append(i)
 
@@ -114,20 +109,16 @@ class Roster:
         name = name or f"{its['First name']} {its['Last name']}"
         return " ".join(reversed(name.split(", ")))  # Canvas has "Last, First"
 
-    def id(self, i: int) -> str:
-        return next((key(said) for name in _IDS if (said := self.rows[i].get(name))), "")
+    def marks(self) -> dict[int, "Mark"]:
+        """Row → the marks of somebody who has handed in nothing."""
+        ids = [key(next(filter(None, map(row.get, _IDS)), "")) for row in self.rows]
+        nothing = "Nothing handed in."
+        return {i: Mark(self.name(i), id, feedback=[nothing]) for i, id in enumerate(ids)}
 
     def find(self, *said: str) -> int | None:
         """The row of a person, by the first that is an id, an address or a name of one alone."""
         found = (self._found.get(key(text), []) for text in said if text)
         return next((rows[0] for rows in found if len(rows) == 1), None)
-
-
-def _time(said: str) -> datetime | None:
-    for form in _TIMES:
-        with suppress(ValueError):
-            return datetime.strptime(said, form)
-    return None
 
 
 def key(text: str) -> str:
@@ -166,6 +157,11 @@ class Marking:
     column: str = "From the Dot Product to GPT"
     absent: list["Mark"] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        columns = self.roster.columns if self.roster else []
+        same = [name for name in columns if _NUMBER.sub("", name) == self.column]
+        self.column, *_ = [*same, self.column]
+
     def days_late(self, sender: Sender) -> int:
         """By what the system says, or else by the time of the file; Canvas says no number."""
         if sender.late is not None or not self.due:
@@ -173,27 +169,19 @@ class Marking:
         said = self.roster and self.roster.times.get(self.roster.find(sender.id))
         return max(0, ((said or sender.when).date() - self.due).days)
 
-    @property
-    def in_canvas(self) -> str:
-        """The assignment's column in Canvas's gradebook."""
-        columns = self.roster.columns if self.roster else []
-        same = [name for name in columns if _ASSIGNMENT.sub("", name) == self.column]
-        return (same or [self.column])[0]
-
     def notes(self) -> list[str]:
         """What a teacher should know of the roster."""
         roster, notes = self.roster, []
-        if roster and roster.unread and self.due:
+        if roster and self.due and (unread := roster.unread):
             notes.append(
-                f"{len(roster.unread)} dates in the roster cannot be read, such as "
-                f"{roster.unread[0]!r}: the times of the files count instead, which may be those "
-                "of the download. Export the roster in English."
+                f"{len(unread)} dates of the roster cannot be read, such as {unread[0]!r}: the "
+                "times of the files count, perhaps of the download. Export it in English."
             )
-        if roster and roster.is_canvas and self.in_canvas not in roster.columns:
-            there = ", ".join(filter(_ASSIGNMENT.search, roster.columns)) or "no assignment"
+        if roster and roster.is_canvas and self.column not in roster.columns:
+            there = ", ".join(filter(_NUMBER.search, roster.columns)) or "no assignment"
             notes.append(
-                f"Canvas would make a new column {self.column!r} of canvas.csv: the gradebook has "
-                f"{there}. --column chooses one."
+                f"The gradebook has no column {self.column!r}, so Canvas will make one. It has "
+                f"{there}: --column chooses."
             )
         return notes
 
@@ -221,13 +209,13 @@ def tables(marks: Sequence[Mark], marking: Marking) -> dict[str, str]:
     found = {"marks.csv": written(table)}
     if not roster:
         return found
-    grade = marking.in_canvas if roster.is_canvas else "Grade"
-    best = _points(roster.possible.get(grade)) or most
+    grade = marking.column if roster.is_canvas else "Grade"
+    best = float(roster.possible.get(grade) or 0) or most
     of = {roster.find(m.id, m.student): m for m in marks}
     rows = [{**row} for row in roster.rows]
     for i, row in enumerate(rows):
         if (mark := of.get(i)) and mark.grade is not None:
-            scale = (_points(row.get("Maximum Grade")) or best) / (most or 1)
+            scale = float(row.get("Maximum Grade") or best) / (most or 1)
             feedback = guarded(" ".join(mark.feedback))
             row |= {grade: _number(mark.grade * scale), "Feedback comments": feedback}
     columns = [*dict.fromkeys([*roster.columns, grade, "Feedback comments"])]
@@ -247,11 +235,6 @@ def written(table: Iterable[Sequence[str]]) -> str:
 def guarded(value: str) -> str:
     """A text in which a spreadsheet sees no formula."""
     return f"'{value}" if value[:1] in tuple("=+-@\t\r＝＋－＠") else value
-
-
-def _points(said: str | None) -> float:
-    """The points that a system says, or 0."""
-    return float(said.replace(",", ".")) if said and re.fullmatch(r"\d+([.,]\d+)?", said) else 0.0
 
 
 def _number(value: float | None) -> str:
