@@ -142,12 +142,8 @@ EVIL = "=cmd|' /C calc'!A0<script>alert(1)</script>"
 CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
     "right": (SOLUTION, "right", ""),
     "wrong": (f"{SOLUTION}\n\n\nsurprise = lambda p: p", "not yet", ""),
-    "by heart": (
-        f"{SOLUTION}\n\n\nright, PUBLIC = surprise, {PUBLIC}\n\n\ndef surprise(x):\n"
-        "    return right(x) if x in PUBLIC else x",
-        "not yet",
-        "",
-    ),
+    "by heart": (f"{SOLUTION}\n\n\nright, PUBLIC = surprise, {PUBLIC}\n\n\ndef surprise(x):\n"
+                 "    return right(x) if x in PUBLIC else x", "not yet", ""),
     "stub": (TASK.stub, "not attempted", ""),
     "exception": ("1 / 0", "error", "ZeroDivisionError: division by zero"),
     "syntax": ("def surprise(x:", "error", "SyntaxError"),
@@ -158,27 +154,17 @@ CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
     "file": ("open(MINE, 'w').write('gone')", "error", "open"),
     "delete": ("import os\nos.remove(MINE)", "error", "os.remove"),
     "network": ("import socket\nsocket.create_connection(('192.0.2.1', 80), 5)", "error", "socket"),
-    "check": (
-        "import exercises.check as c\nc.Exercise.__call__ = lambda self, *a: c.Report('right', '')",
-        "error",
-        "has changed the check",
-    ),
-    "its code": (
-        "def surprise(x): return x\ncheck.surprise.right.__code__ = surprise.__code__",
-        "error",
-        "has changed the check",
-    ),
+    "check": ("import exercises.check as c\n"
+              "c.Exercise.__call__ = lambda *a: c.Report('right', '')", "error", "has changed"),
+    "its code": ("def surprise(x): return x\ncheck.surprise.right.__code__ = surprise.__code__",
+                 "error", "has changed the check"),
     "ours": ("surprise = check.surprise.right", "error", "uses the package `exercises`"),
     "calls ours": ("def surprise(x): return check.surprise.right(x)", "error", "uses the package"),
     "formula": ("def surprise(x): raise ValueError('$x^$ $a_b_c$')", "not yet", "$x^$"),
     "half": ("raise ValueError('\ud83d')  # \ud83d", "error", r"ValueError: \ud83d"),
-    "comparison": (
-        "import torch\ntorch.allclose = lambda *a, **k: True\ndef surprise(x): return x",
-        "error",
-        "has changed the check",
-    ),
-}
-
+    "comparison": ("import torch\ntorch.allclose = lambda *a, **k: True\n"
+                   "def surprise(x): return x", "error", "has changed the check"),
+}  # fmt: skip
 
 BESIDE = {  # name → a cell above the answer: the student has seen a check mark all the same
     "scratch": "1 / 0",
@@ -210,9 +196,7 @@ def code(notebook):
 
 def handed_in(folder: Path, name: str, answer: str, place: str = "") -> Path:
     """Write a notebook as a student hands it in; returns its path."""
-    notebook = assign.assignment(
-        exercises_of.read(exercises_of.NOTEBOOKS / f"{CHAPTER}.ipynb"), CHAPTER
-    )
+    notebook = assign.assignment(exercises_of.read(exercises_of.chapter("0")), CHAPTER)
     path = folder / (place or name) / "start-here.ipynb"
     for cell in notebook.cells:
         if cell.source == TASK.stub:
@@ -236,6 +220,7 @@ def handed_in_elsewhere(folder: Path, name: str, answer: str, more: str, where: 
 
 
 ODD = ["Ö.IPYNB", "bom.ipynb.txt", f"{'東' * 80}.ipynb", "M\udcfcller.ipynb"]
+NAMED = ["Ö", "bom", "latin", "東" * 80, r"M\udcfcller"]
 
 
 def handed_in_oddly(folder: Path) -> None:
@@ -280,14 +265,11 @@ def graded(tmp_path_factory):
 def test_each_student_has_a_row(graded):
     assert set(graded[1]) == {
         *(*CLASS, *BESIDE, *ELSEWHERE, f"'{EVIL}"),
-        *("no notebook", "other", "no cells", "odd/start-here"),
-        *("Ö", "bom", "latin", "東" * 80, r"M\udcfcller"),
+        *("no notebook", "other", "no cells", "odd/start-here", *NAMED),
     }
 
 
-@pytest.mark.parametrize(
-    "name", [*BESIDE, *ELSEWHERE, "Ö", "bom", "latin", "東" * 80, r"M\udcfcller"]
-)
+@pytest.mark.parametrize("name", [*BESIDE, *ELSEWHERE, *NAMED])
 def test_a_right_answer_is_right(name, graded):
     row = graded[1][name]
     assert (row["outcome"], row["diagnosis"]) == ("right", "")
@@ -315,7 +297,7 @@ def test_a_row_says_what_came_of_an_exercise(name, graded):
 
 def test_a_file_that_cannot_be_graded_has_a_row_too(graded):
     rows = graded[1]
-    assert "is no notebook: hand in the notebook again" in rows["no notebook"]["diagnosis"]
+    assert "is no notebook: hand in again" in rows["no notebook"]["diagnosis"]
     assert "does not tell which chapter" in rows["other"]["diagnosis"]
     assert rows["no cells"]["outcome"] == "error"
 
@@ -344,9 +326,8 @@ def test_what_cannot_be_graded_is_said(tmp_path):
     folder.mkdir()
     there.touch()
     (roster := tmp_path / "roster.csv").write_text("Name,Mail\n")
-    missing = tmp_path / "missing.csv"
     for given, out, said, *more in (
-        (folder, there, "there is no .*missing.csv", "--points", str(missing)),
+        (folder, there, "there is no .*none.csv", "--points", str(tmp_path / "none.csv")),
         (folder, tmp_path / "grades.csv", "no notebook"),
         (folder, there, "the columns Name, Mail, and is no roster", "--roster", str(roster)),
         (folder, tmp_path / "grades", "should end in .csv"),
@@ -518,9 +499,7 @@ def test_nobody_of_the_roster_is_lost(tmp_path, judge, capsys):
 
 def test_an_interruption_keeps_what_is_done(tmp_path):
     handed_in(tmp_path, "one", SOLUTION)
-    handed_in(
-        tmp_path, "two", "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()"
-    )
+    handed_in(tmp_path, "two", "import os\nos.read(os.pipe()[0], 1)")
     out = tmp_path.with_name(f"{tmp_path.name}-out.csv")
     (tmp_path / "torch.py").write_text("raise SystemExit('handed in')")
     command = [sys.executable, ROOT / "tools" / "teach.py", "grade", tmp_path, "--out", out]

@@ -52,9 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     one.add_argument("--due", type=_date, metavar="YYYY-MM-DD")
     one.add_argument("--hints", action="store_true", help="leave the hints in")
     two = commands.add_parser("grade", help="grade what students handed in")
-    two.add_argument(
-        "folder", type=Path, help="the notebooks: a folder, or a zip as Moodle or Canvas makes it"
-    )
+    two.add_argument("folder", type=Path, help="of the notebooks, or a zip of Moodle or Canvas")
     two.add_argument("--out", type=Path, required=True, help="the table, a CSV file")
     two.add_argument("--secret", default="", help="what inputs are drawn from; default: a new one")
     two.add_argument("--seconds", type=float, default=60, help="of work for a cell (default: 60)")
@@ -78,9 +76,8 @@ def main(arguments: list[str] | None = None) -> int:
     for kind, said in KINDS.items():
         four.add_argument(f"--{kind}", type=Path, metavar="FILE", help=said)
     says = (
-        "write the course without solutions, notes for teachers and reference answers: exercises "
-        "in code answer at once, by recorded results; other checks say that you will judge. Grade "
-        "with the original."
+        "write the course without solutions and notes for teachers: exercises in code answer at "
+        "once, by recorded results; other checks say that you will judge. Grade with the original."
     )
     five = commands.add_parser("student", help=says, description=says)
     five.add_argument("out", type=Path, help="a new folder")
@@ -102,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
             how = given.due, given.late, given.column
             marking = Marking(roster, points or {}, by_hand or {}, *how)
             with unpacked(given.folder) as folder:
-                _, summary, notes = grade(folder, given.out, given.secret, *limits, 0, marking)
+                _, summary, notes = grade(folder, given.out, given.secret, *limits, marking)
             print("\n".join(line for one in summary for line in one.lines()))
             print("\n".join(notes))
             pages = given.out.with_suffix("")

@@ -123,7 +123,6 @@ def grade(
     secret: str = "",
     seconds: float = 60,
     memory: float = 2,
-    jobs: int = 0,
     marking: lms.Marking | None = None,
 ) -> tuple[list[Row], list["Summary"], list[str]]:
     """Grade all notebooks in a folder; returns the rows of the table, a summary by exercise, and
@@ -131,7 +130,7 @@ def grade(
 
     out is the table, a CSV file. Beside it, a folder of the same name gets `index.html`, a feedback
     page for each file, and `marks.csv`. A cell may take so many seconds of the processor's time, a
-    notebook so many GiB beyond its chapter (on Linux); jobs: 0 for one a core.
+    notebook so many GiB beyond its chapter (on Linux).
 
     Raises ValueError for what cannot be graded or written; KeyboardInterrupt if it was interrupted,
     when the rows so far and their pages are written.
@@ -174,7 +173,7 @@ def grade(
         if one.problem:
             note(one)
     secret = secret or secrets.token_hex(8)
-    limits = {"seconds": seconds, "memory": int(memory * 2**30), "jobs": jobs or os.cpu_count()}
+    limits = {"seconds": seconds, "memory": int(memory * 2**30), "jobs": os.cpu_count()}
     interrupted = False
     try:
         for stem in chapters:
@@ -222,11 +221,6 @@ def take(path: Path, folder: Path) -> HandedIn:
     one = HandedIn(path, file, name, sender, short=sender.short, id=sender.id)
     try:
         notebook = read(path)
-    except ValueError:
-        what = "no notebook" if path.stat().st_size else "empty"
-        one.problem = _utf8(f"{path.name} is {what}: hand in the notebook again")
-        return one
-    try:
         cells = notebook.cells
         one.code = [_utf8(cell.source) for cell in cells if cell.cell_type == "code"]
         if not sender.id or sender.late is not None:  # Canvas writes names as one word
@@ -237,7 +231,7 @@ def take(path: Path, folder: Path) -> HandedIn:
         one.chapter = _chapter(str(told.get("assignment", "")), cells, path)
         one.exercises = [str(name) for name in told.get("exercises") or []]
     except Exception as error:  # a file can be odd in more ways than one can list
-        one.problem = _utf8(str(error)) or type(error).__name__
+        one.problem = _utf8(f"{str(error) or type(error).__name__}: hand in again")
     return one
 
 
@@ -419,21 +413,16 @@ def _notes(
     """What a teacher should know of the files."""
     notes = marking.notes()
     if ignored := [one.short for one in others]:
-        archives = " Unpack the archives first." * any(
-            re.search(r"\.(zip|7z|rar|tar|gz)$", name, re.I) for name in ignored
-        )
-        notes.append(
-            f"No notebooks, or copies that a system has left: {_listed(ignored)}.{archives}"
-        )
+        packed = re.search(r"\.(zip|7z|rar|tar|gz)\b", " ".join(ignored), re.I)
+        advice = " Unpack the archives first." if packed else ""
+        notes.append(f"No notebooks, or copies of a system: {_listed(ignored)}.{advice}")
     if unread := [one.short for one in handed_in if one.problem]:
         notes.append(f"Not graded, for the reason in their rows: {_listed(unread)}.")
     if odd := [f"{one.short} ({', '.join(one.unknown)})" for one in handed_in if one.unknown]:
         notes.append(f"Their chapters lack exercises that these notebooks name: {_listed(odd)}.")
     looked = [(one.short, rows[one.file][0].look) for one in handed_in if rows.get(one.file)]
     if looks := [f"{short} ({look})" for short, look in looked if look]:
-        notes.append(
-            f"Look at these notebooks, which may have fetched an answer: {_listed(looks)}."
-        )
+        notes.append(f"Look at these, which may have fetched an answer: {_listed(looks)}.")
     roster, counting = marking.roster, _counting(handed_in)
     for one in counting:
         its = [it for it in handed_in if it.who == one.who and not it.problem]

@@ -54,10 +54,9 @@ class Sender:
         self.order = int(its.get("order", 0)), seconds, int(again[1]) if again else 0
 
 
-def natural(text: object) -> list[str | int]:
+def natural(text: object) -> list[tuple[int, str]]:
     """What sorts 2 before 10."""
-    parts = re.split(r"(\d+)", str(text).casefold())
-    return [int(part) if i % 2 else part for i, part in enumerate(parts)]
+    return [(int(n or 0), s) for n, s in re.findall(r"(\d+)|(\D+)", str(text).casefold())]
 
 
 def _table(path: Path) -> "csv.DictReader[str]":
@@ -73,10 +72,7 @@ def _table(path: Path) -> "csv.DictReader[str]":
 
 class Roster:
     """The people of a class, as Moodle or Canvas exports them. Raises ValueError if it does not.
-
-    times: row → when Moodle says that somebody handed in; unread: what it says in another language.
-    possible: Canvas's row of the points possible, if it is there.
-    """
+    times: row → when Moodle says that somebody handed in; unread: times in another language."""
 
     def __init__(self, path: Path):
         table = _table(path)
@@ -88,7 +84,7 @@ class Roster:
             self.rows = [row for row in self.rows if row["ID"]]
         elif not {"Full name", "First name"} & {*self.columns}:
             raise ValueError(
-                f"{path} has the columns {', '.join(self.columns)[:200]}, and is no roster: give, as "
+                f"{path} has the columns {', '.join(self.columns)[:200]}, and is no roster: give a "
                 "CSV in English, Moodle's grading worksheet or participants, or Canvas's gradebook"
             )
         self.times: dict[int | None, datetime] = {}
@@ -171,19 +167,14 @@ class Marking:
 
     def notes(self) -> list[str]:
         """What a teacher should know of the roster."""
-        roster, notes = self.roster, []
-        if roster and self.due and (unread := roster.unread):
-            notes.append(
-                f"{len(unread)} dates of the roster cannot be read, such as {unread[0]!r}: the "
-                "times of the files count, perhaps of the download. Export it in English."
-            )
-        if roster and roster.is_canvas and self.column not in roster.columns:
+        if (roster := self.roster) and roster.is_canvas and self.column not in roster.columns:
             there = ", ".join(filter(_NUMBER.search, roster.columns)) or "no assignment"
-            notes.append(
-                f"The gradebook has no column {self.column!r}, so Canvas will make one. It has "
-                f"{there}: --column chooses."
-            )
-        return notes
+            return [f"The column {self.column} of canvas.csv is new to the gradebook, which has "
+                    f"{there}: choose by --column."]  # fmt: skip
+        if roster and self.due and (unread := roster.unread):
+            return [f"{len(unread)} dates of the roster cannot be read, such as {unread[0]!r}: the "
+                    "times of the files count. Export it in English."]  # fmt: skip
+        return []
 
 
 @dataclass
