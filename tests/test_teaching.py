@@ -16,13 +16,12 @@ from types import ModuleType
 import nbformat
 import pytest
 import teach
-from conftest import ROOT
+from conftest import CHAPTERS, ROOT
 from solutions import solution
 from teaching import assign, exercises_of, grade, recorded, student
 
 from exercises import start_here
 
-CHAPTERS = sorted(exercises_of.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 CHAPTER = "00_start_here"  # it runs in seconds
 (TASK,) = exercises_of.tasks(exercises_of.read(exercises_of.NOTEBOOKS / f"{CHAPTER}.ipynb"))
 
@@ -257,9 +256,7 @@ def graded(tmp_path_factory):
     out = tmp_path_factory.mktemp("out") / "grades.csv"
     grade.grade(folder, out, secret="tests", seconds=SECONDS, memory=1)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    with out.open(encoding="utf-8-sig") as table:
-        rows = {row["student"]: row for row in csv.DictReader(table)}
-    return out.with_suffix(""), rows
+    return out.with_suffix(""), {row["student"]: row for row in table(out)}
 
 
 def test_each_student_has_a_row(graded):
@@ -414,7 +411,7 @@ FILES = {  # of student, "-1" if it is one more, "LATE_", the number of the file
 
 
 def table(path):
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         return list(csv.DictReader(file))
 
 

@@ -100,8 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
             marking = Marking(roster, points or {}, by_hand or {}, *how)
             with unpacked(given.folder) as folder:
                 _, summary, notes = grade(folder, given.out, given.secret, *limits, marking)
-            print("\n".join(line for one in summary for line in one.lines()))
-            print("\n".join(notes))
+            print(*(line for one in summary for line in one.lines()), *notes, sep="\n")
             pages = given.out.with_suffix("")
             print(f"Marks: {', '.join(map(str, sorted(pages.glob('*.csv'))))}")
             print(f"The table is {given.out}; open {pages / 'index.html'}.")

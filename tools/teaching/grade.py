@@ -288,8 +288,7 @@ def _judge(
     judged = 0
     try:
         print(json.dumps(limits | request | {"secret": secret}), file=worker.stdin, flush=True)
-        total = len(handed_in)
-        for line in tqdm(worker.stdout, f"chapter {stem}", total, unit="notebook", disable=None):
+        for line in tqdm(worker.stdout, f"chapter {stem}", len(handed_in), disable=None):
             said = json.loads(line)
             if "problem" in said:
                 raise RuntimeError(_utf8(said["problem"]))
@@ -426,7 +425,7 @@ def _notes(
     roster, counting = marking.roster, _counting(handed_in)
     for one in counting:
         its = [it for it in handed_in if it.who == one.who and not it.problem]
-        if one.problem and its:
+        if one.problem and its and not one.chapter:
             earlier = _listed([it.short for it in its if it in counting])
             notes.append(f"{one.student}: {one.short} cannot be graded, so {earlier} counts.")
         elif before := [it.short for it in its if it.chapter == one.chapter and it is not one]:
@@ -542,8 +541,7 @@ def _page_names(files: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for file in files:
         plain = re.sub(r"[^\w-]+", "-", file.removesuffix(".ipynb"))
-        plain = plain.encode()[-PAGE_NAME:].decode(errors="ignore")  # the end tells more
-        plain = plain or "notebook"
+        plain = plain.encode()[-PAGE_NAME:].decode(errors="ignore") or "notebook"  # its end tells
         taken = {name.casefold() for name in names.values()}
         while f"{plain}.html".casefold() in taken | {"index.html", "written.html"}:
             plain += "-2"

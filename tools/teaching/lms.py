@@ -108,8 +108,7 @@ class Roster:
     def marks(self) -> dict[int, "Mark"]:
         """Row → the marks of somebody who has handed in nothing."""
         ids = [key(next(filter(None, map(row.get, _IDS)), "")) for row in self.rows]
-        nothing = "Nothing handed in."
-        return {i: Mark(self.name(i), id, feedback=[nothing]) for i, id in enumerate(ids)}
+        return {i: Mark(self.name(i), k, feedback=["Nothing handed in"]) for i, k in enumerate(ids)}
 
     def find(self, *said: str) -> int | None:
         """The row of a person, by the first that is an id, an address or a name of one alone."""
