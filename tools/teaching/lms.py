@@ -168,8 +168,8 @@ class Marking:
         """What a teacher should know of the roster."""
         if (roster := self.roster) and roster.is_canvas and self.column not in roster.columns:
             there = ", ".join(filter(_NUMBER.search, roster.columns)) or "no assignment"
-            return [f"The column {self.column} of canvas.csv is new to the gradebook, which has "
-                    f"{there}: choose by --column."]  # fmt: skip
+            return [f"{self.column!r} in canvas.csv is new to the gradebook, which has {there}: "
+                    "choose by --column."]  # fmt: skip
         if roster and self.due and (unread := roster.unread):
             return [f"{len(unread)} dates of the roster cannot be read, such as {unread[0]!r}: the "
                     "times of the files count. Export it in English."]  # fmt: skip
