@@ -496,8 +496,7 @@ def _write_pages(
     table = []
     for files in students.values():
         its = {row.exercise: row.outcome for one in files for row in rows[one.file]}
-        right = [*its.values()].count("right")
-        table.append((files[0].student, files, its, right))
+        table.append((files[0].student, files, its, [*its.values()].count("right")))
     page = environment.get_template("summary.html").render(
         summary=summary, handed_in=handed_in, table=table, names=names, **facts
     )
