@@ -17,13 +17,12 @@ from types import ModuleType
 import nbformat
 import pytest
 import teach
-from conftest import ROOT
+from conftest import CHAPTERS, ROOT
 from solutions import solution
 from teaching import assign, exercises_of, grade, recorded, student
 
 from exercises import start_here
 
-CHAPTERS = sorted(exercises_of.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 CHAPTER = "00_start_here"  # it runs in seconds
 (TASK,) = exercises_of.tasks(exercises_of.read(exercises_of.NOTEBOOKS / f"{CHAPTER}.ipynb"))
 
@@ -203,13 +202,9 @@ SECONDS = 4
 EVIL = "=cmd|' /C calc'!A0<script>alert(1)</script>"
 CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
     "right": (SOLUTION, "right", ""),
-    "wrong": (f"{SOLUTION}\n\n\n{TASK.name} = lambda p: p", "not yet", ""),
-    "by heart": (
-        f"{SOLUTION}\n\n\nright, PUBLIC = {TASK.name}, {PUBLIC}\n\n\ndef {TASK.name}(x):\n"
-        "    return right(x) if x in PUBLIC else x",
-        "not yet",
-        "",
-    ),
+    "wrong": (f"{SOLUTION}\n\n\nsurprise = lambda p: p", "not yet", ""),
+    "by heart": (f"{SOLUTION}\n\n\nright, PUBLIC = surprise, {PUBLIC}\n\n\ndef surprise(x):\n"
+                 "    return right(x) if x in PUBLIC else x", "not yet", ""),
     "stub": (TASK.stub, "not attempted", ""),
     "exception": ("1 / 0", "error", "ZeroDivisionError: division by zero"),
     "syntax": ("def surprise(x:", "error", "SyntaxError"),
@@ -220,31 +215,17 @@ CLASS = {  # file → (code for the exercise, outcome, part of the diagnosis)
     "file": ("open(MINE, 'w').write('gone')", "error", "open"),
     "delete": ("import os\nos.remove(MINE)", "error", "os.remove"),
     "network": ("import socket\nsocket.create_connection(('192.0.2.1', 80), 5)", "error", "socket"),
-    "check": (
-        "import exercises.check as c\nc.Exercise.__call__ = lambda self, *a: c.Report('right', '')",
-        "error",
-        "has changed the check",
-    ),
-    "its code": (
-        f"def {TASK.name}(x): return x\ncheck.{TASK.name}.right.__code__ = {TASK.name}.__code__",
-        "error",
-        "has changed the check",
-    ),
-    "ours": (f"{TASK.name} = check.{TASK.name}.right", "error", "uses the package `exercises`"),
-    "calls ours": (
-        f"def {TASK.name}(x): return check.{TASK.name}.right(x)",
-        "error",
-        "uses the package `exercises`",
-    ),
-    "formula": (f"def {TASK.name}(x): raise ValueError('$x^$ $a_b_c$')", "not yet", "$x^$"),
+    "check": ("import exercises.check as c\n"
+              "c.Exercise.__call__ = lambda *a: c.Report('right', '')", "error", "has changed"),
+    "its code": ("def surprise(x): return x\ncheck.surprise.right.__code__ = surprise.__code__",
+                 "error", "has changed the check"),
+    "ours": ("surprise = check.surprise.right", "error", "uses the package `exercises`"),
+    "calls ours": ("def surprise(x): return check.surprise.right(x)", "error", "uses the package"),
+    "formula": ("def surprise(x): raise ValueError('$x^$ $a_b_c$')", "not yet", "$x^$"),
     "half": ("raise ValueError('\ud83d')  # \ud83d", "error", r"ValueError: \ud83d"),
-    "comparison": (
-        f"import torch\ntorch.allclose = lambda *a, **k: True\ndef {TASK.name}(x): return x",
-        "error",
-        "has changed the check",
-    ),
-}
-
+    "comparison": ("import torch\ntorch.allclose = lambda *a, **k: True\n"
+                   "def surprise(x): return x", "error", "has changed the check"),
+}  # fmt: skip
 
 BESIDE = {  # name → a cell above the answer: the student has seen a check mark all the same
     "scratch": "1 / 0",
@@ -258,15 +239,15 @@ BESIDE = {  # name → a cell above the answer: the student has seen a check mar
     "deep": "y = " + " + ".join(["1"] * 900),
     "device": "torch.set_default_device('meta')",
 }
-HELPED = f"def {TASK.name}(x):\n    return float(-np.log2(x))"
+HELPED = "def surprise(x): return float(-np.log2(x))"
 ELSEWHERE = {  # name → (what stands in the answer's place, another cell, where that stands)
     "below its check": (TASK.stub, SOLUTION, 2),
-    "below a wrong one": (f"def {TASK.name}(x): return x", SOLUTION, 2),
+    "below a wrong one": ("def surprise(x): return x", SOLUTION, 2),
     "on top": (TASK.stub, SOLUTION, -99),
     "at the end": (TASK.stub, SOLUTION, 99),
-    "timed": (f"%%time\n{SOLUTION}\ncheck.{TASK.name}({TASK.name})", "", 99),
+    "timed": (f"%%time\n{SOLUTION}\ncheck.surprise(surprise)", "", 99),
     "import on top": (HELPED, "import numpy as np", -99),
-    "own file": (f"from own import {TASK.name}", f"%%writefile own.py\n{SOLUTION}", 0),
+    "own file": ("from own import surprise", f"%%writefile own.py\n{SOLUTION}", 0),
 }
 
 
@@ -276,9 +257,7 @@ def code(notebook):
 
 def handed_in(folder: Path, name: str, answer: str, place: str = "") -> Path:
     """Write a notebook as a student hands it in; returns its path."""
-    notebook = assign.assignment(
-        exercises_of.read(exercises_of.NOTEBOOKS / f"{CHAPTER}.ipynb"), CHAPTER
-    )
+    notebook = assign.assignment(exercises_of.read(exercises_of.chapter("0")), CHAPTER)
     path = folder / (place or name) / "start-here.ipynb"
     for cell in notebook.cells:
         if cell.source == TASK.stub:
@@ -302,6 +281,7 @@ def handed_in_elsewhere(folder: Path, name: str, answer: str, more: str, where: 
 
 
 ODD = ["Ö.IPYNB", "bom.ipynb.txt", f"{'東' * 80}.ipynb", "M\udcfcller.ipynb"]
+NAMED = ["Ö", "bom", "latin", "東" * 80, r"M\udcfcller"]
 
 
 def handed_in_oddly(folder: Path) -> None:
@@ -338,22 +318,17 @@ def graded(tmp_path_factory):
     out = tmp_path_factory.mktemp("out") / "grades.csv"
     grade.grade(folder, out, secret="tests", seconds=SECONDS, memory=1)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    with out.open(encoding="utf-8-sig") as table:
-        rows = {row["student"]: row for row in csv.DictReader(table)}
-    return out.with_suffix(""), rows
+    return out.with_suffix(""), {row["student"]: row for row in table(out)}
 
 
 def test_each_student_has_a_row(graded):
     assert set(graded[1]) == {
         *(*CLASS, *BESIDE, *ELSEWHERE, f"'{EVIL}"),
-        *("no notebook", "other", "no cells", "odd/start-here"),
-        *("Ö", "bom", "latin", "東" * 80, r"M\udcfcller"),
+        *("no notebook", "other", "no cells", "odd/start-here", *NAMED),
     }
 
 
-@pytest.mark.parametrize(
-    "name", [*BESIDE, *ELSEWHERE, "Ö", "bom", "latin", "東" * 80, r"M\udcfcller"]
-)
+@pytest.mark.parametrize("name", [*BESIDE, *ELSEWHERE, *NAMED])
 def test_a_right_answer_is_right(name, graded):
     row = graded[1][name]
     assert (row["outcome"], row["diagnosis"]) == ("right", "")
@@ -381,7 +356,7 @@ def test_a_row_says_what_came_of_an_exercise(name, graded):
 
 def test_a_file_that_cannot_be_graded_has_a_row_too(graded):
     rows = graded[1]
-    assert "cannot be read as a notebook" in rows["no notebook"]["diagnosis"]
+    assert "is no notebook: hand in again" in rows["no notebook"]["diagnosis"]
     assert "does not tell which chapter" in rows["other"]["diagnosis"]
     assert rows["no cells"]["outcome"] == "error"
 
@@ -411,6 +386,7 @@ def test_what_cannot_be_graded_is_said(tmp_path):
     there.touch()
     (roster := tmp_path / "roster.csv").write_text("Name,Mail\n")
     for given, out, said, *more in (
+        (folder, there, "there is no .*none.csv", "--points", str(tmp_path / "none.csv")),
         (folder, tmp_path / "grades.csv", "no notebook"),
         (folder, there, "the columns Name, Mail, and is no roster", "--roster", str(roster)),
         (folder, tmp_path / "grades", "should end in .csv"),
@@ -433,21 +409,30 @@ def test_the_field_for_the_name_is_read(source):
     assert grade._name([source]) == NAMES[source]
 
 
-def test_each_file_has_rows_for_what_it_set_and_equal_answers_are_told(tmp_path, monkeypatch):
+@pytest.fixture
+def judge(monkeypatch):
+    """Calls right what has the solution, or is of another chapter, without running it."""
+
     def judge(stem, these, *_):
-        row = {"outcome": "right", "message": "", "detail": "", "seconds": 0.0}
+        row = {"message": "Look.", "detail": "", "seconds": 0.0}
         for one in these:
             if one.student == "d":
                 raise RuntimeError("OSError: no network")
+            right = SOLUTION in one.code or stem != CHAPTER
+            row["outcome"] = "right" if right else "not yet"
             yield one, [row | {"exercise": name} for name in one.exercises]
 
     monkeypatch.setattr(grade, "_judge", judge)
+
+
+def test_each_file_has_rows_for_what_it_set_and_equal_answers_are_told(tmp_path, judge):
     path = exercises_of.chapter("4")
     chapter = exercises_of.read(path)
     (name,) = exercises_of.tasks(chapter)[3].defines
     answer = f"def {name}(x):\n    return {' + '.join('x' * 40)}"
     for who, chosen in {"a": ["4.4"], "c": ["4.1", "4.4"], "d": ["4.4"]}.items():
         made = assign.assignment(chapter, path.stem, chosen)
+        made.metadata["course"]["exercises"] += ["own"] * (who == "a")
         made.cells[2].source = f"NAME = {who!r}"
         made.cells.append(nbformat.v4.new_code_cell(f"{answer}  # by {who}"))
         nbformat.write(made, tmp_path / f"{who}.ipynb")
@@ -457,6 +442,7 @@ def test_each_file_has_rows_for_what_it_set_and_equal_answers_are_told(tmp_path,
     assert "could not be run: OSError: no network" in rows[-1].diagnosis
     assert notes == [
         "Not graded, for the reason in their rows: d.ipynb.",
+        "Their chapters lack exercises that these notebooks name: a.ipynb (own).",
         "The same answer to 4.4: a, c, d.",
     ]
     out.unlink()
@@ -486,18 +472,13 @@ FILES = {  # of student, "-1" if it is one more, "LATE_", the number of the file
 }
 
 
+def table(path):
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        return list(csv.DictReader(file))
+
+
 @pytest.mark.parametrize("kind", FILES)
-def test_what_a_class_has_handed_in_becomes_marks(kind, tmp_path, monkeypatch, capsys):
-    def judge(stem, these, *_):
-        row = {"exercise": TASK.name, "message": "Look.", "detail": "", "seconds": 0.0}
-        for one in these:
-            yield one, [row | {"outcome": "right" if SOLUTION in one.code else "not yet"}]
-
-    def table(path):
-        with path.open(newline="") as file:
-            return list(csv.DictReader(file))
-
-    monkeypatch.setattr(grade, "_judge", judge)
+def test_what_a_class_has_handed_in_becomes_marks(kind, tmp_path, judge, capsys):
     with zipfile.ZipFile(given := tmp_path / "class.zip", "w") as archive:
         for i, (who, again, late) in enumerate([(1, "", ""), (2, "", ""), (2, "-1", ""),
                                                 (3, "", "LATE_")]):  # fmt: skip
@@ -520,11 +501,14 @@ def test_what_a_class_has_handed_in_becomes_marks(kind, tmp_path, monkeypatch, c
     assert "Student 2 has handed in chapter 00_start_here more than once" in said
     assert "Student 3 is late" in said
     marks = table(tmp_path / "one" / "marks.csv")
-    assert [[*row.values()][2:] for row in marks] == [
+    assert [[*row.values()][2:-1] for row in marks] == [
         ["2", "", "2", "5", "0", "2"],
         ["2", "", "2", "5", "0", "2"],
         ["2", "", "2", "5", *(["1", "1.5"] if kind == "canvas" else ["2", "1"])],
+        ["", "", "", "5", "0", ""],
     ]
+    says = "1 day late: 25%" if kind == "canvas" else "2 days late: 50%"
+    assert marks[2]["feedback"] == f"0.1 right (2 of 2). {says} less."
     # Marks by hand go into marks.csv, and what a system imports is a roster again.
     by_hand = tmp_path / "by hand.csv"
     by_hand.write_text("student,id,written\nStudent 1,,3\nStudent 2,,1.5\nStudent 3,,\n")
@@ -533,7 +517,7 @@ def test_what_a_class_has_handed_in_becomes_marks(kind, tmp_path, monkeypatch, c
     teach.main([*command, str(tmp_path / "two.csv"), *map(str, more)])
     rows = table(tmp_path / "two" / name)
     if kind == "canvas":
-        assert [row["Chapter 00 (77)"] for row in rows] == ["5", "5", "3.5", "1.5", ""]
+        assert [row["Chapter 00 (77)"] for row in rows] == ["2", "2", "1.4", "0.6", ""]
         assert [row["ID"] for row in rows] == ["", "11", "12", "13", "14"]
         assert rows[0]["Student"].strip() == "Points Possible"
     else:
@@ -549,11 +533,43 @@ def test_what_a_class_has_handed_in_becomes_marks(kind, tmp_path, monkeypatch, c
             teach.main([*command, str(tmp_path / "three.csv")])
 
 
+def test_nobody_of_the_roster_is_lost(tmp_path, judge, capsys):
+    good = handed_in(tmp_path, "Anna Kim", SOLUTION, "made").read_text("utf-8")
+    for path, content in {"11{}a.ipynb": good, "11{}a-1.ipynb": "", "12{}a.zip": "PK"}.items():
+        path = tmp_path / "class" / f"Anna Kim_{path.format('_assignsubmission_file_/')}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, "utf-8")
+    roster = MOODLE.replace("Student 1", "Anna Kim").replace("Student 2", "Anna Kim")
+    (tmp_path / "r.csv").write_text(roster.replace("Friday", "Freitag"), "utf-16")
+    (tmp_path / "p.csv").write_text("exercise;points\n0.1;2,5\n")
+    more = ["--roster", "r.csv", "--points", "p.csv", "--due", "2099-01-01", "--out", "one.csv"]
+    more = [str(tmp_path / one) if ".csv" in one else one for one in more]
+    teach.main(["grade", str(tmp_path / "class"), *more])
+    rows = [[*map(row.get, ("id", "grade"))] for row in table(tmp_path / "one" / "marks.csv")]
+    assert rows == [["11", "2.5"], ["12", "0"], ["13", ""], ["14", ""]]
+    assert [row["Grade"] for row in table(tmp_path / "one" / "moodle.csv")] == ["10", "0", "", ""]
+    assert (tmp_path / "one" / "index.html").read_text().count("<td>Anna Kim</td>") == 2
+    said, error = capsys.readouterr()
+    assert not error  # no progress is drawn in a file
+    assert "2 dates of the roster cannot be read, such as 'Freitag, 15 January" in said
+    assert "Anna Kim_11/a-1.ipynb cannot be graded, so Anna Kim_11/a.ipynb counts." in said
+    assert "Nothing handed in: Student 3, Student 4." in said
+
+
+def test_moodle_gets_what_it_reads_as_it_was_meant(tmp_path):
+    (tmp_path / "r.csv").write_text(MOODLE.replace("Maximum Grade", "Maximum grade"))
+    roster = grade.lms.Roster(tmp_path / "r.csv")
+    assert roster.is_of("12", "Student 2") and not roster.is_of("12", "Team A")  # a group's number
+    marking = grade.lms.Marking(roster, {"0.1": 1.0})
+    mark = grade.lms.Mark("Student 1", "11", grade=1.0, feedback=[r"<class 'int'> \" and \\"])
+    text = grade.lms.tables([mark], marking)["moodle.csv"]
+    said = r'&gt; \ "" and \\ "'
+    assert said in text and '"10"' in text and "&lt;class" in text
+
+
 def test_an_interruption_keeps_what_is_done(tmp_path):
     handed_in(tmp_path, "one", SOLUTION)
-    handed_in(
-        tmp_path, "two", "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()"
-    )
+    handed_in(tmp_path, "two", "import os\nos.read(os.pipe()[0], 1)")
     out = tmp_path.with_name(f"{tmp_path.name}-out.csv")
     (tmp_path / "torch.py").write_text("raise SystemExit('handed in')")
     command = [sys.executable, ROOT / "tools" / "teach.py", "grade", tmp_path, "--out", out]

@@ -54,9 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     own = "a notebook with exercises of your own, and a module beside it: docs/teaching/own.md"
     one.add_argument("--own", type=Path, metavar="NOTEBOOK", help=own)
     two = commands.add_parser("grade", help="grade what students handed in")
-    two.add_argument(
-        "folder", type=Path, help="the notebooks: a folder, or a zip as Moodle or Canvas makes it"
-    )
+    two.add_argument("folder", type=Path, help="of the notebooks, or a zip of Moodle or Canvas")
     two.add_argument("--out", type=Path, required=True, help="the table, a CSV file")
     two.add_argument("--secret", default="", help="what inputs are drawn from; default: a new one")
     two.add_argument("--seconds", type=float, default=60, help="of work for a cell (default: 60)")
@@ -81,9 +79,8 @@ def main(arguments: list[str] | None = None) -> int:
     for kind, said in KINDS.items():
         four.add_argument(f"--{kind}", type=Path, metavar="FILE", help=said)
     says = (
-        "write the course without solutions, notes for teachers and reference answers: exercises "
-        "in code answer at once, by recorded results; other checks say that you will judge. Grade "
-        "with the original."
+        "write the course without solutions and notes for teachers: exercises in code answer at "
+        "once, by recorded results; other checks say that you will judge. Grade with the original."
     )
     five = commands.add_parser("student", help=says, description=says)
     five.add_argument("out", type=Path, help="a new folder")
@@ -95,18 +92,19 @@ def main(arguments: list[str] | None = None) -> int:
             print("\n".join(map(str, made)))
         if given.command == "grade":
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-            limits = given.seconds, given.memory
+            for path in filter(None, (given.folder, given.roster, given.points, given.written)):
+                if not path.exists():
+                    raise ValueError(f"there is no {path}")
             roster = given.roster and Roster(given.roster)
             points = given.points and points_of(given.points, "exercise", "points")
             by_hand = given.written and points_of(given.written, "id", "student", "written")
-            how = given.due, given.late, given.column
-            marking = Marking(roster, points or {}, by_hand or {}, *how)
+            counts = given.due, given.late, given.column
+            marking = Marking(roster, points or {}, by_hand or {}, *counts)
             with unpacked(given.folder) as folder:
-                _, summary, notes = grade(
-                    folder, given.out, given.secret, *limits, 0, marking, given.own
-                )
-            print("\n".join(line for one in summary for line in one.lines()))
-            print("\n".join(notes))
+                limits = given.seconds, given.memory
+                how = given.secret, *limits, marking, given.own
+                _, summary, notes = grade(folder, given.out, *how)
+            print(*(line for one in summary for line in one.lines()), *notes, sep="\n")
             pages = given.out.with_suffix("")
             print(f"Marks: {', '.join(map(str, sorted(pages.glob('*.csv'))))}")
             print(f"The table is {given.out}; open {pages / 'index.html'}.")
@@ -119,6 +117,8 @@ def main(arguments: list[str] | None = None) -> int:
                 path = Path(name) if name.endswith(".ipynb") else chapter(name)
                 print(slides(path, given.out / f"{path.stem}.html"))
         if given.command == "questions":
+            if not any(getattr(given, kind) for kind in KINDS):
+                raise ValueError(f"for what? Give --{' FILE, --'.join(KINDS)} FILE, or several")
             for kind in KINDS:
                 if out := getattr(given, kind):
                     getattr(questions, f"write_{kind}")(questions.read(given.chapters), out)

@@ -92,9 +92,9 @@ def read(path: Path) -> NotebookNode:
         content = path.read_bytes()
         text = content.decode(json.detect_encoding(content), "replace")
         return nbformat.reads(text, as_version=4)
-    except Exception as error:  # nbformat has many ways to say that a file is no notebook
-        why, *_ = str(error).splitlines() or [type(error).__name__]
-        raise ValueError(f"{path.name} cannot be read as a notebook: {why[:200]}") from None
+    except Exception:  # nbformat has many ways to say that a file is no notebook
+        what = "no notebook" if path.stat().st_size else "empty"
+        raise ValueError(f"{path.name} is {what}") from None
 
 
 def with_own(path: Path, own: Path | None) -> NotebookNode:

@@ -71,7 +71,8 @@ class HandedIn:
 
     file: its path within the folder. student: the name in it, or else the path. chapter: such as
     "03_causal_averaging". exercises: the names of those that were set. code: the sources of its
-    code cells; written: of those with the tag `written`. problem: why it cannot be graded.
+    code cells; written: of those with the tag `written`. problem: why it cannot be graded. short:
+    what notes call the file. id: of the student. unknown: what was set, and the chapter has not.
     """
 
     path: Path
@@ -83,6 +84,13 @@ class HandedIn:
     code: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     problem: str = ""
+    short: str = ""
+    id: str = ""
+    unknown: list[str] = field(default_factory=list)
+
+    @property
+    def who(self) -> str:
+        return self.id or lms.key(self.student)
 
 
 class Chapter:
@@ -115,7 +123,6 @@ def grade(
     secret: str = "",
     seconds: float = 60,
     memory: float = 2,
-    jobs: int = 0,
     marking: lms.Marking | None = None,
     own: Path | None = None,
 ) -> tuple[list[Row], list["Summary"], list[str]]:
@@ -124,8 +131,8 @@ def grade(
 
     out is the table, a CSV file. Beside it, a folder of the same name gets `index.html`, a feedback
     page for each file, and `marks.csv`. A cell may take so many seconds of the processor's time, a
-    notebook so many GiB beyond its chapter (on Linux); jobs: 0 for one a core. own: a notebook with
-    exercises of your own, see `with_own`.
+    notebook so many GiB beyond its chapter (on Linux). own: a notebook with exercises of your own,
+    see `with_own`.
 
     Raises ValueError for what cannot be graded or written; KeyboardInterrupt if it was interrupted,
     when the rows so far and their pages are written.
@@ -143,16 +150,19 @@ def grade(
         if made.exists():
             raise ValueError(f"{made} is there already: move it away, or choose another name")
     began = time.monotonic()
-    every = sorted(path for path in folder.rglob("*") if path.is_file())
+    every = sorted(filter(Path.is_file, folder.rglob("*")), key=lms.natural)
     paths = [path for path in every if _is_notebook(path.relative_to(folder))]
     if not paths:
         raise ValueError(f"there is no notebook (*.ipynb) in {folder}")
     handed_in = [take(path, folder) for path in paths]
+    others = [take(path, folder) for path in every if path not in paths]
+    handed_in += [one for one in others if one.id and one.id not in {it.id for it in handed_in}]
     stems = sorted({one.chapter for one in handed_in} - {""})
     chapters = {stem: Chapter(stem, own) for stem in stems}
     for one in handed_in:
         if chapter := chapters.get(one.chapter):
             its = [name for name in chapter.tasks if name in one.exercises]
+            one.unknown = [name for name in one.exercises if name not in its]
             one.exercises = its or list(chapter.tasks)
     marking = _marking(marking or lms.Marking(), handed_in, chapters)
     rows: dict[str, list[Row]] = {}
@@ -166,8 +176,8 @@ def grade(
         if one.problem:
             note(one)
     secret = secret or secrets.token_hex(8)
-    limits = {"seconds": seconds, "memory": int(memory * 2**30), "jobs": jobs or os.cpu_count()}
-    how = limits | {"secret": secret, "own": own and str(own.resolve())}
+    limits = {"seconds": seconds, "memory": int(memory * 2**30), "jobs": os.cpu_count()}
+    how = {**limits, "secret": secret, "own": own and str(own.resolve())}
     interrupted = False
     try:
         for stem in chapters:
@@ -183,10 +193,10 @@ def grade(
         interrupted = True
     done = [one for one in handed_in if one.file in rows]
     found = [row for one in done for row in rows[one.file]]
-    summary = [Summary.of(task, found) for c in chapters.values() for task in c.tasks.values()]
+    counts = [row for one in _counting(done) for row in rows[one.file]]
+    summary = [Summary.of(task, counts) for c in chapters.values() for task in c.tasks.values()]
     summary = [one for one in summary if one.outcomes]
-    ignored = [_utf8(str(path.relative_to(folder))) for path in every if path not in paths]
-    notes = [*_notes(done, rows, ignored, marking), *_alike(done, chapters)]
+    notes = [*_notes(handed_in, rows, others, marking), *_alike(done, chapters)]
     facts = {"secret": secret, "took": time.monotonic() - began, "notes": notes}
     _write_pages(rows, done, chapters, summary, pages, facts)
     if interrupted:
@@ -212,7 +222,7 @@ def take(path: Path, folder: Path) -> HandedIn:
     file = _utf8(path.relative_to(folder).as_posix())
     sender = lms.Sender(path, file)
     name = sender.name or re.sub(r"\.ipynb(\.txt|\.json)?$", "", file, flags=re.I)
-    one = HandedIn(path, file, name, sender)
+    one = HandedIn(path, file, name, sender, short=sender.short, id=sender.id)
     try:
         notebook = read(path)
         cells = notebook.cells
@@ -225,7 +235,7 @@ def take(path: Path, folder: Path) -> HandedIn:
         one.chapter = _chapter(str(told.get("assignment", "")), cells, path)
         one.exercises = [str(name) for name in told.get("exercises") or []]
     except Exception as error:  # a file can be odd in more ways than one can list
-        one.problem = _utf8(str(error)) or type(error).__name__
+        one.problem = _utf8(f"{str(error) or type(error).__name__}: hand in again")
     return one
 
 
@@ -279,21 +289,20 @@ def _judge(
         start_new_session=True,  # an interruption reaches this process alone
     )
     assert worker.stdin and worker.stdout
-    bar = tqdm(total=len(handed_in), desc=f"chapter {stem}", unit="notebook")
+    judged = 0
     try:
         print(json.dumps(how | request), file=worker.stdin, flush=True)
-        for line in worker.stdout:
+        for line in tqdm(worker.stdout, f"chapter {stem}", len(handed_in), disable=None):
             said = json.loads(line)
             if "problem" in said:
                 raise RuntimeError(_utf8(said["problem"]))
-            bar.update()
+            judged += 1
             yield handed_in[said["file"]], said["rows"]
     finally:
         with suppress(ProcessLookupError):
             os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
-        bar.close()
-    if bar.n < len(handed_in):
+    if judged < len(handed_in):
         raise RuntimeError("the process that judges was ended, perhaps for lack of memory")
 
 
@@ -335,40 +344,51 @@ def _marking(
     """
     worth: dict[str, float] = {}
     roster = marking.roster
+    everybody = roster.marks() if roster else {}
+    absent = {**everybody}
+    for one in handed_in:
+        if roster and not roster.is_of(one.id, one.sender.name):
+            one.id = ""
+        if roster and (row := roster.find(one.id, one.student)) is not None:
+            one.student, one.id = everybody[row].student, everybody[row].id
+            absent.pop(row, None)
     for one in sorted((one for one in handed_in if one.chapter), key=lambda one: one.chapter):
-        if roster and (row := roster.find(one.sender.id, one.student)) is not None:
-            one.student = roster.name(row)
         tasks = chapters[one.chapter].tasks
         worth |= dict.fromkeys((tasks[name].number for name in one.exercises), 1.0)
     if unknown := sorted({*marking.points} - {*worth, "written"}):
         raise ValueError(
             f"there are points for {', '.join(unknown)}, which nobody was set: give them to some "
-            f"of {', '.join(sorted(worth))}"
+            f"of {', '.join(worth)}"
         )
     if any(one.written for one in handed_in):
         worth["written"] = 0.0
-    return replace(marking, points=marking.points or worth)
+    return replace(marking, points=marking.points or worth, absent=[*absent.values()])
 
 
-def _by_student(handed_in: Sequence[HandedIn]) -> list[list[HandedIn]]:
-    """What each student has handed in of each chapter, the latest last."""
-    found: dict[tuple[str, str], list[HandedIn]] = {}
-    for one in sorted(handed_in, key=lambda one: one.sender.order):
-        if not one.problem:
-            found.setdefault((one.sender.id or lms.key(one.student), one.chapter), []).append(one)
-    return list(found.values())
+def _counting(handed_in: Iterable[HandedIn]) -> list[HandedIn]:
+    """What counts of a student: the latest of a chapter, and what is broken if none is later."""
+    ordered = sorted(handed_in, key=lambda one: one.sender.order)
+    good = [one for one in ordered if not one.problem]
+    latest = {(one.who, one.chapter): one for one in good}
+    last = {one.who: one.sender.order for one in good}
+    bad = [one for one in ordered if one.problem and one.sender.order >= last.get(one.who, ())]
+    return sorted([*latest.values(), *bad], key=lambda one: (lms.natural(one.student), one.who))
 
 
 def _marks(
     handed_in: Sequence[HandedIn], rows: dict[str, list[Row]], marking: lms.Marking
 ) -> list[lms.Mark]:
-    """The marks of each student, made of the latest hand-in of each chapter."""
+    """The marks of each student of the class, made of what counts."""
     found: dict[str, lms.Mark] = {}
     worth = marking.points
-    for *_, one in _by_student(handed_in):
-        who = one.sender.id or lms.key(one.student)
-        mark = found.setdefault(who, lms.Mark(one.student, one.sender.id))
-        late = marking.days_late(one.sender)
+    for one in _counting(handed_in):
+        mark = found.setdefault(one.who, lms.Mark(one.student, one.id))
+        if one.problem:
+            mark.feedback.append(f"{one.problem}.")
+        if one.problem and one.chapter:
+            continue  # that a chapter could not be run costs nobody points
+        mark.grade = mark.grade or 0.0
+        late = marking.days_late(one.sender, one.id)
         cost = min(100.0, late * marking.late)
         for row in (row for row in rows[one.file] if row.exercise in worth):
             got = mark.points[row.exercise] = worth[row.exercise] * (row.outcome == "right")
@@ -378,50 +398,54 @@ def _marks(
             mark.feedback.append(f"{row.exercise} {row.outcome} ({of}). {says}".strip())
         if late:
             mark.late = max(mark.late, late)
-            mark.feedback.append(f"{late} days late: {cost:g}% less.")
-    for who, mark in found.items():
-        by_hand = marking.by_hand.get(who, marking.by_hand.get(lms.key(mark.student)))
+            mark.feedback.append(f"{late} day{'s' * (late > 1)} late: {cost:g}% less.")
+    marks = sorted([*found.values(), *marking.absent], key=lambda mark: lms.natural(mark.student))
+    for mark in marks:
+        by_hand = marking.by_hand.get(mark.id, marking.by_hand.get(lms.key(mark.student)))
         if by_hand is not None:
             mark.points["written"] = by_hand
-            mark.grade += by_hand
+            mark.grade = (mark.grade or 0.0) + by_hand
             mark.feedback.append(f"Written answers: {by_hand:g} of {worth.get('written', 0):g}.")
-    return sorted(found.values(), key=lambda mark: mark.student.casefold())
+    return marks
 
 
 def _notes(
     handed_in: Sequence[HandedIn],
     rows: dict[str, list[Row]],
-    ignored: Sequence[str],
+    others: Sequence[HandedIn],
     marking: lms.Marking,
 ) -> list[str]:
     """What a teacher should know of the files."""
-    notes = []
-    if ignored:
-        archives = " Unpack the archives first." * any(
-            re.search(r"\.(zip|7z|rar|tar|gz)$", name, re.I) for name in ignored
-        )
-        notes.append(
-            f"No notebooks, or copies that a system has left: {_listed(ignored)}.{archives}"
-        )
-    if unread := [one.file for one in handed_in if one.problem]:
+    notes = marking.notes()
+    if ignored := [one.short for one in others]:
+        packed = re.search(r"\.(zip|7z|rar|tar|gz)\b", " ".join(ignored), re.I)
+        advice = " Unpack the archives first." if packed else ""
+        notes.append(f"No notebooks, or copies of a system: {_listed(ignored)}.{advice}")
+    if unread := [one.short for one in handed_in if one.problem]:
         notes.append(f"Not graded, for the reason in their rows: {_listed(unread)}.")
-    if looks := [f"{file} ({found[0].look})" for file, found in rows.items() if found[0].look]:
-        notes.append(
-            f"Look at these notebooks, which may have fetched an answer: {_listed(looks)}."
-        )
-    for *before, one in _by_student(handed_in):
-        who, which = one.student, one.file
-        if before:
-            others = _listed([one.file for one in before])
+    if odd := [f"{one.short} ({', '.join(one.unknown)})" for one in handed_in if one.unknown]:
+        notes.append(f"Exercises that no chapter has, nor a notebook at --own: {_listed(odd)}.")
+    looked = [(one.short, rows[one.file][0].look) for one in handed_in if rows.get(one.file)]
+    if looks := [f"{short} ({look})" for short, look in looked if look]:
+        notes.append(f"Look at these, which may have fetched an answer: {_listed(looks)}.")
+    roster, counting = marking.roster, _counting(handed_in)
+    for one in counting:
+        its = [it for it in handed_in if it.who == one.who and not it.problem]
+        if one.problem and its and not one.chapter:
+            earlier = _listed([it.short for it in its if it in counting])
+            notes.append(f"{one.student}: {one.short} cannot be graded, so {earlier} counts.")
+        elif before := [it.short for it in its if it.chapter == one.chapter and it is not one]:
             notes.append(
-                f"{who} has handed in chapter {one.chapter} more than once: the latest counts, "
-                f"{which}, and not {others}."
+                f"{one.student} has handed in chapter {one.chapter} more than once: the latest "
+                f"counts, {one.short}, and not {_listed(before)}."
             )
-        if days := marking.days_late(one.sender):
+        if days := marking.days_late(one.sender, one.id):
             by = "by a day at least, which counts" if one.sender.late else f"days: {days}"
-            notes.append(f"{who} is late with {which} ({by}).")
-        if marking.roster and marking.roster.find(one.sender.id, who) is None:
-            notes.append(f"{who} ({which}) is not in the roster.")
+            notes.append(f"{one.student} is late with {one.short} ({by}).")
+        if roster and roster.find(one.id, one.student) is None:
+            notes.append(f"{one.student} ({one.short}) is not in the roster.")
+    if marking.absent:
+        notes.append(f"Nothing handed in: {', '.join(one.student for one in marking.absent)}.")
     return notes
 
 
@@ -435,14 +459,14 @@ def _alike(handed_in: Sequence[HandedIn], chapters: dict[str, Chapter]) -> list[
     notes = []
     for stem, chapter in chapters.items():
         for task in chapter.tasks.values():
-            same: dict[str, set[str]] = {}
+            same: dict[str, dict[str, str]] = {}
             for one in (one for one in handed_in if one.chapter == stem):
                 lines = [line for source in chapter.own(one) for line in statements(source)]
                 answer = "\n".join(ast.unparse(s) for s in lines if defined(s) & task.defines)
                 if len(answer) > ALIKE:
-                    same.setdefault(answer, set()).add(one.student)
+                    same.setdefault(answer, {})[one.who] = one.student
             for students in (found for found in same.values() if len(found) > 1):
-                who = ", ".join(sorted(students))
+                who = ", ".join(sorted(students.values(), key=lms.natural))
                 notes.append(f"The same answer to {task.number}: {who}.")
     return notes
 
@@ -473,20 +497,17 @@ def _write_pages(
         )
         write_whole(folder / names[one.file], page.encode())
     students: dict[str, list[HandedIn]] = {}
-    for one in sorted(handed_in, key=lambda one: (one.student.casefold(), one.file)):
-        students.setdefault(one.student, []).append(one)
+    for one in (counting := _counting(handed_in)):
+        students.setdefault(one.who, []).append(one)
     table = []
-    for student, files in students.items():
-        its: dict[str, list[Row]] = {number: [] for number in every}
-        for row in (row for one in files for row in rows[one.file] if row.exercise):
-            its[row.exercise].append(row)
-        right = sum(any(row.outcome == "right" for row in found) for found in its.values())
-        table.append((student, files, its, right))
+    for files in students.values():
+        its = {row.exercise: row.outcome for one in files for row in rows[one.file]}
+        table.append((files[0].student, files, its, [*its.values()].count("right")))
     page = environment.get_template("summary.html").render(
         summary=summary, handed_in=handed_in, table=table, names=names, **facts
     )
     write_whole(folder / "index.html", page.encode())
-    if some := [files[-1] for files in _by_student(handed_in) if files[-1].written]:
+    if some := [one for one in counting if one.written]:
         page = environment.get_template("written.html").render(handed_in=some)
         write_whole(folder / "written.html", page.encode())
 
@@ -525,8 +546,7 @@ def _page_names(files: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for file in files:
         plain = re.sub(r"[^\w-]+", "-", file.removesuffix(".ipynb"))
-        plain = plain.encode()[-PAGE_NAME:].decode(errors="ignore")  # the end tells more
-        plain = plain or "notebook"
+        plain = plain.encode()[-PAGE_NAME:].decode(errors="ignore") or "notebook"  # its end tells
         taken = {name.casefold() for name in names.values()}
         while f"{plain}.html".casefold() in taken | {"index.html", "written.html"}:
             plain += "-2"
