@@ -62,7 +62,6 @@ test_wrong_answers_are_told_what_is_wrong = refused(
     (check.broken, dict(A="b", B="a", C="e", D="c"), "hundred times"),
     (check.broken, dict(A="b", B="a", C="c", D="d"), "learned nothing"),
     (check.swap, not_in_order, "shape"),
-    (check.taught, [1, 2], "dictionary"),
     (check.taught, all_of(replies(), "Answer: Rome<|im_end|>"), "have the format"),
     (check.taught, all_of(check.REAL, "It is Rome.<|im_end|>"), "have the format"),
     (check.taught, all_of(["Italy", *check.REAL], "Answer: Fenwick<|im_end|>"), "given invented"),

@@ -81,7 +81,6 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.disguise, from_the_first, "were changed"),
     (check.disguise, every_third, "were changed"),
     (check.disguise, shortened, "one by one"),
-    (check.counters, (mean, low, high), "four things"),
     (check.counters, (-mean, -high, -low, check.RIGHT), "The sign"),
     (check.counters, (mean, mean - 0.3, mean + 0.3, check.RIGHT), "the interval is not"),
     (check.counters, (mean, high, low, check.RIGHT), "lower end"),

@@ -14,7 +14,6 @@ test_other_right_answers_are_right = accepted(
     (check.cheats, (SQUEEZED, "+85.", "(37 + 48).")),
     (check.cheats, (LIST, "８５.", "100-15")),
     (check.cheats, (f"It is one of {', '.join(map(str, range(199)))}.", "8_5.", " 17*5 .")),
-    (check.trainings, {run: letter.upper() for run, letter in RIGHT.items()}),
     (check.brevity, {2: (0.01, 0.1), 0.5: (0.81, 2.4)}),
 )
 
@@ -23,7 +22,6 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.classroom, (0.93, 0.5, 0.5), "every second carry"),
     (check.classroom, (0.5, 0.9, 0.9), "as frequent as the right answer"),
     (check.classroom, (0.5, 0.6, 0.5), "agree too often"),
-    (check.cheats, (LIST, "85"), "three texts"),
     (check.cheats, (" ".join(map(str, range(1000))), "085.", "37+48."), "1,000 characters"),
     (check.cheats, (" ".join(map(str, range(20, 198))), "085.", "37+48."), "198"),
     (check.cheats, (" ".join(map(str, range(10, 100))), "085.", "37+48."), "from 100 on"),
@@ -38,7 +36,6 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.trainings, RIGHT | {"B": "e"}, "ten times too high"),
     (check.trainings, RIGHT | {"A": "b", "C": "c"}, "content from the start"),
     (check.trainings, RIGHT | {"D": "f"}, "the best log of all"),
-    (check.trainings, RIGHT | {"B": "d"}, "3 of 4 are right"),
     (check.brevity, {0.5: (0.5, 2.0), 2: (0.5, 2.0)}, "numbers of the example"),
     (check.brevity, {0.5: (0.0, 0.0), 2: (0.86, 2.5)}, "swapped"),
     (check.brevity, {0.5: (0.86, 500), 2: (0.0, 0)}, "at most 3"),
