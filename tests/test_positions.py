@@ -20,15 +20,6 @@ def test_a_position_past_the_table_is_explained(T, start):
         LearnedPosition(8, 6)(torch.zeros(1, T, 6), start)
 
 
-@pytest.mark.parametrize("start", [0, 1, 5, 6])
-def test_rotary_can_start_later_as_a_cache_needs_it(start):
-    """Rotating token by token, or a tail of the sequence, gives what rotating it whole gives."""
-    x, rotary = normal(2, 3, 7, 8), Rotary(8)
-    assert torch.equal(Rotary(8)(x[..., start:, :], start), rotary(x)[..., start:, :])
-    one_by_one = [Rotary(8)(x[..., t : t + 1, :], t) for t in range(7)]
-    assert torch.equal(torch.cat(one_by_one, dim=-2), rotary(x))
-
-
 def test_rotary_remembers_angles_but_not_wrongly():
     rotary, long, short = Rotary(8), normal(1, 1, 40, 8), normal(1, 1, 4, 8)
     first = rotary(short)

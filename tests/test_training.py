@@ -126,17 +126,6 @@ def test_a_pattern_is_learned():
     assert model.training
 
 
-def test_one_step_is_one_step_of_the_optimizer():
-    data, model, twin = stream(200), Table(), Table()
-    losses = train_table(data, model, steps=1, generator=generator(5))
-    optimizer = adam(twin)
-    loss = language_model_loss(twin, *get_batch(data, 8, 16, generator(5)))
-    loss.backward()
-    optimizer.step()
-    assert losses == [loss.item()]
-    torch.testing.assert_close(model.table.weight, twin.table.weight)
-
-
 def test_a_loss_that_is_not_finite_stops_the_training_before_the_step():
     calls = []
 
