@@ -63,7 +63,6 @@ test_wrong_answers_are_told_what_is_wrong = refused(
     (check.broken, dict(A="b", B="a", C="c", D="d"), "learned nothing"),
     (check.swap, not_in_order, "shape"),
     (check.taught, all_of(replies(), "Answer: Rome<|im_end|>"), "have the format"),
-    (check.taught, all_of(check.REAL, "It is Rome.<|im_end|>"), "have the format"),
     (check.taught, all_of(["Italy", *check.REAL], "Answer: Fenwick<|im_end|>"), "given invented"),
     (check.taught, all_of(check.NEW, "Answer: Oslo<|im_end|>"), "0 are right"),
     (check.taught, replies(Italy="Answer: Milan<|im_end|>"), "Italy is lost"),

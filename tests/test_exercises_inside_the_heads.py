@@ -8,7 +8,6 @@ from tests.answers import accepted, refused
 COSTS, MEANS, RISES, SEEN = check.COSTS, check.MEANS, check.RISES, check.SEEN
 
 test_other_right_answers_are_right = accepted(
-    (check.swapped, {head: torch.tensor(cost) for head, cost in COSTS.items()}),
     (check.swapped, {head: cost + 0.02 for head, cost in reversed(COSTS.items())}),
     (check.number_moves, {27: 0.4, 26: 0.57}),
     (check.dial, (1.2, 5.7, -1.4, 1.4)),

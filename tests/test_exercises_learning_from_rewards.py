@@ -30,8 +30,6 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.cheats, (LIST, "75.", "37+48."), "does not read 85"),
     (check.cheats, (LIST, "085.", "85."), "gives the sum away"),
     (check.cheats, (LIST, "085.", "37+49."), "compute 85"),
-    (check.cheats, (LIST, "085.", "print(5)"), "compute 85"),
-    (check.cheats, (LIST, "085.", "(37+48"), "compute 85"),
     (check.trainings, RIGHT | {"B": "a"}, "the wrong sign"),
     (check.trainings, RIGHT | {"B": "e"}, "ten times too high"),
     (check.trainings, RIGHT | {"A": "b", "C": "c"}, "content from the start"),
