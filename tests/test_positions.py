@@ -2,16 +2,13 @@
 
 import pytest
 import torch
+from conftest import normal
 
 from helpers.positions import (
     LearnedPosition,
     Rotary,
     half_split,
 )
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize(("T", "start"), [(9, 0), (1, 8), (4, 5), (100, 0)])

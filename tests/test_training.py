@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from conftest import generator
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -17,10 +18,6 @@ from helpers.training import (
     language_model_loss,
     train,
 )
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 class Table(nn.Module):
