@@ -55,6 +55,8 @@ def test_copies_have_no_outputs_and_are_the_chapter_otherwise(course):
 
 def test_a_new_version_is_put_beside_it_once(course):
     learn.prepare(course)
+    own = course / "my" / "00_start_here.ipynb"
+    own.write_text(own.read_text("utf-8").replace("Start here", "I was here"), "utf-8")
     before = mine(course)
     change(course)
     (said,) = learn.prepare(course)
