@@ -268,11 +268,13 @@ def test_a_gguf_file_is_the_model_that_was_written(write, tied, kind):
 @pytest.mark.parametrize("table", ["Q8_0", "Q4_1"])
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_model_in_four_bits_is_the_one_in_float32(write, tied, table):
-    path = in_numbers(write(tied)[1], "Q4_1", table)
+    model, path = write(tied)
+    path = in_numbers(path, "Q4_1", table)
     whole, small = gguf(path).model, gguf(path, int4=True).model
     assert sum(isinstance(part, QuantizedLinear) for part in small.modules()) >= 2 * 7
     want, got = whole(IDS), small(IDS)
     assert want.std() > 0.5 and (got - want).abs().max() < 0.1 * want.std()
+    assert (want - model(IDS)).std() < 0.5 * want.std()  # what four bits cost
 
 
 @pytest.mark.parametrize(
