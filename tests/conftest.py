@@ -64,3 +64,25 @@ def visible(make: Callable[[], Any], seed: int = 0, by: float = 0.1) -> Any:
             for p in model.parameters():
                 p.add_(by * torch.randn(p.shape))
     return model
+
+
+def generator(seed: int = 0) -> Any:
+    """Of random numbers that are the same each time."""
+    import torch
+
+    return torch.Generator().manual_seed(seed)
+
+
+def normal(*shape: int, seed: int = 0) -> Any:
+    """A tensor of such numbers."""
+    import torch
+
+    return torch.randn(shape, generator=generator(seed))
+
+
+def near(a: Any, b: Any, tolerance: float = 1e-6) -> bool:
+    """Are two tensors of one shape, and no two of their numbers further apart?"""
+    import torch
+
+    b = torch.as_tensor(b, dtype=a.dtype)
+    return a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=tolerance)

@@ -195,17 +195,6 @@ def silenced(strategy):
         return same, torch.nn.functional.dropout(torch.ones(100)).eq(0).tolist()
 
 
-def with_biases():
-    """A step of the fast recipe where some of what is stepped is divided, and some is not."""
-    with Processes.started() as processes:
-        model = fast_gpt(**SIZES, bias=True)
-        tensor_parallel = processes.with_strategy("tp")
-        tensor_parallel.parallelize(model)
-        Trainer(model, DATA, steps=1, block_size=8, batch_size=4, optimizer=fast_optimizers(model),
-                generator=torch.Generator(), processes=tensor_parallel).fit()  # fmt: skip
-        return "no error"
-
-
 def seeded_otherwise():
     return trained("plain", "ddp", seed=int(os.environ["RANK"]))
 

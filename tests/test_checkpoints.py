@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import pytest
 import torch
+from conftest import visible
 from processes import CONTEXT, saved_until_killed
 
 from helpers.formats.checkpoints import (
@@ -23,10 +24,8 @@ from helpers.text import BPETokenizer, CharTokenizer
 
 
 def seeded(seed=0, **settings):
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        sizes = {"vocab_size": 5, "block_size": 6, "n_layer": 2, "n_head": 2, "n_embd": 8}
-        return GPT(GPTConfig(**{**sizes, **settings}))
+    sizes = {"vocab_size": 5, "block_size": 6, "n_layer": 2, "n_head": 2, "n_embd": 8}
+    return visible(lambda: GPT(GPTConfig(**{**sizes, **settings})), seed)
 
 
 IDS = torch.tensor([[0, 1, 2, 3, 4, 0]])

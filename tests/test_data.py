@@ -205,18 +205,10 @@ def test_no_article_is_in_two_splits():
 
 
 @in_cache("enwiki-106-articles.xml.bz2")
-def test_the_real_articles_are_clean():
-    text = json.dumps(data.wikipedia("all")).encode()  # as the course was made with
+def test_the_real_articles_are_those_that_the_course_was_made_with():
+    text = json.dumps(data.wikipedia("all")).encode()
     sha256 = "87d523691825adc4878c27ca56bc1fc3540946aa63b24e33e519f31581f0d16a"
     assert hashlib.sha256(text).hexdigest() == sha256
-    articles = dict(data.wikipedia("all"))
-    assert len(articles) == 106
-    assert 2_700_000 < sum(map(len, articles.values())) < 2_900_000
-    assert articles["Albedo"].startswith("Albedo or reflection coefficient, derived from Latin")
-    for title, text in articles.items():
-        assert len(text) > 300, title
-        for markup in ("[[", "]]", "{{", "}}", "<ref", "|", "''", "\n\n\n"):
-            assert markup not in text, (title, markup)
 
 
 # The script that makes the shipped files

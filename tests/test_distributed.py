@@ -14,7 +14,6 @@ from processes import (
     sums,
     together,
     trained,
-    with_biases,
     written,
 )
 
@@ -27,20 +26,15 @@ close = partial(torch.testing.assert_close, rtol=2e-5, atol=0)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", MAKERS)
 def test_two_processes_have_the_losses_of_one_with_the_joint_batch(kind, strategy):
+    parts = {"plain": 2, "fast": 1}[kind]  # micro-batches, whose gradients add up
     alone = trained(kind, "ddp")
-    first, second = together(trained, kind, strategy)
+    first, second = together(trained, kind, strategy, None, None, 4, 1, parts)
     assert first[:2] == second[:2]
     close(first[0], alone[0])
     close(first[1], alone[1])
     for name, weight in alone[2].items():
         np.testing.assert_allclose(first[2][name], weight, rtol=0, atol=2e-4)
     assert (first[3] < 0.8 * alone[3]) == (strategy != "ddp")
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_two_processes_add_up_the_gradients_of_micro_batches(strategy):
-    for answer in together(trained, "plain", strategy, None, None, 8, 1, 2):
-        close(answer[0], trained("plain", "ddp", batch_size=8)[0])
 
 
 @pytest.mark.parametrize(("kind", "strategy"), [("plain", "fsdp"), ("fast", "tp")])
@@ -153,10 +147,6 @@ def test_a_killed_process_ends_the_others_and_the_run_goes_on_wherever_here_is(t
     went_on, undisturbed = run("killed", "undisturbed").splitlines()
     assert went_on == undisturbed and went_on.startswith("é → 😀|cpu|True|")
     assert went_on.count("|") == 22
-
-
-def test_biases_are_stepped_beside_divided_matrices():
-    assert together(with_biases) == ["no error"] * 2
 
 
 def test_processes_that_do_not_end_are_stopped_with_a_reason(tmp_path, monkeypatch):

@@ -1,7 +1,6 @@
 """The exercises on byte-pair encoding beyond what their declaration says."""
 
 import numpy as np
-import torch
 
 from exercises import byte_pair_encoding as check
 from tests.answers import accepted, refused
@@ -16,8 +15,6 @@ def a_participle(piece):
 test_another_right_answer_is_right = accepted(
     (check.loss_to_beat, lambda p, words, tokens: np.log(p) / tokens * words),
     (check.whose_text, (FOUND, "both")),
-    (check.whose_text, ({n: torch.tensor(x) for n, x in FOUND.items()}, "both")),
-    (check.wrong_tokens, {name: letter.upper() for name, letter in FAULTS.items()}),
     (check.my_question, a_participle),
 )
 
@@ -27,7 +24,6 @@ def changed(change):
 
 
 test_a_choice_that_does_not_follow = refused(
-    (check.whose_text, FOUND, "to a pair"),
     (check.whose_text, (changed(lambda a, b: (1 / a, 1 / b)), "both"), "tokens per character"),
     (check.whose_text, (changed(lambda a, b: (b, a)), "both"), "swapped"),
     (check.whose_text, (changed(lambda a, b: (1e5 / a, 1e5 / b)), "both"), "numbers of tokens"),
@@ -39,13 +35,11 @@ test_a_choice_that_does_not_follow = refused(
     (check.whose_text, (changed(lambda a, b: (round(a, 1), round(b, 1))), "both"), "two decimals"),
     (check.whose_text, (FOUND, "all"), "one of the three names"),
     (check.whose_text, (FOUND, "articles"), "for the two texts together"),
-    (check.wrong_tokens, FAULTS | {"A": "g"}, "letters a to f"),
     (check.wrong_tokens, FAULTS | {"A": "f"}, "token by token"),
     (check.wrong_tokens, FAULTS | {"C": "d"}, "spell the whole text"),
     (check.wrong_tokens, FAULTS | {"D": "a"}, "Who has it?"),
     (check.wrong_tokens, FAULTS | {"C": "b"}, "Learned from plays"),
     (check.wrong_tokens, FAULTS | {"A": "a", "B": "b"}, "longest match never takes"),
-    (check.wrong_tokens, FAULTS | {"A": "c"}, "3 of 4 are right"),
     (check.my_question, lambda piece: b"r" in piece.lower(), "not know this well enough"),
     (check.my_question, lambda piece: piece.strip()[:1].isupper(), "asked already"),
     (check.my_question, lambda piece: piece == b" the", "at least 50"),

@@ -533,6 +533,20 @@ def test_a_report_that_is_half_filled_in_says_what_is_left():
     assert report(({"a": ..., "b": ...}, [...])).message.startswith("replace the ... in the cell")
 
 
+def test_letters_are_judged_one_by_one_after_what_the_table_says_of_them():
+    @checked
+    def faults(answer):
+        f.diagnose_letters(answer, {"A": "b", "B": "a"}, "c", """
+            Not both.
+                found["A"] == found["B"]
+        """, "Look again.")  # fmt: skip
+
+    told = {"bb": "Not both.", "bc": "1 of 2 are right. Look again.", "bA": "Well done.",
+            "bd": "Each of the 2 should be one of the letters a to c."}  # fmt: skip
+    assert all(faults(dict(zip("AB", two, strict=True))).message == told[two] for two in told)
+    assert faults("ba").message.startswith("Set faults to a dictionary with a letter for each")
+
+
 # --- how an answer works ------------------------------------------------------------------------
 
 

@@ -22,14 +22,12 @@ test_other_right_answers_are_right = accepted(
     (check.capitals, [LOSSES, 3]),
     (check.capitals, ({t: torch.tensor(x + 0.004) for t, x in LOSSES.items()}, 3.0)),
     (check.no_repeat, no_repeat_by_sets),
-    (check.faults, check.FAULTS),
     (check.speeches, ("same", [40, 44, 50], (41, 45, 49))),
     (check.speeches, ("longer", [40, 44, 50], (61, 65, 69))),
 )
 
 
 test_other_mistakes_are_told_by_what_differs = refused(
-    (check.capitals, LOSSES, "to a pair"),
     (check.capitals, (dict.fromkeys(check.TAUS, 4.773), 3.0), "not the losses in capitals"),
     (check.capitals, (LOSSES, 3.277), "one of the five temperatures"),
     (check.capitals, (LOSSES, 1.0), "another temperature is better"),

@@ -62,10 +62,6 @@ def from_the_first(text):
     return replaced(text, 8, 0)
 
 
-def every_third(text):
-    return replaced(text, 3, 2)
-
-
 def shortened(text):
     return " ".join(text.split()[1:])
 
@@ -79,9 +75,7 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.disguise, all_capitals, "Capitals"),
     (check.disguise, every_ninth, "eight in a row"),
     (check.disguise, from_the_first, "were changed"),
-    (check.disguise, every_third, "were changed"),
     (check.disguise, shortened, "one by one"),
-    (check.counters, (mean, low, high), "four things"),
     (check.counters, (-mean, -high, -low, check.RIGHT), "The sign"),
     (check.counters, (mean, mean - 0.3, mean + 0.3, check.RIGHT), "the interval is not"),
     (check.counters, (mean, high, low, check.RIGHT), "lower end"),

@@ -33,7 +33,6 @@ def minus_one_at_targets(logits, y):
 test_other_right_answers_are_right = accepted(
     (check.cross_entropy, one_by_one),
     (check.cross_entropy, lambda z, y: one_by_one(z, y).item()),
-    (check.broken_training, {run: float(fault) for run, fault in check.FAULTS.items()}),
     (check.logit_gradient, minus_one_at_targets),
     (check.best_reach, {10: np.int64(4), 100: torch.tensor(3.0), 1000: 2}),
 )
@@ -53,7 +52,6 @@ test_other_mistakes_are_told = refused(
     (check.broken_training, {**check.FAULTS, "B": 4}, "2.47"),
     (check.broken_training, {**check.FAULTS, "C": 5, "D": 3}, "before the first"),
     (check.broken_training, {**check.FAULTS, "C": 4}, "begins like"),
-    (check.broken_training, {**check.FAULTS, "A": 3, "C": 2}, "begins like"),
     (check.cross_entropy, lambda z, y: one_by_one(z, y).detach(), "no gradient"),
     (check.cross_entropy, lambda z, y: -at(z.softmax(-1).log().clamp(-99), y).mean(), "1000"),
     (check.logit_gradient, by_autograd, "`backward` computed it"),

@@ -33,34 +33,23 @@ test_other_right_answers_are_right = accepted(
     (check.kept, by_earlier),
     (check.kept, by_expert),
     (check.mixtral, (46.7, 12.9)),
-    (check.mixtral, [46.70, 12.88]),
-    (check.mixtral, torch.tensor([46.7, 12.88])),
-    (check.patients, dict(check.FAULTS)),
-    (check.patients, {run: letter.upper() for run, letter in check.FAULTS.items()}),
-    (check.patients, {**check.FAULTS, "E": "e"}),
     (check.rules, [0.27, 0.05, "sum", "constancy"]),
     (check.rules, (0.2, 0.07, "dice", "Constancy")),
-    (check.rules, [torch.tensor(0.31), 0.04, "first", "constancy"]),
 )
 
 WORDS = ("ahead", "moved much further", "cuts the wire", "care for", "care for", "as it did before",
          "next to nothing", "letters a to f", "letters a to f")  # fmt: skip
 test_what_is_wrong_is_explained = refused(
     (check.kept, lambda c, n, k: c[in_turn(c, n, k)], "should"),
-    (check.kept, lambda c, n, k: torch.ones(len(c), dtype=torch.bool), "should"),
-    (check.kept, lambda c, n, k: c < k, "should"),
     (check.mixtral, (56, 14), "eight times the whole"),
     (check.mixtral, (12.9, 46.7), "The first number"),
     (check.mixtral, (46.7e9, 12.9e9), "divide by"),
     (check.mixtral, (31.7, 9.1), "three matrices"),
     (check.mixtral, (46.44, 12.62), "table of the tokens"),
-    (check.mixtral, (46.57, 12.75), "table of the tokens"),
     (check.mixtral, (47.5, 13.7), "Keys and values"),
     (check.mixtral, (46.7, 7.24), "one expert for each token"),
     (check.mixtral, (46.7, 46.7), "a token uses two"),
     (check.mixtral, (45.4, 11.5), "One part is not right"),
-    (check.mixtral, 46.7, "two numbers"),
-    (check.patients, "abdc", "dictionary"),
     *(
         (check.patients, {**check.FAULTS, run: letter}, words)
         for run, letter, words in zip("AABCCDDAB", "cfdbadegg", WORDS, strict=True)
@@ -71,7 +60,4 @@ test_what_is_wrong_is_explained = refused(
     (check.rules, [0.27, 0.22, "sum", "constancy"], "thrown"),
     (check.rules, [0.27, 0.05, "sum", "all"], "one of the three"),
     (check.rules, [0.27, 0.05, "sum", "meaning"], "no meaning"),
-    (check.rules, [0.27, 0.05, "sum", "nothing"], "one of the three"),
-    (check.rules, [0.27, 0.05, "sum", "both"], "one of the three"),
-    (check.rules, [0.27, 0.05], "four things"),
 )

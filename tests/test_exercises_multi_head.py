@@ -38,7 +38,6 @@ for head in IDLE.layer.heads:
 
 
 test_other_ways_are_right_too = accepted(
-    (check.five_ways_to_cut, {name: verdict.upper() for name, verdict in VERDICTS.items()}),
     (check.spare_heads, [MODEL, (torch.tensor(1.0), 1.0, LOW)]),
     (check.twins, [torch.tensor(0.999), " b "]),
 )
@@ -73,7 +72,6 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.spare_heads, (MODEL, [1.0, 1.0, 0.9]), "the *worst*"),
     (check.spare_heads, (MODEL, [0.61, 0.61, LOW]), "Without 1 of"),
     (check.spare_heads, (IDLE, [0.61, 0.61, 0.05]), "ablate copies"),
-    (check.spare_heads, [0.61, 0.61, 0.05], "Set spare to a pair"),
     (check.twins, (0.21, "b"), "*before* the training"),
     (check.twins, (1.0, "a"), "the same blend"),
     (check.twins, (1.0, "c"), "after 50 steps"),

@@ -64,8 +64,6 @@ test_other_mistakes_are_told_by_what_differs = refused(
     (check.verdict, letters(A="f"), "would show there"),
     (check.verdict, letters(C="c"), "how far apart"),
     (check.verdict, letters(A="e"), "no logit"),
-    (check.verdict, letters(A="a", D="c"), "Plant each"),
-    (check.dearer, (before, middle, last), "four things"),
     (check.dearer, [*(b * check.math.log(2) for b in check.BITS), "last"], "nats per character"),
     (check.dearer, [*(b * 600 / 140 for b in check.BITS), "last"], "bits per token"),
     (check.dearer, (last, middle, last, "last"), "stay rounded"),

@@ -21,7 +21,6 @@ test_other_ways_are_right_too = accepted(
     (check.head_weights, from_the_weights),
     (check.right_divisor, lambda d, a, b: torch.tensor(d).sqrt() * a * b),
     (check.right_divisor, lambda d, a, b: np.float32(a) * np.sqrt(d) * b),
-    (check.what_is_wrong, check.HEADS),
     (check.start_or_steps, {"factor": 0.42, "perplexity": 1.6, "suffices": (4,)}),
     (check.start_or_steps, run_32(factor=-0.4204, perplexity=torch.tensor(2), suffices=4)),
 )

@@ -12,14 +12,12 @@ test_another_right_answer_is_right = accepted(
     (check.three, (B_UP, torch.tensor([1.0, -2.0, 2.0]))),
     (check.three, [[-2, 0, -1], [2, 1, -2]]),
     (check.deeper, [torch.tensor(2.4), 2.15, " b "]),
-    (check.verdict, check.FAULTS),
     (check.my_switch, ("n_kv_head=1", [0.02, -0.01, 0.01], "cannot tell")),
     (check.my_switch, ("position=None", torch.tensor([0.3, 0.2, 0.25]), "higher")),
 )
 
 
 test_mistakes_are_told = refused(
-    (check.three, B_UP, "to a pair"),
     (check.three, (B_UP, [1.0, -2.0]), "lists of h numbers"),
     (check.three, ([0.0, -1.0], [1.0, -2.0]), "for three yours gives −1"),
     (check.three, (B_UP, [1.0, -1.0, 1.0]), "add to the *slope*"),
@@ -36,13 +34,11 @@ test_mistakes_are_told = refused(
     (check.deeper, (2.9, 2.25, "b"), "Too high"),
     (check.deeper, (2.4, 2.15, "a"), "were not 0"),
     (check.deeper, (2.4, 2.15, "c"), "times 0"),
-    (check.verdict, check.FAULTS | {"A": "g"}, "letters a to f"),
     (check.verdict, check.FAULTS | {"B": "a"}, "returns zeros"),
     (check.verdict, check.FAULTS | {"A": "e"}, "where the leak is"),
     (check.verdict, check.FAULTS | {"D": "f"}, "among others"),
     (check.verdict, check.FAULTS | {"C": "f"}, "does not return x"),
     (check.verdict, check.FAULTS | {"B": "e"}, "without reason"),
-    (check.verdict, check.FAULTS | {"A": "d"}, "3 of 4"),
     (check.my_switch, ("dropout=0.5", [0.0] * 3, "lower"), "example"),
     (check.my_switch, ("dropout=0.5", [0.1] * 3, "higher"), "manual_seed"),
     (check.my_switch, ("dropout=0.5", [0.1], "higher"), "one for each"),

@@ -28,7 +28,6 @@ def in_two_loops(E, row, rated):
 test_other_right_answers_are_right = accepted(
     (check.cosine_matrix, lambda A, B: F.cosine_similarity(A[:, None], B[None], dim=-1)),
     (check.cosine_matrix, lambda A, B: (unit(A) @ unit(B).T).numpy()),
-    (check.faults, check.FAULTS),
     (check.without, lambda E, u: torch.stack([e - (e @ u) / (u @ u) * u for e in E])),
     (check.without, lambda E, u: E.numpy() - np.outer(E @ u, u) / float(u @ u)),
     (check.order_agreement, in_two_loops),

@@ -28,12 +28,6 @@ def test_numbers_are_projections_of_unit_vectors():
     assert repr(made).endswith("“$x$” is at 0.80, 0.60)")
 
 
-def test_the_sign_says_which_of_the_two_words_is_nearer(real):
-    x = real.projections()[:, 0]
-    near = real._units @ real._units[[real._row[word] for word in real.axes[:2]]].T
-    assert (np.sign(near[:, 1] - near[:, 0]) == np.sign(x))[np.abs(x) > 0.01].all()
-
-
 def test_what_the_chapter_and_the_buttons_say(real):
     real.axes, real.word = ["he", "she", "poor", "rich"], "nurse"
     x = dict(zip(real._words, real.projections()[:, 0], strict=True))

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from explorers.overlap import MODELS, Block, OverlapExplorer, in_short, in_time, one_step
+from explorers.overlap import MODELS, Block, OverlapExplorer, one_step
 
 # Two layers of 100 numbers, 10 tokens, 1000 FLOP/s: forward 2 s a layer, backward 4 s. Three GPUs:
 # each sends 2 · 2/3 of 200 bytes a layer.
@@ -41,9 +41,3 @@ def test_whatever_is_set_overlap_is_never_slower():
         computed = 6 * MODELS[size][0] * 8192 / explorer.speed
         assert math.isclose(efficiency * seconds, computed)
         assert math.isclose(speed, processes * 8192 / seconds)
-
-
-def test_numbers_are_written_as_people_do():
-    numbers = [in_short(v, 2) for v in (0.24153, 9.96, 50_993, 999_999, 9e9)]
-    assert numbers == ["0.24", "10", "51,000", "1 million", "9 billion"]
-    assert [in_time(v) for v in (0.0996, 0.1, 4321)] == ["99.6 ms", "0.1 s", "4,320 s"]

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from explorers.token import LONGEST, TokenExplorer, readable
+from explorers.token import LONGEST, TokenExplorer
 from helpers.text import BPETokenizer
 
 TEXT = "low low low lower lowest newest widest\n  newer don't"
@@ -40,12 +40,6 @@ def test_what_does_not_fit_is_refused():
 def test_a_long_text_is_cut_up_to_its_limit():
     widget = explorer(text="low " * LONGEST)
     assert sum(len(TOKENIZER.piece(i)) for i in widget.ids()) == LONGEST
-
-
-def test_pieces_are_readable():
-    assert readable(b" the\n") == "␣the⏎" and readable(b"\t") == "⇥"
-    assert readable(b"\xf0\x9f") == "‹F0 9F›" and readable("🦉".encode()) == "🦉"
-    assert readable(b"a\x00") == "a‹00›" and readable("\u200b".encode()) == "‹E2 80 8B›"
 
 
 def test_half_a_character_becomes_the_same_sign_as_in_the_browser():

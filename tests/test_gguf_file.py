@@ -7,7 +7,7 @@ import pytest
 from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter
 from gguf.quants import quantize
 
-from helpers.formats.gguf import read_gguf, write_gguf
+from helpers.formats.gguf import read_gguf
 
 
 @pytest.fixture
@@ -58,30 +58,3 @@ def test_no_file_that_ends_early_is_read(path):
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError, match="not a whole GGUF file"):
             read_gguf(path)
-
-
-def test_what_is_written_is_what_the_library_and_we_read(tmp_path):
-    about = {
-        "general.architecture": "llama",
-        "words": "größer 日本 ",
-        "yes": True,
-        "number": 70_000,
-        "share": 0.25,
-        "texts": ["a", "", "Ġthe"],
-        "numbers": [3, -1, 4],
-        "nothing": [],
-    }
-    draw = np.random.default_rng(0)
-    shapes = {"row": (5,), "matrix": (3, 7), "turned": (7, 3)}
-    tensors = {name: draw.standard_normal(shape, np.float32) for name, shape in shapes.items()}
-    tensors["turned"] = tensors["matrix"].T  # not contiguous
-    write_gguf(tmp_path / "a.gguf", about, tensors)
-    read, stored = read_gguf(tmp_path / "a.gguf")
-    assert read == about
-    assert {name: one.sizes for name, one in stored.items()} == shapes
-    theirs = GGUFReader(tmp_path / "a.gguf")
-    want = {name: theirs.fields[name].contents() for name in about if name != "nothing"}
-    assert {**want, "nothing": []} == about
-    for tensor in theirs.tensors:
-        assert np.array_equal(tensor.data, tensors[tensor.name])
-        assert np.array_equal(stored[tensor.name].read().view(np.float32), tensor.data)

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import visible
+from conftest import generator, near, visible
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -19,7 +19,6 @@ from helpers.gpt import (
     FeedForward,
     GPTConfig,
     ShortConvolution,
-    SquaredReLU,
 )
 from helpers.hooks import attention_maps
 
@@ -43,19 +42,10 @@ def seeded(seed=0, **changes):
 
 
 def ids(B=2, T=7, V=11, seed=0):
-    return torch.randint(V, (B, T), generator=torch.Generator().manual_seed(seed))
-
-
-def near(a, b, tolerance=1e-5):
-    return a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=tolerance)
+    return torch.randint(V, (B, T), generator=generator(seed))
 
 
 # --- the short convolution ------------------------------------------------------------------------
-
-
-def test_squared_relu_is_what_it_says():
-    part, x = SquaredReLU(6, 10), torch.randn(2, 3, 6)
-    assert near(part(x), part.down(F.relu(part.up(x)) ** 2))
 
 
 def test_only_the_mlp_reads_through_the_convolution():

@@ -4,15 +4,12 @@ import math
 
 import pytest
 import torch
+from conftest import generator, normal
 from torch import nn
 
 from helpers.gpt import GPT, GPTConfig, fast_gpt
 from helpers.optimizers import Muon, fast_optimizers, newton_schulz
 from helpers.training import cosine_schedule, train, wsd_schedule
-
-
-def numbers(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 def model():
@@ -29,7 +26,7 @@ def precise(monkeypatch):
 
 @pytest.mark.parametrize("shape", [(6, 5), (3, 12), (2, 4, 3)])
 def test_the_polynomial_is_applied_to_the_singular_values(precise, shape):
-    x = numbers(*shape)
+    x = normal(*shape)
     u, values, vh = torch.linalg.svd(x, full_matrices=False)
     values = values / values.square().sum(-1, keepdim=True).sqrt()
     for _ in range(5):
@@ -40,7 +37,7 @@ def test_the_polynomial_is_applied_to_the_singular_values(precise, shape):
 @pytest.mark.parametrize("able", [True, False])
 def test_half_the_digits_are_taken_only_where_the_hardware_has_them(able, monkeypatch):
     monkeypatch.setattr("helpers.optimizers.has_bf16", lambda device: able)
-    x = numbers(6, 5)
+    x = normal(6, 5)
     u, _, vh = torch.linalg.svd(x, full_matrices=False)
     off = (turned := u.T @ newton_schulz(x) @ vh.T) - turned.diag().diag()
     assert newton_schulz(x).dtype == torch.float32
@@ -48,7 +45,7 @@ def test_half_the_digits_are_taken_only_where_the_hardware_has_them(able, monkey
 
 
 def test_a_stack_is_its_matrices_one_by_one():
-    x = numbers(2, 3, 6, 4)
+    x = normal(2, 3, 6, 4)
     whole = newton_schulz(x)
     assert whole.shape == x.shape and whole.dtype == x.dtype
     for i in range(2):
@@ -61,13 +58,13 @@ SHAPES = [(6, 6), (4, 6), (6, 6), (9, 4), (4, 6)]
 
 
 def parameters():
-    return [nn.Parameter(numbers(*shape, seed=i)) for i, shape in enumerate(SHAPES)]
+    return [nn.Parameter(normal(*shape, seed=i)) for i, shape in enumerate(SHAPES)]
 
 
 def steps(optimizer, params, n=4):
     for step in range(n):
         for i, p in enumerate(params):
-            p.grad = numbers(*p.shape, seed=100 * step + i)
+            p.grad = normal(*p.shape, seed=100 * step + i)
         optimizer.step()
     return params
 
@@ -83,7 +80,7 @@ def test_muon_is_pytorchs(precise, decay):
 @pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
 def test_muon_refuses_what_is_no_matrix(shape):
     with pytest.raises(ValueError, match=r"steps matrices; shape .* belongs to AdamW") as error:
-        Muon([nn.Parameter(numbers(3, 3)), nn.Parameter(torch.zeros(shape))])
+        Muon([nn.Parameter(normal(3, 3)), nn.Parameter(torch.zeros(shape))])
     assert str(shape) in str(error.value)
 
 
@@ -109,6 +106,6 @@ def fast():
 def test_the_recipe_learns_a_pattern():
     gpt, data = fast(), torch.arange(300) % 7
     losses = train(gpt, data, steps=60, block_size=8, batch_size=8, optimizer=fast_optimizers(gpt),
-                   schedule=wsd_schedule, generator=torch.Generator().manual_seed(0))  # fmt: skip
+                   schedule=wsd_schedule, generator=generator(0))  # fmt: skip
     assert losses[0] == pytest.approx(math.log(11))
     assert losses[-1] < 0.2

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from conftest import normal
 
 from helpers.positions import (
     LearnedPosition,
@@ -10,23 +11,10 @@ from helpers.positions import (
 )
 
 
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
-
 @pytest.mark.parametrize(("T", "start"), [(9, 0), (1, 8), (4, 5), (100, 0)])
 def test_a_position_past_the_table_is_explained(T, start):
     with pytest.raises(ValueError, match=rf"{T + start} tokens.*0 to 7 only.*last 8 tokens"):
         LearnedPosition(8, 6)(torch.zeros(1, T, 6), start)
-
-
-@pytest.mark.parametrize("start", [0, 1, 5, 6])
-def test_rotary_can_start_later_as_a_cache_needs_it(start):
-    """Rotating token by token, or a tail of the sequence, gives what rotating it whole gives."""
-    x, rotary = normal(2, 3, 7, 8), Rotary(8)
-    assert torch.equal(Rotary(8)(x[..., start:, :], start), rotary(x)[..., start:, :])
-    one_by_one = [Rotary(8)(x[..., t : t + 1, :], t) for t in range(7)]
-    assert torch.equal(torch.cat(one_by_one, dim=-2), rotary(x))
 
 
 def test_rotary_remembers_angles_but_not_wrongly():

@@ -57,8 +57,10 @@ def test_any_shapes_and_masks(data):
     if data.draw(st.booleans()):
         mask = torch.rand(shape, generator=generator) < data.draw(st.sampled_from([0.2, 0.8, 1.1]))
     with clear(ValueError):
-        out, weights = attention(*tensors, mask)
+        scale = data.draw(st.sampled_from([None, 0.5]))
+        out, weights = attention(*tensors, mask, scale=scale)
         assert torch.allclose(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5)
         assert mask is None or (weights.masked_select(~mask.expand_as(weights)) == 0).all()
-        theirs = torch.nn.functional.scaled_dot_product_attention(*tensors, attn_mask=mask)
+        fused = torch.nn.functional.scaled_dot_product_attention
+        theirs = fused(*tensors, attn_mask=mask, scale=scale)
         assert torch.allclose(out, theirs.expand_as(out), atol=1e-5)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from conftest import normal
 from gguf import GGMLQuantizationType
 from gguf.quants import dequantize
 from gguf.quants import quantize as gguf_quantize
 
-from helpers.formats import gguf
 from helpers.quantization import (
     BLOCK,
     HalfEmbedding,
@@ -17,10 +17,6 @@ from helpers.quantization import (
     has_kernel,
     quantize,
 )
-
-
-def normal(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("bits", range(1, 9))
@@ -41,19 +37,6 @@ def test_four_bits_round_as_llama_cpp_does():
     step = quantize(matrix, 4).scale.max().item()
     assert np.abs(ours - theirs).max() < 1.1 * step
     assert (np.abs(ours - theirs) < 0.01).mean() > 0.99
-
-
-def test_the_blocks_of_a_file_are_read_exactly():
-    matrix = normal(48, 4 * BLOCK).numpy()
-    kind = GGMLQuantizationType.Q4_1
-    raw = gguf_quantize(matrix, kind)
-    blocks = gguf._in_blocks(torch.from_numpy(raw))
-    assert np.array_equal(blocks.matrix().numpy(), dequantize(raw, kind))
-    kind = GGMLQuantizationType.Q8_0
-    raw = gguf_quantize(matrix, kind)
-    half = gguf._numbers(torch.from_numpy(raw), kind.name, torch.float16)
-    assert half.dtype == torch.float16
-    assert torch.equal(half, torch.from_numpy(dequantize(raw, kind)).half())
 
 
 def test_the_smallest_numbers_stay_on_the_levels():

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from conftest import generator
 from torch import nn
 
 from helpers.formats.checkpoints import load_checkpoint, read_tensors, write_tensors
@@ -17,8 +18,8 @@ from helpers.optimizers import adamw, fast_optimizers
 from helpers.runs.trainer import Trainer, catch_interrupt
 from helpers.training import cosine_schedule, estimate_loss
 
-DATA = torch.randint(7, (400,), generator=torch.Generator().manual_seed(0))
-VALIDATION = torch.randint(7, (60,), generator=torch.Generator().manual_seed(1))
+DATA = torch.randint(7, (400,), generator=generator(0))
+VALIDATION = torch.randint(7, (60,), generator=generator(1))
 SIZES = {"block_size": 6, "batch_size": 4}
 
 
@@ -43,10 +44,6 @@ def fit(model, data, *, resume=False, rate=None, callback=None, **settings):
     trainer = Watched(model, data, **settings)
     trainer.then = callback
     return trainer.fit(resume)
-
-
-def generator():
-    return torch.Generator().manual_seed(3)
 
 
 def plain(seed=0, **settings):
@@ -215,7 +212,7 @@ def test_a_run_that_crashed_goes_on_as_if_it_had_not(make, seeded, crash, tmp_pa
 
     model, run = make(**watch)
     torch.manual_seed(99)  # all randomness has to come from the folder
-    other = torch.Generator().manual_seed(99)
+    other = generator(99)
     got = run(generator=other if seeded else None, folder=tmp_path, resume=True)
     assert got.losses == want.losses and got.step == 12
     assert [(s, x) for s, _, x in got.evaluations] == [(s, x) for s, _, x in want.evaluations]

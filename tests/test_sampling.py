@@ -5,7 +5,7 @@ from types import GeneratorType
 
 import pytest
 import torch
-from conftest import visible
+from conftest import generator, near, visible
 from torch import nn
 
 from helpers.gpt import GPT, GPTConfig
@@ -16,11 +16,6 @@ INF = math.inf
 
 def probabilities(logits, **settings):
     return next_token_probabilities(torch.tensor(logits), **settings)
-
-
-def near(a, b, tolerance=1e-6):
-    b = torch.as_tensor(b, dtype=a.dtype)
-    return a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=tolerance)
 
 
 # --- next_token_probabilities: worked by hand -----------------------------------------------------
@@ -77,7 +72,7 @@ def test_ties_are_cut_in_the_order_of_the_ids():
 
 def test_top_p_of_one_keeps_every_token_of_a_large_vocabulary():
     """A sum of many small numbers reaches 1 too early."""
-    logits = torch.randn(50_000, generator=torch.Generator().manual_seed(0))
+    logits = torch.randn(50_000, generator=generator(0))
     assert (next_token_probabilities(logits, top_p=1.0) > 0).all()
 
 
@@ -147,11 +142,7 @@ def seeded(**settings):
 
 
 def prompt(B=2, T=3, seed=0):
-    return torch.randint(V, (B, T), generator=torch.Generator().manual_seed(seed))
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
+    return torch.randint(V, (B, T), generator=generator(seed))
 
 
 class Table(nn.Module):
@@ -207,12 +198,15 @@ def reference(model, ids, n, keep, **settings):
     return ids
 
 
-@pytest.mark.parametrize("position", ["LearnedPosition", "SinusoidalPosition", "Rotary", None])
-@pytest.mark.parametrize("n_kv_head", [None, 1, 2])
+@pytest.mark.parametrize(
+    ("position", "n_kv_head"),
+    [("LearnedPosition", None), ("SinusoidalPosition", 1), ("Rotary", 2), (None, None)],
+)
 def test_the_cached_logits_are_those_without_a_cache_at_every_length(
     position, n_kv_head, monkeypatch
 ):
-    """Up to the window and past it, for all that can be kept: the numbers, not only the draws."""
+    """Prompts of every length, up to the window and past it, for all that can be kept: the numbers,
+    not only the draws."""
     model = seeded(position=position, n_kv_head=n_kv_head, qk_norm=n_kv_head == 2)
     seen = []
 
@@ -221,35 +215,18 @@ def test_the_cached_logits_are_those_without_a_cache_at_every_length(
         return next_token_probabilities(logits, **settings)
 
     monkeypatch.setattr("helpers.sampling.next_token_probabilities", watch)
-    for keep in (None, 1, 2, 5, 6):
+    for keep, T in ((None, 2), (1, 1), (2, 6), (5, 7), (6, 20)):
         runs = []
         for cached in (True, False):
             seen.clear()
-            text = generate(
-                model,
-                prompt(T=2),
-                15,
-                context_after_crop=keep,
-                cached=cached,
-                generator=generator(7),
-            )
+            settings = {"context_after_crop": keep, "cached": cached, "generator": generator(7)}
+            text = generate(model, prompt(T=T), 15, **settings)
             runs.append((text, torch.stack([x for x in seen if x.shape == (2, V)])))
         (a, with_cache), (b, without) = runs
         assert with_cache.shape == (15, 2, V)
         assert near(with_cache, without, 1e-4), keep
-        assert torch.equal(a, b) and a.shape == (2, 17)
-        assert torch.equal(a, reference(model, prompt(T=2), 15, keep or WINDOW)), keep
-
-
-@pytest.mark.parametrize("T", [1, 5, 6, 7, 20])
-@pytest.mark.parametrize("cached", [True, False])
-def test_prompts_of_every_length(T, cached):
-    model = seeded()
-    settings = {"temperature": 0}
-    for keep in (None, 3):
-        got = generate(model, prompt(T=T), 9, context_after_crop=keep, cached=cached, **settings)
-        assert torch.equal(got, reference(model, prompt(T=T), 9, keep or WINDOW, **settings))
-        assert torch.equal(got[:, :T], prompt(T=T))
+        assert torch.equal(a, b)
+        assert torch.equal(a, reference(model, prompt(T=T), 15, keep or WINDOW)), keep
 
 
 @pytest.mark.parametrize(
@@ -333,6 +310,7 @@ def test_the_mode_comes_back_however_it_ends(training):
     model = Table(torch.zeros(3, 3)).train(training)
     ids = torch.tensor([[0]])
     for _ in stream(model, ids, 3):
+        assert torch.is_grad_enabled()  # between two tokens
         break
     assert model.training is training
     model.table.data[0, 0] = math.nan
@@ -340,11 +318,6 @@ def test_the_mode_comes_back_however_it_ends(training):
         list(stream(model, ids, 3))
     assert model.training is training
     assert {(mode, grad) for _, mode, grad in model.reads} == {(False, False)}
-
-
-def test_gradients_are_on_between_two_tokens():
-    for _ in stream(Table(torch.zeros(3, 3)), torch.tensor([[0]]), 2):
-        assert torch.is_grad_enabled()
 
 
 # --- stop tokens ----------------------------------------------------------------------------------
@@ -357,9 +330,6 @@ def test_each_text_ends_by_itself_and_the_stream_with_the_last():
     texts = generate(model, torch.tensor([[0], [2], [4]]), 20, stop=[3])
     assert texts.tolist() == [[0, 1, 2, 3, 3], [2, 3, 3, 3, 3], [4, 0, 1, 2, 3]]
     assert len(model.reads) == 4
-
-
-def test_several_stops_and_one_in_the_prompt():
     texts = generate(Table(NEXT), torch.tensor([[3], [1]]), 20, stop={0, 3})
     assert texts.tolist() == [[3, 4, 0], [1, 2, 3]]  # a stop in the prompt ends nothing
     assert generate(Table(NEXT), torch.tensor([[0]]), 2, stop=[4]).tolist() == [[0, 1, 2]]

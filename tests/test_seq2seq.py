@@ -2,12 +2,10 @@
 
 import pytest
 import torch
+from conftest import generator, near
 
-from helpers.attention import MultiHeadAttention
-from helpers.gpt import FeedForward
 from helpers.seq2seq import (
     LETTERS,
-    CrossBlock,
     RNNSeq2Seq,
     Transformer,
     greedy_decode,
@@ -26,14 +24,6 @@ MODELS = {
 def model(request):
     torch.manual_seed(0)
     return MODELS[request.param]()
-
-
-def draw(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def near(a, b):
-    return torch.allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_pairs_become_ids_that_end_and_are_padded():
@@ -74,19 +64,8 @@ def test_an_alignment_leaves_out_padding(score):
 def test_it_learns_and_writes(name):
     torch.manual_seed(0)
     model = MODELS[name]()
-    losses = fit(
-        model, lambda n, g: [("a", "x"), ("b", "yy")] * (n // 2), 60, draw(), learning_rate=0.02
-    )
+    pairs = [("a", "x"), ("b", "yy")]
+    losses = fit(model, lambda n, _: pairs * (n // 2), 60, generator(), learning_rate=0.02)
     assert losses[-1] < 0.1 < losses[0]
     assert greedy_decode(model, ["b", "a"]) == ["yy", "x"]
     assert exact_match(model, [("a", "x"), ("b", "y")]) == 0.5
-
-
-def test_a_block_with_cross_attention_attends_to_itself_then_to_the_source():
-    cross = MultiHeadAttention(8, 2, causal=False)
-    block = CrossBlock(MultiHeadAttention(8, 2), cross, FeedForward(8))
-    x, source = torch.randn(2, 5, 8), torch.randn(2, 3, 8)
-    mask = torch.tensor([True, True, False]).expand(2, 1, 1, 3)
-    y = x + block.attention(block.attention_norm(x))
-    y = y + cross(block.cross_norm(y), source[:, :2])
-    assert near(block(x, source, mask), y + block.mlp(block.mlp_norm(y)))

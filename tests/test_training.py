@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from conftest import generator
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -17,10 +18,6 @@ from helpers.training import (
     language_model_loss,
     train,
 )
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 class Table(nn.Module):
@@ -124,17 +121,6 @@ def test_a_pattern_is_learned():
     assert losses[0] > 1 and losses[-1] < 0.05
     assert estimate_loss(model, data, block_size=8) < 0.05
     assert model.training
-
-
-def test_one_step_is_one_step_of_the_optimizer():
-    data, model, twin = stream(200), Table(), Table()
-    losses = train_table(data, model, steps=1, generator=generator(5))
-    optimizer = adam(twin)
-    loss = language_model_loss(twin, *get_batch(data, 8, 16, generator(5)))
-    loss.backward()
-    optimizer.step()
-    assert losses == [loss.item()]
-    torch.testing.assert_close(model.table.weight, twin.table.weight)
 
 
 def test_a_loss_that_is_not_finite_stops_the_training_before_the_step():

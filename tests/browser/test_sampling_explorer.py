@@ -88,36 +88,3 @@ def test_a_prompt_that_cannot_be_read_is_explained(shown: Shown) -> None:
     expect(shown.node.locator(".problem")).to_have_text("")
     for button in buttons:
         expect(button).to_be_enabled()
-
-
-class Silent:
-    vocab_size = 2
-
-    def encode(self, text: str) -> list[int]:
-        return [1] * len(text)
-
-    def decode(self, ids: list[int]) -> str:
-        return "a" * sum(ids)
-
-
-class Hush(torch.nn.Module):
-    context_length = 8
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        return torch.tensor([1.0, 0.0]).expand(*ids.shape, 2)
-
-
-def test_a_token_without_signs_ends_no_series(bare: Bare) -> None:
-    shown = bare.show(SamplingExplorer(Hush(), Silent(), prompt="aa", temperature=0))
-    following = shown.node.locator(".next")
-    expect(shown.node.locator(".kept")).to_have_text("1 of 2")
-    first = following.inner_text()
-    shown.press("Sample 20")
-    expect(shown.node.locator(".drawn")).to_contain_text("selects “(empty)”")
-    expect(following).not_to_have_text(first)
-    twenty = following.inner_text()
-    shown.press("Start again")
-    for _ in range(20):
-        shown.press("Sample next token")
-    expect(following).to_have_text(twenty)
-    expect(prompt(shown)).to_have_value("aa")

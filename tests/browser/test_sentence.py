@@ -145,21 +145,3 @@ def test_the_heads_stand_in_rows_of_layers(shown: Shown) -> None:
     one, right, below = (heads.get_by_role("option").nth(n).bounding_box() for n in (0, 1, 4))
     assert (one["y"], one["x"]) == (right["y"], below["x"])  # a row is a layer, as everywhere
     assert one["x"] < right["x"] and one["y"] < below["y"]
-
-
-def test_a_text_of_one_s_own_is_read_and_a_drawn_token_is_put_behind_it(shown: Shown) -> None:
-    field = shown.node.get_by_label("text", exact=True)
-    field.fill("")
-    said = "Type some text (at least one token) to get a continuation."
-    expect(shown.node.locator(".say")).to_have_text(said)
-    field.fill("Once" * 80)
-    shown.until(lambda: len(shown.node.evaluate("node => node.ids()")), 32)
-    field.fill("<b>The</b> city of")
-    tokens = shown.node.get_by_role("listbox", name="tokens").get_by_role("option")
-    shown.until(lambda: tokens.count() == len(shown.python.tokens()))
-    assert shown.node.locator(".strip b, .heading b").count() == 0
-    shown.press("Sample next token")
-    expect(field).not_to_have_value("<b>The</b> city of")
-    text = field.input_value()
-    assert text.startswith("<b>The</b> city of")
-    shown.has(text=text)
