@@ -26,10 +26,9 @@ from pygments.formatters import HtmlFormatter
 
 from teaching.exercises_of import NOTEBOOKS, embedded
 
-WORDS = 40  # of a paragraph that is shown whole; one with a prediction always is
+WORDS = 50  # of a paragraph that is shown whole
 LARGEST = 2  # megabytes of a model that a page brings for its explorer
 STATIC = Path(mathml.__file__).with_name("static")
-KEPT_WHOLE = re.compile(r"```.*?```|<details>.*?</details>|\$\$.*?\$\$", re.S)
 NO_PROSE = re.compile(r"(#|!|[-*>|] |\d+\. |\||```|\$\$|<)")
 SHOWN = re.compile(r"\*\*.+?\*\*|\$[^$]*(?:=|\\approx)[^$]*\$", re.S)
 parser = MarkdownIt("commonmark").enable("table")
@@ -73,9 +72,7 @@ def slides(chapter: Path, out: Path) -> Path:
 def shortened(cells: list[NotebookNode], about: str) -> Iterator[NotebookNode]:
     """Cells as they are shown: text cut before headings, and shortened; the whole in the notes.
 
-    A few words have no slide of their own: they stand below what is before them or, if they end in
-    a colon or have a heading, above what follows.
-    """
+    A few words get no slide of their own, but stand above what follows, or below what precedes."""
     kinds = [cell.metadata.get("slideshow", {}).get("slide_type", "-") for cell in cells]
     leads = False
     for number, (cell, chosen) in enumerate(zip(cells, kinds, strict=True)):
@@ -89,39 +86,33 @@ def shortened(cells: list[NotebookNode], about: str) -> Iterator[NotebookNode]:
         begin = [chosen, *("slide" if text.startswith("## ") else "subslide" for text in texts[1:])]
         later = [kind for kind in kinds[number + 1 :] if kind not in ("skip", "notes")]
         for text, kind, then in zip(texts, begin, [*begin[1:], *later[:1], "slide"], strict=False):
-            shown = short(text)
+            shown = short(text, then == "fragment")
             few = len(shown.split()) <= WORDS and then in ("slide", "subslide")
             above = shown.startswith("#") or shown.endswith(":")
             if kind == "subslide" and (leads or (few and not above)):
                 kind = "-"
             leads = few and (above or leads)
-            if shown or kind != "-":
-                yield text_cell(shown, kind)
-            if shown != text:
-                yield text_cell(text, "notes")
-        if number == 0:
-            yield text_cell(about, "notes")
+            notes = about if number == 0 and text is texts[0] else text if shown != text else ""
+            for source, use in ((shown, "" if few and not shown else kind), (notes, "notes")):
+                if source or use in ("slide", "subslide"):  # nothing, where code begins a slide
+                    how = {"slideshow": {"slide_type": use}}
+                    yield nbformat.v4.new_markdown_cell(source, metadata=how)
 
 
-def text_cell(text: str, kind: str) -> NotebookNode:
-    return nbformat.v4.new_markdown_cell(text, metadata={"slideshow": {"slide_type": kind}})
-
-
-def short(text: str) -> str:
-    """Markdown without its long paragraphs: of these what is bold, and equations.
+def short(text: str, asks: bool = False) -> str:
+    """Markdown without its long paragraphs: of these what is bold, and equations. If the next key
+    answers what it asks at its end, that stays.
 
     >>> short("## 1\\n\\nIt is **a**. " + "Nobody knows why $b = 1$. " * 20)
-    '## 1\\n\\n**a** · $b = 1$'
+    '## 1\\n\\n**a**\\u2003$b = 1$'
     """
-    held = KEPT_WHOLE.findall(text)
-    places = iter(range(len(held)))
-    blocks = re.split(r"\n{2,}", KEPT_WHOLE.sub(lambda _: f"<{next(places)}>", text))
+    blocks = re.split(r"\n{2,}", text)
     for number, block in enumerate(blocks):
+        whole = "**Predict" in block or (asks and number == len(blocks) - 1)
         long = len(block.split()) > WORDS and not NO_PROSE.match(block)
-        if (long and "**Predict" not in block) or block.startswith("*Reading: "):
-            blocks[number] = " · ".join(dict.fromkeys(SHOWN.findall(block)))
-    text = "\n\n".join(filter(None, blocks))
-    return re.sub(r"<(\d+)>", lambda place: held[int(place[1])], text)
+        if (long and not whole) or block.startswith("*Reading: "):
+            blocks[number] = "\u2003".join(dict.fromkeys(SHOWN.findall(block)))
+    return "\n\n".join(filter(None, blocks))
 
 
 def spoken(stem: str) -> str:
@@ -168,11 +159,9 @@ def reveal_file(name: str) -> str:
 
 def type_sheet() -> str:
     """The style sheet of the book's type, with its fonts inside."""
-
-    def inside(name: re.Match[str]) -> str:
-        return data_url("font/woff2", (STATIC / name[0]).read_bytes())
-
-    return re.sub(r"(?<=url\()fonts/[^)]+", inside, (STATIC / "type.css").read_text("utf-8"))
+    sheet = (STATIC / "type.css").read_text("utf-8")
+    inside = lambda name: data_url("font/woff2", (STATIC / name[0]).read_bytes())  # noqa: E731
+    return re.sub(r"(?<=url\()fonts/[^)]+", inside, sheet)
 
 
 def formula_font() -> str:
