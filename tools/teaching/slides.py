@@ -53,7 +53,11 @@ def slides(chapter: Path, out: Path) -> Path:
         with out.open("x", encoding="utf-8") as file:  # "x": never over what somebody has edited
             nbformat.write(notebook, file)
         return out
-    own = {"title": notebook.metadata.slides_of, "reveal_file": reveal_file, "formula_font": formula_font()}
+    own = {
+        "title": notebook.metadata.slides_of,
+        "reveal_file": reveal_file,
+        "formula_font": formula_font(),
+    }
     own |= {"type": type_sheet(), "live": (STATIC / "live.js").read_text("utf-8")}
     own["files"] = live(notebook)
     own["colours"] = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(".highlight")
@@ -87,11 +91,11 @@ def shortened(cells: list[NotebookNode], about: str) -> Iterator[NotebookNode]:
         later = [kind for kind in kinds[number + 1 :] if kind not in ("skip", "notes")]
         for text, kind, then in zip(texts, begin, [*begin[1:], *later[:1], "slide"], strict=False):
             shown = short(text, then == "fragment")
-            few = len(shown.split()) <= WORDS and then in ("slide", "subslide")
-            above = shown.startswith("#") or shown.endswith(":")
+            above = leads or shown.startswith("#") or shown.endswith(":")
+            few = len(shown.split()) <= (WORDS if above else WORDS // 2) and "slide" in then
             if kind == "subslide" and (leads or (few and not above)):
                 kind = "-"
-            leads = few and (above or leads)
+            leads = few and above and number > 0
             notes = about if number == 0 and text is texts[0] else text if shown != text else ""
             for source, use in ((shown, "" if few and not shown else kind), (notes, "notes")):
                 if source or use in ("slide", "subslide"):  # nothing, where code begins a slide
