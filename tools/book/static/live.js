@@ -2,11 +2,7 @@
 // script after it holds the state that a run of the chapter has left. Code and style come from
 // _static/CLASS.js. All are classic scripts, so that a book opened from a disk works, too.
 (() => {
-  const folder = new URL(
-    ".",
-    /** @type {HTMLScriptElement} */ (document.currentScript).src ||
-      location.href,
-  );
+  const folder = new URL(".", document.currentScript["src"] || location.href); // slides have it inside
   const loads = new Map();
 
   /** What the script NAME.js of this folder brings: the {code, style} of a class of explorers, or a file. */
@@ -20,8 +16,7 @@
           loads.delete(name); // who asks again tries again
           fail(new Error(`cannot load ${name}.js`));
         };
-        script.src =
-          window["bookFiles"]?.[name] ?? new URL(`${name}.js`, folder).href; // slides hold theirs
+        script.src = window["bookFiles"]?.[name] ?? new URL(`${name}.js`, folder).href;
         document.head.append(script);
       });
       loads.set(name, it);
@@ -49,20 +44,15 @@
       place[path.at(-1)] = new DataView(bytesOf(data).buffer);
     }
     const emit = (event, ...said) =>
-      listeners
-        .filter(([name]) => name === event)
-        .forEach(([, call]) => call(...said));
+      listeners.filter(([name]) => name === event).forEach(([, call]) => call(...said));
     const same = (a, b) =>
-      a === b ||
-      (!ArrayBuffer.isView(a) && JSON.stringify(a) === JSON.stringify(b));
+      a === b || (!ArrayBuffer.isView(a) && JSON.stringify(a) === JSON.stringify(b));
     const model = {
       get: (name) => traits[name],
       set(names, value) {
         // at once, and it tells of what has changed only
         const wanted = typeof names === "string" ? { [names]: value } : names;
-        const changes = Object.entries(wanted).filter(
-          ([name, to]) => !same(traits[name], to),
-        );
+        const changes = Object.entries(wanted).filter(([name, to]) => !same(traits[name], to));
         for (const [name, to] of changes) traits[name] = to;
         for (const [name, to] of changes) emit(`change:${name}`, model, to, {});
         if (changes.length) emit("change", model, {});
@@ -94,9 +84,7 @@
     const name = host.dataset.class;
     const state = JSON.parse(host.nextElementSibling.textContent);
     const { code, style } = await load(name);
-    const url = URL.createObjectURL(
-      new Blob([code], { type: "text/javascript" }),
-    );
+    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
     const { default: widget } = await import(url);
     URL.revokeObjectURL(url);
     const el = document.createElement("div");
@@ -128,16 +116,10 @@
           input.readOnly = true;
       let answer;
       let loading;
-      const reply = () =>
-        model.set("answer", answer({ prompt: model.get("prompt") }));
+      const reply = () => model.set("answer", answer({ prompt: model.get("prompt") }));
       async function fetched() {
-        const [{ code }, bytes] = await Promise.all([
-          load("answers"),
-          load(model.get("file")),
-        ]);
-        const url = URL.createObjectURL(
-          new Blob([code], { type: "text/javascript" }),
-        );
+        const [{ code }, bytes] = await Promise.all([load("answers"), load(model.get("file"))]);
+        const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
         answer = (await import(url)).SamplingExplorer(bytes);
         URL.revokeObjectURL(url);
       }
@@ -146,8 +128,7 @@
           reply();
           return;
         }
-        const note = (text) =>
-          model.set("answer", { ...model.get("answer"), note: text });
+        const note = (text) => model.set("answer", { ...model.get("answer"), note: text });
         if (!loading) note("The model is being fetched (some 6 MB, once) …");
         loading ??= fetched().then(reply, (error) => {
           loading = null;
