@@ -24,11 +24,3 @@ def test_a_deck_has_all_sections_and_pictures_of_the_core_and_loads_nothing(tmp_
         for output in cell.get("outputs", []):
             picture = output.get("data", {}).get("image/png", "").replace("\n", "")
             assert picture[:4000] in page.replace("\n", "")
-
-
-def test_every_chapter_chooses_its_slides():
-    for path in CHAPTERS:
-        cells = nbformat.read(path, 4).cells
-        kinds = [cell.metadata.get("slideshow", {}).get("slide_type", "-") for cell in cells]
-        assert set(kinds) <= {"slide", "subslide", "fragment", "skip", "notes", "-"}
-        assert kinds[0] == "slide" and kinds.count("subslide") > 5

@@ -53,13 +53,9 @@ def slides(chapter: Path, out: Path) -> Path:
         with out.open("x", encoding="utf-8") as file:  # "x": never over what somebody has edited
             nbformat.write(notebook, file)
         return out
-    own = {
-        "title": notebook.metadata.slides_of,
-        "reveal_file": reveal_file,
-        "formula_font": formula_font(),
-    }
-    own |= {"type": type_sheet(), "live": (STATIC / "live.js").read_text("utf-8")}
-    own["files"] = live(notebook)
+    own = {"title": notebook.metadata.slides_of, "reveal_file": reveal_file, "type": type_sheet()}
+    own |= {"formula_font": formula_font(), "files": live(notebook)}
+    own["live"] = (STATIC / "live.js").read_text("utf-8")
     own["colours"] = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(".highlight")
     exporter = SlidesExporter(
         raw_template=(Path(__file__).parent / "slides.html").read_text("utf-8"),
@@ -97,8 +93,8 @@ def shortened(cells: list[NotebookNode], about: str) -> Iterator[NotebookNode]:
                 kind = "-"
             leads = few and above and number > 0
             notes = about if number == 0 and text is texts[0] else text if shown != text else ""
-            for source, use in ((shown, "" if few and not shown else kind), (notes, "notes")):
-                if source or use in ("slide", "subslide"):  # nothing, where code begins a slide
+            for source, use in ((shown, kind), (notes, "notes")):
+                if source or (not few and "slide" in use):  # nothing, where code begins a slide
                     how = {"slideshow": {"slide_type": use}}
                     yield nbformat.v4.new_markdown_cell(source, metadata=how)
 
@@ -150,8 +146,7 @@ def live(notebook: NotebookNode) -> dict[str, str]:
         if re.search(r'"file":"\w', pages):
             sources.write_weights(Path(made))
         files = [path for path in Path(made).iterdir() if f'"{path.stem}"' in pages]
-        kind = "data:text/javascript,"
-        return {path.stem: kind + quote(path.read_text("utf-8"), "+/=") for path in files}
+        return {p.stem: "data:text/javascript," + quote(p.read_text("utf-8"), "+/=") for p in files}
 
 
 def reveal_file(name: str) -> str:
