@@ -377,7 +377,8 @@ function build({ model, node: box, soon }) {
     const box = (inMap ? map.area : sentence.node).getBoundingClientRect();
     const [x, y] = [clientX - box.left, clientY - box.top];
     const cell = (v) => clamp(0, Math.floor(v * T), T - 1);
-    if (!inMap) return { i: sentence.find(x), j: get("locked") ? sentence.find(x) : -1 };
+    const across = (x * sentence.node.clientWidth) / box.width; // slides are scaled
+    if (!inMap) return { i: sentence.find(across), j: get("locked") ? sentence.find(across) : -1 };
     if (y < 0 || y >= box.height) return { i: -1, j: -1 };
     return { i: cell(y / box.height), j: x < 0 ? -1 : cell(x / box.width) };
   }

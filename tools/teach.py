@@ -74,6 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
     three = commands.add_parser("slides", help="make slides of chapters, for any browser")
     three.add_argument("chapters", nargs="+", metavar="NN", help="its number, or a notebook")
     three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")
+    three.add_argument("--edit", action="store_true", help="instead, notebooks to edit, in my/")
     four = commands.add_parser("questions", help="write questions for paper, Canvas and Moodle")
     four.add_argument("chapters", nargs="+", metavar="NN", help="its number, `before`, or a file")
     for kind, said in KINDS.items():
@@ -115,7 +116,8 @@ def main(arguments: list[str] | None = None) -> int:
         if given.command == "slides":
             for name in given.chapters:
                 path = Path(name) if name.endswith(".ipynb") else chapter(name)
-                print(slides(path, given.out / f"{path.stem}.html"))
+                draft = ROOT / "my" / f"slides_{path.stem}.ipynb"
+                print(slides(path, draft if given.edit else given.out / f"{path.stem}.html"))
         if given.command == "questions":
             if not any(getattr(given, kind) for kind in KINDS):
                 raise ValueError(f"for what? Give --{' FILE, --'.join(KINDS)} FILE, or several")

@@ -22,6 +22,7 @@ def test_every_slide_fits_and_nothing_leaves_the_machine(
         page.evaluate("({ h, v }) => Reveal.slide(h, v, 99)", place)
         size = "(slide) => [slide.scrollWidth, slide.scrollHeight]"
         assert page.evaluate(f"({size})(Reveal.getCurrentSlide())") == [1280, 720], place
+    assert page.locator(".explorer:not(.live)").count() == 0
     lab.noticed(page)
     page.context.close()
     assert len(places) > 10

@@ -3,8 +3,8 @@
     slides(Path("notebooks/04_queries_keys_values.ipynb"), Path("build/slides/04.html"))
 
 Which cells are shown, and where a slide begins, is chosen in the notebook: JupyterLab's Property
-Inspector has a field Slide Type. Of long text, a slide shows the first sentence, the ones with
-something in bold, and the last; the speaker's notes have it all.
+Inspector has a field Slide Type. Of a long paragraph, a slide shows what is bold, and equations;
+the speaker's notes have it all. Explorers move, as in the book.
 """
 
 import re
@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
 
 import mathml
 import nbformat
@@ -22,11 +24,13 @@ from nbconvert import SlidesExporter
 from nbformat import NotebookNode
 from pygments.formatters import HtmlFormatter
 
-from teaching.exercises_of import embedded
+from teaching.exercises_of import NOTEBOOKS, embedded
 
-SHORT = 160  # letters of a paragraph that is shown whole
-KEPT_WHOLE = re.compile(r"```.*?```|<details>.*?</details>|\$\$.*?\$\$", re.S)
+WORDS = 50  # of a paragraph that is shown whole
+LARGEST = 2  # megabytes of a model that a page brings for its explorer
+STATIC = Path(mathml.__file__).with_name("static")
 NO_PROSE = re.compile(r"(#|!|[-*>|] |\d+\. |\||```|\$\$|<)")
+SHOWN = re.compile(r"\*\*.+?\*\*|\$[^$]*(?:=|\\approx)[^$]*\$", re.S)
 parser = MarkdownIt("commonmark").enable("table")
 parser.use(
     dollarmath_plugin,
@@ -36,9 +40,23 @@ parser.use(
 
 
 def slides(chapter: Path, out: Path) -> Path:
-    """Make the slides of a notebook, as it is: nothing is run. Returns out, the file written."""
+    """Make the slides of a notebook, as it is: nothing is run. Returns out, the file written.
+
+    An out.ipynb is a notebook to edit, the slides of which will show its text as it stands.
+    """
     notebook = nbformat.read(chapter, as_version=4)
-    notebook.cells = [piece for cell in notebook.cells for piece in pieces(cell)]
+    if "slides_of" not in notebook.metadata:
+        notebook.metadata.slides_of = chapter.stem
+        notebook.cells = list(shortened(notebook.cells, spoken(chapter.stem)))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if out.suffix == ".ipynb":
+        with out.open("x", encoding="utf-8") as file:  # "x": never over what somebody has edited
+            nbformat.write(notebook, file)
+        return out
+    own = {"title": notebook.metadata.slides_of, "reveal_file": reveal_file, "type": type_sheet()}
+    own |= {"formula_font": formula_font(), "files": live(notebook)}
+    own["live"] = (STATIC / "live.js").read_text("utf-8")
+    own["colours"] = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(".highlight")
     exporter = SlidesExporter(
         raw_template=(Path(__file__).parent / "slides.html").read_text("utf-8"),
         filters={"markdown2html": parser.render},
@@ -46,71 +64,89 @@ def slides(chapter: Path, out: Path) -> Path:
         exclude_output_prompt=True,
     )
     exporter.config.NbConvertBase.display_data_priority = ["image/png", "text/html", "text/plain"]
-    own = {"title": chapter.stem, "reveal_file": reveal_file, "formula_font": formula_font()}
-    own["type"] = type_sheet()
-    own["colours"] = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(".highlight")
     page, _ = exporter.from_notebook_node(notebook, {"own": own})
-    out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(embedded(page), "utf-8")
     return out
 
 
-def pieces(cell: NotebookNode) -> Iterator[NotebookNode]:
-    """A cell as it is shown: text cut before headings, shortened, the whole in the notes."""
-    chosen = cell.metadata.get("slideshow", {}).get("slide_type", "-")
-    if cell.cell_type == "code":
-        cell.metadata.transient = {
-            "remove_source": cell.metadata.get("jupyter", {}).get("source_hidden", False)
-        }
-    if cell.cell_type != "markdown" or chosen in ("skip", "notes"):
-        yield cell
-        return
-    before = "text"
-    for number, text in enumerate(re.split(r"\n+(?=###? |\*Reading: )", cell.source)):
-        begins = "slide" if text.startswith("## ") else "subslide"
-        if re.fullmatch("#.*", before):  # nothing but a heading
-            begins = "-"
-        for source, kind in ((short(text), begins if number else chosen), (text, "notes")):
-            piece = nbformat.v4.new_markdown_cell(source)
-            piece.metadata.slideshow = NotebookNode(slide_type=kind)
-            yield piece
-        before = text
+def shortened(cells: list[NotebookNode], about: str) -> Iterator[NotebookNode]:
+    """Cells as they are shown: text cut before headings, and shortened; the whole in the notes.
+
+    A few words get no slide of their own, but stand above what follows, or below what precedes."""
+    kinds = [cell.metadata.get("slideshow", {}).get("slide_type", "-") for cell in cells]
+    leads = False
+    for number, (cell, chosen) in enumerate(zip(cells, kinds, strict=True)):
+        if cell.cell_type != "markdown" or chosen in ("skip", "notes"):
+            if leads and chosen == "subslide":
+                cell.metadata.slideshow.slide_type = "-"
+            leads = leads and chosen in ("skip", "notes")
+            yield cell
+            continue
+        texts = re.split(r"\n+(?=###? |\*Reading: )", cell.source)
+        begin = [chosen, *("slide" if text.startswith("## ") else "subslide" for text in texts[1:])]
+        later = [kind for kind in kinds[number + 1 :] if kind not in ("skip", "notes")]
+        for text, kind, then in zip(texts, begin, [*begin[1:], *later[:1], "slide"], strict=False):
+            shown = short(text, then == "fragment")
+            above = leads or shown.startswith("#") or shown.endswith(":")
+            few = len(shown.split()) <= (WORDS if above else WORDS // 2) and "slide" in then
+            if kind == "subslide" and (leads or (few and not above)):
+                kind = "-"
+            leads = few and above and number > 0
+            notes = about if number == 0 and text is texts[0] else text if shown != text else ""
+            for source, use in ((shown, kind), (notes, "notes")):
+                if source or (not few and "slide" in use):  # nothing, where code begins a slide
+                    how = {"slideshow": {"slide_type": use}}
+                    yield nbformat.v4.new_markdown_cell(source, metadata=how)
 
 
-def short(text: str) -> str:
-    """Markdown without most of its long paragraphs.
+def short(text: str, asks: bool = False) -> str:
+    """Markdown without its long paragraphs: of these what is bold, and equations. If the next key
+    answers what it asks at its end, that stays.
 
-    >>> short("## 1\\n\\nIt is **a**. " + "Nobody knows why it is. " * 9 + "So it is:")
-    '## 1\\n\\nIt is **a**. So it is:'
+    >>> short("## 1\\n\\nIt is **a**. " + "Nobody knows why $b = 1$. " * 20)
+    '## 1\\n\\n**a**\\u2003$b = 1$'
     """
-    held = KEPT_WHOLE.findall(text)
-    places = iter(range(len(held)))
-    text = KEPT_WHOLE.sub(lambda _: f"<{next(places)}>", text)
     blocks = re.split(r"\n{2,}", text)
     for number, block in enumerate(blocks):
-        if len(block) > SHORT and not NO_PROSE.match(block):
-            said = sentences(block)
-            opens = number > 0 and blocks[number - 1].startswith("#")
-            kept = [s for n, s in enumerate(said) if "**" in s or (opens and n == 0)]
-            leads = number == len(blocks) - 1 or said[-1].endswith(":")
-            if leads and said[-1] not in kept:
-                kept.append(said[-1])
-            blocks[number] = " ".join(kept)
-    text = "\n\n".join(filter(None, blocks))
-    return re.sub(r"<(\d+)>", lambda place: held[int(place[1])], text)
+        whole = "**Predict" in block or (asks and number == len(blocks) - 1)
+        long = len(block.split()) > WORDS and not NO_PROSE.match(block)
+        if (long and not whole) or block.startswith("*Reading: "):
+            blocks[number] = "\u2003".join(dict.fromkeys(SHOWN.findall(block)))
+    return "\n\n".join(filter(None, blocks))
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a paragraph; what is bold stays whole."""
-    found: list[str] = []
-    for part in re.split(r"(?<=[.?!*)])(?<![A-Z]\.)\s+(?=[A-Z*$`\"])", " ".join(text.split())):
-        open_bold = found and found[-1].count("**") % 2
-        term = found and re.fullmatch(r"\*\*[^*]{,22}\*\*", found[-1])
-        if open_bold or term or (found and not re.search(r"[.?!][*)\"]*$", found[-1])):
-            found[-1] += f" {part}"
-        else:
-            found.append(part)
-    return found
+def spoken(stem: str) -> str:
+    """What the teacher's page of a chapter says of minutes, pauses and questions to ask."""
+    path = NOTEBOOKS.parent / "docs" / "teaching" / f"{stem}.md"
+    page = path.read_text("utf-8") if path.exists() else ""
+    parts = re.findall(r"(?sm)^\[The chapter\]\S+ .*?\n|^## Ask aloud\n.*?(?=^## |\Z)", page)
+    return re.sub(r"\[(.*?)\]\([^)]*\)", r"\1", "\n".join(parts))
+
+
+def live(notebook: NotebookNode) -> dict[str, str]:
+    """Put explorers that move into the outputs, as in the book: the scripts they need, as URLs."""
+    import sources  # torch takes seconds
+
+    states = sources.kept_states(NOTEBOOKS / f"{notebook.metadata.slides_of}.ipynb")
+    pages = ""
+    for cell in notebook.cells:
+        kept = states.get(cell.get("id"), [])
+        for state in kept:
+            if "file" in state["traits"] and state["traits"].get("megabytes", 9) > LARGEST:
+                state["traits"]["file"] = ""
+        hidden, shown = cell.metadata.get("jupyter", {}).get("source_hidden", False), iter(kept)
+        for output in cell.get("outputs", []):
+            if sources.show_output(output, {}, shown):
+                page = re.sub(r" \(<a href=.*?</a>\)", "", output.data["text/html"])
+                output.data = NotebookNode({"text/html": page})
+                pages, hidden = pages + page, True
+        cell.metadata.transient = {"remove_source": hidden}
+    with TemporaryDirectory() as made:
+        sources.write_explorers(Path(made))
+        if re.search(r'"file":"\w', pages):
+            sources.write_weights(Path(made))
+        files = [path for path in Path(made).iterdir() if f'"{path.stem}"' in pages]
+        return {p.stem: "data:text/javascript," + quote(p.read_text("utf-8"), "+/=") for p in files}
 
 
 def reveal_file(name: str) -> str:
@@ -122,17 +158,18 @@ def reveal_file(name: str) -> str:
 
 def type_sheet() -> str:
     """The style sheet of the book's type, with its fonts inside."""
-    static = Path(__file__).resolve().parents[1] / "book" / "static"
-
-    def inside(url: re.Match[str]) -> str:
-        return f"url(data:font/woff2;base64,{b64encode((static / url[1]).read_bytes()).decode()})"
-
-    return re.sub(r"url\((fonts/[^)]+)\)", inside, (static / "type.css").read_text("utf-8"))
+    sheet = (STATIC / "type.css").read_text("utf-8")
+    inside = lambda name: data_url("font/woff2", (STATIC / name[0]).read_bytes())  # noqa: E731
+    return re.sub(r"(?<=url\()fonts/[^)]+", inside, sheet)
 
 
 def formula_font() -> str:
-    """The font of formulae as base64, without the signs that no formula of the course has."""
+    """The font of formulae, without the signs that no formula of the course has."""
     file = BytesIO()
     signs = {*range(0x20, 0x250), *range(0x370, 0x400), *range(0x2000, 0x2C00), *mathml.DRAWN}
     mathml.cut_font(mathml.font_file(), signs).save(file)
-    return b64encode(file.getvalue()).decode("ascii")
+    return data_url("font/woff", file.getvalue())
+
+
+def data_url(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{b64encode(content).decode('ascii')}"

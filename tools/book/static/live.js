@@ -2,7 +2,7 @@
 // script after it holds the state that a run of the chapter has left. Code and style come from
 // _static/CLASS.js. All are classic scripts, so that a book opened from a disk works, too.
 (() => {
-  const folder = new URL(".", /** @type {HTMLScriptElement} */ (document.currentScript).src);
+  const folder = new URL(".", document.currentScript["src"] || location.href); // slides have it inside
   const loads = new Map();
 
   /** What the script NAME.js of this folder brings: the {code, style} of a class of explorers, or a file. */
@@ -16,7 +16,7 @@
           loads.delete(name); // who asks again tries again
           fail(new Error(`cannot load ${name}.js`));
         };
-        script.src = new URL(`${name}.js`, folder).href;
+        script.src = window["bookFiles"]?.[name] ?? new URL(`${name}.js`, folder).href;
         document.head.append(script);
       });
       loads.set(name, it);
@@ -139,7 +139,7 @@
   };
 
   // One after another and all of them: what is not drawn yet would be skipped by the Tab key.
-  (async () => {
+  window["bookShown"] = (async () => {
     for (const host of document.querySelectorAll(".explorer")) {
       await show(host).catch((error) => {
         console.error(error);
