@@ -91,7 +91,7 @@ def shortened(cells: list[NotebookNode], about: str) -> Iterator[NotebookNode]:
             few = len(shown.split()) <= (WORDS if above else WORDS // 2) and "slide" in then
             if kind == "subslide" and (leads or (few and not above)):
                 kind = "-"
-            leads = few and above and number > 0
+            leads = few and above and number > 0 and (leads or "slide" in kind)
             notes = about if number == 0 and text is texts[0] else text if shown != text else ""
             for source, use in ((shown, kind), (notes, "notes")):
                 if source or (not few and "slide" in use):  # nothing, where code begins a slide
