@@ -442,7 +442,7 @@ def test_each_file_has_rows_for_what_it_set_and_equal_answers_are_told(tmp_path,
     assert "could not be run: OSError: no network" in rows[-1].diagnosis
     assert notes == [
         "Not graded, for the reason in their rows: d.ipynb.",
-        "Their chapters lack exercises that these notebooks name: a.ipynb (own).",
+        "Exercises that no chapter has, nor a notebook at --own: a.ipynb (own).",
         "The same answer to 4.4: a, c, d.",
     ]
     out.unlink()
