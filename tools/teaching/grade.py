@@ -388,7 +388,7 @@ def _marks(
         if one.problem and one.chapter:
             continue  # that a chapter could not be run costs nobody points
         mark.grade = mark.grade or 0.0
-        late = marking.days_late(one.sender, one.id)
+        late = 0 if one.problem else marking.days_late(one.sender, one.id)
         cost = min(100.0, late * marking.late)
         for row in (row for row in rows[one.file] if row.exercise in worth):
             got = mark.points[row.exercise] = worth[row.exercise] * (row.outcome == "right")
@@ -428,7 +428,7 @@ def _notes(
     looked = [(one.short, rows[one.file][0].look) for one in handed_in if rows.get(one.file)]
     if looks := [f"{short} ({look})" for short, look in looked if look]:
         notes.append(f"Look at these, which may have fetched an answer: {_listed(looks)}.")
-    roster, counting = marking.roster, _counting(handed_in)
+    roster, counting, late = marking.roster, _counting(handed_in), []
     for one in counting:
         its = [it for it in handed_in if it.who == one.who and not it.problem]
         if one.problem and its and not one.chapter:
@@ -439,11 +439,12 @@ def _notes(
                 f"{one.student} has handed in chapter {one.chapter} more than once: the latest "
                 f"counts, {one.short}, and not {_listed(before)}."
             )
-        if days := marking.days_late(one.sender, one.id):
-            by = "by a day at least, which counts" if one.sender.late else f"days: {days}"
-            notes.append(f"{one.student} is late with {one.short} ({by}).")
+        if not one.problem and (days := marking.days_late(one.sender, one.id)):
+            late.append(f"{one.student} ({days}{' or more' if one.sender.late else ''})")
         if roster and roster.find(one.id, one.student) is None:
             notes.append(f"{one.student} ({one.short}) is not in the roster.")
+    if late:
+        notes.append(f"Late, by so many days: {', '.join(late)}.")
     if marking.absent:
         notes.append(f"Nothing handed in: {', '.join(one.student for one in marking.absent)}.")
     return notes
