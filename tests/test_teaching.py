@@ -186,10 +186,13 @@ def test_the_student_edition_has_no_solutions(tmp_path, monkeypatch):
     teach.main(["student", str(tmp_path / "out")])
     for path in (tmp_path / "out" / "notebooks").glob("*.ipynb"):
         text = path.read_text("utf-8")
-        assert "<summary>Solution" not in text and "the solution is below" not in text
+        assert "<summary>Solution" not in text and not re.search(
+            "solution is (folded )?below", text
+        )
         assert text.count("Hint 1 of") == text.count('"exercise"')
     for name in ("tests", "tools/teaching", "tools/teach.py", "docs/TEACHING.md"):
         assert not (tmp_path / "out" / name).exists()
+    assert (tmp_path / "out" / "docs" / "teaching" / "projects.md").exists()
     with pytest.raises(SystemExit, match="is there already"):
         teach.main(["student", str(tmp_path / "out")])
 

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import sources
 import teach
 from conftest import CHAPTERS
+from teaching import questions
 
 TOY = """\
 Quiz title: Signs & <tags>
@@ -33,5 +34,7 @@ def test_questions_survive_their_way_to_paper_canvas_and_moodle(tmp_path):
     assert b"&gt; &lt;" not in outs["moodle"].read_bytes()  # Moodle would drop the space
     texts = [element.text for element in canvas if element.tag.endswith("}mattext")]
     assert any("x]]&gt;y" in t for t in texts) and not any("1 point:" in t for t in texts)
+    (second,) = questions.read(["4.2"])
+    assert len(questions.questions(questions.quiz(second))) == 1 and "Anna met Tom" in second
     assert "1 point:" not in outs["sheet"].read_text("utf-8")
     assert "1 point:" in (tmp_path / "sheet-answers").read_text("utf-8")

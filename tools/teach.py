@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     three.add_argument("--out", type=Path, default=ROOT / "build" / "slides", help="the folder")
     three.add_argument("--edit", action="store_true", help="instead, notebooks to edit, in my/")
     four = commands.add_parser("questions", help="write questions for paper, Canvas and Moodle")
-    four.add_argument("chapters", nargs="+", metavar="NN", help="its number, `before`, or a file")
+    four.add_argument("chapters", nargs="+", metavar="NN", help="04, 4.2 for one, `before`, a file")
     for kind, said in KINDS.items():
         four.add_argument(f"--{kind}", type=Path, metavar="FILE", help=said)
     says = (

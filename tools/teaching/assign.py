@@ -83,7 +83,8 @@ def assignment(
     for cell in result.cells if not hints else []:
         if cell.cell_type == "markdown" and re.match(r"## (\d+ · )?Exercises\b", cell.source):
             section, exercise, task_text = cell.source.partition("### Exercise")
-            cell.source = _ABOUT_HINTS.sub("", section) + exercise + task_text
+            section = re.sub(r"\n +(?=\w)", "\n", _ABOUT_HINTS.sub("", section))
+            cell.source = section + exercise + task_text
     result.cells = [cell for cell in result.cells if not cell.metadata.get("left-out")]
     result.cells[1:1] = _head(kept, due)
     result = cleared(result)
@@ -99,7 +100,8 @@ def _head(kept: Sequence[Task], due: date | None) -> list[NotebookNode]:
         lines.append(f"**Due: {due:%A}, {due.day} {due:%B %Y}.**")
     lines.append(
         "Write your name in the next cell. Solve the exercises in their own cells, below the tasks "
-        "(you may add cells there), and leave the lines that begin with `check.` as they are. Then "
+        "(you may add cells there), and leave the lines that begin with `check.` as they are: an "
+        "exercise without one is judged when you hand it in. Then "
         "save the notebook and hand in this file. Functions and classes are graded with other "
         "inputs than those of the checks here, so write code that is right for all inputs."
     )

@@ -38,10 +38,21 @@ quiz = partial(Quiz, config=Config())  # raises Text2qtiError, with the line, if
 
 
 def read(names: Iterable[str]) -> list[str]:
-    """The texts of chapters, given by number, of `before`, or of files of your own."""
-    stems = [n if n == "before" or n.endswith(".md") else chapter(n).stem for n in names]
-    files = [Path(s) if s.endswith(".md") else FOLDER / f"{s}.md" for s in stems]
-    return [file.read_text("utf-8") for file in files]
+    """The texts of chapters, given by number, of `before`, or of files of your own. 4.2 is the
+    second question of chapter 04. Raises ValueError if there is none."""
+    return [_text_of(name) for name in names]
+
+
+def _text_of(name: str) -> str:
+    number, _, one = name.partition(".") if name.replace(".", "", 1).isdigit() else (name, "", "")
+    own = Path(name) if name.endswith(".md") else None
+    file = own or FOLDER / f"{name if name == 'before' else chapter(number).stem}.md"
+    head, *asked = re.split(r"(?m)^(?=Points: )", text := file.read_text("utf-8"))
+    if not one:
+        return text
+    if int(one) not in range(1, len(asked) + 1):
+        raise ValueError(f"chapter {number} has {len(asked)} questions, and no question {one}")
+    return head + re.sub(r"(?m)^\d+\.", "1.", asked[int(one) - 1], count=1)
 
 
 def questions(one: Quiz) -> list[Question]:

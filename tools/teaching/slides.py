@@ -3,8 +3,8 @@
     slides(Path("notebooks/04_queries_keys_values.ipynb"), Path("build/slides/04.html"))
 
 Which cells are shown, and where a slide begins, is chosen in the notebook: JupyterLab's Property
-Inspector has a field Slide Type. Of a long paragraph, a slide shows what is bold, and equations;
-the speaker's notes have it all. Explorers move, as in the book.
+Inspector has a field Slide Type. Of a long paragraph, a slide shows what is bold; the speaker's
+notes have it all. Explorers move, as in the book.
 """
 
 import re
@@ -30,7 +30,7 @@ WORDS = 50  # of a paragraph that is shown whole
 LARGEST = 2  # megabytes of a model that a page brings for its explorer
 STATIC = Path(mathml.__file__).with_name("static")
 NO_PROSE = re.compile(r"(#|!|[-*>|] |\d+\. |\||```|\$\$|<)")
-SHOWN = re.compile(r"\*\*.+?\*\*|\$[^$]*(?:=|\\approx)[^$]*\$", re.S)
+BOLD = re.compile(r"\*\*.+?\*\*", re.S)
 parser = MarkdownIt("commonmark").enable("table")
 parser.use(
     dollarmath_plugin,
@@ -50,7 +50,9 @@ def slides(chapter: Path, out: Path) -> Path:
         notebook.cells = list(shortened(notebook.cells, spoken(chapter.stem)))
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".ipynb":
-        with out.open("x", encoding="utf-8") as file:  # "x": never over what somebody has edited
+        if out.exists():
+            raise ValueError(f"{out} is there already, perhaps with your changes: move it away")
+        with out.open("w", encoding="utf-8") as file:
             nbformat.write(notebook, file)
         return out
     own = {"title": notebook.metadata.slides_of, "reveal_file": reveal_file, "type": type_sheet()}
@@ -100,18 +102,18 @@ def shortened(cells: list[NotebookNode], about: str) -> Iterator[NotebookNode]:
 
 
 def short(text: str, asks: bool = False) -> str:
-    """Markdown without its long paragraphs: of these what is bold, and equations. If the next key
-    answers what it asks at its end, that stays.
+    """Markdown without its long paragraphs: of these what is bold. If the next key answers what it
+    asks at its end, that stays.
 
-    >>> short("## 1\\n\\nIt is **a**. " + "Nobody knows why $b = 1$. " * 20)
-    '## 1\\n\\n**a**\\u2003$b = 1$'
+    >>> short("## 1\\n\\nIt is **a**. " + "Nobody knows why. " * 20 + "So **b**.")
+    '## 1\\n\\n**a**\\u2003**b**'
     """
     blocks = re.split(r"\n{2,}", text)
     for number, block in enumerate(blocks):
         whole = "**Predict" in block or (asks and number == len(blocks) - 1)
         long = len(block.split()) > WORDS and not NO_PROSE.match(block)
         if (long and not whole) or block.startswith("*Reading: "):
-            blocks[number] = "\u2003".join(dict.fromkeys(SHOWN.findall(block)))
+            blocks[number] = "\u2003".join(dict.fromkeys(BOLD.findall(block)))
     return "\n\n".join(filter(None, blocks))
 
 

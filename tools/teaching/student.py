@@ -25,9 +25,11 @@ from teaching.exercises_of import NOTEBOOKS, defined, read
 
 ROOT = NOTEBOOKS.parent
 LEFT_OUT = ("tests/", "tools/teach", "docs/TEACHING.md", "docs/teaching/", ".github/", ".ci/")
+FOR_STUDENTS = ("docs/teaching/projects.md", "docs/teaching/rubric.md")
 _SOLUTION = re.compile(
     r"\n*<details><summary>(?:Solution|What we found)</summary>.*?</details>", re.S
 )
+_BELOW = re.compile(r",? and the solution is below them| The solution is folded below the hints\.")
 _KEPT = {"check.py", "cells.py", "progress.py", "watch.py", "__init__.py"}
 _SAYS = (
     "> **Student edition.** It has no solutions, and its package `exercises` no reference answers. "
@@ -46,7 +48,7 @@ def student(out: Path) -> list[str]:
     silent = []
     for name in listed.stdout.split("\0")[:-1]:
         path, copy = ROOT / name, out / name
-        if name.startswith(LEFT_OUT) or not path.exists():
+        if (name.startswith(LEFT_OUT) and name not in FOR_STUDENTS) or not path.exists():
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".ipynb":
@@ -54,7 +56,7 @@ def student(out: Path) -> list[str]:
             for cell in notebook.cells:
                 if cell.cell_type == "markdown":
                     cell.source = _SOLUTION.sub("", cell.source)
-                    cell.source = re.sub(r",? and the solution is below them", "", cell.source)
+                    cell.source = _BELOW.sub("", cell.source)
             nbformat.write(notebook, copy)
         elif path.parent.name == "exercises" and path.name not in _KEPT:
             source, results = without_answers(import_module(f"exercises.{path.stem}"))
@@ -64,9 +66,9 @@ def student(out: Path) -> list[str]:
         else:
             shutil.copy2(path, copy)
     shutil.copy2(Path(__file__).with_name("recorded.py"), out / "exercises")
-    readme = out / "README.md"
-    text = re.sub(r"(?m)^.*docs/TEACHING.md.*\n", "", readme.read_text("utf-8"))
-    readme.write_text(_SAYS + text, "utf-8")
+    for name in ("README.md", "data/README.md"):
+        text = re.sub(r"(?m)^.*docs/TEACHING.md.*\n", "", (out / name).read_text("utf-8"))
+        (out / name).write_text(_SAYS * (name == "README.md") + text, "utf-8")
     return silent
 
 

@@ -320,7 +320,7 @@ def _wrong(exercise: Any) -> Any:
 
 
 def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:600]
+    return re.sub(r"<ipython-input[^>]*>", "the cell", f"{type(error).__name__}: {error}")[:600]
 
 
 # --- forks ------------------------------------------------------------------------------------
