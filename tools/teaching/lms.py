@@ -116,7 +116,9 @@ class Roster:
     def marks(self) -> dict[int, "Mark"]:
         """Row → the marks of somebody who has handed in nothing."""
         ids = [key(next(filter(None, map(row.get, _IDS)), "")) for row in self.rows]
-        return {i: Mark(self.name(i), k, feedback=["Nothing handed in"]) for i, k in enumerate(ids)}
+        return {
+            i: Mark(self.name(i), k, feedback=["Nothing handed in."]) for i, k in enumerate(ids)
+        }
 
     def is_of(self, number: str, name: str) -> bool:
         """Does a number in a path go with the name beside it? That of a group does not."""

@@ -21,7 +21,8 @@ import torch
 
 from exercises import check
 from exercises.check import Declared, Exercise, ModuleExercise, fresh, plain
-from teaching.exercises_of import NOTEBOOKS, defined, read
+from teaching.exercises_of import NOTEBOOKS, defined, read, tasks
+from teaching.lms import natural
 
 ROOT = NOTEBOOKS.parent
 LEFT_OUT = ("tests/", "tools/teach", "docs/TEACHING.md", "docs/teaching/", ".github/", ".ci/")
@@ -38,8 +39,8 @@ _SAYS = (
 
 
 def student(out: Path) -> list[str]:
-    """Write the student edition into a new folder; returns the exercises without a check, such as
-    "scaling.head_weights". Raises ValueError and RuntimeError if it cannot be written."""
+    """Write the student edition into a new folder; returns the numbers of the exercises without a
+    check. Raises ValueError and RuntimeError if it cannot be written."""
     if out.exists():
         raise ValueError(f"{out} is there already: move it away, or choose another name")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
@@ -62,14 +63,18 @@ def student(out: Path) -> list[str]:
             source, results = without_answers(import_module(f"exercises.{path.stem}"))
             copy.write_text(source, "utf-8")
             torch.save(results, copy.with_suffix(".pt"))
-            silent += [f"{path.stem}.{one}" for one in re.findall(r"@handed_in\ndef (\w+)", source)]
+            (chapter,) = NOTEBOOKS.glob(f"*{path.stem}.ipynb")
+            numbers = {task.name: task.number for task in tasks(read(chapter))}
+            silent += [
+                numbers.get(one, one) for one in re.findall(r"@handed_in\ndef (\w+)", source)
+            ]
         else:
             shutil.copy2(path, copy)
     shutil.copy2(Path(__file__).with_name("recorded.py"), out / "exercises")
     for name in ("README.md", "data/README.md"):
         text = re.sub(r"(?m)^.*docs/TEACHING.md.*\n", "", (out / name).read_text("utf-8"))
         (out / name).write_text(_SAYS * (name == "README.md") + text, "utf-8")
-    return silent
+    return sorted(silent, key=natural)
 
 
 def without_answers(topic: ModuleType) -> tuple[str, dict[str, Any]]:
