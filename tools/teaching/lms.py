@@ -230,9 +230,8 @@ def tables(marks: Sequence[Mark], marking: Marking) -> dict[str, str]:
         feedback = re.sub(r'\\(?="|$)', r"\\ ", feedback)
         rows[i] |= {grade: _number((mark.grade or 0) * scale), "Feedback comments": feedback}
     if not roster.is_canvas and "Identifier" not in roster.columns:
-        rows = [
-            rows[i] for i in sorted(marked)
-        ]  # Moodle's gradebook would empty the others' grades
+        # Moodle's gradebook would empty the grades of the others.
+        rows = [rows[i] for i in sorted(marked)]
     columns = [*dict.fromkeys([*roster.columns, grade, "Feedback comments"])]
     if roster.is_canvas:
         columns = [*_CANVAS_COLUMNS, grade]
